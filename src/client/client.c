@@ -94,7 +94,7 @@ static void client_init_options(clave_async_client *c, const clave_client_option
     static const clave_retry reconnect = {
         .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
     static const clave_retry reads = {.kind = CLAVE_RETRY_N_TIMES, .times = 3};
-    c->log = (struct log){o->log, o->log_arg};
+    c->log = (struct log){.cb = o->log, .arg = o->log_arg};
     c->state_cb = o->state_cb;
     c->state_arg = o->state_arg;
     c->tls = o->tls;
@@ -125,7 +125,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     clave_err err = clave__options_take(&o, sizeof o, given);
     const char *fault = err == CLAVE_OK ? client_options_fault(&o) : NULL;
     if (fault) {
-        clave__log(&(struct log){o.log, o.log_arg}, CLAVE_LOG_ERROR,
+        clave__log(&(struct log){.cb = o.log, .arg = o.log_arg}, CLAVE_LOG_ERROR,
                    "invalid clave_client_options: %s", fault);
         err = CLAVE_EINVAL;
     }
@@ -372,6 +372,11 @@ const struct clave_mem *clave__client_mem(const clave_async_client *c)
 struct clave_tls *clave__client_tls(const clave_async_client *c)
 {
     return c->tls;
+}
+
+void clave__client_set_log(clave_async_client *c, const struct log *log)
+{
+    c->log = *log;
 }
 
 const struct log *clave__client_log(const clave_async_client *c)

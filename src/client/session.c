@@ -27,9 +27,10 @@ const char *clave_state_name(clave_state state)
 static void client_session_enter(clave_async_client *c, clave_state to, clave_err why)
 {
     assert(c->session.state != CLAVE_STATE_CLOSED);
-    clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",
-               (unsigned long long)c->session.id, clave_state_name(c->session.state),
-               clave_state_name(to), why ? ": " : "", why ? clave_strerror(why) : "");
+    clave__log_about(&c->log, CLAVE_LOG_INFO, &(struct log_about){.session = c->session.id},
+                     "session 0x%llx %s -> %s%s%s", (unsigned long long)c->session.id,
+                     clave_state_name(c->session.state), clave_state_name(to), why ? ": " : "",
+                     why ? clave_strerror(why) : "");
     c->session.state = to;
     c->metrics.sessions_lost += to == CLAVE_STATE_LOST;
     clave__deliver_state(c, to, why);

@@ -3,6 +3,7 @@
 #ifndef CLAVE_CLIENT_SESSION_KEEPER_H
 #define CLAVE_CLIENT_SESSION_KEEPER_H
 
+#include "base/log_line.h"
 #include "clave/async/client.h"
 
 /* The time passed in by the newest call into the client. */
@@ -14,5 +15,7 @@ void clave__client_rest(clave_async_client *c, bool rest);
 /* When the newest answered request was sent, a ping included: what the server sent before, events
  * too, has arrived. INT64_MIN: none was ever answered. */
 int64_t clave__client_contact(const clave_async_client *c);
+/* In place of the one in its options, which cannot take what a line is about. */
+void clave__client_set_log(clave_async_client *c, const struct log *log);
 
 #endif

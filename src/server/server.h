@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/log_line.h"
 #include "base/peer_addr.h"
 #include "clave/err.h"
 #include "clave/mem.h"
@@ -57,7 +58,8 @@ struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
     void *log_arg;
-    server_audit_cb *audit; /* NULL: no audit log */
+    log_about_cb *log_about; /* called in place of `log`; may be NULL */
+    server_audit_cb *audit;  /* NULL: no audit log */
     void *audit_arg;
     server_gone_cb *node_gone; /* NULL: nobody wants to know */
     void *node_gone_arg;

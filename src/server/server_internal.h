@@ -12,7 +12,7 @@
  *                  bytes), snapshot_read, snapshot_load, snapshot_schedule (when), recovery_plan
  *                  (which files, in which order), backup_restore (going on from a backup),
  *                  checksum, inspect: Apache's file formats, in memory only
- *   figures/       what monitoring reads: mntr_and_metrics.h has its map
+ *   monitoring/    what monitoring reads: mntr_and_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
 #define CLAVE_SERVER_SERVER_INTERNAL_H
@@ -20,7 +20,7 @@
 #include "base/list.h"
 #include "base/log_line.h"
 #include "base/rand.h"
-#include "server/figures/quantiles.h"
+#include "server/monitoring/quantiles.h"
 #include "server/request/session.h"
 #include "server/server.h"
 #include "server/store/snapshot_save.h"
@@ -180,7 +180,7 @@ struct server_conns {
     struct list cursors;     /* those in `all` */
 };
 
-/* The lists that four-letter words make piece by piece; see figures/listing.h. */
+/* The lists that four-letter words make piece by piece; see monitoring/listing.h. */
 struct server_listings {
     struct list ready; /* those whose next piece may be made */
     struct list all;   /* the one that waits longest for its client is first */
@@ -282,10 +282,10 @@ struct server {
 
 /* Appends the record of s->txn to the pending ones; its zxid is the next one. The record of a
  * failed request has no digest. */
-clave_err clave__log_append(struct server *s);
+clave_err clave__txn_log_append(struct server *s);
 /* Compares the tree with the digest at the end of the snapshot, once the log has been replayed up
  * to its zxid. */
-void clave__log_check_fuzzy_digest(struct server *s);
+void clave__txn_log_check_fuzzy_digest(struct server *s);
 
 /* ---- snapshot_schedule.c --------------------------------------------------------------------- */
 

@@ -90,7 +90,10 @@ clave_err clave__own_client_open(struct web *w)
     o.state_arg = w;
     clave__timer_init(&w->away, own_client_on_first_tick);
     clave__web_timer_set(w, &w->away, 0);
-    return w->o.env->client_open(w->o.env->arg, &o, &w->own);
+    clave_err err = w->o.env->client_open(w->o.env->arg, &o, &w->own);
+    if (w->own)
+        clave__client_set_log(w->own, &w->o.log);
+    return err;
 }
 
 void clave__own_client_close(struct web *w, int64_t now)

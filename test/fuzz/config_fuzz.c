@@ -62,7 +62,7 @@ static void fuzz_server(char *text)
     unsigned errors = 0;
     char why[400] = "";
     const struct fault f = {why, sizeof why};
-    const struct log log = {hear, &errors};
+    const struct log log = {.cb = hear, .arg = &errors};
     settings_init(&v, false);
     settings_init(&defaults, false);
     clave_err err = serve_config_read(&v, text, "file", &log);

@@ -53,9 +53,9 @@ static void look_through(const uint8_t *p, size_t n)
     struct log_walk w;
     struct log_entry e;
     struct change_record c;
-    bool is_log = clave__log_walk(&w, p, n);
+    bool is_log = clave__txn_log_walk(&w, p, n);
     must(is_log == (w.fault[0] == '\0'));
-    while (is_log && clave__log_next_entry(&w, &e) == LOG_STEP_RECORD) {
+    while (is_log && clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD) {
         int32_t changes = 0;
         for (struct jreader at = e.txn.body; clave__txn_record_next(&e.txn, &at, &c);)
             changes++;

@@ -57,8 +57,8 @@ static void read_batch(struct history *h, const struct event *e)
     must(file != NULL);
     clave__server_log_header(file);
     memcpy(file + SERVER_LOG_HEADER, e->bytes, e->n);
-    must(clave__log_walk(&w, file, SERVER_LOG_HEADER + e->n));
-    while (clave__log_next_entry(&w, &entry) == LOG_STEP_RECORD)
+    must(clave__txn_log_walk(&w, file, SERVER_LOG_HEADER + e->n));
+    while (clave__txn_log_next_entry(&w, &entry) == LOG_STEP_RECORD)
         add(h, &entry.txn);
     free(file);
 }

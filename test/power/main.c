@@ -80,7 +80,7 @@ static const struct moment *open_image(struct power *p)
     struct server_stats st;
     char text[600] = "";
     const struct fault f = {text, sizeof text};
-    const struct log log = {keep_line, p};
+    const struct log log = {.cb = keep_line, .arg = p};
     struct server_options o = {.log = keep_line, .log_arg = p};
     p->lines[0] = '\0';
     clave_err err = clave__datadir_open(&d, p->image, &log, &f);

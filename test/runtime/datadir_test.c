@@ -677,8 +677,9 @@ static void a_damaged_note_of_the_longest_session(void **state)
         struct datadir d;
         int32_t ms = -1;
         rig_write(note, cases[i].bytes, cases[i].n);
-        assert_int_equal(clave__datadir_open(&d, data, &(struct log){keep_line, &lines}, &fault),
-                         CLAVE_OK);
+        assert_int_equal(
+            clave__datadir_open(&d, data, &(struct log){.cb = keep_line, .arg = &lines}, &fault),
+            CLAVE_OK);
         text[0] = '\0';
         assert_int_equal(clave__datadir_longest_session(&d, &ms, &fault), cases[i].err);
         assert_int_equal(ms, cases[i].ms);
@@ -707,8 +708,9 @@ static void an_unreadable_note_of_the_longest_session(void **state)
         int32_t ms;
         assert_int_equal(unlink(note), 0);
         assert_int_equal(replaceable ? symlink(FILE_LONGEST_SESSION, note) : mkdir(note, 0700), 0);
-        assert_int_equal(clave__datadir_open(&d, data, &(struct log){keep_line, &lines}, &fault),
-                         CLAVE_OK);
+        assert_int_equal(
+            clave__datadir_open(&d, data, &(struct log){.cb = keep_line, .arg = &lines}, &fault),
+            CLAVE_OK);
         assert_int_equal(clave__datadir_longest_session(&d, &ms, &fault), CLAVE_EIO);
         text[0] = '\0';
         clave_err err = clave__datadir_note_longest_session(&d, 70000, &fault);

@@ -125,7 +125,7 @@ static bool is_zeros(const char *p, size_t n)
 }
 
 /* A half of it is written before it fails. The zeros ahead of a log's records do not count: without
- * them the server serves on (log_file_test.c). */
+ * them the server serves on (txn_log_file_test.c). */
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at)
 {
     if (!is_zeros(p, n) && fails(&write_fault)) {

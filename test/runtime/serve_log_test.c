@@ -1,4 +1,4 @@
-/* The log of `clave serve` at its end. */
+/* The log of `clave serve`: what a line has as JSON, and the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,9 +32,37 @@ static void lines_lost_at_the_end_are_told(void **state)
                               "can be written\n");
 }
 
+/* Not what its text looks like. */
+static void json_has_what_a_line_is_about(void **state)
+{
+    struct serve_log l;
+    int ends[2];
+    char text[600] = "";
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    serve_log_init(&l, "serve");
+    l.format = LOG_JSON;
+    l.level = CLAVE_LOG_INFO;
+    l.file.fd = ends[1];
+    const struct log log = {serve_log_line, &l, serve_log_about};
+    const struct log_about about = {.connection = "[::1]:5", .session = 0x10, .path = "/a b"};
+    clave__log_about(&log, CLAVE_LOG_INFO, &about, "it is slow");
+    clave__log(&log, CLAVE_LOG_INFO, "10.0.0.1:7 is /CN=x of session 0x9");
+    serve_log_fini(&l);
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) >= 0);
+    close(ends[0]);
+    const char *second = strchr(text, '\n');
+    assert_non_null(second);
+    assert_non_null(strstr(text, "\"message\": \"it is slow\", \"connection\": \"[::1]:5\", "
+                                 "\"session\": \"0x10\", \"path\": \"/a b\"}\n"));
+    assert_non_null(strstr(second, "\"message\": \"10.0.0.1:7 is /CN=x of session 0x9\"}\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_has_what_a_line_is_about),
         cmocka_unit_test(lines_lost_at_the_end_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,7 @@ static void on_proposed(void *arg, const struct disk_batch *b)
     const uint8_t *p = b->p;
     struct record rec;
     for (size_t at = 0; at < b->n;) {
-        world_must(clave__log_look_at(p + at, b->n - at, &rec) == FOUND_RECORD);
+        world_must(clave__txn_log_look_at(p + at, b->n - at, &rec) == FOUND_RECORD);
         struct log_entry entry = {rec.zxid, clave__buf_len(&e->log), LOG_RECORD_HEAD + rec.n + 1};
         world_must(clave__buf_append(&e->log, p + at, entry.n) == CLAVE_OK);
         add_entry(e, &entry);

@@ -132,7 +132,7 @@ static void on_proposed(void *arg, const struct disk_batch *b)
     const uint8_t *bytes = b->p;
     struct record rec;
     for (size_t at = 0; at < b->n; at += LOG_RECORD_HEAD + rec.n + 1) {
-        world_must(clave__log_look_at(bytes + at, b->n - at, &rec) == FOUND_RECORD);
+        world_must(clave__txn_log_look_at(bytes + at, b->n - at, &rec) == FOUND_RECORD);
         note_record(arg, &rec);
     }
 }

@@ -149,7 +149,7 @@ static void lines_are_cut_not_overrun(void **state)
 {
     (void)state;
     struct heard h = {0};
-    struct log log = {hear, &h}, none = {NULL, NULL};
+    struct log log = {.cb = hear, .arg = &h}, none = {0};
     char longer[4000];
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';

@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "lib/failmem.h"
 #include "lib/memserver.h"
-#include "server/figures/admin_commands.h"
-#include "server/figures/server_metrics.h"
+#include "server/monitoring/admin_commands.h"
+#include "server/monitoring/server_metrics.h"
 
 enum { MOST = 1 << 20 };
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "server/figures/quantiles.h"
+#include "server/monitoring/quantiles.h"
 
 enum { VALUES = 2000 };
 

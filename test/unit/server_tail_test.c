@@ -348,8 +348,8 @@ static void the_last_zxid_there_is(void **state)
         p[at + 4 + i] = (uint8_t)(sum >> (24 - 8 * i));
     assert_int_equal(replay(p, s.d.log.tail, &r, &st), CLAVE_ECORRUPT);
     assert_non_null(strstr(r.fault, "the largest possible zxid"));
-    assert_true(clave__log_walk(&w, p, s.d.log.tail));
-    while (clave__log_next_entry(&w, &e) == LOG_STEP_RECORD)
+    assert_true(clave__txn_log_walk(&w, p, s.d.log.tail));
+    while (clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD)
         assert_true(e.txn.head.zxid != INT64_MAX);
     assert_non_null(strstr(w.fault, "the largest possible zxid"));
     story_close(&s);

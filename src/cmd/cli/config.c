@@ -14,7 +14,7 @@ bool config_apply(struct options *o)
 {
     char text[1024] = "";
     const struct fault f = {text, sizeof text};
-    const struct log log = {config_on_log, o};
+    const struct log log = {.cb = config_on_log, .arg = o};
     struct client_settings *s = &o->client;
     s->connect = o->connect;
     s->session_timeout_ms = o->session_timeout_ms;

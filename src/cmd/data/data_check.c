@@ -132,7 +132,7 @@ static void data_check_walk(struct checking *c, struct log_walk *w, struct verdi
 {
     struct log_entry e;
     enum log_step step;
-    while ((step = clave__log_next_entry(w, &e)) == LOG_STEP_RECORD) {
+    while ((step = clave__txn_log_next_entry(w, &e)) == LOG_STEP_RECORD) {
         v->first_zxid = v->records++ == 0 ? w->last_zxid : v->first_zxid;
         v->last_zxid = w->last_zxid;
         c->digests += e.txn.has_digest;
@@ -160,13 +160,13 @@ static bool check_log(struct checking *c, size_t i)
     if (!data_files_read(c->f, v.name, &bytes))
         return false;
     v.bytes = bytes.n;
-    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+    if (clave__txn_log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
         data_check_walk(c, &w, &v, next);
     else
         snprintf(v.fault, sizeof v.fault, "%s", w.fault);
     clave__file_free(&bytes);
     if (v.records > 0 && v.fault[0] == '\0' && c->last_zxid != 0 &&
-        !clave__log_follows(c->last_zxid, v.first_zxid))
+        !clave__txn_log_follows(c->last_zxid, v.first_zxid))
         snprintf(v.fault, sizeof v.fault,
                  "it begins with zxid 0x%" PRIx64 ", but the log before it ends with 0x%" PRIx64,
                  (uint64_t)v.first_zxid, (uint64_t)c->last_zxid);

@@ -173,8 +173,8 @@ static int dump_log(struct dumping *d, const void *p, size_t n)
     struct log_walk w;
     struct log_entry e;
     enum log_step step = LOG_STEP_DAMAGED;
-    if (clave__log_walk(&w, p, n))
-        while ((step = clave__log_next_entry(&w, &e)) == LOG_STEP_RECORD) {
+    if (clave__txn_log_walk(&w, p, n))
+        while ((step = clave__txn_log_next_entry(&w, &e)) == LOG_STEP_RECORD) {
             if (d->f->o->json)
                 dump_json_entry(d, &e);
             else

@@ -45,7 +45,7 @@ int data_files_open(struct data_files *f, const struct options *o, const char *p
 {
     char text[1024] = "";
     const struct fault fault = {text, sizeof text};
-    const struct log log = {data_files_on_directory_log, f};
+    const struct log log = {.cb = data_files_on_directory_log, .arg = f};
     *f = (struct data_files){.o = o, .dir = {.lock = -1, .dir = -1}};
     clave_err err = clave__datadir_look(&f->dir, path, &log, &fault);
     if (err != CLAVE_OK)

@@ -82,8 +82,8 @@ static bool until_search_log(struct until_search *u, int64_t zxid)
     clave__file_name(name, FILE_LOG, zxid);
     if (!data_files_read(u->f, name, &bytes))
         return false;
-    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
-        while (!u->found && clave__log_next_entry(&w, &e) == LOG_STEP_RECORD) {
+    if (clave__txn_log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+        while (!u->found && clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD) {
             u->first_time = u->first_time < 0 ? e.txn.head.time : u->first_time;
             u->found = e.txn.head.time > u->time;
             u->zxid = u->found ? u->zxid : w.last_zxid;

@@ -149,8 +149,8 @@ static bool grow_look_for_gap(struct growing *g, struct data_files *f, int64_t z
     clave__file_name(name, FILE_LOG, zxid);
     if (!data_files_read(f, name, &bytes))
         return false;
-    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
-        while (clave__log_next_entry(&w, &e) == LOG_STEP_RECORD)
+    if (clave__txn_log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+        while (clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD)
             continue;
     g->gap = g->gap ? g->gap : w.gap;
     clave__file_free(&bytes);

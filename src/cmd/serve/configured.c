@@ -16,7 +16,7 @@
 
 struct log configured_log(const struct configured *c)
 {
-    return (struct log){serve_log_line, (void *)(uintptr_t)&c->log};
+    return (struct log){serve_log_line, (void *)(uintptr_t)&c->log, serve_log_about};
 }
 
 const struct serve_settings *configured_now(const struct configured *c)
@@ -30,14 +30,20 @@ struct configured_end {
     int code;
 };
 
-static void configured_on_fault(void *arg, int level, const char *msg)
+static void configured_on_fault_about(void *arg, int level, const char *msg,
+                                      const struct log_about *about)
 {
     const struct configured_end *end = arg;
     const struct log log = configured_log(end->c);
     if (end->c->o->json && level == CLAVE_LOG_ERROR)
         diag_end(end->c->o, NULL, end->code, "%s", msg);
     else
-        clave__log(&log, level, "%s", msg);
+        clave__log_about(&log, level, about, "%s", msg);
+}
+
+static void configured_on_fault(void *arg, int level, const char *msg)
+{
+    configured_on_fault_about(arg, level, msg, &(struct log_about){0});
 }
 
 /* A line for each finding. `what` NULL: only that. */
@@ -51,7 +57,7 @@ static void configured_log_faults(const struct log *log, const char *what, char 
 int configured_fail(const struct configured *c, clave_err err, char *fault)
 {
     struct configured_end end = {c, err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err)};
-    const struct log log = {configured_on_fault, &end};
+    const struct log log = {configured_on_fault, &end, configured_on_fault_about};
     if (*fault)
         configured_log_faults(&log, NULL, fault);
     else
@@ -176,7 +182,7 @@ int configured_read(struct configured *c)
     char why[FAULTS_CAP] = "", *rest = NULL;
     const struct fault f = {why, sizeof why};
     struct configured_end end = {c, EXIT_USAGE};
-    const struct log log = {configured_on_fault, &end};
+    const struct log log = {configured_on_fault, &end, configured_on_fault_about};
     /* The C library opens the file of the time zone when a time is first written as text. A loop
      * must not wait for a disk, as for the date in the first answer over HTTP. */
     tzset();
@@ -190,7 +196,8 @@ int configured_read(struct configured *c)
     configured_set_log(c, &c->settings);
     c->settings.run.engine.log = serve_log_line;
     c->settings.run.engine.log_arg = &c->log;
-    settings_tell_useless(&c->settings, &(struct log){serve_log_line, &c->log});
+    c->settings.run.engine.log_about = serve_log_about;
+    settings_tell_useless(&c->settings, &(struct log){serve_log_line, &c->log, serve_log_about});
     return EXIT_OK;
 }
 

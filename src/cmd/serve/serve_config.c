@@ -47,7 +47,8 @@ static int serve_config_is_zoocfg(const char *text)
 static bool serve_config_bad_line(void *arg, const struct origin *at, const char *what)
 {
     struct loading *l = arg;
-    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s", at->file, at->line, what);
+    clave__log_about(l->log, CLAVE_LOG_ERROR, &(struct log_about){.path = at->file}, "%s:%u: %s",
+                     at->file, at->line, what);
     l->err = CLAVE_EINVAL;
     return true;
 }
@@ -81,9 +82,9 @@ static bool serve_config_set_line(void *arg, const struct origin *at, const char
         return true;
     l->err = err;
     bool shows = settings_exist(key); /* what it is not for may be a secret */
-    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s%s%s%s: %s", at->file, at->line, key,
-               shows ? " '" : "", shows ? value : "", shows ? "'" : "",
-               why[0] ? why : clave_strerror(err));
+    clave__log_about(l->log, CLAVE_LOG_ERROR, &(struct log_about){.path = at->file},
+                     "%s:%u: %s%s%s%s: %s", at->file, at->line, key, shows ? " '" : "",
+                     shows ? value : "", shows ? "'" : "", why[0] ? why : clave_strerror(err));
     return err != CLAVE_ENOMEM;
 }
 

@@ -57,10 +57,16 @@ clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f
 }
 
 /* A session of the gate is a session of the server, too: whose line is it? */
-static void serve_gate_log(void *arg, int level, const char *msg)
+static void serve_gate_log_about(void *arg, int level, const char *msg,
+                                 const struct log_about *about)
 {
     const struct serve_gate *g = arg;
-    clave__log(&g->log, level, "http: %s", msg);
+    clave__log_about(&g->log, level, about, "http: %s", msg);
+}
+
+static void serve_gate_log(void *arg, int level, const char *msg)
+{
+    serve_gate_log_about(arg, level, msg, &(struct log_about){0});
 }
 
 clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
@@ -73,7 +79,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .http = s->http,
                              .nhttp = s->nhttp,
                              .http_tls = s->tls,
-                             .log = {serve_gate_log, g},
+                             .log = {serve_gate_log, g, serve_gate_log_about},
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
                              .data_dir = v->run.data_dir,

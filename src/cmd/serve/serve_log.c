@@ -17,79 +17,29 @@
 #include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
 
-enum { VALUE_CAP = 256 };
 /* Bytes of lines that wait for the thread; what it keeps of its buffer. */
 enum { MOST_WAITING = 256 * 1024, KEEP_LINES = 16 * 1024 };
 
-/* ---- what a line is about ------------------------------------------------------------------
- * The engine's lines use fixed wording: "session 0x..", an address with its port, a path. */
-
-static void serve_log_copy(const char *from, size_t n, char out[VALUE_CAP])
-{
-    n = n < VALUE_CAP ? n : VALUE_CAP - 1;
-    memcpy(out, from, n);
-    out[n] = '\0';
-}
-
-static bool serve_log_find_session(const char *msg, char out[VALUE_CAP])
-{
-    const char *at = strstr(msg, "session 0x");
-    if (!at)
-        return false;
-    at += strlen("session ");
-    serve_log_copy(at, 2 + strspn(at + 2, "0123456789abcdef"), out);
-    return true;
-}
-
-/* "1.2.3.4:5" or "[::1]:5". */
-static bool serve_log_is_address(const char *word, size_t n)
-{
-    size_t host = *word == '[' ? strcspn(word, "]") + 1 : strspn(word, "0123456789.");
-    if (host < 3 || host + 1 >= n || word[host] != ':' ||
-        !memchr(word, *word == '[' ? ':' : '.', host))
-        return false;
-    return strspn(word + host + 1, "0123456789") == n - host - 1;
-}
-
-static bool serve_log_find_word(const char *msg, bool (*is)(const char *word, size_t n),
-                                char out[VALUE_CAP])
-{
-    for (const char *at = msg; *at;) {
-        at += strspn(at, " (");
-        size_t n = strcspn(at, " "), end = n;
-        while (end > 0 && strchr(",:;)", at[end - 1]))
-            end--;
-        if (end > 0 && is(at, end)) {
-            serve_log_copy(at, end, out);
-            return true;
-        }
-        at += n;
-    }
-    return false;
-}
-
-static bool serve_log_is_path(const char *word, size_t n)
-{
-    return *word == '/' && n > 1;
-}
-
 /* ---- the line -------------------------------------------------------------------------------- */
 
-static void serve_log_put_json(struct buf *out, int level, const char *msg)
+static void serve_log_put_json(struct buf *out, int level, const char *msg,
+                               const struct log_about *about)
 {
     static const char *const names[] = {"error", "error", "warn", "info", "debug"};
-    char when[TIME_TEXT_CAP], value[VALUE_CAP];
+    char when[TIME_TEXT_CAP], id[24];
     struct json j = clave__json_to(out);
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
     clave__json_string(&j, "message", msg);
-    if (serve_log_find_word(msg, serve_log_is_address, value))
-        clave__json_string(&j, "connection", value);
-    if (serve_log_find_session(msg, value))
-        clave__json_string(&j, "session", value);
-    if (serve_log_find_word(msg, serve_log_is_path, value))
-        clave__json_string(&j, "path", value);
+    if (about->connection)
+        clave__json_string(&j, "connection", about->connection);
+    if (about->session != 0) {
+        snprintf(id, sizeof id, "0x%llx", (unsigned long long)about->session);
+        clave__json_string(&j, "session", id);
+    }
+    if (about->path)
+        clave__json_string(&j, "path", about->path);
     clave__json_close(&j, '}');
 }
 
@@ -120,17 +70,26 @@ static void serve_log_put_text(struct buf *out, const struct serve_log *l, const
         clave__buf_append(out, parts[i], strlen(parts[i]));
 }
 
-/* The reserve makes room for any line: each byte becomes at most six, and up to three times. */
-static void serve_log_put(struct serve_log *l, int level, const char *msg)
+static const struct log_about serve_log_about_nothing;
+
+static size_t serve_log_len(const char *text)
 {
-    size_t most = 6 * (strlen(msg) + 3 * VALUE_CAP) + strlen(l->verb) + TIME_TEXT_CAP + 200;
+    return text ? strlen(text) : 0;
+}
+
+/* The reserve makes room for any line: each byte becomes at most six. */
+static void serve_log_put(struct serve_log *l, int level, const char *msg,
+                          const struct log_about *about)
+{
+    size_t n = strlen(msg) + serve_log_len(about->connection) + serve_log_len(about->path);
+    size_t most = 6 * n + strlen(l->verb) + TIME_TEXT_CAP + 200;
     if (clave__buf_len(&l->waiting) >= MOST_WAITING ||
         clave__buf_reserve(&l->waiting, most) != CLAVE_OK) {
         l->dropped++;
         return;
     }
     if (l->format == LOG_JSON)
-        serve_log_put_json(&l->waiting, level, msg);
+        serve_log_put_json(&l->waiting, level, msg, about);
     else
         serve_log_put_text(&l->waiting, l, msg);
     clave__buf_append(&l->waiting, "\n", 1);
@@ -183,7 +142,7 @@ static void serve_log_tell_lost(struct serve_log *l)
              is_late ? "they come faster than they can be written" : strerror(l->fault));
     l->dropped = 0;
     l->fault = 0;
-    serve_log_put(l, CLAVE_LOG_WARN, msg);
+    serve_log_put(l, CLAVE_LOG_WARN, msg, &serve_log_about_nothing);
 }
 
 /* Lines that came meanwhile go on. */
@@ -203,10 +162,11 @@ static void serve_log_on_done(struct disk_thread *t)
 
 /* ---- what others call ------------------------------------------------------------------------ */
 
-static void serve_log_add(struct serve_log *l, int level, const char *msg)
+static void serve_log_add(struct serve_log *l, int level, const char *msg,
+                          const struct log_about *about)
 {
     pthread_mutex_lock(&l->mutex);
-    serve_log_put(l, level, msg);
+    serve_log_put(l, level, msg, about);
     if (l->mode == LOG_QUEUES)
         serve_log_pump(l);
     else if (l->mode == LOG_DIRECT)
@@ -216,14 +176,19 @@ static void serve_log_add(struct serve_log *l, int level, const char *msg)
 
 void serve_log_line(void *arg, int level, const char *msg)
 {
+    serve_log_about(arg, level, msg, &serve_log_about_nothing);
+}
+
+void serve_log_about(void *arg, int level, const char *msg, const struct log_about *about)
+{
     struct serve_log *l = arg;
     if (level <= l->level)
-        serve_log_add(l, level, msg);
+        serve_log_add(l, level, msg, about);
 }
 
 void serve_log_notice(struct serve_log *l, const char *msg)
 {
-    serve_log_add(l, CLAVE_LOG_INFO, msg);
+    serve_log_add(l, CLAVE_LOG_INFO, msg, &serve_log_about_nothing);
 }
 
 void serve_log_init(struct serve_log *l, const char *verb)

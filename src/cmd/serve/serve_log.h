@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "base/log_line.h"
 #include "runtime/server/disk_thread.h"
 #include "runtime/server/line_file.h"
 
@@ -50,6 +51,8 @@ void serve_log_end_queue(struct serve_log *l);
 
 /* A clave_log_cb for any thread; `arg` is a struct serve_log. */
 void serve_log_line(void *arg, int level, const char *msg);
+/* A log_about_cb, likewise. */
+void serve_log_about(void *arg, int level, const char *msg, const struct log_about *about);
 /* What is shown at any level, without being an error: an operator waits for it. */
 void serve_log_notice(struct serve_log *l, const char *msg);
 

@@ -36,7 +36,8 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsig
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    clave__log(z->log, CLAVE_LOG_ERROR, "%s:%u: %s", z->path, line, what);
+    clave__log_about(z->log, CLAVE_LOG_ERROR, &(struct log_about){.path = z->path}, "%s:%u: %s",
+                     z->path, line, what);
     z->err = CLAVE_EINVAL;
     return false;
 }
@@ -44,7 +45,8 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsig
 static void serve_zoocfg_pass_over(const struct zoocfg *z, unsigned line, const char *key,
                                    const char *why)
 {
-    clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: %s", z->path, line, key, why);
+    clave__log_about(z->log, CLAVE_LOG_WARN, &(struct log_about){.path = z->path}, "%s:%u: %s: %s",
+                     z->path, line, key, why);
 }
 
 static bool serve_zoocfg_set(struct zoocfg *z, unsigned line, const char *name, const char *key,
@@ -56,8 +58,9 @@ static bool serve_zoocfg_set(struct zoocfg *z, unsigned line, const char *name, 
     if (err == CLAVE_OK)
         return true;
     z->err = err;
-    clave__log(z->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", z->path, line, key, value,
-               why[0] ? why : clave_strerror(err));
+    clave__log_about(z->log, CLAVE_LOG_ERROR, &(struct log_about){.path = z->path},
+                     "%s:%u: %s '%s': %s", z->path, line, key, value,
+                     why[0] ? why : clave_strerror(err));
     return false;
 }
 
@@ -104,8 +107,9 @@ static bool serve_zoocfg_set_words(struct zoocfg *z, unsigned line, const struct
             strcat(list, ",");
             strncat(list, at, n);
         } else if (n > 0) {
-            clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: no such word '%.*s', ignored", z->path,
-                       line, k->name, (int)n, at);
+            clave__log_about(z->log, CLAVE_LOG_WARN, &(struct log_about){.path = z->path},
+                             "%s:%u: %s: no such word '%.*s', ignored", z->path, line, k->name,
+                             (int)n, at);
         }
         at += n;
     }

@@ -351,7 +351,7 @@ static clave_err settings_make_tls(struct client_settings *s, const struct fault
 clave_err clave__client_settings_complete(struct client_settings *s, clave_client_options *o,
                                           char warning[CLIENT_WARNING_CAP], const struct fault *f)
 {
-    const struct log log = {o->log, o->log_arg};
+    const struct log log = {.cb = o->log, .arg = o->log_arg};
     clave_err err = clave__client_settings_read(s, &log, f);
     warning[0] = '\0';
     if (err != CLAVE_OK)

@@ -169,12 +169,12 @@ static bool replay_log(struct gate_replay *r, int64_t zxid)
     bool follows = true, first = true;
     if (!replay_read(r, FILE_LOG, zxid, &bytes))
         return false;
-    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+    if (clave__txn_log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
         while (follows && !r->ending && r->last < r->until &&
-               clave__log_next_entry(&w, &e) == LOG_STEP_RECORD) {
+               clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD) {
             if (e.txn.head.zxid <= r->last)
                 continue; /* the snapshot has it */
-            follows = !first || clave__log_follows(r->last, e.txn.head.zxid);
+            follows = !first || clave__txn_log_follows(r->last, e.txn.head.zxid);
             first = false;
             if (follows && e.txn.head.zxid <= r->until)
                 replay_txn(r, &e.txn);
@@ -218,7 +218,7 @@ static int replay_job(struct disk_thread *thread)
 {
     struct gate_replay *r = (struct gate_replay *)(void *)thread; /* its first member */
     const struct fault no_fault = {NULL, 0};
-    const struct log no_log = {NULL, NULL};
+    const struct log no_log = {0};
     if (clave__datadir_look(&r->dir, r->path, &no_log, &no_fault) == CLAVE_OK)
         replay_try_all(r);
     clave__datadir_close(&r->dir);
@@ -271,10 +271,11 @@ struct lock_replay *gate_replay_take(struct gate_replay *r)
         clave__log(&r->log, CLAVE_LOG_INFO, "history goes back to zxid 0x%" PRIx64,
                    (uint64_t)r->from);
     else
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "history begins now: no snapshot in %s is whole together with the logs after "
-                   "it, in at most %" PRId64 " MiB",
-                   r->path, MOST_BYTES >> 20);
+        clave__log_about(
+            &r->log, CLAVE_LOG_WARN, &(struct log_about){.path = r->path},
+            "history begins now: no snapshot in %s is whole together with the logs after "
+            "it, in at most %" PRId64 " MiB",
+            r->path, MOST_BYTES >> 20);
     return replay;
 }
 

@@ -98,7 +98,8 @@ void clave__http_connection_warn(struct http_connection *c, const char *what, co
 {
     struct http *h = c->http;
     if (clave__log_may_tell(&h->turned_at, uv_now(h->o.loop)))
-        clave__log(&h->o.log, CLAVE_LOG_WARN, "%s is %s: %s", c->peer.text, what, why);
+        clave__log_about(&h->o.log, CLAVE_LOG_WARN, &(struct log_about){.connection = c->peer.text},
+                         "%s is %s: %s", c->peer.text, what, why);
 }
 
 static uint64_t http_turn_limit(const struct http_connection *c, enum http_state state)

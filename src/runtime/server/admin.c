@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 
 #include "runtime/http/http_server.h"
-#include "server/figures/admin_commands.h"
-#include "server/figures/server_metrics.h"
+#include "server/monitoring/admin_commands.h"
+#include "server/monitoring/server_metrics.h"
 
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */

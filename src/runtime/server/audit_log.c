@@ -143,9 +143,10 @@ static void audit_log_tell(struct audit_log *a)
     int64_t now = clave__clock_wall();
     if (a->dropped == 0 || (now < a->may_tell_at && now > a->may_tell_at - TELL_MS))
         return;
-    clave__log(a->log, CLAVE_LOG_WARN, "the audit log %s has lost %llu line%s: %s", a->path,
-               (unsigned long long)a->dropped, clave__plural(a->dropped),
-               a->fault ? strerror(a->fault) : "they come faster than they can be written");
+    clave__log_about(a->log, CLAVE_LOG_WARN, &(struct log_about){.path = a->path},
+                     "the audit log %s has lost %llu line%s: %s", a->path,
+                     (unsigned long long)a->dropped, clave__plural(a->dropped),
+                     a->fault ? strerror(a->fault) : "they come faster than they can be written");
     a->dropped = 0;
     a->fault = 0;
     a->may_tell_at = now + TELL_MS;
@@ -162,11 +163,12 @@ static void audit_log_count_lost(struct audit_log *a, int fault)
 static void audit_log_collect(struct audit_log *a)
 {
     if (a->reopen && a->reopen_fault)
-        clave__log(a->log, CLAVE_LOG_ERROR,
-                   "cannot open the audit log %s again: %s; lines go to the old file", a->path,
-                   strerror(a->reopen_fault));
+        clave__log_about(a->log, CLAVE_LOG_ERROR, &(struct log_about){.path = a->path},
+                         "cannot open the audit log %s again: %s; lines go to the old file",
+                         a->path, strerror(a->reopen_fault));
     else if (a->reopen)
-        clave__log(a->log, CLAVE_LOG_INFO, "the audit log %s is opened again", a->path);
+        clave__log_about(a->log, CLAVE_LOG_INFO, &(struct log_about){.path = a->path},
+                         "the audit log %s is opened again", a->path);
     a->reopen = false;
     audit_log_count_lost(a, a->thread.fault);
 }

@@ -118,7 +118,8 @@ static clave_err datadir_lock(struct datadir *d, const struct fault *f)
         int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
         /* Only for the message below: a full disk is noticed soon enough. */
         if (ftruncate(d->lock, 0) != 0 || pwrite(d->lock, pid, (size_t)n, 0) != n)
-            clave__log(&d->log, CLAVE_LOG_WARN, "cannot write %s: %s", name, strerror(errno));
+            clave__log_about(&d->log, CLAVE_LOG_WARN, &(struct log_about){.path = name},
+                             "cannot write %s: %s", name, strerror(errno));
         return CLAVE_OK;
     }
     if (errno != EWOULDBLOCK)
@@ -183,10 +184,11 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
     if (err == CLAVE_OK)
         err = datadir_open_version_2(d, f);
     if (err == CLAVE_OK && lost)
-        clave__log(log, CLAVE_LOG_WARN,
-                   "%s has had a server before, but its version-2 is missing: the tree is empty, "
-                   "and tokens are handed out again that were handed out before",
-                   path);
+        clave__log_about(
+            log, CLAVE_LOG_WARN, &(struct log_about){.path = path},
+            "%s has had a server before, but its version-2 is missing: the tree is empty, "
+            "and tokens are handed out again that were handed out before",
+            path);
     if (err != CLAVE_OK)
         clave__datadir_close(d);
     return err;

@@ -29,18 +29,21 @@ void clave__run_take_space(struct server_run *r, const struct space *space)
 {
     long long left = (long long)space->free_bytes >> 20, all = (long long)space->total_bytes >> 20;
     bool low = clave__space_is_low(space, r->is_low);
+    const struct log_about about = {.path = r->dir.path};
     r->stats.free_bytes = space->free_bytes;
     r->stats.total_bytes = space->total_bytes;
     if (space->free_bytes < 0)
         return; /* not known: it may still be low */
     if (low && !r->is_low)
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "the disk of %s has %lld MiB of %lld MiB left, less than a tenth: free some "
-                   "space, because the server ends when it is full",
-                   r->dir.path, left, all);
+        clave__log_about(
+            &r->log, CLAVE_LOG_WARN, &about,
+            "the disk of %s has %lld MiB of %lld MiB left, less than a tenth: free some "
+            "space, because the server ends when it is full",
+            r->dir.path, left, all);
     if (!low && r->is_low)
-        clave__log(&r->log, CLAVE_LOG_INFO, "the disk of %s has %lld MiB of %lld MiB left again",
-                   r->dir.path, left, all);
+        clave__log_about(&r->log, CLAVE_LOG_INFO, &about,
+                         "the disk of %s has %lld MiB of %lld MiB left again", r->dir.path, left,
+                         all);
     r->is_low = low;
 }
 

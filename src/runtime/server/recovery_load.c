@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +37,20 @@ struct recover {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+/* A warning about a file: its path, and what there is to say. */
+__attribute__((format(printf, 3, 4))) static void
+recovery_log(const struct recover *r, const char *name, const char *fmt, ...)
+{
+    char path[PATH_MAX + FILE_NAME_SIZE + 16], text[1024];
+    va_list ap;
+    snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    clave__log_about(&r->log, CLAVE_LOG_WARN, &(struct log_about){.path = path}, "%s%s", path,
+                     text);
+}
+
 static clave_err recovery_cannot(const struct recover *r, int number, const char *what,
                                  const char *name)
 {
@@ -46,8 +61,7 @@ static clave_err recovery_cannot(const struct recover *r, int number, const char
 
 static void recovery_note_compressed(struct recover *r, const char *name, int64_t zxid)
 {
-    clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is compressed, which clave does not read",
-               r->d->path, name);
+    recovery_log(r, name, " is compressed, which clave does not read");
     if (zxid > r->newest_compressed) {
         r->newest_compressed = zxid;
         snprintf(r->compressed, sizeof r->compressed, "%.*s", FILE_NAME_SIZE - 1, name);
@@ -90,8 +104,7 @@ static clave_err recovery_survey(struct recover *r)
         if (kind == FILE_COMPRESSED)
             recovery_note_compressed(r, e->d_name, zxid);
         if (kind == FILE_UNKNOWN && e->d_name[0] != '.')
-            clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
-                       r->d->path, e->d_name);
+            recovery_log(r, e->d_name, " is left alone: unknown");
     }
     err = errno; /* of readdir: what it did not show may be the newest snapshot */
     closedir(dir);
@@ -183,10 +196,10 @@ static clave_err recovery_cut_off(const struct recover *r, const char *name, siz
         close(fd);
     if (!cut)
         return recovery_cannot(r, number, "cannot cut the torn end off", name);
-    clave__log(&r->log, CLAVE_LOG_WARN,
-               "%s/version-2/%s: cut off the last %zu byte%s, from offset %zu: what was being "
-               "written when the power failed, so never acknowledged",
-               r->d->path, name, n, clave__plural(n), at);
+    recovery_log(r, name,
+                 ": cut off the last %zu byte%s, from offset %zu: what was being "
+                 "written when the power failed, so never acknowledged",
+                 n, clave__plural(n), at);
     return CLAVE_OK;
 }
 
@@ -196,8 +209,7 @@ static clave_err recovery_remove_empty(const struct recover *r, const char *name
 {
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
         return recovery_cannot(r, errno, "cannot remove", name);
-    clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s: removed, it had %zu byte%s and no record",
-               r->d->path, name, n, clave__plural(n));
+    recovery_log(r, name, ": removed, it had %zu byte%s and no record", n, clave__plural(n));
     return CLAVE_OK;
 }
 
@@ -217,10 +229,10 @@ static clave_err recovery_refuse(const struct recover *r, const char *name,
  * outcome. So does a user who truncated the file. */
 static void recovery_warn_unfinished(const struct recover *r, const char *name, size_t at)
 {
-    clave__log(&r->log, CLAVE_LOG_WARN,
-               "%s/version-2/%s: the record at offset %zu was never finished, and the next log is "
-               "of a later leader: nothing here tells whether that leader had it",
-               r->d->path, name, at);
+    recovery_log(r, name,
+                 ": the record at offset %zu was never finished, and the next log is "
+                 "of a later leader: nothing here tells whether that leader had it",
+                 at);
 }
 
 static clave_err recovery_act_on(const struct recover *r, const char *name, size_t n,
@@ -230,8 +242,7 @@ static clave_err recovery_act_on(const struct recover *r, const char *name, size
     case RECOVERY_FINE:
         break;
     case RECOVERY_SKIPPED:
-        clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is damaged (%s): trying older ones",
-                   r->d->path, name, found->fault);
+        recovery_log(r, name, " is damaged (%s): trying older ones", found->fault);
         break;
     case RECOVERY_NO_RECORD:
         return r->d->read_only ? CLAVE_OK : recovery_remove_empty(r, name, n);

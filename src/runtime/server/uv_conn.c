@@ -320,8 +320,9 @@ static bool uv_conn_tls_failed(struct channel *ch, struct tls *t)
     clave__tls_fault(t, why, sizeof why);
     uv_fileno(&ch->socket.handle, &fd);
     clave__listen_name_peer(fd, false, &peer);
-    clave__log(&uv_conn_run(ch)->log, CLAVE_LOG_WARN, "%s is %s: %s", peer.text,
-               turned_away ? "turned away" : "closed", why);
+    clave__log_about(&uv_conn_run(ch)->log, CLAVE_LOG_WARN,
+                     &(struct log_about){.connection = peer.text}, "%s is %s: %s", peer.text,
+                     turned_away ? "turned away" : "closed", why);
     return turned_away && !clave__tls_is_foreign(t);
 }
 
@@ -350,9 +351,9 @@ static void uv_conn_note_turned_away(struct server_run *r, const struct peer_add
     r->turned_away++;
     if (!uv_conn_may_tell(r))
         return;
-    clave__log(&r->log, CLAVE_LOG_WARN,
-               "turned away %s: %s (%zu turned away since the last message)", peer->text, why,
-               r->turned_away);
+    clave__log_about(&r->log, CLAVE_LOG_WARN, &(struct log_about){.connection = peer->text},
+                     "turned away %s: %s (%zu turned away since the last message)", peer->text, why,
+                     r->turned_away);
     r->turned_away = 0;
 }
 

@@ -111,8 +111,9 @@ static void uv_disk_tell_snapshot_written(const struct server_run *r)
     clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx written",
                (unsigned long long)r->snapshot_thread.zxid);
     if (r->snapshot_thread.purge_fault != 0)
-        clave__log(&r->log, CLAVE_LOG_WARN, "cannot remove old snapshots and logs from %s: %s",
-                   r->dir.path, strerror(r->snapshot_thread.purge_fault));
+        clave__log_about(&r->log, CLAVE_LOG_WARN, &(struct log_about){.path = r->dir.path},
+                         "cannot remove old snapshots and logs from %s: %s", r->dir.path,
+                         strerror(r->snapshot_thread.purge_fault));
 }
 
 static void uv_disk_collect_snapshot_job(struct server_run *r)

@@ -48,8 +48,10 @@ bool clave__client_limit_allows(struct server_conn *c, enum server_bound bound, 
     b->refused++;
     if (b->told > 0 && s->now - b->told_at < BOUND_PAUSE_MS)
         return false;
-    clave__log(
-        &s->log, CLAVE_LOG_WARN,
+    const struct log_about about = {.connection = c->peer.text,
+                                    .session = c->session ? c->session->id : 0};
+    clave__log_about(
+        &s->log, CLAVE_LOG_WARN, &about,
         "%s is refused: %zu %s, the bound is %zu (%s; %" PRIu64 " refused since the last message)",
         c->peer.text, n, table[bound].what, b->most, table[bound].flag, b->refused - b->told);
     b->told = b->refused;

@@ -48,8 +48,8 @@ void clave__conns_drop_stalled(struct server *s)
 {
     struct server_conn *c;
     while ((c = clave__conns_next_stalled(s))) {
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is disconnected: it does not read its output",
-                   c->peer.text);
+        clave__conn_log(c, CLAVE_LOG_WARN, "%s is disconnected: it does not read its output",
+                        c->peer.text);
         clave__conn_cut(c);
     }
     conn_resume_paused(s);
@@ -90,8 +90,9 @@ static void conn_refuse_frame(struct server_conn *c, int why, size_t n)
         (void)clave__client_limit_allows(c, BOUND_REQUEST,
                                          n); /* counted, and logged with the flag */
     else
-        clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-                   why == CLAVE_ENOMEM ? "out of memory" : "it sent a frame of impossible length");
+        clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
+                        why == CLAVE_ENOMEM ? "out of memory"
+                                            : "it sent a frame of impossible length");
     clave__conn_close(c);
 }
 
@@ -250,8 +251,8 @@ clave_err clave__server_conn_certify(struct server_conn *c, const void *der, siz
     struct jbytes subject = clave__identities_subject(&c->who);
     bool fit = conn_is_one_line(subject);
     clave__identities_note_x509_super(&c->who, clave__jbytes(c->s->access.x509_super));
-    clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is %.*s%s", c->peer.text, fit ? (int)subject.n : 1,
-               fit ? subject.p : "?", c->who.is_super ? ", the super user" : "");
+    clave__conn_log(c, CLAVE_LOG_INFO, "%s is %.*s%s", c->peer.text, fit ? (int)subject.n : 1,
+                    fit ? subject.p : "?", c->who.is_super ? ", the super user" : "");
     return CLAVE_OK;
 }
 

@@ -131,6 +131,10 @@ void clave__conn_close(struct server_conn *c);
 /* Closes at once and drops the output. */
 void clave__conn_cut(struct server_conn *c);
 
+/* A line about this connection, and its session. */
+__attribute__((format(printf, 3, 4))) void clave__conn_log(const struct server_conn *c, int level,
+                                                           const char *fmt, ...);
+
 static inline bool clave__conn_is_open(const struct server_conn *c)
 {
     return c->state != CONN_CLOSING;
@@ -178,7 +182,7 @@ bool clave__conn_is_known(const struct server_conn *c);
 /* It was RESUMING and is known now: the session becomes its own, and the connection that had it is
  * closed. false: there is no such session any more, and this connection is closed. */
 bool clave__conn_take_up(struct server_conn *c);
-/* Four letters in place of a length: figures/four_letter.c. */
+/* Four letters in place of a length: monitoring/four_letter.c. */
 void clave__conn_word(struct server_conn *c, uint32_t word);
 /* The client has taken some of its list. */
 void clave__word_go_on(struct server_conn *c);

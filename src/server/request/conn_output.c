@@ -8,6 +8,7 @@
 #include "server/request/slow_requests.h"
 #include "wire/opcode.h"
 #include <assert.h>
+#include <stdarg.h>
 
 enum { FIRST_MARKS = 4 };
 /* So many bytes of an answer take as long to make as a small request takes. */
@@ -24,6 +25,18 @@ void clave__conn_mark_ready(struct server_conn *c)
 bool clave__server_conn_wants_close(const struct server_conn *c)
 {
     return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+void clave__conn_log(const struct server_conn *c, int level, const char *fmt, ...)
+{
+    const struct log_about about = {.connection = c->peer.text,
+                                    .session = c->session ? c->session->id : c->told_id};
+    va_list ap;
+    va_start(ap, fmt);
+    clave__log_list(&c->s->log, level, &about, fmt, ap);
+    va_end(ap);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -202,8 +215,8 @@ void clave__message_end(struct message *m, bool reply)
         return;
     }
     if (err != CLAVE_OK) {
-        clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is disconnected: %s", c->peer.text,
-                   err == CLAVE_ENOMEM ? "out of memory" : "it does not read its output");
+        clave__conn_log(c, CLAVE_LOG_WARN, "%s is disconnected: %s", c->peer.text,
+                        err == CLAVE_ENOMEM ? "out of memory" : "it does not read its output");
         clave__conn_cut(c);
         return;
     }
@@ -264,8 +277,9 @@ void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
 void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)
 {
     if (err != CLAVE_OK) {
-        clave__log(&c->s->log, CLAVE_LOG_WARN,
-                   "%s is disconnected: no memory to answer its four-letter word", c->peer.text);
+        clave__conn_log(c, CLAVE_LOG_WARN,
+                        "%s is disconnected: no memory to answer its four-letter word",
+                        c->peer.text);
         clave__conn_cut(c);
         return;
     }

@@ -56,7 +56,7 @@ static clave_err connect_create_session(struct server *s, int32_t timeout_ms, st
         return err;
     clave__write_begin(s, id, 0, OP_CREATE_SESSION);
     s->txn.timeout_ms = timeout_ms;
-    err = clave__log_append(s);
+    err = clave__txn_log_append(s);
     clave__txn_end(&s->txn);
     if (err != CLAVE_OK)
         clave__sessions_remove(&s->sessions, *out);
@@ -82,8 +82,8 @@ static void connect_open_session(struct server_conn *c, const struct wire_connec
     }
     connect_tell(c, session, timeout_ms);
     connect_attach(c, session);
-    clave__log(&c->s->log, CLAVE_LOG_DEBUG, "session 0x%llx of %s, %d ms",
-               (unsigned long long)session->id, c->peer.text, (int)timeout_ms);
+    clave__conn_log(c, CLAVE_LOG_DEBUG, "session 0x%llx of %s, %d ms",
+                    (unsigned long long)session->id, c->peer.text, (int)timeout_ms);
     connect_respond(c, q, c->s->last_zxid);
 }
 
@@ -115,10 +115,10 @@ bool clave__conn_take_up(struct server_conn *c)
     struct session *session = clave__sessions_find(&c->s->sessions, c->told_id);
     bool ended = !session || session->barred;
     if (ended || connect_is_overtaken(c, session)) {
-        clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is closed: session 0x%llx %s", c->peer.text,
-                   (unsigned long long)c->told_id,
-                   ended ? "has ended before it authenticated"
-                         : "has gone on with another connection since");
+        clave__conn_log(c, CLAVE_LOG_INFO, "%s is closed: session 0x%llx %s", c->peer.text,
+                        (unsigned long long)c->told_id,
+                        ended ? "has ended before it authenticated"
+                              : "has gone on with another connection since");
         clave__conn_close(c);
         return false;
     }
@@ -155,8 +155,10 @@ static void connect_resume_session(struct server_conn *c, const struct wire_conn
         clave__conn_cut(session->conn);
     const char *fault = connect_resume_fault(session, known, q->passwd);
     if (fault) {
-        clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text, fault,
-                   (unsigned long long)q->session_id);
+        clave__log_about(&c->s->log, CLAVE_LOG_INFO,
+                         &(struct log_about){.connection = c->peer.text, .session = q->session_id},
+                         "refused %s: %s session 0x%llx", c->peer.text, fault,
+                         (unsigned long long)q->session_id);
         connect_respond(c, q, c->s->last_zxid); /* the session may have ended just now */
         clave__conn_close(c);
         return;
@@ -176,13 +178,14 @@ static void connect_refuse_newer(struct server_conn *c, int64_t seen)
 {
     struct server *s = c->s;
     if (clave__refusals_note(&s->refused.newer, s->now))
-        clave__log(&s->log, CLAVE_LOG_WARN,
-                   "refused %s, and %llu before it: it has seen zxid 0x%llx, the newest here is "
-                   "0x%llx. Either it was connected to another server, or the files here are an "
-                   "older copy: then fencing tokens will repeat, so stop, and make the directory "
-                   "with 'clave data restore'",
-                   c->peer.text, (unsigned long long)s->refused.newer.count - 1,
-                   (unsigned long long)seen, (unsigned long long)s->last_zxid);
+        clave__conn_log(
+            c, CLAVE_LOG_WARN,
+            "refused %s, and %llu before it: it has seen zxid 0x%llx, the newest here is "
+            "0x%llx. Either it was connected to another server, or the files here are an "
+            "older copy: then fencing tokens will repeat, so stop, and make the directory "
+            "with 'clave data restore'",
+            c->peer.text, (unsigned long long)s->refused.newer.count - 1, (unsigned long long)seen,
+            (unsigned long long)s->last_zxid);
     clave__conn_close(c);
 }
 
@@ -203,8 +206,8 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
     s->counts.connect_requests++;
     c->received++;
     if (r.bad) {
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first frame is not a ConnectRequest",
-                   c->peer.text);
+        clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: its first frame is not a ConnectRequest",
+                        c->peer.text);
         clave__conn_close(c);
         return;
     }

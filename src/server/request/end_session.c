@@ -73,7 +73,8 @@ clave_err clave__session_expire(struct server *s, int64_t id)
         clave__log(&s->log, CLAVE_LOG_INFO,
                    "the wait after the restore is over: ephemeral nodes are created again");
     else
-        clave__log(&s->log, CLAVE_LOG_INFO, "session 0x%llx has expired", (unsigned long long)id);
+        clave__log_about(&s->log, CLAVE_LOG_INFO, &(struct log_about){.session = id},
+                         "session 0x%llx has expired", (unsigned long long)id);
     if (c)
         clave__conn_cut(c);
     return CLAVE_OK;

@@ -36,7 +36,7 @@ static void request_authenticate(struct server_conn *c, const struct wire_reques
     request_reply_as_apache(c, q->xid, 0, err);
     if (err == CLAVE_OK)
         return;
-    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: authentication failed", c->peer.text);
+    clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: authentication failed", c->peer.text);
     clave__conn_close(c);
 }
 
@@ -52,9 +52,9 @@ static void request_refuse_sasl(struct server_conn *c, const struct wire_request
     clave__message_header(&m, q->xid, 0, CLAVE_EAUTHFAILED);
     clave__jput_bytes(&m.w, JBYTES_NULL);
     clave__message_end(&m, true);
-    clave__log(&c->s->log, CLAVE_LOG_WARN,
-               "%s is closed: it authenticates with SASL, which this server does not have",
-               c->peer.text);
+    clave__conn_log(c, CLAVE_LOG_WARN,
+                    "%s is closed: it authenticates with SASL, which this server does not have",
+                    c->peer.text);
     clave__conn_close(c);
 }
 
@@ -79,8 +79,8 @@ static void request_answer_ping(struct server_conn *c, const struct wire_request
 /* As Apache does: answers, then closes. */
 static void server_request_refuse(struct server_conn *c, const struct wire_request *q)
 {
-    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
-               (int)q->op);
+    clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
+                    (int)q->op);
     request_reply_as_apache(c, q->xid, -1, CLAVE_EUNIMPLEMENTED);
     clave__conn_close(c);
 }
@@ -164,10 +164,10 @@ static bool request_is_let_in(struct server_conn *c, const struct wire_request *
         return true;
     struct server *s = c->s;
     if (clave__refusals_note(&s->refused.strange, s->now))
-        clave__log(&s->log, CLAVE_LOG_WARN,
-                   "%s is closed, and %llu before it: it has not authenticated (--require-auth %s)",
-                   c->peer.text, (unsigned long long)s->refused.strange.count - 1,
-                   s->access.require_auth);
+        clave__conn_log(
+            c, CLAVE_LOG_WARN,
+            "%s is closed, and %llu before it: it has not authenticated (--require-auth %s)",
+            c->peer.text, (unsigned long long)s->refused.strange.count - 1, s->access.require_auth);
     request_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
     clave__conn_close(c);
     return false;
@@ -183,8 +183,8 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     const uint64_t work = s->counts.bytes_written;
     struct jreader r = clave__jreader(p, n);
     if (n < HEADER) {
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: it sent a request without a header",
-                   c->peer.text);
+        clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: it sent a request without a header",
+                        c->peer.text);
         clave__conn_close(c);
         return;
     }

@@ -5,6 +5,7 @@
 #include "server/request/slow_requests.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -161,13 +162,18 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
     }
     s->slow.told++;
     const struct session *session = clave__sessions_find(&s->sessions, q->session);
-    clave__log(&s->log, CLAVE_LOG_WARN,
-               "slow request: %s %.*s took %lld ms (%lld unread, %lld in its turn, %lld for the "
-               "disk), %zu bytes, session 0x%llx of %s",
-               clave__opcode(q->op)->name, q->path_len > 0 ? (int)q->path_len : 1,
-               q->path_len > 0 ? path : "-", (long long)(unread + turn + disk), (long long)unread,
-               (long long)turn, (long long)disk, q->bytes, (unsigned long long)q->session,
-               session && session->conn ? session->conn->peer.text : "a client that is gone");
+    const char *peer = session && session->conn ? session->conn->peer.text : NULL;
+    char text[PATH_CAP + 1];
+    snprintf(text, sizeof text, "%.*s", (int)q->path_len, path);
+    const struct log_about about = {peer, q->session, q->path_len > 0 ? text : NULL};
+    clave__log_about(
+        &s->log, CLAVE_LOG_WARN, &about,
+        "slow request: %s %.*s took %lld ms (%lld unread, %lld in its turn, %lld for the "
+        "disk), %zu bytes, session 0x%llx of %s",
+        clave__opcode(q->op)->name, q->path_len > 0 ? (int)q->path_len : 1,
+        q->path_len > 0 ? path : "-", (long long)(unread + turn + disk), (long long)unread,
+        (long long)turn, (long long)disk, q->bytes, (unsigned long long)q->session,
+        peer ? peer : "a client that is gone");
 }
 
 /* ---- when it is known ------------------------------------------------------------------------ */

@@ -88,7 +88,7 @@ static void write_tell_gone(const struct server *s)
 clave_err clave__write_commit(struct server *s)
 {
     s->turn.looks += s->txn.count * LOOKS_A_CHANGE;
-    clave_err err = clave__log_append(s);
+    clave_err err = clave__txn_log_append(s);
     if (err != CLAVE_OK) {
         clave__txn_undo(&s->txn);
         clave__txn_end(&s->txn);
@@ -113,7 +113,7 @@ clave_err clave__write_fail(struct server *s, clave_err why)
         return why;
     s->txn.head.type = OP_ERROR;
     s->txn.err = why;
-    return clave__log_append(s);
+    return clave__txn_log_append(s);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

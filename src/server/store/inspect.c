@@ -5,15 +5,15 @@
 
 #include "server/server_internal.h"
 
-enum log_step clave__log_next_entry(struct log_walk *w, struct log_entry *out)
+enum log_step clave__txn_log_next_entry(struct log_walk *w, struct log_entry *out)
 {
     struct record rec;
     *out = (struct log_entry){.offset = w->at};
-    enum log_step step = clave__log_walk_next(w, &rec);
+    enum log_step step = clave__txn_log_walk_next(w, &rec);
     out->size = w->at - out->offset;
     if (step != LOG_STEP_RECORD || clave__txn_record_read(&out->txn, rec.payload, rec.n))
         return step;
-    clave__log_walk_no_txn(w, &rec);
+    clave__txn_log_walk_no_txn(w, &rec);
     return LOG_STEP_DAMAGED;
 }
 

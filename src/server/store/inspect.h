@@ -17,8 +17,8 @@ struct log_entry {
     struct txn_record txn;
 };
 
-/* As clave__log_walk_next; DAMAGED too if the record is not a transaction. */
-enum log_step clave__log_next_entry(struct log_walk *w, struct log_entry *out);
+/* As clave__txn_log_walk_next; DAMAGED too if the record is not a transaction. */
+enum log_step clave__txn_log_next_entry(struct log_walk *w, struct log_entry *out);
 
 /* ---- what a server has loaded ---------------------------------------------------------------- */
 

@@ -92,7 +92,7 @@ static void recovery_replay(struct recovery *r, const void *p, size_t n,
     assert(r->log < r->files.nlogs);
     struct log_replay log;
     clave_err err = clave__server_replay_log(r->s, p, n, &log);
-    bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;
+    bool padded = clave__txn_log_skip_zeros(p, log.valid_len, n) == n;
     out->valid_len = log.valid_len;
     out->last_batch = log.last_batch;
     out->verdict = recovery_judge_log(r, err, &log, padded);

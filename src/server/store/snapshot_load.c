@@ -149,7 +149,7 @@ static clave_err load_settle_zxid(struct loading *l)
     /* Apache does not know the digest of a tree that no transaction has changed, and writes 0. */
     s->replay.has_fuzzy_digest = in->has_digest && in->digest_zxid > 0 &&
                                  in->digest_zxid >= s->last_zxid && in->digest_zxid == in->newest;
-    clave__log_check_fuzzy_digest(s);
+    clave__txn_log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
 

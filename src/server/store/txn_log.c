@@ -11,7 +11,7 @@
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-clave_err clave__log_append(struct server *s)
+clave_err clave__txn_log_append(struct server *s)
 {
     assert(s->txn.head.zxid == s->last_zxid + 1);
     struct jwriter w = clave__jwriter(&s->txn_log.pending);
@@ -103,7 +103,7 @@ static enum proof txn_log_check_digest(struct server *s, const struct txn_record
     return PROOF_OTHER;
 }
 
-void clave__log_check_fuzzy_digest(struct server *s)
+void clave__txn_log_check_fuzzy_digest(struct server *s)
 {
     if (!s->replay.has_fuzzy_digest || s->last_zxid < s->replay.fuzzy_zxid)
         return;
@@ -130,7 +130,7 @@ static clave_err txn_log_replay_record(struct server *s, const struct record *re
     s->last_zxid = rec->zxid;
     clave__snapshot_count(s, LOG_RECORD_HEAD + rec->n);
     *proof = txn_log_check_digest(s, &t);
-    clave__log_check_fuzzy_digest(s);
+    clave__txn_log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
 
@@ -148,9 +148,9 @@ struct replay {
 static clave_err txn_log_replay_gap_damage(struct replay *r)
 {
     assert(r->gap_from != 0);
-    clave__log_walk_fault(&r->w, "the record at offset %zu has zxid 0x%llx, after 0x%llx",
-                          r->gap_at, (unsigned long long)r->gap_to,
-                          (unsigned long long)r->gap_from);
+    clave__txn_log_walk_fault(&r->w, "the record at offset %zu has zxid 0x%llx, after 0x%llx",
+                              r->gap_at, (unsigned long long)r->gap_to,
+                              (unsigned long long)r->gap_from);
     return CLAVE_ECORRUPT;
 }
 
@@ -174,15 +174,15 @@ static clave_err txn_log_replay_cross_gap(struct replay *r, enum proof proof)
 static clave_err txn_log_replay_next(struct replay *r, const struct record *rec, bool first)
 {
     enum proof proof;
-    if (first && !clave__log_follows(r->s->last_zxid, rec->zxid)) {
-        clave__log_walk_fault(
+    if (first && !clave__txn_log_follows(r->s->last_zxid, rec->zxid)) {
+        clave__txn_log_walk_fault(
             &r->w, "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx",
             rec->at, (unsigned long long)rec->zxid, (unsigned long long)r->s->last_zxid);
         return CLAVE_ECORRUPT;
     }
     clave_err err = txn_log_replay_record(r->s, rec, &proof);
     if (err == CLAVE_EPROTO) {
-        clave__log_walk_no_txn(&r->w, rec);
+        clave__txn_log_walk_no_txn(&r->w, rec);
         return CLAVE_ECORRUPT;
     }
     return err == CLAVE_OK ? txn_log_replay_cross_gap(r, proof) : err;
@@ -231,11 +231,11 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
     struct record rec;
     enum log_step step = LOG_STEP_DAMAGED;
     clave_err err = CLAVE_OK;
-    bool is_log = clave__log_walk(&r.w, p, n);
+    bool is_log = clave__txn_log_walk(&r.w, p, n);
     *out = (struct log_replay){.valid_len = is_log ? r.w.at : 0};
     r.w.known_zxid = s->last_zxid;
     while (is_log && err == CLAVE_OK && s->last_zxid < s->replay.until &&
-           (step = clave__log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD &&
+           (step = clave__txn_log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD &&
            rec.zxid <= s->replay.until)
         err = txn_log_replay_take(&r, &rec, out);
     if (err == CLAVE_OK && step == LOG_STEP_RECORD)

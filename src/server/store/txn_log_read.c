@@ -24,7 +24,7 @@ static int64_t log_long_at(const uint8_t *p)
     return clave__jget_long(&r);
 }
 
-enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out)
+enum found clave__txn_log_look_at(const uint8_t *p, size_t n, struct record *out)
 {
     if (n == 0)
         return FOUND_END;
@@ -44,7 +44,7 @@ enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out)
     return FOUND_RECORD;
 }
 
-size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n)
+size_t clave__txn_log_skip_zeros(const uint8_t *p, size_t from, size_t n)
 {
     assert(from <= n);
     static const uint8_t zeros[4096];
@@ -65,13 +65,13 @@ static size_t log_find_record(const uint8_t *p, size_t from, size_t n, int64_t l
         /* Padding may be long. No record begins further before the first byte that is not zero
          * than the length of a record's head. */
         if (p[at] == 0) {
-            size_t other = clave__log_skip_zeros(p, at, n);
+            size_t other = clave__txn_log_skip_zeros(p, at, n);
             if (other == n)
                 return n;
             if (other - at > LOG_RECORD_HEAD)
                 at = other - LOG_RECORD_HEAD;
         }
-        if (clave__log_look_at(p + at, n - at, &rec) == FOUND_RECORD && rec.zxid > last_zxid)
+        if (clave__txn_log_look_at(p + at, n - at, &rec) == FOUND_RECORD && rec.zxid > last_zxid)
             return at;
     }
     return n;
@@ -102,7 +102,7 @@ static size_t log_find_batch(const uint8_t *p, size_t from, size_t n, int64_t la
 {
     struct record rec;
     while ((from = log_find_record(p, from, n, last_zxid)) < n) {
-        clave__log_look_at(p + from, n - from, &rec);
+        clave__txn_log_look_at(p + from, n - from, &rec);
         if (log_record_begins_batch(&rec))
             break;
         from += LOG_RECORD_HEAD + rec.n + 1;
@@ -117,11 +117,12 @@ static bool log_lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
 {
     assert(at <= end && end <= n);
     size_t edge = (at / BLOCK + 1) * BLOCK;
-    if (edge - at > 4 && clave__log_skip_zeros(p, at, edge < n ? edge : n) >= (edge < n ? edge : n))
+    if (edge - at > 4 &&
+        clave__txn_log_skip_zeros(p, at, edge < n ? edge : n) >= (edge < n ? edge : n))
         return true;
     for (; edge < end; edge += BLOCK) {
         size_t to = n - edge < BLOCK ? n : edge + BLOCK;
-        if (clave__log_skip_zeros(p, edge, to) == to)
+        if (clave__txn_log_skip_zeros(p, edge, to) == to)
             return true;
     }
     return false;
@@ -160,13 +161,13 @@ __attribute__((format(printf, 1, 2))) static struct log_tail log_tail_damaged(co
     return t;
 }
 
-struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid)
+struct log_tail clave__txn_log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid)
 {
     assert(at <= n);
     struct record rec;
-    if (clave__log_skip_zeros(p, at, n) == n)
+    if (clave__txn_log_skip_zeros(p, at, n) == n)
         return (struct log_tail){.kind = TAIL_PADDING};
-    bool finished = clave__log_look_at(p + at, n - at, &rec) == FOUND_DAMAGED;
+    bool finished = clave__txn_log_look_at(p + at, n - at, &rec) == FOUND_DAMAGED;
     bool marked = log_is_marked(p, n);
     size_t whole = log_find_record(p, at + 1, n, last_zxid);
     size_t shows = marked ? log_find_batch(p, whole, n, last_zxid) : whole;
@@ -186,7 +187,7 @@ struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t l
     return (struct log_tail){.kind = TAIL_TORN};
 }
 
-bool clave__log_follows(int64_t last, int64_t zxid)
+bool clave__txn_log_follows(int64_t last, int64_t zxid)
 {
     return (last < INT64_MAX && zxid == last + 1) ||
            (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
@@ -197,7 +198,7 @@ void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
     memcpy(out, "ZKLG\0\0\0\2" LOG_DBID, SERVER_LOG_HEADER);
 }
 
-bool clave__log_has_torn_header(const uint8_t *p, size_t n)
+bool clave__txn_log_has_torn_header(const uint8_t *p, size_t n)
 {
     uint8_t header[SERVER_LOG_HEADER];
     const size_t read = 8; /* nobody reads the other half */
@@ -205,12 +206,12 @@ bool clave__log_has_torn_header(const uint8_t *p, size_t n)
     clave__server_log_header(header);
     while (same < n && same < read && p[same] == header[same])
         same++;
-    return same < read && clave__log_skip_zeros(p, same, n) == n;
+    return same < read && clave__txn_log_skip_zeros(p, same, n) == n;
 }
 
 /* ---- record by record ------------------------------------------------------------------------ */
 
-void clave__log_walk_fault(struct log_walk *w, const char *fmt, ...)
+void clave__txn_log_walk_fault(struct log_walk *w, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -218,56 +219,57 @@ void clave__log_walk_fault(struct log_walk *w, const char *fmt, ...)
     va_end(ap);
 }
 
-void clave__log_walk_no_txn(struct log_walk *w, const struct record *rec)
+void clave__txn_log_walk_no_txn(struct log_walk *w, const struct record *rec)
 {
-    clave__log_walk_fault(w, "the record at offset %zu, zxid 0x%llx, is not a transaction", rec->at,
-                          (unsigned long long)rec->zxid);
+    clave__txn_log_walk_fault(w, "the record at offset %zu, zxid 0x%llx, is not a transaction",
+                              rec->at, (unsigned long long)rec->zxid);
 }
 
-bool clave__log_walk(struct log_walk *w, const void *p, size_t n)
+bool clave__txn_log_walk(struct log_walk *w, const void *p, size_t n)
 {
     bool begins = n < 4 || memcmp(p, "ZKLG", 4) == 0;
     *w = (struct log_walk){.p = p, .n = n, .at = SERVER_LOG_HEADER, .marked = log_is_marked(p, n)};
-    if (clave__log_has_torn_header(p, n) || (begins && n < SERVER_LOG_HEADER)) {
+    if (clave__txn_log_has_torn_header(p, n) || (begins && n < SERVER_LOG_HEADER)) {
         w->at = 0;
         return true;
     }
     if (!begins)
-        clave__log_walk_fault(w, "it does not begin with ZKLG, as a transaction log does");
+        clave__txn_log_walk_fault(w, "it does not begin with ZKLG, as a transaction log does");
     return begins;
 }
 
 static enum log_step log_walk_tail(struct log_walk *w)
 {
     int64_t last = w->last_zxid > w->known_zxid ? w->last_zxid : w->known_zxid;
-    struct log_tail tail = clave__log_tail(w->p, w->at, w->n, last);
+    struct log_tail tail = clave__txn_log_tail(w->p, w->at, w->n, last);
     if (tail.kind == TAIL_PADDING)
         return LOG_STEP_END;
     if (tail.kind == TAIL_TORN)
         return LOG_STEP_TORN;
-    clave__log_walk_fault(w, "%s", tail.fault);
+    clave__txn_log_walk_fault(w, "%s", tail.fault);
     return LOG_STEP_LOST;
 }
 
-enum log_step clave__log_walk_next(struct log_walk *w, struct record *out)
+enum log_step clave__txn_log_walk_next(struct log_walk *w, struct record *out)
 {
     int64_t last = w->last_zxid;
     if (w->at == 0)
         return LOG_STEP_END;
     assert(w->at <= w->n);
-    enum found found = clave__log_look_at(w->p + w->at, w->n - w->at, out);
+    enum found found = clave__txn_log_look_at(w->p + w->at, w->n - w->at, out);
     if (found != FOUND_RECORD)
         return found == FOUND_END ? LOG_STEP_END : log_walk_tail(w);
     out->at = w->at;
-    out->skips = last != 0 && !clave__log_follows(last, out->zxid);
+    out->skips = last != 0 && !clave__txn_log_follows(last, out->zxid);
     out->begins_batch = w->marked ? log_record_begins_batch(out) : last == 0;
     if (out->zxid == INT64_MAX) {
-        clave__log_walk_fault(w, "the record at offset %zu has the largest possible zxid", w->at);
+        clave__txn_log_walk_fault(w, "the record at offset %zu has the largest possible zxid",
+                                  w->at);
         return LOG_STEP_DAMAGED;
     }
     if (out->skips && out->zxid <= last) {
-        clave__log_walk_fault(w, "the record at offset %zu has zxid 0x%llx, after 0x%llx", w->at,
-                              (unsigned long long)out->zxid, (unsigned long long)last);
+        clave__txn_log_walk_fault(w, "the record at offset %zu has zxid 0x%llx, after 0x%llx",
+                                  w->at, (unsigned long long)out->zxid, (unsigned long long)last);
         return LOG_STEP_DAMAGED;
     }
     if (out->skips && w->gap == 0)

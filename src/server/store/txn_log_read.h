@@ -29,9 +29,9 @@ struct record {
 };
 
 /* DAMAGED: a record with its end mark, and a wrong checksum; payload and n are set. */
-enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out);
+enum found clave__txn_log_look_at(const uint8_t *p, size_t n, struct record *out);
 /* The offset of the first byte at or after `from` that is not zero; n: there is none. */
-size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n);
+size_t clave__txn_log_skip_zeros(const uint8_t *p, size_t from, size_t n);
 
 enum tail_kind {
     TAIL_PADDING, /* zeros only */
@@ -44,12 +44,12 @@ struct log_tail {
 };
 /* Judges the bytes p[0..n) of a whole file from `at` on, where there is no record; `last_zxid` is
  * that of the record before. */
-struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid);
+struct log_tail clave__txn_log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid);
 /* Whether `zxid` may follow `last`: it is the next one, or the first of a later leader. */
-bool clave__log_follows(int64_t last, int64_t zxid);
+bool clave__txn_log_follows(int64_t last, int64_t zxid);
 /* The size of a file may reach the disk before its first bytes do. From somewhere in the header on
  * the bytes are zeros then, and no record of the file was ever acknowledged. */
-bool clave__log_has_torn_header(const uint8_t *p, size_t n);
+bool clave__txn_log_has_torn_header(const uint8_t *p, size_t n);
 
 /* ---- record by record ------------------------------------------------------------------------ */
 
@@ -73,12 +73,12 @@ struct log_walk {
 };
 
 /* false: it is not a log; the fault says why. */
-bool clave__log_walk(struct log_walk *w, const void *p, size_t n);
-enum log_step clave__log_walk_next(struct log_walk *w, struct record *out);
+bool clave__txn_log_walk(struct log_walk *w, const void *p, size_t n);
+enum log_step clave__txn_log_walk_next(struct log_walk *w, struct record *out);
 /* Notes what is wrong. */
-__attribute__((format(printf, 2, 3))) void clave__log_walk_fault(struct log_walk *w,
-                                                                 const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void clave__txn_log_walk_fault(struct log_walk *w,
+                                                                     const char *fmt, ...);
 /* Notes that a record is none that a server writes. */
-void clave__log_walk_no_txn(struct log_walk *w, const struct record *rec);
+void clave__txn_log_walk_no_txn(struct log_walk *w, const struct record *rec);
 
 #endif

@@ -271,8 +271,10 @@ static clave_err http_session_connect(struct http_session *s)
     o.nauths = http_session_split_auths(text, s->nauths, auths);
     o.auths = o.nauths > 0 ? auths : NULL;
     clave_err err = w->o.env->client_open(w->o.env->arg, &o, &s->client);
-    if (s->client)
+    if (s->client) {
+        clave__client_set_log(s->client, &w->o.log);
         clave__sender_add(w, s->sender, SENDER_SESSIONS, 1);
+    }
     return err;
 }
 

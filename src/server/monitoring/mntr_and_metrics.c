@@ -2,7 +2,7 @@
  * the admin command monitor and for the metrics, which differ only in how they write it; see
  * mntr_and_metrics.h.
  */
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -12,12 +12,12 @@
  *   The page of metrics is written by base/prometheus.h.
  *
  * Nothing here waits until a write is on the disk. */
-#ifndef CLAVE_SERVER_FIGURES_MNTR_AND_METRICS_H
-#define CLAVE_SERVER_FIGURES_MNTR_AND_METRICS_H
+#ifndef CLAVE_SERVER_MONITORING_MNTR_AND_METRICS_H
+#define CLAVE_SERVER_MONITORING_MNTR_AND_METRICS_H
 
 #include "base/json.h"
 #include "base/prometheus.h"
-#include "server/figures/text.h"
+#include "server/monitoring/text.h"
 #include "server/request/conn.h"
 
 /* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up

@@ -1,5 +1,5 @@
-/* server_turn_test.c - how much of its clients' input a server takes in one turn of the loop, and
- * in which order: no client waits long because others ask for much. */
+/* server_fair_schedule_test.c - how much of its clients' input a server takes in one turn of the
+ * loop, and in which order: no client waits long because others ask for much. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

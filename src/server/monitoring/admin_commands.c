@@ -1,12 +1,12 @@
 /* admin_commands.c - the commands of Apache's AdminServer, as JSON; see admin_commands.h. One table
  * of commands: a new one is a function and a line in `commands`. Names of fields are Apache's. */
-#include "server/figures/admin_commands.h"
+#include "server/monitoring/admin_commands.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 typedef void command_run(struct server *s, struct json *j);
 

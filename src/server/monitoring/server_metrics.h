@@ -1,6 +1,6 @@
 /* server_metrics.h - the page that Prometheus reads. */
-#ifndef CLAVE_SERVER_FIGURES_SERVER_METRICS_H
-#define CLAVE_SERVER_FIGURES_SERVER_METRICS_H
+#ifndef CLAVE_SERVER_MONITORING_SERVER_METRICS_H
+#define CLAVE_SERVER_MONITORING_SERVER_METRICS_H
 
 #include "base/prometheus.h"
 #include "server/server.h"

@@ -1,7 +1,7 @@
 /* list_watches.c - the watches: how many, by session and by path; as text for wchs, wchc and wchp,
  * as JSON for watch_summary, watches and watches_by_path. */
-#include "server/figures/listing.h"
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/listing.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 #include <inttypes.h>
 

@@ -2,11 +2,11 @@
  * watches may come and go between two of them. What changes meanwhile may be in it or not;
  * what stays is in it once. four_letter.c and admin_commands.c say of which parts an answer is
  * made, list_*.c have those that are lists. */
-#ifndef CLAVE_SERVER_FIGURES_LISTING_H
-#define CLAVE_SERVER_FIGURES_LISTING_H
+#ifndef CLAVE_SERVER_MONITORING_LISTING_H
+#define CLAVE_SERVER_MONITORING_LISTING_H
 
 #include "base/json.h"
-#include "server/figures/text.h"
+#include "server/monitoring/text.h"
 #include "server/server_internal.h"
 
 struct listing;

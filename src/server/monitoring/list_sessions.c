@@ -1,7 +1,7 @@
 /* list_sessions.c - dump: the sessions and their ephemeral nodes. The text adds the connections; in
  * JSON sessions are ordered by expiry, as in Apache's. */
-#include "server/figures/listing.h"
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/listing.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 #include <inttypes.h>
 

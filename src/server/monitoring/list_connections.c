@@ -1,7 +1,7 @@
 /* list_connections.c - the connections with their counters and sessions: as text for cons and stat,
  * as JSON for connections and stats. Both forms have the same fields in the same order. */
-#include "server/figures/listing.h"
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/listing.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* text.h - formatted text at the end of a buffer: what the four-letter words and the page of
  * metrics are made of. A JSON answer uses base/json.h instead. */
-#ifndef CLAVE_SERVER_FIGURES_TEXT_H
-#define CLAVE_SERVER_FIGURES_TEXT_H
+#ifndef CLAVE_SERVER_MONITORING_TEXT_H
+#define CLAVE_SERVER_MONITORING_TEXT_H
 
 #include "base/buf.h"
 #include "wire/jute.h"

@@ -1,6 +1,6 @@
 /* listing.c - makes an answer in pieces; see listing.h. Each part starts with its place cleared and
  * leaves no cursor behind. */
-#include "server/figures/listing.h"
+#include "server/monitoring/listing.h"
 
 #include <assert.h>
 

@@ -3,8 +3,8 @@
  * eight to each power of two. So a quantile is never too small, and at most an eighth too large.
  *
  * There are two windows of a minute: the present one, and the one before it. Both count. */
-#ifndef CLAVE_SERVER_FIGURES_QUANTILES_H
-#define CLAVE_SERVER_FIGURES_QUANTILES_H
+#ifndef CLAVE_SERVER_MONITORING_QUANTILES_H
+#define CLAVE_SERVER_MONITORING_QUANTILES_H
 
 #include <stdint.h>
 

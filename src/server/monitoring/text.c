@@ -1,5 +1,5 @@
 /* text.c - formatted text; see text.h. A piece that does not fit is dropped whole. */
-#include "server/figures/text.h"
+#include "server/monitoring/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

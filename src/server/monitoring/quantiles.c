@@ -1,6 +1,6 @@
 /* quantiles.c - quantiles of recent values; see quantiles.h. The server notes each request's time
  * in one, so noting must stay cheap. */
-#include "server/figures/quantiles.h"
+#include "server/monitoring/quantiles.h"
 
 #include <assert.h>
 #include <stddef.h>

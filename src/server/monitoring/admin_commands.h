@@ -1,10 +1,10 @@
 /* admin_commands.h - the commands of Apache's AdminServer, as JSON. Bytes only: the driver has the
  * transport.
  */
-#ifndef CLAVE_SERVER_FIGURES_ADMIN_COMMANDS_H
-#define CLAVE_SERVER_FIGURES_ADMIN_COMMANDS_H
+#ifndef CLAVE_SERVER_MONITORING_ADMIN_COMMANDS_H
+#define CLAVE_SERVER_MONITORING_ADMIN_COMMANDS_H
 
-#include "server/figures/listing.h"
+#include "server/monitoring/listing.h"
 
 /* Begins the answer to a command, by any of its names: a JSON object with Apache's fields,
  * "command" and "error" among them. EINVAL: there is no such command, and the object says so.

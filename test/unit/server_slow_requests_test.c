@@ -1,4 +1,5 @@
-/* server_slow_test.c - slow_ms: which requests are logged, with what, and that few are at a time.
+/* server_slow_requests_test.c - slow_ms: which requests are logged, with what, and that few are at
+ * a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

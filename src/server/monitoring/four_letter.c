@@ -2,8 +2,8 @@
  * connection closes. conn.c calls clave__conn_word for a first frame whose length is a word. A new
  * one is a function and a line in `words`. Answers never wait for the disk. A long one is made in
  * pieces, one when the client has taken the last, and one a turn for all clients together. */
-#include "server/figures/listing.h"
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/listing.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -235,9 +235,9 @@ static void four_letter_make_room(struct server *s)
     if (s->listings.n < MOST_LISTS)
         return;
     struct server_conn *c = LIST_ENTRY(s->listings.all.next, struct word_list, in_lists)->c;
-    clave__log(&s->log, CLAVE_LOG_WARN,
-               "%s is closed: it does not read its list, and %zu lists are being sent",
-               c->peer.text, s->listings.n);
+    clave__conn_log(c, CLAVE_LOG_WARN,
+                    "%s is closed: it does not read its list, and %zu lists are being sent",
+                    c->peer.text, s->listings.n);
     clave__conn_cut(c);
     clave__word_end(c);
 }
@@ -304,9 +304,9 @@ static void four_letter_refuse(struct server_conn *c, uint32_t word, const struc
         clave__conn_count_text(c, clave__buf_len(t.out), t.err);
         return;
     }
-    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-               four_letter_is_tls_hello(word) ? "it speaks TLS, but this address does not"
-                                              : "its first four bytes are not a length");
+    clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
+                    four_letter_is_tls_hello(word) ? "it speaks TLS, but this address does not"
+                                                   : "its first four bytes are not a length");
 }
 
 void clave__conn_word(struct server_conn *c, uint32_t word)

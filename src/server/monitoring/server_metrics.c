@@ -3,11 +3,11 @@
  * docs/operate/monitoring.md lists the names: those of Apache 3.9 where it has such a metric, the
  * others begin with "clave_" or are older than that rule. A test holds that page and contrib/
  * against what is here. */
-#include "server/figures/server_metrics.h"
+#include "server/monitoring/server_metrics.h"
 
 #include <stddef.h>
 
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/mntr_and_metrics.h"
 #include "server/request/client_limits.h"
 #include "wire/opcode.h"
 

@@ -1,4 +1,4 @@
-/* log_file_test.c - a log by itself, on a disk whose writes and syncs can fail. The calls are
+/* txn_log_file_test.c - a log by itself, on a disk whose writes and syncs can fail. The calls are
  * caught where the program is linked (-Wl,--wrap). */
 #include "rig.h"
 

@@ -1,5 +1,5 @@
-/* server_bounds_test.c - the bounds on what one client may have the server keep or send: what is
- * refused, with which code, and that it is counted and logged once a second. */
+/* server_client_limits_test.c - the bounds on what one client may have the server keep or send:
+ * what is refused, with which code, and that it is counted and logged once a second. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
