@@ -25,6 +25,7 @@ struct slot_user {
     struct slot_hand hands[HANDS];
     unsigned calls_out;
     unsigned limits_out; /* of them, of the limit */
+    int64_t apart_at;    /* when it most recently had no connection, as far as it was looked at */
 };
 
 /* A give or a break. */
@@ -255,14 +256,18 @@ void slot_user_act(struct workload *l)
 
 void slot_user_look(const struct workload *l)
 {
-    const struct slot_user *u = l->slots;
+    struct slot_user *u = l->slots;
+    clave_state state = l->host->state;
+    if (u && state != CLAVE_STATE_CONNECTED && state != CLAVE_STATE_RECONNECTED)
+        u->apart_at = l->host->w->now; /* it may pause between its attempts */
     for (unsigned i = 0; u && i < HANDS; i++) {
         const struct slot_hand *hand = &u->hands[i];
         int64_t calm = l->host->w->now - l->checker->calm_from; /* dead sessions have ended */
+        int64_t connected = l->host->w->now - u->apart_at;
         int64_t waited = l->host->w->now - hand->started;
         int64_t unused = slot_world_unused_us(&l->checker->slots);
         int64_t most = l->checker->grace_us / 2 + SECOND;
-        if (hand->waiting && waited > most && unused > most && calm > most)
+        if (hand->waiting && waited > most && unused > most && calm > most && connected > most)
             world_break(l->host->w, "nobody waits while a slot is free",
                         "%s waits for %lld ms, and there has been room for %lld ms", hand->name,
                         (long long)(waited / MS), (long long)(unused / MS));
