@@ -13,8 +13,11 @@ while (!existsSync(stop)) {
   const hold = await clave.lock(path);
   const append = (sign) => writeSync(fd, `${sign} ${name} ${hold.token}\n`);
   append('+');
-  do await nap(STEP_MS);
-  while (existsSync(`${stop}-${name}`) && hold.validFor());
+  await nap(STEP_MS);
+  for (let said = false; existsSync(`${stop}-${name}`) && hold.validFor(); await nap(STEP_MS)) {
+    if (!said) append('=');
+    said = true;
+  }
   append(hold.validFor() ? '-' : '!');
   await hold.release().catch((error) => {
     if (!(error instanceof LostError)) throw error;

@@ -3,7 +3,7 @@
   package_holder.py threads|asyncio CONNECT PATH LOG NAME STOP SESSION_MS
 
 Each hold is a line "+ NAME TOKEN" and, at its end, "- NAME TOKEN" if it was still held, "! NAME TOKEN" if it was lost.
-While the file STOP-NAME exists it does not let go."""
+While the file STOP-NAME exists it does not let go, and says "= NAME TOKEN"."""
 import asyncio
 import contextlib
 import os
@@ -23,8 +23,17 @@ def append(sign, hold):
     os.write(fd, f"{sign} {name} {hold.token}\n".encode())
 
 
+said = 0  # the token of the hold that has said that it does not let go
+
+
 def goes_on(hold):
-    return os.path.exists(f"{stop}-{name}") and hold.valid_for()
+    global said
+    if not os.path.exists(f"{stop}-{name}") or not hold.valid_for():
+        return False
+    if said != hold.token:
+        said = hold.token
+        append("=", hold)
+    return True
 
 
 def in_threads():

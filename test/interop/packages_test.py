@@ -69,9 +69,10 @@ class Queue(queue_test.Queue):
         return any(line[:2] == (sign, name) for line in self.lines()[since:])
 
     def keep(self, name):
-        """From now on it does not let go. Returns when it holds."""
+        """From now on it does not let go. Returns when it holds and has said so: "="."""
+        there = len(self.lines())
         open(f"{self.stop}-{name}", "w").close()
-        until(lambda: self.lines()[-1][:2] == ("+", name), PATIENCE, f"the next turn of {name}")
+        until(lambda: self.has_said("=", name, there), PATIENCE, f"a turn that {name} keeps")
 
     def let_go(self, name):
         os.unlink(f"{self.stop}-{name}")
@@ -120,13 +121,26 @@ def judge(lines, killed):
             turns[name.split("-")[0]] += 1
             continue
         if open_hold == (name, token):
-            open_hold = None
-        elif sign == "-":
+            open_hold = open_hold if sign == "=" else None
+        elif sign != "!":
             sys.exit(f"{where}: {open_hold} holds")
-        overtaken.discard((name, token))
+        if sign != "=":
+            overtaken.discard((name, token))
     if open_hold or overtaken:
         sys.exit(f"{UNSAFE}: never ended, and others held: {overtaken}, {open_hold}")
     return turns
+
+
+def play(q):
+    q.wait_for_everybody(PATIENCE)
+    for kind in PACKAGES:
+        q.stop_one(q.name(kind))
+    q.keep(q.name("threads"))
+    q.kill([q.name(kind) for kind in ("threads", "node", "clave.kazoo", "curator")])
+    q.wait_for_everybody(PATIENCE)
+    q.kill_gate()
+    q.wait_for(q.turns() + 40, PATIENCE)
+    q.finish()
 
 
 def main():
@@ -140,15 +154,10 @@ def main():
     q = Queue(server)
     for kind in PACKAGES + OTHERS:
         q.add(kind)
-    q.wait_for_everybody(PATIENCE)
-    for kind in PACKAGES:
-        q.stop_one(q.name(kind))
-    q.keep(q.name("threads"))
-    q.kill([q.name(kind) for kind in ("threads", "node", "clave.kazoo", "curator")])
-    q.wait_for_everybody(PATIENCE)
-    q.kill_gate()
-    q.wait_for(q.turns() + 40, PATIENCE)
-    q.finish()
+    try:
+        play(q)
+    except AssertionError as e:
+        sys.exit(f"{e}\nnewest lines: {q.lines()[-8:]}\n{clave('locks', '--json', PATH, connect=server.connect).out}")
     turns = judge(q.lines(), q.killed)
     print(f"{sum(turns.values())} turns, {len(q.killed)} killed: "
           + ", ".join(f"{k} {turns[k]}" for k in PACKAGES + OTHERS))
