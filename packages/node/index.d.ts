@@ -21,7 +21,8 @@ export interface ConnectOptions {
 export function connect(urls?: string | string[], options?: ConnectOptions): Client;
 
 export interface HoldOptions {
-  /** After so long without success: BusyError. 0: only if it is free now. Default: for ever. */
+  /** After so long without success: BusyError. 0: only if it is free now. Default: for ever, as long as gates answer;
+   * when none begins a session within 10 s: UnreachableError. */
   wait?: Duration;
   /** Gives up waiting. */
   signal?: AbortSignal;
