@@ -528,6 +528,29 @@ static void a_release_while_the_client_closes_is_answered_later(void **state)
     memnet_free(p);
 }
 
+/* Each connection ended before a heartbeat was due, and moved the deadline: the holder of a node
+ * that was deleted went on for as long as connections did so. */
+static void a_holder_with_short_connections_hears_of_its_end(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct mutex_owner a;
+    char path[128];
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_true(owner_holds(&a));
+    memnet_cut(p, 0);
+    snprintf(path, sizeof path, "%s", owner_grant(&a).node);
+    assert_int_equal(memnet_delete(p, 1, path), CLAVE_OK);
+    while (!memnet_saw(p, 0, CLAVE_STATE_RECONNECTED))
+        memnet_advance(p, 1);
+    memnet_advance(p, 10); /* a heartbeat is due after 2500 ms */
+    assert_false(owner_holds(&a));
+    owner_close(&a);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 struct two_owners {
     clave_async_mutex *m;
     unsigned lost, answers;
@@ -607,6 +630,7 @@ int main(void)
         cmocka_unit_test(a_holder_that_was_stopped_does_no_harm),
         cmocka_unit_test(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue),
         cmocka_unit_test(a_waiter_keeps_its_place_over_a_reconnect),
+        cmocka_unit_test(a_holder_with_short_connections_hears_of_its_end),
         cmocka_unit_test(closing_the_client_ends_all),
         cmocka_unit_test(freeing_the_client_right_behind_the_mutex_answers_all),
         cmocka_unit_test(a_deadline_that_passes_while_not_connected_ends_at_once),

@@ -453,6 +453,12 @@ static void contender_on_reconnected(struct contender *c)
         list_remove(&c->grant.confirm.link);
         clave__contender_turn_check(c);
     }
+    /* What a short hold does without it has to ask for now: each of many short connections moves
+     * the deadline, and ends before a heartbeat is due. */
+    if (c->state == CONTENDER_HELD) {
+        c->grant.hold.settled = true;
+        clave__contender_turn_hold_settled(&c->grant.hold);
+    }
 }
 
 static void contender_on_session_lost(struct contender *c, clave_err why)
