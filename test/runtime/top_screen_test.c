@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cmd/top/top_order.h"
 #include "cmd/top/top_screen.h"
 
 enum { NOW = 1000000, MOST = 300 };
@@ -102,7 +103,7 @@ static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void 
     assert_true(row("\n/b/election") < row("\n/a/idle"));
     row("4 held, 3 waiting, oldest wait 1m00s, 1 election, ");
     for (int i = 0; i < 3; i++) {
-        top_choice_next_order(&choice);
+        choice.order = top_order_next(choice.order);
         draw();
         assert_true(row("/e/dead") < row("/a/idle"));
     }

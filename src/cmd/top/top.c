@@ -15,6 +15,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/top/top_order.h"
 #include "cmd/top/top_screen.h"
 #include "cmd/top/top_terminal.h"
 #include "runtime/clock.h"
@@ -116,7 +117,7 @@ static bool top_obey(struct top *t, int key)
     else if (key == '/' && !c->one)
         c->typing = true;
     else if (key == 's')
-        top_choice_next_order(c);
+        c->order = top_order_next(c->order);
     else if (key == 'v')
         top_choice_next_listed(c);
     else if (key == 'r' || key == 'b')

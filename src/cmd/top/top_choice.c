@@ -6,76 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/top/top_order.h"
+
 void top_choice_fini(struct top_choice *c)
 {
     free(c->one);
     free(c->chosen);
     free(c->place);
-}
-
-/* ---- the order ------------------------------------------------------------------------------ */
-
-/* -1 is "none", which comes last. */
-static int top_compare_times(int64_t a, int64_t b)
-{
-    if (a == b)
-        return 0;
-    return a < 0 ? 1 : b < 0 ? -1 : a < b ? -1 : 1;
-}
-
-static int top_by_path(const struct top_lock *one, const struct top_lock *other)
-{
-    int cmp = strcmp(one->path, other->path);
-    return cmp ? cmp : one->leases - other->leases;
-}
-
-static int top_by_held(const struct top_lock *one, const struct top_lock *other)
-{
-    int cmp = top_compare_times(one->holder.since, other->holder.since);
-    return cmp ? cmp : top_by_path(one, other);
-}
-
-static int top_by_waiters(const struct top_lock *one, const struct top_lock *other)
-{
-    if (one->nwaiters != other->nwaiters)
-        return one->nwaiters > other->nwaiters ? -1 : 1;
-    int cmp = top_compare_times(one->waiting_since, other->waiting_since);
-    return cmp ? cmp : top_by_held(one, other);
-}
-
-static int top_by_wait(const struct top_lock *one, const struct top_lock *other)
-{
-    int cmp = top_compare_times(one->waiting_since, other->waiting_since);
-    return cmp ? cmp : top_by_waiters(one, other);
-}
-
-static const struct {
-    const char *name;
-    int (*compare)(const struct top_lock *one, const struct top_lock *other);
-} orders[] = {{"oldest wait", top_by_wait},
-              {"waiters", top_by_waiters},
-              {"held longest", top_by_held},
-              {"path", top_by_path}};
-
-enum { TOP_ORDERS = sizeof orders / sizeof *orders };
-
-static int top_compare(const void *a, const void *b, void *order)
-{
-    const struct top_lock *one = a, *other = b;
-    if (one->deadlocked != other->deadlocked)
-        return other->deadlocked - one->deadlocked;
-    return orders[*(const size_t *)order].compare(one, other);
-}
-
-void top_choice_next_order(struct top_choice *c)
-{
-    c->order = (c->order + 1) % TOP_ORDERS;
-}
-
-const char *top_choice_order(const struct top_choice *c)
-{
-    assert(c->order < TOP_ORDERS);
-    return orders[c->order].name;
 }
 
 /* ---- what is listed ------------------------------------------------------------------------- */
@@ -103,7 +40,7 @@ static bool top_is_listed(const struct top_choice *c, const struct top_lock *l)
 
 size_t top_choice_arrange(const struct top_choice *c, struct top_view *v)
 {
-    size_t n = 0, order = c->order;
+    size_t n = 0;
     for (size_t i = 0; i < v->nlocks; i++) {
         if (!top_is_listed(c, &v->locks[i]))
             continue;
@@ -111,8 +48,7 @@ size_t top_choice_arrange(const struct top_choice *c, struct top_view *v)
         v->locks[n++] = v->locks[i];
         v->locks[i] = l;
     }
-    if (n > 1)
-        qsort_r(v->locks, n, sizeof *v->locks, top_compare, &order);
+    top_order_sort(c->order, v->locks, n);
     return n;
 }
 

@@ -10,7 +10,7 @@ enum { TOP_FILTER_CAP = 256 };
 enum top_listed { TOP_LOCKS_AND_ELECTIONS, TOP_LOCKS, TOP_ELECTIONS, TOP_LISTED };
 
 struct top_choice {
-    size_t order; /* see top_choice_order */
+    size_t order; /* see top_order.h */
     enum top_listed listed;
     char filter[TOP_FILTER_CAP]; /* only what has this in its path, holder or command */
     bool typing;                 /* the filter */
@@ -25,8 +25,6 @@ struct top_choice {
 
 void top_choice_fini(struct top_choice *c);
 
-void top_choice_next_order(struct top_choice *c);
-const char *top_choice_order(const struct top_choice *c);
 void top_choice_next_listed(struct top_choice *c);
 /* "Locks and elections", ... */
 const char *top_choice_listed(const struct top_choice *c);

@@ -9,6 +9,7 @@
 
 #include "base/plural.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/top/top_order.h"
 
 enum {
     LATE_MS = 60000, /* a wait is, from then on: as on the page at /ui/ */
@@ -194,7 +195,7 @@ static size_t top_draw_keys(const struct top_drawing *d)
         snprintf(text, sizeof text, "q quit  h help  left back  r revoke  b break");
     else
         snprintf(text, sizeof text, "q quit  h help  enter queue  / filter  v view  s sort: %s",
-                 top_choice_order(d->c));
+                 top_order_name(d->c->order));
     top_lines_say(&d->to, d->c->typing ? TOP_BOLD : TOP_PLAIN, text);
     return 1;
 }
