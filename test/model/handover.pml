@@ -488,6 +488,7 @@ inline reconnect() {
         if
         :: C.state == JOINING -> send(FIND, 0)
         :: C.state == WAITING || C.state == CONFIRMING -> C.state = WAITING; find_out()
+        :: C.state == HELD && !ON(OWN).armed -> ask(OWN)
         :: C.state == LEAVING && C.deleting -> send(DELETE, C.own)
         :: else
         fi
