@@ -171,10 +171,7 @@ void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 
 /* So long a session is kept after its client was heard: its timeout, which is what the client was
  * promised at most, and a part of it more for a clock that is slower than ours. */
-static inline int64_t clave__http_session_silent_at(const struct http_session *s)
-{
-    return s->heard + s->ttl_ms + s->ttl_ms / SESSION_CLOCKS;
-}
+int64_t clave__http_session_silent_at(const struct http_session *s);
 
 static inline bool clave__http_session_is_live(const struct http_session *s)
 {

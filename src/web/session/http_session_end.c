@@ -97,6 +97,11 @@ static void http_session_end_parts(struct http_session *s, clave_err why)
 
 /* ---- it is kept ------------------------------------------------------------------------------ */
 
+int64_t clave__http_session_silent_at(const struct http_session *s)
+{
+    return s->heard + s->ttl_ms + s->ttl_ms / SESSION_CLOCKS;
+}
+
 void clave__http_session_keep_ended(struct http_session *s)
 {
     assert(s->state == HTTP_SESSION_ENDED);
