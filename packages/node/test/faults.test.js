@@ -3,20 +3,14 @@
 const assert = require('node:assert/strict');
 const http = require('node:http');
 const { after, before, test } = require('node:test');
-const { connect, BusyError, LostError, UnreachableError, UnknownOutcomeError } = require('..');
-const { Rig, TOKEN, stop } = require('./rig.js');
+const { BusyError, LostError, UnreachableError, UnknownOutcomeError } = require('..');
+const { Rig, stop } = require('./rig.js');
 
 const rig = new Rig();
 before(() => rig.begin(1));
 after(() => rig.end());
 
-const clients = new Set();
-function client(urls = rig.url, options = {}) {
-  const c = connect(urls, { token: TOKEN, ...options });
-  clients.add(c);
-  return c;
-}
-after(() => Promise.allSettled([...clients].map((c) => c.close())));
+const client = (...words) => rig.client(...words);
 
 /** A gate before the gate: `decide(request, pass, response)` calls pass() or answers, or does not;
  * pass(false) loses the answer. Resolves to its URL. */

@@ -11,13 +11,7 @@ const rig = new Rig();
 before(() => rig.begin(2));
 after(() => rig.end());
 
-const clients = new Set();
-function client(urls = rig.url, options = {}) {
-  const c = connect(urls, { token: TOKEN, ...options });
-  clients.add(c);
-  return c;
-}
-after(() => Promise.allSettled([...clients].map((c) => c.close())));
+const client = (...words) => rig.client(...words);
 
 /** Resolves when the lock has so many waiters, as the gate tells. */
 async function waiters(c, where, n) {

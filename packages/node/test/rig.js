@@ -5,6 +5,7 @@ const fs = require('node:fs');
 const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
+const { connect } = require('..');
 
 const CLAVE = process.env.CLAVE ?? 'clave';
 const TOKEN = 'a-token-for-the-tests-of-the-package';
@@ -37,6 +38,15 @@ function stop(child, signal = 'SIGTERM') {
 
 /** `clave serve` with HTTP, and `gates` gates in front of it. */
 class Rig {
+  #clients = [];
+
+  /** A client that is closed at the end. */
+  client(urls = this.url, options = {}) {
+    const client = connect(urls, { token: TOKEN, ...options });
+    this.#clients.push(client);
+    return client;
+  }
+
   async begin(gates = 0) {
     this.data = fs.mkdtempSync(path.join(os.tmpdir(), 'clave-node-'));
     [this.zk, this.port] = [await freePort(), await freePort()];
@@ -64,6 +74,7 @@ class Rig {
   }
 
   async end() {
+    await Promise.allSettled(this.#clients.map((client) => client.close()));
     for (const gate of this.gates) await stop(gate.process);
     await stop(this.server);
     fs.rmSync(this.data, { recursive: true, force: true });
