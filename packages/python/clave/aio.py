@@ -68,11 +68,11 @@ class Hold(HoldCore):
             self._task.cancel()
 
     def _enter(self, cancel: bool) -> None:
+        if cancel and self._why:  # a cancellation would come with the next await, which may be behind the block
+            raise error(self._why, self._path)
         self._task = asyncio.current_task() if cancel else None
         if sys.version_info >= (3, 11) and self._task:
             self._cancelling = self._task.cancelling()
-        if cancel and self._why:  # lost already
-            self._become_lost(self._why)
 
     def _exit(self, kind: Raised) -> bool:
         """The end of the block of `_enter`: whether the block failed by itself."""
@@ -129,7 +129,11 @@ class _Block:
 
     async def __aenter__(self) -> Hold:
         hold = await self.acquire()
-        hold._enter(self._cancel)
+        try:
+            hold._enter(self._cancel)
+        except BaseException:
+            await hold._leave(True)
+            raise
         task = asyncio.current_task()
         assert task
         self._held.setdefault(task, []).append(hold)
@@ -287,10 +291,10 @@ class Election(ElectionCore):
         candidate = self.enter()
         try:
             term = await candidate.lead(self._timeout)
+            term._enter(cancel)
         except BaseException:
             self._session.free_object(candidate._pointer, candidate._source)
             raise
-        term._enter(cancel)
         try:
             yield term
         except BaseException as failed:
