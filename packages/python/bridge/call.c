@@ -217,7 +217,10 @@ bool bridge_wait(struct bridge_call *c, int ms)
         until.tv_sec++;
         until.tv_nsec -= 1000000000L;
     }
-    return sem_clockwait(&c->done, CLOCK_MONOTONIC, &until) == 0;
+    if (sem_clockwait(&c->done, CLOCK_MONOTONIC, &until) != 0)
+        return false;
+    (void)sem_post(&c->done); /* an exception may have Python forget that it was told */
+    return true;
 }
 
 struct call_abandon {

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union,
                     cast)
 
-from ._session import Session
+from ._session import Session, take_async
 from .cache import CacheCallback, CacheCore, Watcher, WatchEvent
 from .client import ClientCore
 from .election import CandidateCore, ElectionCore, TermCore
@@ -167,7 +167,7 @@ class Lock(_Block, LockCore):
 
     async def acquire(self, timeout: Optional[Duration] = None) -> Hold:
         """As `clave.Lock.acquire`. A task that is cancelled while it waits leaves nothing in the queue."""
-        return cast(Hold, await self._acquire(self._opts.timeout if timeout is None else timeout))
+        return cast(Hold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
 
 class RWLock:
@@ -183,7 +183,7 @@ class Multilock(MultilockCore):
 
     async def acquire(self, timeout: Optional[Duration] = None) -> MultiHold:
         """Acquires all within one timeout, or none."""
-        return await self._acquire(self._opts.timeout if timeout is None else timeout)
+        return cast(MultiHold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
     @contextlib.asynccontextmanager
     async def hold(self, timeout: Optional[Duration] = None) -> AsyncIterator[MultiHold]:
@@ -209,11 +209,12 @@ class Semaphore(_Block, SemaphoreCore):
 
     async def acquire(self, timeout: Optional[Duration] = None) -> Hold:
         """Waits for a lease."""
-        return (await self.acquire_many(1, timeout))[0]
+        return cast(Hold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
     async def acquire_many(self, n: int, timeout: Optional[Duration] = None) -> List[Hold]:
         """Waits for n leases: all, or none."""
-        return cast(List[Hold], await self._acquire(n, self._opts.timeout if timeout is None else timeout))
+        return cast(List[Hold], await take_async(functools.partial(self._take_many, n),
+                                                 self._opts.timeout if timeout is None else timeout))
 
     async def set_limit(self, limit: int, shared: bool = False) -> None:
         """Changes the limit; `shared`: in its node, for all."""
