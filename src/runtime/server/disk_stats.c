@@ -25,10 +25,16 @@ void clave__run_take_snapshot(struct server_run *r)
     clave__server_note_snapshot(r->server, (int64_t)(uv_now(&r->loop) - r->saving_since));
 }
 
-void clave__run_take_space(struct server_run *r, const struct space *space)
+/* Below a tenth, until there is an eighth again. What is not known is never low. */
+static bool disk_stats_is_low(const struct disk_space *s, bool was_low)
+{
+    return s->free_bytes >= 0 && s->free_bytes < s->total_bytes / (was_low ? 8 : 10);
+}
+
+void clave__run_take_space(struct server_run *r, const struct disk_space *space)
 {
     long long left = (long long)space->free_bytes >> 20, all = (long long)space->total_bytes >> 20;
-    bool low = clave__space_is_low(space, r->is_low);
+    bool low = disk_stats_is_low(space, r->is_low);
     const struct log_about about = {.path = r->dir.path};
     r->stats.free_bytes = space->free_bytes;
     r->stats.total_bytes = space->total_bytes;

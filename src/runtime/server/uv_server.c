@@ -403,7 +403,7 @@ static clave_err uv_server_recover(struct server_run *r, const struct server_run
     if (err == CLAVE_OK)
         err = uv_server_note_longest_session(r, f);
     if (err == CLAVE_OK) {
-        const struct space space = clave__space_measure(r->dir.dir);
+        const struct disk_space space = clave__disk_space_measure(r->dir.dir);
         clave__run_take_space(r, &space);
         clave__datadir_measure(&r->dir, &r->stats);
         clave__server_set_driver_stats(r->server, &r->stats);

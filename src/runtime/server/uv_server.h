@@ -4,10 +4,6 @@
  * Map of src/runtime/server:
  *   uv_server                 the life of a server; uv_conn: its connections; listen: its addresses
  *   uv_disk                   what it has the threads write, and what follows
- *   datadir, recovery_load    opens a data directory; loads its files; copy_dir: copies one
- *   txn_log_thread            the log's writes, and the two threads that run the loop in turns
- *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files
- *   space                     the room on the disk
  *   audit_log                 writes the audit log, on a thread of its own
  *   admin                     its pages over HTTP, on src/runtime/http */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H

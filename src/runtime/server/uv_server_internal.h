@@ -13,10 +13,10 @@
 #include "runtime/listen.h"
 #include "runtime/notifier.h"
 #include "runtime/server/audit_log.h"
-#include "runtime/server/datadir.h"
-#include "runtime/server/snapshot_thread.h"
-#include "runtime/server/txn_log_thread.h"
 #include "runtime/server/uv_server.h"
+#include "runtime/store/datadir.h"
+#include "runtime/store/snapshot_thread.h"
+#include "runtime/store/txn_log_thread.h"
 
 enum { RUN_INPUT_SIZE = 64 * 1024 };
 
@@ -130,7 +130,7 @@ void clave__run_take_snapshot(struct server_run *r);
 /* Measures the room on the disk and the process from now on, and warns before the disk is full and
  * the server ends. */
 void clave__run_measure(struct server_run *r);
-void clave__run_take_space(struct server_run *r, const struct space *space);
+void clave__run_take_space(struct server_run *r, const struct disk_space *space);
 void clave__run_take_process(struct server_run *r, const struct process_files *files);
 
 /* ---- connections (uv_conn.c) ---------------------------------------------------------------- */

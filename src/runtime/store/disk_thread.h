@@ -3,8 +3,8 @@
  *
  * No lock: what a job needs belongs to the loop's thread while the state is FREE or DONE and to the
  * disk's thread while it is POSTED; the state hands it over. */
-#ifndef CLAVE_RUNTIME_SERVER_DISK_THREAD_H
-#define CLAVE_RUNTIME_SERVER_DISK_THREAD_H
+#ifndef CLAVE_RUNTIME_STORE_DISK_THREAD_H
+#define CLAVE_RUNTIME_STORE_DISK_THREAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>

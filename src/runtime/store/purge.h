@@ -1,6 +1,6 @@
 /* purge.h - removing old files. */
-#ifndef CLAVE_RUNTIME_SERVER_PURGE_H
-#define CLAVE_RUNTIME_SERVER_PURGE_H
+#ifndef CLAVE_RUNTIME_STORE_PURGE_H
+#define CLAVE_RUNTIME_STORE_PURGE_H
 
 #include <stdint.h>
 

@@ -1,16 +1,16 @@
 /* snapshot_thread.h - the thread that writes snapshots, a piece at a time, removes the files that a
  * new one makes superfluous, and measures the room on the disk and the process. The log never waits
  * for it. */
-#ifndef CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
-#define CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
+#ifndef CLAVE_RUNTIME_STORE_SNAPSHOT_THREAD_H
+#define CLAVE_RUNTIME_STORE_SNAPSHOT_THREAD_H
 
 #include <stdbool.h>
 
-#include "runtime/server/disk_thread.h"
-#include "runtime/server/process_files.h"
-#include "runtime/server/purge.h"
-#include "runtime/server/snapshot_file.h"
-#include "runtime/server/space.h"
+#include "runtime/process_files.h"
+#include "runtime/store/disk_space.h"
+#include "runtime/store/disk_thread.h"
+#include "runtime/store/purge.h"
+#include "runtime/store/snapshot_file.h"
 
 /*   a piece, another, ... ─▶ SNAPSHOT_LAST: the file gets its name, old ones are removed
  *                         └▶ SNAPSHOT_ABANDON: the file is removed
@@ -27,7 +27,7 @@ struct snapshot_thread {
     /* After SNAPSHOT_LAST: which old files were removed, and the errno of it. */
     struct purged purged;
     int purge_fault;
-    struct space space;         /* when DONE */
+    struct disk_space space;    /* when DONE */
     struct process_files files; /* after SNAPSHOT_MEASURE */
 };
 

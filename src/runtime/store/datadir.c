@@ -1,6 +1,6 @@
 /* datadir.c - opens, locks and describes a data directory (datadir.h); recovery_load.c loads it. At
  * most one process has it open for writing. */
-#include "runtime/server/datadir.h"
+#include "runtime/store/datadir.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/file_io.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_io.h"
+#include "runtime/store/file_names.h"
 
 /* ---- open ----------------------------------------------------------------------------------- */
 

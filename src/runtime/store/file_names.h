@@ -1,19 +1,6 @@
-/* file_names.h - the files of version-2 by their names. _read returns 0 or an errno.
- *
- * Map of the data directory in src/runtime/server:
- *   datadir        the directory: who may use it, how large it is
- *   file_names     names, and the lists of what is there
- *   file_io        a file's bytes, read and written; files and directories made durable
- *   recovery_load  loads the files into a server; which, and in which order, is the engine's
- *                  (server/store/recovery_plan.h)
- *   txn_log_file   writes a log
- *   snapshot_file  writes a snapshot
- *   copy_dir       a directory made as a copy of another: backup and restore
- *   purge          removes what is no longer needed
- *   txn_log_thread writes batches to the log, and runs the loop
- *   snapshot_thread writes snapshots, on disk_thread, beside it */
-#ifndef CLAVE_RUNTIME_SERVER_FILE_NAMES_H
-#define CLAVE_RUNTIME_SERVER_FILE_NAMES_H
+/* file_names.h - the files of version-2 by their names. _read returns 0 or an errno. */
+#ifndef CLAVE_RUNTIME_STORE_FILE_NAMES_H
+#define CLAVE_RUNTIME_STORE_FILE_NAMES_H
 
 #include <stddef.h>
 #include <stdint.h>

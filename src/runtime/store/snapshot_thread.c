@@ -1,6 +1,6 @@
-/* snapshot_thread.c - writes the pieces of a snapshot (snapshot_thread.h); uv_server.c posts them.
+/* snapshot_thread.c - writes the pieces of a snapshot (snapshot_thread.h); the server posts them.
  * A file has its final name only when all of it is on disk. */
-#include "runtime/server/snapshot_thread.h"
+#include "runtime/store/snapshot_thread.h"
 
 static int snapshot_thread_write(struct snapshot_thread *t)
 {
@@ -27,7 +27,7 @@ static int snapshot_thread_job(struct disk_thread *thread)
         clave__snapshot_file_abort(&t->file);
     if (t->job == SNAPSHOT_MEASURE)
         t->files = clave__process_measure();
-    t->space = clave__space_measure(t->dir);
+    t->space = clave__disk_space_measure(t->dir);
     return fault;
 }
 

@@ -1,7 +1,7 @@
 /* file_io.h - the bytes of a file, and files and directories that are durable once they are made.
  * All functions with a result return 0 or an errno. */
-#ifndef CLAVE_RUNTIME_SERVER_FILE_IO_H
-#define CLAVE_RUNTIME_SERVER_FILE_IO_H
+#ifndef CLAVE_RUNTIME_STORE_FILE_IO_H
+#define CLAVE_RUNTIME_STORE_FILE_IO_H
 
 #include <stddef.h>
 #include <stdint.h>

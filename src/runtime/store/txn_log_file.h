@@ -1,8 +1,8 @@
 /* txn_log_file.h - a log being written. Its file is extended ahead of the records with zeros, which
  * readers take for padding: an fdatasync without a new length or new blocks to write does not wait
  * for the file system's journal. _create and _append return 0 or an errno. */
-#ifndef CLAVE_RUNTIME_SERVER_TXN_LOG_FILE_H
-#define CLAVE_RUNTIME_SERVER_TXN_LOG_FILE_H
+#ifndef CLAVE_RUNTIME_STORE_TXN_LOG_FILE_H
+#define CLAVE_RUNTIME_STORE_TXN_LOG_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* copy_dir.c - makes a data directory out of the bytes of another (copy_dir.h); `clave data backup`
  * and `clave data restore` call it. Each file is synced before the directory gets its name. */
-#include "runtime/server/copy_dir.h"
+#include "runtime/store/copy_dir.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/file_io.h"
+#include "runtime/store/file_io.h"
 
 static clave_err copy_dir_fault(const struct copy_dir *c, int number, const char *what,
                                 const char *name, const struct fault *f)

@@ -1,7 +1,7 @@
 /* process_files.h - what this process has open, and the memory it uses: the listing of its open
  * files takes longer with fifty thousand connections than a turn of the loop may. */
-#ifndef CLAVE_RUNTIME_SERVER_PROCESS_FILES_H
-#define CLAVE_RUNTIME_SERVER_PROCESS_FILES_H
+#ifndef CLAVE_RUNTIME_PROCESS_FILES_H
+#define CLAVE_RUNTIME_PROCESS_FILES_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* purge.c - removes the files that no recovery needs any more (purge.h); the disk's thread calls it
  * after each snapshot. Snapshots go before the logs that continue them: whatever a crash leaves can
  * be recovered. */
-#include "runtime/server/purge.h"
+#include "runtime/store/purge.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_names.h"
 
 enum { KEEP_SNAPSHOTS = 3, PURGE_PIECE = 4 << 20 };
 /* A server that stops waits for it. */

@@ -1,6 +1,6 @@
 /* disk_thread.c - the thread and the hand-over of disk_thread.h; snapshot_thread.c,
  * audit_log.c and serve_log.c are its jobs. */
-#include "runtime/server/disk_thread.h"
+#include "runtime/store/disk_thread.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* process_files.c - see process_files.h; the thread of the snapshots measures now and then. */
-#include "runtime/server/process_files.h"
+#include "runtime/process_files.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* snapshot_file.c - writes one snapshot piece by piece (snapshot_file.h); snapshot_thread.c calls
  * it. The file gets its name when all of it is on the disk. */
-#include "runtime/server/snapshot_file.h"
+#include "runtime/store/snapshot_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "runtime/server/file_io.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_io.h"
+#include "runtime/store/file_names.h"
 
 int clave__snapshot_file_begin(struct snapshot_file *f, int dir)
 {

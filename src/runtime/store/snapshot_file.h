@@ -1,8 +1,8 @@
 /* snapshot_file.h - a snapshot being written under another name, and renamed when it is on disk: a
  * power cut leaves either all of it or nothing. _begin, _append and _finish return 0 or an errno;
  * after an error, _abort. */
-#ifndef CLAVE_RUNTIME_SERVER_SNAPSHOT_FILE_H
-#define CLAVE_RUNTIME_SERVER_SNAPSHOT_FILE_H
+#ifndef CLAVE_RUNTIME_STORE_SNAPSHOT_FILE_H
+#define CLAVE_RUNTIME_STORE_SNAPSHOT_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* txn_log_file.c - writes one log (txn_log_file.h); the disk's thread calls it. The file gets its
  * name when its header is on the disk, and a batch is durable when _append has returned. */
-#include "runtime/server/txn_log_file.h"
+#include "runtime/store/txn_log_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "runtime/server/file_io.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_io.h"
+#include "runtime/store/file_names.h"
 #include "server/server.h"
 
 /* How far a log is extended: as much again as it has, within these bounds. */

@@ -8,8 +8,8 @@
  *
  * Whoever has the turn, a lock, runs the loop, and everything of the server belongs to it. The turn
  * is given away for a write, and for waiting during one. */
-#ifndef CLAVE_RUNTIME_SERVER_TXN_LOG_THREAD_H
-#define CLAVE_RUNTIME_SERVER_TXN_LOG_THREAD_H
+#ifndef CLAVE_RUNTIME_STORE_TXN_LOG_THREAD_H
+#define CLAVE_RUNTIME_STORE_TXN_LOG_THREAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "clave/err.h"
-#include "runtime/server/txn_log_file.h"
+#include "runtime/store/txn_log_file.h"
 
 enum log_state { LOG_FREE, LOG_POSTED, LOG_WRITING };
 

@@ -1,6 +1,6 @@
 /* file_names.c - the names of the files in version-2, and what is there by them (file_names.h).
  * Everything that reads, writes or removes these files finds them through here. */
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_names.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -1,6 +1,18 @@
-/* datadir.h - a data directory: who may use it, and what state it holds. */
-#ifndef CLAVE_RUNTIME_SERVER_DATADIR_H
-#define CLAVE_RUNTIME_SERVER_DATADIR_H
+/* datadir.h - a data directory: who may use it, and what state it holds.
+ *
+ * Map of src/runtime/store, the system calls for src/server/store. It knows no server:
+ *   datadir          the directory: its lock, its size, the longest session
+ *   file_names       the names of its files, and lists of them
+ *   file_io          the bytes of a file; files and directories made durable
+ *   recovery_load    loads the files into a server; server/store/recovery_plan.h says which
+ *   txn_log_file     writes and syncs a log; txn_log_thread: its batches, while the loop runs
+ *   snapshot_file    writes a snapshot; snapshot_thread: a piece at a time, beside the loop
+ *   disk_thread      a thread for one job at a time
+ *   purge            removes old snapshots and logs
+ *   disk_space       the room on the disk
+ *   copy_dir         a directory made as a copy of another: backup and restore */
+#ifndef CLAVE_RUNTIME_STORE_DATADIR_H
+#define CLAVE_RUNTIME_STORE_DATADIR_H
 
 #include <limits.h>
 

@@ -14,9 +14,9 @@
 
 #include "base/memory.h"
 #include "base/plural.h"
-#include "runtime/server/datadir.h"
-#include "runtime/server/file_io.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/datadir.h"
+#include "runtime/store/file_io.h"
+#include "runtime/store/file_names.h"
 #include "server/store/recovery_plan.h"
 
 struct recover {

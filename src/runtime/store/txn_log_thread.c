@@ -1,7 +1,8 @@
-/* txn_log_thread.c - writes batches to the log, and runs the loop (txn_log_thread.h); uv_server.c
- * posts them. A batch is not reported before it is durable. After a fault the server posts no more.
+/* txn_log_thread.c - writes batches to the log, and runs the loop (txn_log_thread.h); the
+ * server posts them. A batch is not reported before it is durable. After a fault the server posts
+ * no more.
  */
-#include "runtime/server/txn_log_thread.h"
+#include "runtime/store/txn_log_thread.h"
 
 #include <assert.h>
 #include <poll.h>

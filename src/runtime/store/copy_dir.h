@@ -1,10 +1,10 @@
 /* copy_dir.h - a new data directory, made of the bytes of another: a backup, or what is restored
  * from one. The files are written in a directory of another name, which becomes version-2 when all
  * of them are on the disk: half a copy is never taken for one, by clave nor by Apache. */
-#ifndef CLAVE_RUNTIME_SERVER_COPY_DIR_H
-#define CLAVE_RUNTIME_SERVER_COPY_DIR_H
+#ifndef CLAVE_RUNTIME_STORE_COPY_DIR_H
+#define CLAVE_RUNTIME_STORE_COPY_DIR_H
 
-#include "runtime/server/datadir.h"
+#include "runtime/store/datadir.h"
 
 struct copy_dir {
     struct datadir to; /* locked; to.dir is the directory that becomes version-2 */

@@ -2,7 +2,7 @@
  * durable (file_io.h). Recovery and `clave data` read by it, txn_log_file.c and snapshot_file.c
  * write by it. What _write has written is durable when the caller has synced it. Files are never
  * mapped: a sector that cannot be read would be a SIGBUS, not an error. */
-#include "runtime/server/file_io.h"
+#include "runtime/store/file_io.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_names.h"
 
 /* Reads n bytes; what a file that has become shorter meanwhile lacks stays zeros. */
 static int file_fill(int fd, struct file_content *c, size_t n)
