@@ -224,7 +224,7 @@ struct server_counts {
     struct latency latency;
     struct quantiles read_ms;  /* the same times, of requests that are not logged */
     struct quantiles write_ms; /* of those that are */
-    struct quantiles append_us;
+    struct quantiles fsync_us;
     struct quantiles snapshot_ms;
     int64_t started_zxid;   /* the newest when it began to serve */
     uint64_t bytes_written; /* for clients */
