@@ -1,14 +1,14 @@
 /* server.c - creating and freeing a server, its options, its clock and its statistics: the calls of
- * server.h that concern no single connection (those are in request/conn.c, store/txn_log.c and
+ * server.h that concern no single connection (those are in connection/conn.c, store/txn_log.c and
  * store/). The driver sets the time with clave__server_tick before anything else. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/client_limits.h"
-#include "server/request/fair_schedule.h"
+#include "server/connection/client_limits.h"
+#include "server/connection/fair_schedule.h"
+#include "server/connection/slow_requests.h"
 #include "server/request/quota.h"
-#include "server/request/slow_requests.h"
 #include "server/request/write.h"
 #include "server/store/backup_restore.h"
 

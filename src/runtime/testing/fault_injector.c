@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "clave/uv.h"
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 #include "wire/opcode.h"
 
 enum { LENGTH = 4, HEAD = 12, MAX_ASKED = 1 << 20 };

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
+#include "server/connection/client_limits.h"
 #include "server/monitoring/mntr_and_metrics.h"
-#include "server/request/client_limits.h"
 #include "wire/opcode.h"
 
 /* ---- the figures ----------------------------------------------------------------------------- */

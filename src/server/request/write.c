@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "server/connection/client_limits.h"
 #include "server/request/audit.h"
-#include "server/request/client_limits.h"
 #include "server/request/quota.h"
 
 /* So many sequence numbers before the end, a message says so. */

@@ -2,7 +2,7 @@
  * engine has no clock of its own: how long a turn took, it learns at the end of it. So while
  * slow_ms is set, and only then, it keeps what a line needs: of each request whose reply waits, and
  * of the others in a turn the few that waited longest or made most work. */
-#include "server/request/slow_requests.h"
+#include "server/connection/slow_requests.h"
 
 #include <assert.h>
 #include <stdio.h>

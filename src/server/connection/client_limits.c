@@ -1,6 +1,6 @@
 /* client_limits.c - the table of bounds, and what is said when one is reached; see client_limits.h.
  * A message a second for each, so that a client that is refused does not fill the log. */
-#include "server/request/client_limits.h"
+#include "server/connection/client_limits.h"
 
 #include <inttypes.h>
 

@@ -1,15 +1,15 @@
 /* conn.c - the life of a connection, its input, which goes on to connect.c, request.c or
  * four_letter.c, and flow control over all connections together; see conn.h. The driver calls the
  * clave__server_conn_ functions. What the other files of this folder send is in conn_output.c. */
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/client_limits.h"
-#include "server/request/fair_schedule.h"
-#include "server/request/slow_requests.h"
+#include "server/connection/client_limits.h"
+#include "server/connection/fair_schedule.h"
+#include "server/connection/slow_requests.h"
 
 /* Bytes an idle connection keeps of each of its buffers. */
 enum { KEEP_BUFFER = 1024 };

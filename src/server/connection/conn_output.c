@@ -3,9 +3,9 @@
  * the transaction that it shows is durable. */
 #include "base/memory.h"
 
-#include "server/request/client_limits.h"
-#include "server/request/fair_schedule.h"
-#include "server/request/slow_requests.h"
+#include "server/connection/client_limits.h"
+#include "server/connection/fair_schedule.h"
+#include "server/connection/slow_requests.h"
 #include "wire/opcode.h"
 #include <assert.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* auth.h - the identities of a connection: its address, the digest users it has presented, the
  * subject of its certificate, and on a Unix socket the user whose process it is. */
-#ifndef CLAVE_SERVER_REQUEST_AUTH_H
-#define CLAVE_SERVER_REQUEST_AUTH_H
+#ifndef CLAVE_SERVER_ACCESS_AUTH_H
+#define CLAVE_SERVER_ACCESS_AUTH_H
 
 #include "server/server.h"
 #include "wire/jute.h"

@@ -1,10 +1,10 @@
 /* client_limits.h - the bounds on what one client may have the server keep or send. Each has a
  * name, a flag of `clave serve` and a default in one table, in client_limits.c. The requests ask;
  * the metrics show how often each was reached. */
-#ifndef CLAVE_SERVER_REQUEST_CLIENT_LIMITS_H
-#define CLAVE_SERVER_REQUEST_CLIENT_LIMITS_H
+#ifndef CLAVE_SERVER_CONNECTION_CLIENT_LIMITS_H
+#define CLAVE_SERVER_CONNECTION_CLIENT_LIMITS_H
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* Whether n is within the bound. If not, the refusal is counted and, once a second for each bound,
  * logged; what the client is told is the caller's part. */

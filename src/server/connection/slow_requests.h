@@ -1,9 +1,9 @@
 /* slow_requests.h - the log's lines about slow requests: those that took slow_ms or longer, from
  * when they began to wait to be read until their replies could leave. Pings are not among them. */
-#ifndef CLAVE_SERVER_REQUEST_SLOW_REQUESTS_H
-#define CLAVE_SERVER_REQUEST_SLOW_REQUESTS_H
+#ifndef CLAVE_SERVER_CONNECTION_SLOW_REQUESTS_H
+#define CLAVE_SERVER_CONNECTION_SLOW_REQUESTS_H
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* After a request, while slow_ms is set: remembers it, a frame of n bytes, until its reply may
  * leave and its turn has ended. `work`: s->work before it. */

@@ -1,11 +1,11 @@
 /* acl.h - access lists. Nodes with equal lists share one, under the key it has in the
  * snapshot's map. It lives as long as a node or a change refers to it. */
-#ifndef CLAVE_SERVER_REQUEST_ACL_H
-#define CLAVE_SERVER_REQUEST_ACL_H
+#ifndef CLAVE_SERVER_ACCESS_ACL_H
+#define CLAVE_SERVER_ACCESS_ACL_H
 
 #include "base/list.h"
 #include "base/map.h"
-#include "server/request/auth.h"
+#include "server/access/auth.h"
 #include "wire/record.h"
 
 /* The key of world:anyone:31 for nodes created without a list: the built-in ones.

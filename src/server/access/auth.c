@@ -1,7 +1,7 @@
 /* auth.c - the identities of a connection: digest users, certificate subject, address and uid, and
  * whether they match an ACL's id. request.c adds digests, conn.c the certificate; acl.c asks. An
  * identity is never removed while the connection lives. */
-#include "server/request/auth.h"
+#include "server/access/auth.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -6,10 +6,10 @@
  * long as it costs less than a tenth of the loop's time. Light ones come first, and a quarter of
  * each turn is for those of them whose input arrives in it. Neither class ever waits for more than
  * one turn of the other. */
-#ifndef CLAVE_SERVER_REQUEST_FAIR_SCHEDULE_H
-#define CLAVE_SERVER_REQUEST_FAIR_SCHEDULE_H
+#ifndef CLAVE_SERVER_CONNECTION_FAIR_SCHEDULE_H
+#define CLAVE_SERVER_CONNECTION_FAIR_SCHEDULE_H
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 void clave__fair_schedule_init(struct server *s, size_t work_a_turn);
 /* By what it has cost lately. */

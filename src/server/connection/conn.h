@@ -9,10 +9,10 @@
  *
  * A message leaves when the newest transaction that it shows is durable, and the messages before it
  * have left. */
-#ifndef CLAVE_SERVER_REQUEST_CONN_H
-#define CLAVE_SERVER_REQUEST_CONN_H
+#ifndef CLAVE_SERVER_CONNECTION_CONN_H
+#define CLAVE_SERVER_CONNECTION_CONN_H
 
-#include "server/request/auth.h"
+#include "server/access/auth.h"
 #include "server/server_internal.h"
 #include "wire/frame.h"
 #include "wire/record.h"

@@ -2,7 +2,7 @@
  * for all; when a connection is not read any more, and when one is disconnected; see conn.h. */
 #include <assert.h>
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* A client that does not read is disconnected at this many times max_output. */
 enum { DISCONNECT_FACTOR = 512 };

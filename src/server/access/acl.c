@@ -1,6 +1,6 @@
 /* acl.c - access lists: sharing them between nodes, checking permissions, and validating the list
  * of a request; see acl.h. Lists are compared as bytes: equal lists have equal encodings. */
-#include "server/request/acl.h"
+#include "server/access/acl.h"
 
 #include <assert.h>
 #include <string.h>
