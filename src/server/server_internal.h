@@ -5,11 +5,12 @@
  *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_output,
  *                  unread_output, client_limits, slow_requests, fair_schedule (how much of whose
  *                  input a turn takes)
- *   request/       what they ask for: connect, request (dispatch), read, visible_zxid, write,
- * multi, watch_ops, session, end_session, session_nodes, quota, audit access/        auth (who a
- * client is), acl (what it may do) tree/          node, tree (znodes by path), watch (the watches),
- * container_ttl store/         txn (one transaction), txn_record (its bytes), txn_log,
- * txn_log_read, snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
+ *   request/       what is asked for: connect, request (dispatch), read, visible_zxid, watch_ops,
+ *                  write, create, multi, session, end_session, session_nodes, quota, audit
+ *   access/        auth (who a client is), acl (what it may do)
+ *   tree/          node, tree (znodes by path), watch (the watches), container_ttl
+ *   store/         txn (one transaction), txn_record (its bytes), txn_log, txn_log_read,
+ *                  snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
  *                  bytes), snapshot_read, snapshot_load, snapshot_schedule (when), recovery_plan
  *                  (which files, in which order), backup_restore (going on from a backup),
  *                  checksum, inspect: Apache's file formats, in memory only
