@@ -1,14 +1,14 @@
 /* server.c - creating and freeing a server, its options, its clock and its statistics: the calls of
- * server.h that concern no single connection (those are in request/conn.c, store/txn_log.c and
+ * server.h that concern no single connection (those are in connection/conn.c, store/txn_log.c and
  * store/). The driver sets the time with clave__server_tick before anything else. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/client_limits.h"
-#include "server/request/fair_schedule.h"
+#include "server/connection/client_limits.h"
+#include "server/connection/fair_schedule.h"
+#include "server/connection/slow_requests.h"
 #include "server/request/quota.h"
-#include "server/request/slow_requests.h"
 #include "server/request/write.h"
 #include "server/store/backup_restore.h"
 
@@ -413,9 +413,9 @@ void clave__server_set_driver_stats(struct server *s, const struct driver_stats 
     s->driver.stats = *stats;
 }
 
-void clave__server_note_append(struct server *s, int64_t us)
+void clave__server_note_fsync(struct server *s, int64_t us)
 {
-    clave__quantiles_note(&s->counts.append_us, s->now, us, 1);
+    clave__quantiles_note(&s->counts.fsync_us, s->now, us, 1);
 }
 
 void clave__server_note_snapshot(struct server *s, int64_t ms)
@@ -456,7 +456,7 @@ void clave__server_health(const struct server *s, struct server_health *out)
         .data_bytes = (int64_t)s->tree.data_bytes,
         .read_ms = clave__quantiles_at(&s->counts.read_ms, s->now, 990),
         .write_ms = clave__quantiles_at(&s->counts.write_ms, s->now, 990),
-        .append_us = clave__quantiles_at(&s->counts.append_us, s->now, 990),
+        .fsync_us = clave__quantiles_at(&s->counts.fsync_us, s->now, 990),
         .snapshot_behind = server_snapshot_behind(s),
         .quiet_ms = server_quiet_ms(s),
         .driver = s->driver.stats,

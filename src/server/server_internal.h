@@ -2,10 +2,12 @@
  *
  *   server.c       new and free, time, durability, the figures of clave__server_stats
  *   version.c      the version text
- *   request/       a client's bytes in, replies and events out: conn (one connection), conn_output,
- *                  unread_output, connect, request (dispatch), read, visible_zxid, write, multi,
- *                  watch_ops, session, end_session, session_nodes, auth, acl, quota, client_limits,
- *                  audit, slow_requests, fair_schedule (how much of whose input a turn takes)
+ *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_output,
+ *                  unread_output, client_limits, slow_requests, fair_schedule (how much of whose
+ *                  input a turn takes)
+ *   request/       what is asked for: connect, request (dispatch), read, visible_zxid, watch_ops,
+ *                  write, create, multi, session, end_session, session_nodes, quota, audit
+ *   access/        auth (who a client is), acl (what it may do)
  *   tree/          node, tree (znodes by path), watch (the watches), container_ttl
  *   store/         txn (one transaction), txn_record (its bytes), txn_log, txn_log_read,
  *                  snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
@@ -33,7 +35,7 @@
 enum { LOOKS_A_TURN = 3000, LOOKS_AN_EVENT = 2 };
 enum { LOOKS_A_READ = 3, LOOKS_A_CHANGE = 10, LOOKS_A_KIB = 10 };
 
-/* Connections that have cost little lately, and the others; see request/fair_schedule.h. */
+/* Connections that have cost little lately, and the others; see connection/fair_schedule.h. */
 enum turn_class { TURN_LIGHT, TURN_HEAVY, TURN_CLASSES };
 
 /* The time from reading a request until its reply may be sent, in ms. */
@@ -68,7 +70,7 @@ static inline bool clave__refusals_note(struct refusals *r, int64_t now)
     return told;
 }
 
-/* One of the bounds; see request/client_limits.h. */
+/* One of the bounds; see connection/client_limits.h. */
 struct bound_state {
     size_t most;
     uint64_t refused;
@@ -165,7 +167,7 @@ struct server_sweep {
     bool orphans; /* nodes of sessions that no longer exist */
 };
 
-/* The connections, by what they wait for; see request/conn.h. */
+/* The connections, by what they wait for; see connection/conn.h. */
 struct server_conns {
     struct list all;
     size_t n;
@@ -195,7 +197,7 @@ struct server_scratch {
     struct buf quota_path;
 };
 
-/* A turn of the driver's loop, from _tick to _end_turn; see request/fair_schedule.h. */
+/* A turn of the driver's loop, from _tick to _end_turn; see connection/fair_schedule.h. */
 struct server_turn {
     size_t looks;                   /* what the requests of this turn have cost */
     size_t most_looks;              /* as many as that; SIZE_MAX: any number */
@@ -209,7 +211,7 @@ struct server_turn {
     int64_t input_since; /* what is read in this turn may have waited since */
 };
 
-/* What was slow, and how much of it is in the log; see request/slow_requests.h. */
+/* What was slow, and how much of it is in the log; see connection/slow_requests.h. */
 struct server_slow {
     struct slow_turn *turn; /* NULL: slow_ms was never set */
     int64_t turn_at;        /* the last turn that was slow */
@@ -224,7 +226,7 @@ struct server_counts {
     struct latency latency;
     struct quantiles read_ms;  /* the same times, of requests that are not logged */
     struct quantiles write_ms; /* of those that are */
-    struct quantiles append_us;
+    struct quantiles fsync_us;
     struct quantiles snapshot_ms;
     int64_t started_zxid;   /* the newest when it began to serve */
     uint64_t bytes_written; /* for clients */

@@ -17,8 +17,8 @@
 
 #include "base/json.h"
 #include "base/prometheus.h"
+#include "server/connection/conn.h"
 #include "server/monitoring/text.h"
-#include "server/request/conn.h"
 
 /* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up
  * to 3.4, the only one that go-zookeeper reads. */
