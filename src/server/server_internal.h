@@ -1,14 +1,15 @@
 /* server_internal.h - the state of a server, as the files of this folder share it.
  *
- *   server.c       new and free, time, durability, the figures of clave__server_stats
+ *   server.c       new and free, options, time, durability
  *   version.c      the version text
  *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_output,
  *                  unread_output, client_limits, slow_requests, fair_schedule (how much of whose
  *                  input a turn takes)
  *   request/       what is asked for: connect, request (dispatch), read, visible_zxid, watch_ops,
- *                  write, create, multi, session, end_session, session_nodes, quota, audit
+ *                  write, create, multi, container_ttl, session, end_session, session_nodes, quota,
+ *                  audit
  *   access/        auth (who a client is), acl (what it may do)
- *   tree/          node, tree (znodes by path), watch (the watches), container_ttl
+ *   tree/          node, tree (znodes by path), watch (the watches)
  *   store/         txn (one transaction), txn_record (its bytes), txn_log, txn_log_read,
  *                  snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
  *                  bytes), snapshot_read, snapshot_load, snapshot_schedule (when), recovery_plan
@@ -159,7 +160,7 @@ struct server_snapshot {
     int64_t share;       /* how much of its limits the next one uses, of 1024 */
 };
 
-/* The removal of containers and of nodes with a time to live; see tree/container_ttl.c. */
+/* The removal of containers and of nodes with a time to live; see request/container_ttl.c. */
 struct server_sweep {
     /* While one goes on, in tree.swept: after what it has yet to look at. */
     struct list end;

@@ -4,6 +4,7 @@
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
  *   server_metrics.c     the page for Prometheus, most of it from the table
+ *   server_health.c      what the driver measures and the server counts; what the gate shows
  *   listing.c            an answer in pieces: all of them are made so
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump
