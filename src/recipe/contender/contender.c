@@ -40,7 +40,7 @@ static void contender_stop_waiting(struct contender *c)
         clave_async_watch_disarm(c->queue.children);
     clave__client_timer_clear(c->client, &c->acquire.pause);
     list_remove(&c->grant.confirm.link);
-    clave__detector_end(&c->detector);
+    clave__deadlock_schedule_end(&c->deadlock_schedule);
 }
 
 void clave__contender_end_hold(struct contender *c)
@@ -92,7 +92,8 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         break;
     case CONTENDER_WAITING:
         if (!c->acquire.trying)
-            clave__detector_begin(&c->detector, c->spec->detector, c->node.watch.path);
+            clave__deadlock_schedule_begin(&c->deadlock_schedule, c->spec->deadlock_terms,
+                                           c->node.watch.path);
         break;
     case CONTENDER_STANDING_BY:
     case CONTENDER_CONFIRMING:
@@ -544,9 +545,9 @@ static void contender_on_pause(struct timer *t, int64_t now)
 }
 
 /* The rule that every member of the cycle applies makes us the victim. */
-static void contender_on_deadlock(struct detector *d, const char *text)
+static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
 {
-    struct contender *c = LIST_ENTRY(d, struct contender, detector);
+    struct contender *c = LIST_ENTRY(d, struct contender, deadlock_schedule);
     if (c->state != CONTENDER_WAITING)
         return;
     clave__contender_begin(c);
@@ -610,7 +611,7 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     c->grant.confirm.on_confirmed = clave__contender_turn_confirmed;
     clave__timer_init(&c->acquire.limit, contender_on_limit);
     clave__timer_init(&c->acquire.pause, contender_on_pause);
-    clave__detector_init(&c->detector, client, contender_on_deadlock);
+    clave__deadlock_schedule_init(&c->deadlock_schedule, client, contender_on_deadlock);
     clave_err err = contender_init_watches(c);
     if (err != CLAVE_OK) {
         free_contender(c);

@@ -4,7 +4,7 @@
  *   contender.c            states, create, loss, end      contender_config.c  copies of the options
  *   contender_turn.c       is it our turn?                contender_describe.c  says something else
  *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
- *   contender_downgrade.c  a write's place for a read     fenced_write.c      guarded writes
+ *   contender_downgrade.c  a write's place for a read     guarded_write.c      guarded writes
  *   place_grant.c          copies of what is held, and writes under them
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
@@ -36,7 +36,7 @@
 #include "clave/async/mutex.h"
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
-#include "recipe/deadlock/waiter_detector.h"
+#include "recipe/deadlock/deadlock_schedule.h"
 #include "recipe/grant_facts.h"
 #include "recipe/queue/queue_order.h"
 #include "recipe/queue_place.h"
@@ -60,8 +60,8 @@ struct contender_spec {
     size_t limit;
     struct queue_place *place; /* see queue_place.h; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
-    bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
-    const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
+    bool *warned_of_kazoo;                       /* see kazoo.h; NULL: nobody is */
+    const struct deadlock_terms *deadlock_terms; /* looks for deadlocks; NULL: nothing does */
 };
 
 struct contender_events {
@@ -162,7 +162,7 @@ struct contender {
     enum contender_state state;
     unsigned busy; /* pending requests (but for those of the node watches), and running calls */
     struct listener listener; /* of the session */
-    struct detector detector;
+    struct deadlock_schedule deadlock_schedule;
     const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
 
     struct contender_acquire acquire;

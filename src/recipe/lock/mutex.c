@@ -22,7 +22,7 @@ static void mutex_unref(clave_async_mutex *m)
         return;
     clave__map_fini(&m->owner_entries);
     clave__contender_config_fini(&m->config);
-    clave__detector_terms_fini(&m->detector);
+    clave__deadlock_terms_fini(&m->deadlock_terms);
     clave__mem_free(m->mem, m->deadlock);
     clave__mem_free(m->mem, m);
 }
@@ -167,7 +167,7 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
     struct owner_entry *e = owner;
     clave_async_mutex *m = e->answer.m;
     if (err == CLAVE_EDEADLOCK)
-        clave__detector_keep_text(m->mem, &m->deadlock, e->place->deadlock);
+        clave__deadlock_keep_text(m->mem, &m->deadlock, e->place->deadlock);
     e->place = NULL;
     clave__map_remove(&m->owner_entries, &e->node);
     clave__handoff_end_wait(e);
@@ -233,12 +233,13 @@ static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mut
     m->config.spec.revocable = o->revocable;
     /* Readers share the lock itself. */
     m->share_turns = m->config.spec.rule->shares ? 0 : o->share_turns;
-    m->config.spec.detector = &m->detector;
+    m->config.spec.deadlock_terms = &m->deadlock_terms;
     if (m->config.spec.rule->unprotected && o->detect_deadlocks_ms > 0)
         return CLAVE_EINVAL;
-    struct detector_options detection = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots,
-                                         o->data, o->len};
-    clave_err err = clave__detector_terms_init(&m->detector, m->client, m->config.path, &detection);
+    struct deadlock_terms_options detection = {o->detect_deadlocks_ms, o->lock_roots,
+                                               o->nlock_roots, o->data, o->len};
+    clave_err err =
+        clave__deadlock_terms_init(&m->deadlock_terms, m->client, m->config.path, &detection);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_data(&m->config, o->data, o->len);
     return err == CLAVE_OK ? clave__contender_config_set_acls(&m->config, o->acls, o->nacls) : err;
@@ -397,7 +398,7 @@ static clave_err recipe_mutex_add_identity(const struct owner_entry *e)
     if (m->share_turns == 0)
         snprintf(task, sizeof task, "%llx", (unsigned long long)e->answer.owner);
     bool any = m->share_turns == 0 && e->answer.owner == 0;
-    clave_identity more = {.task = any ? NULL : task, .yields = m->detector.delay_ms > 0};
+    clave_identity more = {.task = any ? NULL : task, .yields = m->deadlock_terms.delay_ms > 0};
     return clave__contender_add_identity(e->place, &more);
 }
 

@@ -45,7 +45,7 @@ struct clave_async_mutex {
     clave_async_client *client;
     const struct clave_mem *mem;
     struct contender_config config;
-    struct detector_terms detector;
+    struct deadlock_terms deadlock_terms;
     char *deadlock;           /* of the newest acquire that it has ended; may be NULL */
     clave_async_mutex *other; /* side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;

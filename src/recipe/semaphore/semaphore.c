@@ -91,11 +91,11 @@ static clave_err semaphore_copy_options(clave_async_semaphore *s, const char *pa
         err = clave__contender_config_set_data(&s->mutex_config, o->data, o->len);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_data(&s->lease_config, o->data, o->len);
-    struct detector_options detection = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots,
-                                         o->data, o->len};
+    struct deadlock_terms_options detection = {o->detect_deadlocks_ms, o->lock_roots,
+                                               o->nlock_roots, o->data, o->len};
     if (err == CLAVE_OK)
-        err = clave__detector_terms_init(&s->detector, c, path, &detection);
-    s->mutex_config.spec.detector = s->lease_config.spec.detector = &s->detector;
+        err = clave__deadlock_terms_init(&s->deadlock_terms, c, path, &detection);
+    s->mutex_config.spec.deadlock_terms = s->lease_config.spec.deadlock_terms = &s->deadlock_terms;
     s->event_cb = o->event_cb;
     s->event_arg = o->event_arg;
     s->max_hold_ms = o->max_hold_ms;

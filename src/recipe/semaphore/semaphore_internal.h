@@ -18,7 +18,7 @@ struct clave_async_semaphore {
     const struct clave_mem *mem;
     struct contender_config mutex_config; /* <path>/locks */
     struct contender_config lease_config; /* <path>/leases; its spec has the limit */
-    struct detector_terms detector;
+    struct deadlock_terms deadlock_terms;
     char *deadlock;      /* the cycle that ended the latest request; may be NULL */
     uint64_t task;       /* the owner of the requests to come; 0: none in particular */
     int64_t max_hold_ms; /* of a lease, from when it is given out */
