@@ -20,8 +20,8 @@
  *   acquisition     the mutex, rwlock, semaphore or latch
  *   nested_lock     CLAVE_OWNER, and waiting for our own parent
  *   stages/         run_stages: --once, --lock-delay, --min-hold; run_slot: the slot of a run
- *   lock_messages   messages and JSON events; wait_progress: while waiting;
- *                   hook: --on-elected and so on
+ *   lock_messages   messages and JSON events, of a wait in lock_wait_messages;
+ *                   wait_progress: when; hook: --on-elected and so on
  *   parent_watch    the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
