@@ -5,8 +5,8 @@
  * The local server of "local:" belongs to no command, although a client that starts it may be one
  * of ours: it is left alone if it runs this very program and is as detached as such a client leaves
  * it. Processes that it may have below it are not left alone. */
-#ifndef CLAVE_CMD_RUN_PROCTREE_H
-#define CLAVE_CMD_RUN_PROCTREE_H
+#ifndef CLAVE_CMD_RUN_GUARDIAN_PROCTREE_H
+#define CLAVE_CMD_RUN_GUARDIAN_PROCTREE_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* spawn.c - forks and executes the command; only the guardian calls it. A failed exec is reported
  * through a pipe that a successful one closes. */
-#include "cmd/run/spawn.h"
+#include "cmd/run/guardian/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include "lib/candidate.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
-#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/guarded_write.h"
 
 struct answer {
     unsigned calls;
@@ -333,8 +333,8 @@ static void a_guarded_write_of_an_expired_session_is_lost(void **state)
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
     fake_open(&s, NULL);
     fake_connect(&s, true);
-    struct fence lock = {.nodes = (const char *const[]){"/l/a"}, .n = 1};
-    assert_int_equal(clave__fenced_write_one(s.c, lock, &op, on_result, &o), CLAVE_OK);
+    struct write_guard lock = {.nodes = (const char *const[]){"/l/a"}, .n = 1};
+    assert_int_equal(clave__guarded_write_one(s.c, lock, &op, on_result, &o), CLAVE_OK);
     fake_expect(&s, OP_MULTI);
     fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(o.err, CLAVE_ELOST);

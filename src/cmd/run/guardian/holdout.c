@@ -1,7 +1,7 @@
 /* holdout.c - asks each descendant whether it takes our signals, and /proc what it is. The guardian
  * calls it while the command runs and after each attempt to kill it; the runner, when the guardian
  * is dead. */
-#include "cmd/run/holdout.h"
+#include "cmd/run/guardian/holdout.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cmd/cli/participant_text.h"
-#include "cmd/run/proctree.h"
+#include "cmd/run/guardian/proctree.h"
 
 enum { LINE_CAP = 256 };
 

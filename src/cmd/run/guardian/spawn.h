@@ -1,13 +1,13 @@
 /* spawn.h - starts the command: in a process group of its own, with the signals, streams and
  * descriptors that the runner was started with, and so that it never outlives the process that
  * starts it. */
-#ifndef CLAVE_CMD_RUN_SPAWN_H
-#define CLAVE_CMD_RUN_SPAWN_H
+#ifndef CLAVE_CMD_RUN_GUARDIAN_SPAWN_H
+#define CLAVE_CMD_RUN_GUARDIAN_SPAWN_H
 
 #include <sys/types.h>
 
 #include "cmd/cli/inheritance.h"
-#include "cmd/run/cgroup.h"
+#include "cmd/run/guardian/cgroup.h"
 
 enum { SPAWN_NO_PROCESS = -2 };
 

@@ -2,14 +2,14 @@
  * signal (sudo, and whatever else is set-user-ID), and those that sleep in the kernel where SIGKILL
  * does not reach them (state D). Those in the command's control group are none: the kernel ends
  * them. Nothing is inferred from user ids: signal 0 is sent, and it is refused or not. */
-#ifndef CLAVE_CMD_RUN_HOLDOUT_H
-#define CLAVE_CMD_RUN_HOLDOUT_H
+#ifndef CLAVE_CMD_RUN_GUARDIAN_HOLDOUT_H
+#define CLAVE_CMD_RUN_GUARDIAN_HOLDOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cmd/run/cgroup.h"
+#include "cmd/run/guardian/cgroup.h"
 #include "supervise/kill_policy.h"
 
 enum { HOLDOUT_NAME_CAP = 64, HOLDOUT_TEXT_CAP = 160, HOLDOUT_UNKNOWN = -1 };

@@ -5,8 +5,8 @@
  *
  * The group is created below the one this process is in, if that one is delegated to us: its
  * directory is writable and, where systemd runs, the unit has Delegate=. */
-#ifndef CLAVE_CMD_RUN_CGROUP_H
-#define CLAVE_CMD_RUN_CGROUP_H
+#ifndef CLAVE_CMD_RUN_GUARDIAN_CGROUP_H
+#define CLAVE_CMD_RUN_GUARDIAN_CGROUP_H
 
 #include <stdbool.h>
 #include <sys/types.h>

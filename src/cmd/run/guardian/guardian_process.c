@@ -1,4 +1,5 @@
-/* guardian.c - the process that ends the command in time, whatever happens to the runner.
+/* guardian_process.c - the process that ends the command in time, whatever happens to the runner.
+ * Called by guardian.c, once, after the fork.
  *
  * The runner forks it before anything else. It starts the command as its own child and checks, by
  * its own clock, the hold deadline that the runner writes into a shared page.
@@ -34,15 +35,13 @@
  * clears the parent-death signal of a set-user-ID program, it also outlives both processes.
  *
  *   the machine         everything at once; the session expires */
-#include "cmd/run/guardian.h"
+#include "cmd/run/guardian/guardian_process.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -57,42 +56,14 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/command_env.h"
-#include "cmd/run/proctree.h"
-#include "cmd/run/spawn.h"
+#include "cmd/run/guardian/proctree.h"
+#include "cmd/run/guardian/spawn.h"
 #include "cmd/service/sd_notify.h"
 
 enum { CLOSE_MS = 5000, LOOK_FIRST_MS = 20, LOOK_LAST_MS = 2000, LOOK_SHARE = 100 };
 
 _Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
                "the kill policy reads the deadline from the page");
-
-/* From the runner to the guardian. */
-struct order {
-    enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
-    int sig;
-    struct session_key session;
-    struct guardian_task task;
-};
-
-struct guardian_process {
-    const struct guardian_plan *plan;
-    struct deadline_page *page;
-    int deadline_page_fd, socket, signals, timer;
-    struct kill_policy kill_policy;
-    struct session_key session;
-    struct guardian_task task;
-    pid_t command; /* and its group */
-    struct cgroup cgroup;
-    struct holdout told;         /* the newest one that was reported, */
-    enum guardian_event told_of; /* and as what */
-    int64_t look_at, look_ms;
-    bool told_to_stop;
-    bool reaped;
-    bool childless;
-    bool runner_dead;
-    bool parent_ended;
-    int status;
-};
 
 /* While a command runs that may have to be ended. */
 static bool guardian_looks(const struct guardian_process *g)
@@ -118,7 +89,7 @@ static void guardian_arm(struct guardian_process *g)
     timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* ---- the command ---------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void guardian_report_of(struct guardian_process *g, enum guardian_event event, int value,
                                const struct holdout *holdout)
@@ -176,7 +147,7 @@ static pid_t guardian_group(const struct guardian_process *g)
     return g->reaped ? 0 : g->command;
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void guardian_reap(struct guardian_process *g)
 {
@@ -201,7 +172,7 @@ static bool guardian_nothing_left(const struct guardian_process *g)
     return g->childless || (g->reaped && proctree_is_gone());
 }
 
-/* ---- what cannot be ended ------------------------------------------------------------------- */
+/* ---- what cannot be ended -------------------------------------------------------------------- */
 
 static void guardian_tell_stuck(const struct guardian_process *g, const struct holdout *h)
 {
@@ -342,7 +313,7 @@ static void guardian_drain(int fd)
         continue;
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* A process that reads our output to its end must not have to wait for this. */
 static void guardian_close_streams(void)
@@ -386,7 +357,7 @@ static bool guardian_prepare(struct guardian_process *g)
            (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 || errno == EINVAL);
 }
 
-static _Noreturn void guardian_main(struct guardian_process *g)
+_Noreturn void guardian_process_run(struct guardian_process *g)
 {
     if (!guardian_prepare(g)) {
         diag(g->plan->o, "the guardian cannot start: %s", strerror(errno));
@@ -411,95 +382,4 @@ static _Noreturn void guardian_main(struct guardian_process *g)
     if (g->session.id != 0)
         guardian_close_session(g);
     _exit(EXIT_OK);
-}
-
-/* ---- the runner's side ---------------------------------------------------------------------- */
-
-static int guardian_cannot_start(const struct options *o)
-{
-    return diag_end(o, NULL, EXIT_INTERNAL, "cannot start the guardian: %s", strerror(errno));
-}
-
-int guardian_start(struct guardian *g, const struct guardian_plan *plan)
-{
-    int ends[2], deadline_page_fd;
-    *g = (struct guardian){.socket = -1};
-    if (!deadline_page_new(&g->page, &deadline_page_fd))
-        return guardian_cannot_start(plan->o);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        int code = guardian_cannot_start(plan->o);
-        close(deadline_page_fd);
-        return code;
-    }
-    cgroup_plan(&g->cgroup);
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct guardian_process child = {.plan = plan,
-                                         .page = g->page,
-                                         .deadline_page_fd = deadline_page_fd,
-                                         .cgroup = g->cgroup};
-        close(ends[0]);
-        child.socket = ends[1];
-        guardian_main(&child);
-    }
-    int code = pid < 0 ? guardian_cannot_start(plan->o) : EXIT_OK;
-    close(ends[1]);
-    close(deadline_page_fd);
-    g->pid = pid > 0 ? pid : 0;
-    g->socket = ends[0];
-    return code;
-}
-
-/* Never waits: a guardian that does not read is stopped, and then orders would come too late
- * anyway. */
-static void guardian_send(const struct guardian *g, const struct order *order)
-{
-    assert(g->socket >= 0);
-    while (send(g->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
-        continue;
-}
-
-void guardian_set_session(struct guardian *g, const struct session_key *key)
-{
-    guardian_send(g, &(struct order){.kind = ORDER_SESSION, .session = *key});
-}
-
-void guardian_run(struct guardian *g, const struct guardian_task *task)
-{
-    guardian_send(g, &(struct order){.kind = ORDER_RUN, .task = *task});
-}
-
-void guardian_forward(struct guardian *g, int sig)
-{
-    guardian_send(g, &(struct order){.kind = ORDER_FORWARD, .sig = sig});
-}
-
-void guardian_stop(struct guardian *g)
-{
-    guardian_send(g, &(struct order){.kind = ORDER_STOP});
-}
-
-int guardian_read(struct guardian *g, struct guardian_report *out)
-{
-    ssize_t n = recv(g->socket, out, sizeof *out, MSG_DONTWAIT);
-    if (n == (ssize_t)sizeof *out)
-        return 1;
-    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
-}
-
-void guardian_note_reaped(struct guardian *g, pid_t pid)
-{
-    if (g->pid == pid)
-        g->pid = 0;
-}
-
-void guardian_dismiss(struct guardian *g)
-{
-    if (g->pid > 0) {
-        kill(g->pid, SIGKILL);
-        while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
-        g->pid = 0;
-    }
-    cgroup_remove(&g->cgroup);
 }

@@ -1,32 +1,20 @@
 /* guardian.h - the runner's side of the guardian, the process that starts the command and ends it
- * in time. guardian.c explains how.
- *
- * Map of src/cmd/run, a command under a lock or a leadership:
- *   run_flags       the flags, parsed into a struct run_plan
- *   runner          the process itself: client, queue, leaving; child: while the command runs
- *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command;
- *                   holdout: what cannot be killed
- *   acquisition     the mutex, rwlock, semaphore or latch
- *   nested_lock     CLAVE_OWNER, and waiting for our own parent
- *   stages/         run_stages: --once, --lock-delay, --min-hold; run_slot: the slot of a run
- *   lock_messages   messages and JSON events; wait_progress: while waiting;
- *                   hook: --on-elected and so on
- *   parent_watch    the process that all of this is to end with
- *   sd_status       what the service manager is told, and when (service/sd_notify: how)
- *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
- *   held_since      since when, in the node
- *   process_identity  host, pid and command, as other participants see them */
-#ifndef CLAVE_CMD_RUN_GUARDIAN_H
-#define CLAVE_CMD_RUN_GUARDIAN_H
+ * in time. guardian_process.c explains how. The folder:
+ *   guardian           the runner's side: start, orders, reports
+ *   guardian_process   the process itself
+ *   spawn, cgroup      starting the command; the control group it is in
+ *   proctree           all its descendants, and killing them; holdout: what cannot be killed */
+#ifndef CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
+#define CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "cmd/cli/cmd_options.h"
-#include "cmd/run/cgroup.h"
 #include "cmd/run/deadline_page.h"
-#include "cmd/run/holdout.h"
+#include "cmd/run/guardian/cgroup.h"
+#include "cmd/run/guardian/holdout.h"
 #include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
 

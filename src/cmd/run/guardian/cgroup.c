@@ -1,7 +1,7 @@
 /* cgroup.c - finds this process's control group in /proc and creates one below it. The guardian
  * creates it; the runner kills and removes it if the guardian dies. proctree.c does not depend on
  * it. */
-#include "cmd/run/cgroup.h"
+#include "cmd/run/guardian/cgroup.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
-#include "cmd/run/proctree.h"
+#include "cmd/run/guardian/proctree.h"
 
 enum { LINE_CAP = 4096, DEPTH_MAX = 8 };
 
