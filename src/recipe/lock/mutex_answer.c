@@ -21,7 +21,6 @@ void clave__mutex_unref(clave_async_mutex *m)
     clave__mem_free(m->mem, m);
 }
 
-/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
 void clave__mutex_answer_deliver(struct answer *a, clave_err verdict)
 {
     clave_async_mutex *m = a->m;
@@ -68,7 +67,6 @@ static void mutex_answer_on_again(struct client_task *t)
     clave__mutex_answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
 }
 
-/* The answer of a call that has nothing left to do. */
 clave_err clave__mutex_answer_post_new(clave_async_mutex *m, uint64_t owner, bool again,
                                        clave_async_mutex_cb *cb, void *arg)
 {

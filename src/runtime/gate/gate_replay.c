@@ -1,4 +1,4 @@
-/* gate_replay.c - see gate_replay.h; gate_run.c calls it. The server may be writing, and removes
+/* gate_replay.c - see gate_replay.h; gate_engine.c calls it. The server may be writing, and removes
  * old files: what cannot be read, or does not follow what was before it, is left out together with
  * everything older. Invariant: until it is joined everything but `ending` is the thread's. */
 #include "runtime/gate/gate_replay.h"
