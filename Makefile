@@ -161,7 +161,7 @@ image: ## a container image of clave serve, build/packages/clave-VERSION-image.t
 	@tools/image $(BUILD)
 
 format: ## clang-format over the C sources
-	@git ls-files '*.c' '*.h' '*.hpp' | xargs clang-format -i
+	@git ls-files -co --exclude-standard '*.c' '*.h' '*.hpp' | xargs clang-format -i
 
 clean:
 	@rm -rf $(BUILD)

@@ -129,12 +129,14 @@ struct hold {
     /* A heartbeat's check found the node gone. */
     void (*on_missing)(struct hold *h);
     /* Called once, when a whole heartbeat interval has passed since the hold began: only then is
-     * it worth a watch on its node. */
+     * it worth a watch on its node. _settle_hold calls it as well. */
     void (*on_settled)(struct hold *h);
-    bool settled;
-    int64_t since; /* set by _hold */
+    bool settled;  /* heartbeat.c writes it */
+    int64_t since; /* likewise */
 };
 void clave__client_hold(clave_async_client *c, struct hold *h);
+/* The hold is worth the watch at once. */
+void clave__client_settle_hold(struct hold *h);
 void clave__client_unhold(clave_async_client *c, struct hold *h);
 
 /* Asks for one confirmed heartbeat now, or right after the one under way. */

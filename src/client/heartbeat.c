@@ -134,6 +134,12 @@ static void heartbeat_beat(clave_async_client *c)
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
+void clave__client_settle_hold(struct hold *h)
+{
+    h->settled = true;
+    h->on_settled(h);
+}
+
 static void heartbeat_settle_holds(clave_async_client *c)
 {
     struct list round;
@@ -145,8 +151,7 @@ static void heartbeat_settle_holds(clave_async_client *c)
         list_push_back(&c->holds, l);
         if (h->settled || c->now < h->since + heartbeat_interval(c))
             continue;
-        h->settled = true;
-        h->on_settled(h);
+        clave__client_settle_hold(h);
     }
 }
 
@@ -260,6 +265,7 @@ void clave__client_hold(clave_async_client *c, struct hold *h)
     if (!heartbeat_has_holds(c))
         c->heartbeat.answered = c->now; /* the first interval begins */
     h->since = c->now;
+    h->settled = false;
     list_push_back(&c->holds, &h->link);
     clave__session_hold_moved(c);
 }

@@ -282,7 +282,7 @@ struct driver_stats {
 #define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
 void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats);
 /* A batch was written to the log, and so long it took, its sync included. Likewise a snapshot. */
-void clave__server_note_append(struct server *s, int64_t us);
+void clave__server_note_fsync(struct server *s, int64_t us);
 void clave__server_note_snapshot(struct server *s, int64_t ms);
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -319,7 +319,7 @@ struct server_health {
     int64_t data_bytes;
     int64_t read_ms;
     int64_t write_ms;
-    int64_t append_us;
+    int64_t fsync_us;
     int64_t snapshot_behind; /* transactions since the newest snapshot */
     int64_t quiet_ms;        /* it was restored, and for so long no ephemeral node is created */
     struct driver_stats driver;

@@ -1,12 +1,15 @@
 /* server_internal.h - the state of a server, as the files of this folder share it.
  *
- *   server.c       new and free, time, durability, the figures of clave__server_stats
+ *   server.c       new and free, options, time, durability
  *   version.c      the version text
- *   request/       a client's bytes in, replies and events out: conn (one connection), conn_output,
- *                  unread_output, connect, request (dispatch), read, visible_zxid, write, multi,
- *                  watch_ops, session, end_session, session_nodes, auth, acl, quota, client_limits,
- *                  audit, slow_requests, fair_schedule (how much of whose input a turn takes)
- *   tree/          node, tree (znodes by path), watch (the watches), container_ttl
+ *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_output,
+ *                  unread_output, client_limits, slow_requests, fair_schedule (how much of whose
+ *                  input a turn takes)
+ *   request/       what is asked for: connect, request (dispatch), read, visible_zxid, watch_ops,
+ *                  write, create, multi, container_ttl, session, end_session, session_nodes, quota,
+ *                  audit
+ *   access/        auth (who a client is), acl (what it may do)
+ *   tree/          node, tree (znodes by path), watch (the watches)
  *   store/         txn (one transaction), txn_record (its bytes), txn_log, txn_log_read,
  *                  snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
  *                  bytes), snapshot_read, snapshot_load, snapshot_schedule (when), recovery_plan
@@ -33,7 +36,7 @@
 enum { LOOKS_A_TURN = 3000, LOOKS_AN_EVENT = 2 };
 enum { LOOKS_A_READ = 3, LOOKS_A_CHANGE = 10, LOOKS_A_KIB = 10 };
 
-/* Connections that have cost little lately, and the others; see request/fair_schedule.h. */
+/* Connections that have cost little lately, and the others; see connection/fair_schedule.h. */
 enum turn_class { TURN_LIGHT, TURN_HEAVY, TURN_CLASSES };
 
 /* The time from reading a request until its reply may be sent, in ms. */
@@ -68,7 +71,7 @@ static inline bool clave__refusals_note(struct refusals *r, int64_t now)
     return told;
 }
 
-/* One of the bounds; see request/client_limits.h. */
+/* One of the bounds; see connection/client_limits.h. */
 struct bound_state {
     size_t most;
     uint64_t refused;
@@ -157,7 +160,7 @@ struct server_snapshot {
     int64_t share;       /* how much of its limits the next one uses, of 1024 */
 };
 
-/* The removal of containers and of nodes with a time to live; see tree/container_ttl.c. */
+/* The removal of containers and of nodes with a time to live; see request/container_ttl.c. */
 struct server_sweep {
     /* While one goes on, in tree.swept: after what it has yet to look at. */
     struct list end;
@@ -165,7 +168,7 @@ struct server_sweep {
     bool orphans; /* nodes of sessions that no longer exist */
 };
 
-/* The connections, by what they wait for; see request/conn.h. */
+/* The connections, by what they wait for; see connection/conn.h. */
 struct server_conns {
     struct list all;
     size_t n;
@@ -195,7 +198,7 @@ struct server_scratch {
     struct buf quota_path;
 };
 
-/* A turn of the driver's loop, from _tick to _end_turn; see request/fair_schedule.h. */
+/* A turn of the driver's loop, from _tick to _end_turn; see connection/fair_schedule.h. */
 struct server_turn {
     size_t looks;                   /* what the requests of this turn have cost */
     size_t most_looks;              /* as many as that; SIZE_MAX: any number */
@@ -209,7 +212,7 @@ struct server_turn {
     int64_t input_since; /* what is read in this turn may have waited since */
 };
 
-/* What was slow, and how much of it is in the log; see request/slow_requests.h. */
+/* What was slow, and how much of it is in the log; see connection/slow_requests.h. */
 struct server_slow {
     struct slow_turn *turn; /* NULL: slow_ms was never set */
     int64_t turn_at;        /* the last turn that was slow */
@@ -224,7 +227,7 @@ struct server_counts {
     struct latency latency;
     struct quantiles read_ms;  /* the same times, of requests that are not logged */
     struct quantiles write_ms; /* of those that are */
-    struct quantiles append_us;
+    struct quantiles fsync_us;
     struct quantiles snapshot_ms;
     int64_t started_zxid;   /* the newest when it began to serve */
     uint64_t bytes_written; /* for clients */

@@ -34,6 +34,15 @@ def records(raw):
     return out
 
 
+def a_refused_multi(zxid):
+    """The record of a delete of /a and a check of another node, which failed."""
+    def op(kind, body):
+        return struct.pack(">ii", kind, len(body)) + body
+    payload = struct.pack(">qiqqii", 7, 1, zxid, 0, 14, 2) + \
+        op(2, struct.pack(">i", 2) + b"/a") + op(-1, struct.pack(">i", -101))
+    return struct.pack(">qi", zlib.adler32(payload), len(payload)) + payload + b"B"
+
+
 def newest_log(data):
     names = [n for n in os.listdir(os.path.join(data, "version-2")) if n.startswith("log.")]
     name = max(names, key=lambda n: int(n.split(".")[1], 16))
@@ -152,6 +161,19 @@ class Data(unittest.TestCase):
         text = clave("data", "dump", self.dir, last["file"]).out
         self.assertIn(f"{last['file']} offset {last['offset']}: zxid {last['zxid']} ", text)
         self.assertIn(f"    {last['type']} /last, 1 byte, ", text)
+
+    def test_a_refused_multi_is_not_shown_as_done(self):
+        name = self.files("log")[-1]
+        raw = self.read(name)
+        last = records(raw)[-1]
+        self.write(name, raw[:last.end] + a_refused_multi(last.zxid + 1))
+        self.fine()
+        lines = clave("data", "dump", self.dir, name).out.splitlines()
+        self.assertRegex(lines[-3], " multi, refused$")
+        self.assertEqual(lines[-2:], ["    not done: delete /a", "    error -101"])
+        entries = [json.loads(s)
+                   for s in clave("data", "dump", "--json", self.dir, name).out.splitlines()]
+        self.assertEqual([e.get("refused") for e in entries[-2:]], [None, True])
 
     def test_what_it_cannot_look_at(self):
         for words, code in ((["check", "/none/of/these"], 74), (["check", scratch("x")], 74),

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "fuzz/fuzz.h"
-#include "server/request/acl.h"
+#include "server/access/acl.h"
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 

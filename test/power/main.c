@@ -22,7 +22,7 @@
 #include "crash_disk.h"
 #include "history.h"
 #include "runtime/rig.h"
-#include "runtime/server/datadir.h"
+#include "runtime/store/datadir.h"
 #include "workload.h"
 
 struct power {

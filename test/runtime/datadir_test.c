@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/datadir.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/datadir.h"
+#include "runtime/store/file_names.h"
 #include "server/store/checksum.h"
 
 /* ---- directories with something in them ------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/server/file_names.h"
+#include "runtime/store/file_names.h"
 
 /* ---- nothing acknowledged is lost ------------------------------------------------------- */
 

@@ -221,7 +221,7 @@ static void *take_and_give(void *arg)
     struct taker *t = arg;
     char id[16];
     clave_slots *s = make_slots(t->client, "/many", 0);
-    int64_t token, last = 0;
+    int64_t token = 0, last = 0;
     snprintf(id, sizeof id, "t%d", t->number);
     for (int i = 0; i < TURNS; i++) {
         if (take(s, id, RIG_PATIENCE_MS, &token) != CLAVE_OK || token <= last) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ensemble.h"
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* Where things stand in a frame, its length included. */
 enum { XID_AT = 4, OP_AT = 8, ANSWER_ZXID_AT = 8 };

@@ -5,7 +5,7 @@
 #include "base/path.h"
 #include "inspector.h"
 #include "operator.h"
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 #include "server/store/txn_log_read.h"
 #include "wire/frame.h"
 

@@ -267,7 +267,7 @@ static void recover_file(struct server_host *h, struct recovery *r,
         inspector_check_snapshot(h, file->zxid);
 }
 
-/* As src/runtime/server/recovery_load.c does it. */
+/* As src/runtime/store/recovery_load.c does it. */
 static void recover(struct server_host *h)
 {
     int64_t snapshots[DISK_FILES], logs[DISK_FILES], below = INT64_MAX;

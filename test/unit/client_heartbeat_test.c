@@ -204,6 +204,44 @@ static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
     fake_close(&s);
 }
 
+static void see_answered(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    assert_int_equal(res->err, CLAVE_OK);
+    ++*(int *)arg;
+}
+
+/* A member answers reads whatever has become of its leader. A write confirms the answers that came
+ * a relay interval before it was sent; a read at the same time confirms nothing. */
+static void a_read_prolongs_no_hold(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct hold h;
+    const struct wire_reply reply = {.stat = {.version = 1}};
+    const clave_client_options o = {.relay_interval_ms = 100};
+    int answered = 0;
+    fake_open(&s, &o);
+    fake_connect(&s, false);
+    hold(&s, &h, "/l/n");
+    int64_t deadline = clave_async_client_hold_deadline(s.c);
+    for (int i = 0; i < 2; i++) {
+        fake_advance_to(&s, s.now + o.relay_interval_ms);
+        assert_int_equal(clave_async_exists(s.c, "/data", NULL, see_answered, &answered), CLAVE_OK);
+        fake_expect(&s, OP_EXISTS);
+        fake_answer(&s, CLAVE_OK, &reply);
+    }
+    assert_int_equal(answered, 2);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
+    assert_int_equal(clave_async_set(s.c, "/data", "", 0, -1, see_answered, &answered), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
+    fake_answer(&s, CLAVE_OK, &reply);
+    assert_int_equal(answered, 3);
+    assert_true(clave_async_client_hold_deadline(s.c) > deadline);
+    clave__client_unhold(s.c, &h);
+    fake_close(&s);
+}
+
 /* A lock was granted by its predecessor's Deleted event, which carries no zxid before ZooKeeper
  * 3.9. The holder moved to a member that lagged behind that event and read what the one before
  * had long written over. Now nothing is read there before a write has been committed. (Seed
@@ -289,6 +327,7 @@ int main(void)
         cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
         cmocka_unit_test(nothing_is_promised_after_close),
         cmocka_unit_test(a_deposed_leader_that_re_attaches_prolongs_no_hold),
+        cmocka_unit_test(a_read_prolongs_no_hold),
         cmocka_unit_test(a_holder_reads_nothing_at_another_member_before_a_write),
         cmocka_unit_test(a_handshake_with_a_deposed_leader_proves_nothing),
         cmocka_unit_test(a_holder_that_comes_back_holds_on),

@@ -11,7 +11,7 @@
 
 #include "lib/log_records.h"
 #include "lib/memserver.h"
-#include "server/request/auth.h"
+#include "server/access/auth.h"
 
 struct place {
     struct memserver d;

@@ -265,9 +265,9 @@ static void figures_are_told_once_each(void **state)
     memserver_watch(&a, OP_EXISTS, "/none");
     clave__buf_init(&b, &d.mem, MOST);
     clave__server_set_driver_stats(d.s, &known);
-    clave__server_note_append(d.s, 4001);
-    clave__server_note_append(d.s, 15);
-    clave__server_note_append(d.s, 551);
+    clave__server_note_fsync(d.s, 4001);
+    clave__server_note_fsync(d.s, 15);
+    clave__server_note_fsync(d.s, 551);
     assert_int_equal(clave__metrics(d.s, PROMETHEUS_TEXT, &b), CLAVE_OK);
     const char *page = text_of(&b);
     static const char *const lines[] = {

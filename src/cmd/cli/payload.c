@@ -72,10 +72,10 @@ static clave_err payload_culprit(const clave_reply *r, clave_err err)
 clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
                       int64_t timeout_ms)
 {
-    clave_op all[FENCED_WRITE_MAX_OPS + 1] = {
+    clave_op all[GUARDED_WRITE_MAX_OPS + 1] = {
         {.kind = CLAVE_OP_CHECK, .path = node, .version = -1}};
     clave_reply *r = NULL;
-    if (nops > FENCED_WRITE_MAX_OPS)
+    if (nops > GUARDED_WRITE_MAX_OPS)
         return CLAVE_EINVAL;
     memcpy(all + 1, ops, nops * sizeof *ops);
     clave_err err = clave_multi(c, all, nops + 1, timeout_ms, &r);
@@ -114,11 +114,11 @@ static clave_err payload_missing_ancestors(clave_client *c, char *path, int64_t 
 static clave_err payload_create_deep(clave_client *c, const char *node, const clave_op *op,
                                      char *path, int64_t timeout_ms, bool *is_alone)
 {
-    size_t ends[FENCED_WRITE_MAX_OPS - 1], n;
-    clave_op ops[FENCED_WRITE_MAX_OPS];
-    char *names[FENCED_WRITE_MAX_OPS - 1] = {NULL};
+    size_t ends[GUARDED_WRITE_MAX_OPS - 1], n;
+    clave_op ops[GUARDED_WRITE_MAX_OPS];
+    char *names[GUARDED_WRITE_MAX_OPS - 1] = {NULL};
     clave_err err =
-        payload_missing_ancestors(c, path, timeout_ms, ends, FENCED_WRITE_MAX_OPS - 1, &n);
+        payload_missing_ancestors(c, path, timeout_ms, ends, GUARDED_WRITE_MAX_OPS - 1, &n);
     if (err != CLAVE_OK)
         return err;
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
@@ -127,7 +127,7 @@ static clave_err payload_create_deep(clave_client *c, const char *node, const cl
             err = CLAVE_ENOMEM;
         ops[i] = (clave_op){.kind = CLAVE_OP_CREATE, .path = names[i], .mode = CLAVE_PERSISTENT};
     }
-    assert(n < FENCED_WRITE_MAX_OPS);
+    assert(n < GUARDED_WRITE_MAX_OPS);
     ops[n] = *op;
     *is_alone = n == 0;
     if (err == CLAVE_OK)

@@ -21,8 +21,8 @@ void data_fini(struct data *d);
 const char *guard_node(struct options *o);
 /* Performs the operations only while the guard's node exists: a multi that checks it first.
  * CLAVE_ELOST: it is gone, and nothing was done. Any other error is that of the first of `ops` that
- * failed. At most GUARD_MAX_OPS; `out` may be NULL, its op_errs are those of `ops`. */
-enum { FENCED_WRITE_MAX_OPS = 64 };
+ * failed. At most GUARDED_WRITE_MAX_OPS; `out` may be NULL, its op_errs are those of `ops`. */
+enum { GUARDED_WRITE_MAX_OPS = 64 };
 clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
                       int64_t timeout_ms);
 /* Creates the node that op describes under the guard, with its missing parents. */

@@ -70,11 +70,12 @@ static void dump_json_jbytes(struct json *j, const char *key, struct jbytes b)
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-static void dump_show_change(const struct change_record *c)
+static void dump_show_change(const struct change_record *c, bool refused)
 {
     unsigned has = c->kind->fields;
-    printf("    %s ", c->kind->name);
-    if (has & TXN_ERR)
+    const bool is_error = has & TXN_ERR;
+    printf("    %s%s ", refused && !is_error ? "not done: " : "", c->kind->name);
+    if (is_error)
         printf("%d", (int)c->err);
     if (has & TXN_PATH)
         dump_show_jbytes(c->path);
@@ -133,11 +134,13 @@ static void dump_show_entry(const struct dumping *d, const struct log_entry *e)
         printf(", timeout %d ms", (int)t->timeout_ms);
     if (t->head.type == OP_ERROR)
         printf(" %d", (int)t->err);
+    if (t->failed)
+        fputs(", refused", stdout);
     if (t->has_digest)
         printf(", digest %" PRIu64, t->digest);
     putchar('\n');
     while (clave__txn_record_next(t, &at, &c))
-        dump_show_change(&c);
+        dump_show_change(&c, t->failed);
 }
 
 static void dump_json_entry(const struct dumping *d, const struct log_entry *e)
@@ -159,6 +162,8 @@ static void dump_json_entry(const struct dumping *d, const struct log_entry *e)
         clave__json_int(&j, "timeout_ms", t->timeout_ms);
     if (t->head.type == OP_ERROR)
         clave__json_int(&j, "error", t->err);
+    if (t->head.type == OP_MULTI)
+        clave__json_bool(&j, "refused", t->failed);
     if (t->has_digest)
         data_files_json_digest(&j, t->digest);
     clave__json_open(&j, "changes", '[');

@@ -9,15 +9,15 @@
  *   data_backup  copies a directory while a server writes
  *   data_restore makes a directory of a backup; data_until: up to which transaction
  *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
- * What the bytes mean is in src/server/store, names and bytes of files in src/runtime/server. */
+ * What the bytes mean is in src/server/store, names and bytes of files in src/runtime/store. */
 #ifndef CLAVE_CMD_DATA_DATA_FILES_H
 #define CLAVE_CMD_DATA_DATA_FILES_H
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/json.h"
-#include "runtime/server/datadir.h"
-#include "runtime/server/file_io.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/datadir.h"
+#include "runtime/store/file_io.h"
+#include "runtime/store/file_names.h"
 
 struct data_files {
     const struct options *o;

@@ -14,7 +14,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/data/data_slots.h"
 #include "cmd/data/data_until.h"
-#include "runtime/server/copy_dir.h"
+#include "runtime/store/copy_dir.h"
 #include "server/store/backup_restore.h"
 #include "server/store/inspect.h"
 

@@ -1,5 +1,5 @@
 /* acquisition.c - starts a mutex, a side of a rwlock, a lease or a latch by the plan, and turns its
- * events into those of struct acquisition_events. runner.c owns the acquisition. Exactly one
+ * events into those of struct acquisition_events. The runner owns the acquisition. Exactly one
  * verdict is reported; a loss only after a verdict of OK. */
 #include "cmd/run/acquisition.h"
 

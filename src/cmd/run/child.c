@@ -14,12 +14,12 @@
 #include "base/path.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/hint.h"
+#include "cmd/run/guardian/proctree.h"
+#include "cmd/run/guardian/spawn.h"
 #include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
-#include "cmd/run/proctree.h"
 #include "cmd/run/runner.h"
-#include "cmd/run/spawn.h"
 #include "cmd/run/stages/run_slot.h"
 
 /* ---- time ----------------------------------------------------------------------------------- */

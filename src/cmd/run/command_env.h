@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_RUN_COMMAND_ENV_H
 #define CLAVE_CMD_RUN_COMMAND_ENV_H
 
-#include "cmd/run/guardian.h"
+#include "cmd/run/guardian/guardian.h"
 #include "cmd/run/run_flags.h"
 
 /* Sets the command's in our own environment, which it inherits: CLAVE_PATH, CLAVE_NODE,

@@ -1,5 +1,5 @@
 /* nested_lock.c - makes CLAVE_OWNER: "OUTER/INNER", random numbers in hexadecimal; and compares the
- * owners of the participants ahead with it. runner.c does so whenever the place in the queue
+ * owners of the participants ahead with it. The runner does so whenever the place in the queue
  * changes or the connection is back. It answers at most once. */
 #include "cmd/run/nested_lock.h"
 

@@ -1,5 +1,5 @@
 /* run_flags.c - parses the flags that lock, rwlock, semaphore and elect share. The verbs call it;
- * whatever it accepts is a plan that runner.c can carry out. */
+ * whatever it accepts is a plan that the runner can carry out. */
 #include "cmd/run/run_flags.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "clave/async/mutex.h"
 #include "cmd/cli/acl.h"
 #include "cmd/cli/cmd_options.h"
-#include "cmd/run/guardian.h"
+#include "cmd/run/guardian/guardian.h"
 #include "cmd/run/parent_watch.h"
 #include "cmd/run/stages/run_stages.h"
 #include "cmd/service/sd_notify.h"

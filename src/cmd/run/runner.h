@@ -1,5 +1,6 @@
 /* runner.h - the process of `clave lock` or `clave elect` itself, shared by runner.c (session,
- * queue, leaving) and child.c (while the command runs). One thread, one loop.
+ * leaving), runner_acquire.c (queue), runner_signals.c and child.c (while the command runs). One
+ * thread, one loop.
  *
  *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ KEEPING ──▶ LEAVING ──▶ (the loop ends)
  *       │             │           │            ▲          ▲
@@ -9,7 +10,23 @@
  *
  * WAITING includes what happens between the grant and the start of the command, KEEPING is what
  * happens between its end and the release: run_stages.c. SWEEPING: the guardian is dead or overdue,
- * and what is left of the command is killed here. */
+ * and what is left of the command is killed here.
+ *
+ * Map of src/cmd/run, a command under a lock or a leadership:
+ *   run_flags       the flags, parsed into a struct run_plan
+ *   runner          the process itself: client, session, leaving; runner_acquire: the queue;
+ *                   runner_signals: signals; child: while the command runs
+ *   guardian/       the second process, which starts and ends the command
+ *   acquisition     the mutex, rwlock, semaphore or latch
+ *   nested_lock     CLAVE_OWNER, and waiting for our own parent
+ *   stages/         run_stages: --once, --lock-delay, --min-hold; run_slot: the slot of a run
+ *   lock_messages   messages and JSON events, of a wait in lock_wait_messages;
+ *                   wait_progress: when; hook: --on-elected and so on
+ *   parent_watch    the process that all of this is to end with
+ *   sd_status       what the service manager is told, and when (service/sd_notify: how)
+ *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
+ *   held_since      since when, in the node
+ *   process_identity  host, pid and command, as other participants see them */
 #ifndef CLAVE_CMD_RUN_RUNNER_H
 #define CLAVE_CMD_RUN_RUNNER_H
 
@@ -32,7 +49,8 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* run_stages.c and child.c know neither each other nor runner.c: they report through these. */
+/* run_stages.c, child.c, runner_acquire.c and runner_signals.c do not know runner.c: they report
+ * through these. */
 struct runner_events {
     /* By run_stages.c: the command may start, child_begin. */
     void (*cleared)(struct runner *r);
@@ -40,6 +58,8 @@ struct runner_events {
     void (*ended)(struct runner *r, int code);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
+    /* LEAVING: ends the loop, though the server has not confirmed it. */
+    void (*stop)(struct runner *r);
 };
 
 struct runner {

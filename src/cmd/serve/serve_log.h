@@ -10,8 +10,8 @@
 #include <pthread.h>
 
 #include "base/log_line.h"
-#include "runtime/server/disk_thread.h"
 #include "runtime/server/line_file.h"
+#include "runtime/store/disk_thread.h"
 
 enum log_format { LOG_TEXT, LOG_JSON };
 /* AUTO: from when clients are served, unless standard error is a terminal, whose user sees the

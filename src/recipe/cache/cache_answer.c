@@ -1,95 +1,12 @@
-/* cache_answer.c - what answers and events mean to a cache. Called by cache_read.c with each
- * answer, by cache_watch.c with each event. Compared by czxid and mzxid: a node of another czxid is
- * another node. A listing is needed again only when pzxid or cversion moved while there were no
- * events. A parent is told before its children: what is below a node that is not told of yet is
- * found by its listing. */
+/* cache_answer.c - what answers mean to a cache. Called by cache_read.c with each. Compared by
+ * czxid and mzxid: a node of another czxid is another node. A listing is needed again only when
+ * pzxid or cversion moved while there were no events. A parent is told before its children: what is
+ * below a node that is not told of yet is found by its listing. */
 #include <string.h>
 
 #include "recipe/cache/cache_dir.h"
 #include "recipe/cache/cache_internal.h"
 #include "wire/proto.h"
-
-/* ---- changes of the tree --------------------------------------------------------------------- */
-
-static void cache_forget_left_out(clave_async_cache *cache, struct cache_node *n)
-{
-    cache->left_out -= (size_t)n->left_out + n->lacks_data;
-    n->left_out = n->lacks_data = false;
-}
-
-static void cache_leave_out(clave_async_cache *cache)
-{
-    cache->left_out++;
-    if (cache->full)
-        return;
-    cache->full = true;
-    clave__cache_tell(cache, CLAVE_CACHE_FULL, CLAVE_OK);
-}
-
-static void cache_delete_one(clave_async_cache *cache, struct cache_node *n)
-{
-    struct cache_value was = clave__cache_tree_value(n);
-    cache_forget_left_out(cache, n);
-    clave__cache_drop_child_watch(cache, n);
-    n->listed = n->moved = n->check = n->no_data = n->no_list = false;
-    n->denied = n->unreadable = false;
-    clave__cache_tree_set_present(&cache->tree, n, false);
-    clave__cache_tell_node(cache, CLAVE_CACHE_DELETED, n, NULL, &was);
-    clave__cache_tree_prune(&cache->tree, n);
-}
-
-void clave__cache_delete(clave_async_cache *cache, struct cache_node *top)
-{
-    struct cache_tree *t = &cache->tree;
-    struct cache_node *up = clave__cache_tree_parent(top);
-    size_t bytes = t->bytes, nodes = t->nodes;
-    struct cache_node *n = clave__cache_tree_deepest(top);
-    if (up)
-        up->moved = true;
-    while (n != top) {
-        struct cache_dir *parent = n->parent;
-        uint32_t slot = clave__cache_tree_slot(t, n);
-        cache_delete_one(cache, n);
-        n = clave__cache_tree_after(parent, slot);
-    }
-    cache_delete_one(cache, top);
-    cache->room_made += bytes - t->bytes;
-    cache->places_made += nodes - t->nodes;
-}
-
-static bool cache_has_room(const clave_async_cache *cache, size_t bytes)
-{
-    return !cache->o.max_bytes || cache->tree.bytes + bytes <= cache->o.max_bytes;
-}
-
-/* A place for a child that is new; nothing when the filter does not take it, or it does not fit. */
-static void cache_add_child(clave_async_cache *cache, struct cache_node *parent, const char *name,
-                            size_t len)
-{
-    struct cache_node *n;
-    const clave_cache_options *o = &cache->o;
-    clave_cache_take take = CLAVE_CACHE_TAKE_TREE;
-    bool fits = (!o->max_nodes || cache->tree.nodes < o->max_nodes) &&
-                cache_has_room(cache, clave__cache_tree_room(len));
-    if (!fits && parent->left_out)
-        return;
-    if (clave__cache_tree_add(&cache->tree, parent, name, len, &n) != CLAVE_OK) {
-        clave__cache_missed(cache, parent);
-        return;
-    }
-    if (o->filter)
-        take = o->filter(clave__cache_tree_path(n, cache->tree.path.data), o->filter_arg);
-    n->followed = take == CLAVE_CACHE_TAKE_TREE;
-    if (take != CLAVE_CACHE_TAKE_NOTHING && fits) {
-        clave__cache_want(cache, n, CACHE_WANT_STAT);
-        return;
-    }
-    clave__cache_tree_prune(&cache->tree, n);
-    if (take != CLAVE_CACHE_TAKE_NOTHING) {
-        parent->left_out = true;
-        cache_leave_out(cache);
-    }
-}
 
 /* ---- a node's Stat and data ------------------------------------------------------------------ */
 
@@ -109,7 +26,7 @@ static struct cache_value cache_value_of(const clave_async_cache *cache, const s
     struct cache_value v = {.stat = *res->stat};
     size_t kept = op == OP_GET_DATA ? cache_kept(cache, n, res->len) : 0;
     bool wanted = op == OP_GET_DATA && (kept > 0 || res->len == 0);
-    v.has_data = wanted && cache_has_room(cache, kept);
+    v.has_data = wanted && clave__cache_has_room(cache, kept);
     *lacks = wanted && !v.has_data;
     if (v.has_data) {
         v.data = res->data;
@@ -154,7 +71,7 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
     clave__cache_tree_discard(&cache->tree, old);
     if (lacks) {
         (*n)->lacks_data = true;
-        cache_leave_out(cache);
+        clave__cache_leave_out(cache);
     }
     return true;
 }
@@ -359,7 +276,7 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
         size_t len = strlen(res->names[i]);
         struct cache_node *child = clave__cache_tree_child(&cache->tree, n, res->names[i], len);
         if (!child)
-            cache_add_child(cache, n, res->names[i], len);
+            clave__cache_add_child(cache, n, res->names[i], len);
         else if (!child->present && !cache_is_being_read(child))
             clave__cache_want(cache, child, CACHE_WANT_STAT);
         else if (!child->present && n->owed)
@@ -375,7 +292,7 @@ static void cache_cannot_list(clave_async_cache *cache, struct cache_node *n, cl
     n->no_list = true;
     n->left_out = n->left_out || lacks_some;
     if (lacks_some)
-        cache_leave_out(cache);
+        clave__cache_leave_out(cache);
 }
 
 static void cache_take_children(clave_async_cache *cache, struct cache_request *q,
@@ -425,53 +342,4 @@ void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const 
         cache_take_children(cache, q, res);
     else
         cache_take_node(cache, q, res);
-}
-
-/* ---- events ---------------------------------------------------------------------------------- */
-
-/* The answer that is under way shows the change: it is after its event. It arms no watch again,
- * though, where there is one for each node. */
-static bool cache_is_covered(const clave_async_cache *cache, const struct cache_node *n)
-{
-    return n->phase == CACHE_NODE_ASKED && !n->asked_list && !cache->watches_each;
-}
-
-void clave__cache_changed(clave_async_cache *cache, const char *path)
-{
-    struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
-    if (n && n->unreadable)
-        n->denied = n->no_data = false; /* or there would be no event */
-    if (n && !cache_is_covered(cache, n))
-        clave__cache_want(cache, n, CACHE_WANT_DATA);
-}
-
-/* One that waits to be read is not asked for in vain: should it come again, there is an event. */
-void clave__cache_deleted(clave_async_cache *cache, const char *path)
-{
-    struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
-    if (!n)
-        return;
-    if (n->phase == CACHE_NODE_QUEUED && n->parent && !cache->watches_each)
-        n->wants_read = n->wants_data = n->wants_list = false;
-    if (n->present)
-        clave__cache_delete(cache, n);
-}
-
-/* Only a parent that is listed lacks the new child: any other is still to be listed. */
-void clave__cache_created(clave_async_cache *cache, const char *path)
-{
-    struct cache_tree *t = &cache->tree;
-    size_t len = strlen(path);
-    struct cache_node *n = clave__cache_tree_find(t, path, len);
-    if (n) {
-        clave__cache_changed(cache, path);
-        return;
-    }
-    const char *name = strrchr(path, '/') + 1;
-    size_t above = (size_t)(name - path) > 1 ? (size_t)(name - path) - 1 : 1;
-    struct cache_node *up = clave__cache_tree_find(t, path, above);
-    if (!up || !up->present || !up->listed || !up->followed)
-        return;
-    up->moved = true;
-    cache_add_child(cache, up, name, len - (size_t)(name - path));
 }

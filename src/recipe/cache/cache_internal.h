@@ -108,11 +108,21 @@ enum cache_want { CACHE_WANT_STAT = 1, CACHE_WANT_DATA = 2, CACHE_WANT_LIST = 4 
 /* Notes that these are to be read. The load or the resync waits for it, if it waits for the parent
  * or for a sync; but not for what changes once that is read. */
 void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned wants);
+/* The load or the resync waits for what is read of the node now. */
+void clave__cache_owe(clave_async_cache *cache, struct cache_node *n);
+/* Asks nothing for a while. */
+void clave__cache_pause(clave_async_cache *cache);
+/* Something about a child of `up` could not be noted for want of memory: later everything is
+ * compared once more. NULL: about the root. */
+void clave__cache_missed(clave_async_cache *cache, struct cache_node *up);
+/* Asks for a whole multiRead, or for all that waits. false: for nothing. */
+bool clave__cache_ask_some(clave_async_cache *cache);
+
+/* ---- cache_current.c ------------------------------------------------------------------------- */
+
 /* It may have changed without an event, and so may its children; one that could not be read may be
  * readable. */
 void clave__cache_compare(clave_async_cache *cache, struct cache_node *n);
-/* The load or the resync waits for what is read of the node now. */
-void clave__cache_owe(clave_async_cache *cache, struct cache_node *n);
 /* Events come again, and anything may have changed. */
 void clave__cache_resync(clave_async_cache *cache);
 /* Waits until the server has caught up with what this client saw elsewhere; nothing is current
@@ -122,12 +132,10 @@ void clave__cache_sync(clave_async_cache *cache);
 void clave__cache_suspend(clave_async_cache *cache);
 /* Asks for what is wanted, and tells when nothing is left to be asked. */
 void clave__cache_pump(clave_async_cache *cache);
-
-/* Asks nothing for a while. */
-void clave__cache_pause(clave_async_cache *cache);
-/* Something about a child of `up` could not be noted for want of memory: later everything is
- * compared once more. NULL: about the root. */
-void clave__cache_missed(clave_async_cache *cache, struct cache_node *up);
+/* Something is wanted from now on: keeps as of when the cache is known until then. */
+void clave__cache_note_as_of(clave_async_cache *cache);
+/* It may lack changes from now on. */
+void clave__cache_become_stale(clave_async_cache *cache);
 
 /* ---- cache_refresh.c ------------------------------------------------------------------------- */
 
@@ -140,13 +148,24 @@ void clave__cache_refresh_end(clave_async_cache *cache);
 /* The request has been answered, and its node is still ASKED; q->node may be another block after
  * it. */
 void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const clave_result *res);
-/* What events say. */
+
+/* ---- cache_event.c --------------------------------------------------------------------------- */
+
 void clave__cache_created(clave_async_cache *cache, const char *path);
 void clave__cache_changed(clave_async_cache *cache, const char *path);
 void clave__cache_deleted(clave_async_cache *cache, const char *path);
+
+/* ---- cache_change.c -------------------------------------------------------------------------- */
+
+/* A place for a child that is new; nothing when the filter does not take it, or it does not fit. */
+void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent, const char *name,
+                            size_t len);
 /* The node is gone, and so is everything below it. It is freed, unless a request for it is under
  * way. */
 void clave__cache_delete(clave_async_cache *cache, struct cache_node *top);
+bool clave__cache_has_room(const clave_async_cache *cache, size_t bytes);
+/* A node lacks a child, or its data, for want of room. */
+void clave__cache_leave_out(clave_async_cache *cache);
 
 /* ---- cache_watch.c --------------------------------------------------------------------------- */
 

@@ -1,11 +1,7 @@
-/* cache_read.c - what a cache asks the server for, in which order, and when nothing is left to be
- * asked. cache_answer.c says what is wanted, cache_watch.c when there is a connection. Invariant: a
- * node that may differ from the tree is QUEUED or ASKED, or its parent is; so when no node is, the
- * cache equals the tree as of the newest answer. Under a steady stream of changes that may never
- * be: so the cache is current as soon as no node is owed: all was read that had no event. From then
- * on rounds say how old it is at most: each owes what waits when it begins. */
+/* cache_read.c - what a cache asks the server for, and in which order. cache_answer.c and
+ * cache_event.c say what is wanted, cache_watch.c when there is a connection. Invariant: a node
+ * that may differ from the tree is QUEUED or ASKED, or its parent is. */
 #include <assert.h>
-#include <string.h>
 
 #include "base/err_class.h"
 #include "recipe/cache/cache_internal.h"
@@ -52,47 +48,7 @@ static void cache_node_enter(struct cache_node *n, enum cache_node_phase phase)
     n->phase = phase & 3u;
 }
 
-/* ---- how old it is at most ------------------------------------------------------------------- */
-
-/* Events come before every answer to what was sent after the change. So without anything to be
- * read the cache has all that was changed before the newest answered request was sent. */
-static bool cache_is_idle(const clave_async_cache *cache)
-{
-    return cache->queue.count == 0 && cache->under_way == 0 && !cache->pause.armed;
-}
-
-int64_t clave__cache_as_of(const clave_async_cache *cache)
-{
-    bool equals = cache->phase == CACHE_CURRENT && cache->up && cache_is_idle(cache);
-    return equals ? clave__client_contact(cache->client) : cache->as_of;
-}
-
-static void cache_note_as_of(clave_async_cache *cache)
-{
-    cache->as_of = clave__cache_as_of(cache);
-}
-
-/* A round: what is owed now shows, once it is read, all that was changed before. */
-static void cache_begin_round(clave_async_cache *cache)
-{
-    cache->since = clave__client_contact(cache->client);
-    for (size_t i = 0; i < cache->queue.count; i++)
-        clave__cache_owe(cache, cache->queue.at[(cache->queue.first + i) % cache->queue.cap]);
-    for (size_t i = 0; i < cache->o.window; i++)
-        if (cache->requests[i].node)
-            clave__cache_owe(cache, cache->requests[i].node);
-}
-
 /* ---- what is wanted -------------------------------------------------------------------------- */
-
-static void cache_become_stale(clave_async_cache *cache)
-{
-    if (cache->phase != CACHE_CURRENT)
-        return;
-    cache_note_as_of(cache);
-    cache->phase = CACHE_STALE;
-    clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
-}
 
 /* The user may just have freed the cache, and nobody clears the timer again. */
 void clave__cache_pause(clave_async_cache *cache)
@@ -110,7 +66,7 @@ void clave__cache_missed(clave_async_cache *cache, struct cache_node *up)
     if (up)
         up->listed = false;
     cache->must_resync = true;
-    cache_become_stale(cache);
+    clave__cache_become_stale(cache);
     clave__cache_pause(cache);
 }
 
@@ -137,7 +93,7 @@ static void cache_settle(clave_async_cache *cache, struct cache_node *n)
 {
     if (n->phase != CACHE_NODE_IDLE)
         return;
-    cache_note_as_of(cache);
+    clave__cache_note_as_of(cache);
     if (cache_wants_anything(n) && cache_queue_push(cache, n)) {
         cache_node_enter(n, CACHE_NODE_QUEUED);
         return;
@@ -319,52 +275,9 @@ static void cache_ask_next(clave_async_cache *cache)
         cache_settle(cache, n);
 }
 
-/* ---- when everything is answered ------------------------------------------------------------- */
-
-/* An eighth of the bound was freed: what was left out is tried again. */
-static bool cache_has_made_room(const clave_async_cache *cache)
-{
-    const clave_cache_options *o = &cache->o;
-    return cache->left_out > 0 && ((o->max_nodes && cache->places_made * 8 >= o->max_nodes) ||
-                                   (o->max_bytes && cache->room_made * 8 >= o->max_bytes));
-}
-
-/* Nothing is missing any more as soon as nothing is owed again. */
-static bool cache_try_again(clave_async_cache *cache)
-{
-    struct cache_node *top = cache->tree.root;
-    if (cache->owed > 0 || cache->pause.armed || !cache_has_made_room(cache))
-        return false;
-    cache->room_made = cache->places_made = 0;
-    for (struct cache_node *n = top->present ? top : NULL; n;
-         n = clave__cache_tree_down(&cache->tree, top, n)) {
-        unsigned wants = (n->left_out && !n->no_list ? CACHE_WANT_LIST : 0) |
-                         (n->lacks_data ? CACHE_WANT_DATA : 0);
-        if (!wants)
-            continue;
-        clave__cache_owe(cache, n);
-        clave__cache_want(cache, n, wants);
-    }
-    return true;
-}
-
-static void cache_become_current(clave_async_cache *cache, bool equals)
-{
-    bool was_loading = cache->phase == CACHE_LOADING, was_current = cache->phase == CACHE_CURRENT;
-    bool has_room_again = cache->full && cache->left_out == 0;
-    if (equals)
-        cache->zxid = cache->answer_zxid;
-    cache->phase = CACHE_CURRENT;
-    cache->full = cache->full && !has_room_again;
-    if (was_loading)
-        clave__cache_tell(cache, CLAVE_CACHE_INITIALIZED, CLAVE_OK);
-    else if (!was_current || has_room_again)
-        clave__cache_tell(cache, CLAVE_CACHE_RESYNCED, CLAVE_OK);
-}
-
 /* Asks for a whole multiRead, or for all that waits. Were each answer followed by one request,
  * there would be no second multiRead. */
-static bool cache_ask_some(clave_async_cache *cache)
+bool clave__cache_ask_some(clave_async_cache *cache)
 {
     size_t n = cache->queue.count < cache->batch ? cache->queue.count : cache->batch;
     if (n == 0 || cache->nfree < n || cache->pause.armed)
@@ -375,82 +288,7 @@ static bool cache_ask_some(clave_async_cache *cache)
     return true;
 }
 
-void clave__cache_pump(clave_async_cache *cache)
-{
-    if (cache->freed || !cache->up)
-        return;
-    while (cache_ask_some(cache) || cache_try_again(cache)) {
-    }
-    bool is_idle = cache->queue.count == 0 && cache->under_way == 0;
-    bool is_read = cache->owed == 0 && cache->syncs == 0 && !cache->pause.armed;
-    if (!is_read || cache->phase == CACHE_ENDED)
-        return;
-    if (cache->since > cache->as_of)
-        cache->as_of = cache->since;
-    if (!is_idle)
-        cache_begin_round(cache);
-    cache_become_current(cache, is_idle);
-}
-
-static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
-{
-    clave_async_cache *cache = arg;
-    assert(cache->syncs > 0 && cache->under_way > 0);
-    (void)c;
-    (void)res; /* if it failed, the reads are as good as without it */
-    cache->under_way--;
-    cache->syncs--;
-    clave__cache_leave(cache); /* what _sync entered */
-}
-
-void clave__cache_sync(clave_async_cache *cache)
-{
-    const char *path = clave__cache_tree_path(cache->tree.root, cache->tree.path.data);
-    if (clave_async_sync(cache->client, path, cache_on_synced, cache) != CLAVE_OK) {
-        clave__cache_missed(cache, NULL); /* a resync begins with another one */
-        return;
-    }
-    clave__cache_enter(cache);
-    cache->since = clave__client_contact(cache->client);
-    cache->under_way++;
-    cache->syncs++;
-}
-
-void clave__cache_compare(clave_async_cache *cache, struct cache_node *n)
-{
-    n->check = true;
-    if (n->unreadable)
-        n->denied = n->no_data = false;
-    n->no_list = n->no_list && n->left_out; /* a list that is too long stays so */
-    clave__cache_want(cache, n, n->unreadable ? CACHE_WANT_DATA : CACHE_WANT_STAT);
-}
-
-void clave__cache_resync(clave_async_cache *cache)
-{
-    struct cache_node *top = cache->tree.root;
-    cache->must_resync = false;
-    cache->up = true;
-    cache->since = clave__client_contact(cache->client);
-    if (cache->phase != CACHE_LOADING)
-        clave__cache_sync(cache);
-    clave__cache_owe(cache, top);
-    for (struct cache_node *n = top->present ? top : NULL; n;
-         n = clave__cache_tree_down(&cache->tree, top, n)) {
-        clave__cache_compare(cache, n);
-    }
-    if (!top->present)
-        clave__cache_want(cache, top, CACHE_WANT_STAT);
-}
-
-/* What waits now is owed when events come again. */
-void clave__cache_suspend(clave_async_cache *cache)
-{
-    const struct cache_queue *q = &cache->queue;
-    for (size_t i = 0; i < q->count; i++)
-        clave__cache_owe(cache, q->at[(q->first + i) % q->cap]);
-    cache_become_stale(cache);
-    cache->up = false;
-}
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* The node stays ASKED, and so in its place, until the answer is taken. */
 static void cache_take_answer(struct cache_request *q, const clave_result *res)

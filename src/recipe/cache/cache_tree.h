@@ -9,8 +9,10 @@
  *   persistent_watcher.c   a recipe of its own, on which the cache stands
  *   cache.c                the public calls of the cache
  *   cache_watch.c          where changes are learned from
- *   cache_read.c           what is asked, and when nothing is left to be asked
- *   cache_answer.c         what answers and events mean
+ *   cache_read.c           what is asked, in which order
+ *   cache_answer.c         what answers mean; cache_event.c: what events mean
+ *   cache_change.c         nodes that come and go, and what is left out for want of room
+ *   cache_current.c        when it is current, and how old it is at most
  *   cache_refresh.c        what no event tells of
  *   cache_tell.c           what the user is told
  *   cache_tree.c, cache_dir.c, cache_stat.c   the nodes, their children, their Stats */

@@ -1,19 +1,17 @@
-/* contender.c - the life of a contender: its states, the create of its node, its loss and its end.
- * Called by every recipe that queues (contender.h). Invariant: only clave__contender_enter changes
- * the state, and a reply of an earlier attempt never meets a later one. */
+/* contender.c - a contender: its states, what it is made of, what it knows. Called by every recipe
+ * that queues (contender.h). Invariant: only clave__contender_enter changes the state, and a reply
+ * of an earlier attempt never meets a later one. */
 #include "recipe/contender/contender.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
-#include "base/err_class.h"
 #include "client/client_metrics.h"
 #include "recipe/queue/identity.h"
 
 /* Room for "_c_" + uuid + "-" before the given name, and for the number after it. */
 enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };
-enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
 
 #define TO(state) (1u << CONTENDER_##state)
 static const unsigned moves[] = {
@@ -40,7 +38,7 @@ static void contender_stop_waiting(struct contender *c)
         clave_async_watch_disarm(c->queue.children);
     clave__client_timer_clear(c->client, &c->acquire.pause);
     list_remove(&c->grant.confirm.link);
-    clave__detector_end(&c->detector);
+    clave__deadlock_schedule_end(&c->deadlock_schedule);
 }
 
 void clave__contender_end_hold(struct contender *c)
@@ -92,7 +90,8 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         break;
     case CONTENDER_WAITING:
         if (!c->acquire.trying)
-            clave__detector_begin(&c->detector, c->spec->detector, c->node.watch.path);
+            clave__deadlock_schedule_begin(&c->deadlock_schedule, c->spec->deadlock_terms,
+                                           c->node.watch.path);
         break;
     case CONTENDER_STANDING_BY:
     case CONTENDER_CONFIRMING:
@@ -101,195 +100,9 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
     }
 }
 
-void clave__contender_begin(struct contender *c)
-{
-    c->busy++;
-}
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* ---- joining --------------------------------------------------------------------------- */
-
-static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg);
-
-/* The watch on our own node stays armed: its event comes before the answer, and costs the server
- * less than a request to forget it. */
-static void contender_remove_node(struct contender *c, const char *path)
-{
-    clave_err err = clave__client_delete_node(c->client, path, c->acquire.race ? c->node.token : 0,
-                                              contender_on_deleted, c);
-    c->leaving.must_delete = err == CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        c->busy++;
-    else if (err == CLAVE_ENOMEM)
-        clave__contender_check_later(c);
-    else
-        c->leaving.err = err; /* ECLOSED: the node goes with the session */
-}
-
-void clave__contender_remove_own(struct contender *c)
-{
-    contender_remove_node(c, c->node.watch.path);
-}
-
-void clave__contender_join_failed(struct contender *c, clave_err err)
-{
-    assert(c->state == CONTENDER_JOINING && err != CLAVE_OK);
-    if (c->acquire.race && err == CLAVE_ENODEEXISTS) {
-        clave__contender_race_stand_by(c);
-        return;
-    }
-    if (c->acquire.trying && err == CLAVE_EOPTIMEOUT) { /* a try waits for nothing */
-        clave__contender_fail(c, CLAVE_EBUSY);
-        return;
-    }
-    /* The session ended during the request, the server reaped the parent between its creation and
-     * ours, or it put off the create of an owner that was trying and has handed its place over: it
-     * is proven that there is no node. Trying again after any other error of class UNKNOWN could
-     * leave a node whose name we do not know. */
-    bool anew = (err == CLAVE_ENONODE && !c->spec->only_found) || err == CLAVE_EOPTIMEOUT ||
-                clave_err_classify(err) == CLAVE_CLASS_RETRY;
-    if (!anew) {
-        clave__contender_fail(c, err);
-        return;
-    }
-    c->acquire.failures++;
-    clave__contender_start_over(c, false);
-}
-
-void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
-                             size_t n)
-{
-    assert(c->state == CONTENDER_JOINING);
-    c->node.session_id = clave_async_client_session_id(c->client);
-    c->node.seen = stat && stat->ephemeral_owner == c->node.session_id;
-    c->node.token = stat ? stat->czxid : 0;
-    clave__contender_enter(c, CONTENDER_WAITING);
-    /* CURATOR-604: a node of a session that is over is about to vanish, and is never ours. */
-    if (stat && !c->node.seen)
-        clave__contender_start_over(c, !c->acquire.race);
-    else if (c->acquire.race)
-        clave__contender_turn_has_come(c);
-    else if (c->node.seen && names) {
-        c->queue.listed_on = clave_async_client_connection(c->client);
-        clave__contender_turn_by_listing(c, names, n);
-    } else
-        clave__contender_turn_check(c);
-}
-
-/* A try that fails leaves what it only found, and so does whoever spares it: another process with
- * the session may have been granted it. */
-static bool contender_may_remove(const struct contender *c)
-{
-    enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
-    bool found = !c->leaving.stake.sent && !c->downgrade.node;
-    if (spares == SPARES_ALL)
-        return false;
-    return !(found && (spares == SPARES_FOUND || (c->leaving.failed && c->acquire.trying)));
-}
-
-static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
-{
-    (void)client;
-    struct contender *c = arg;
-    bool created = res->err == CLAVE_OK;
-    if (created && clave__node_watch_set(&c->node.watch, res->path, NULL) != CLAVE_OK) {
-        /* The name is longer than any that ZooKeeper makes, and there is no memory for it. */
-        contender_remove_node(c, res->path);
-        c->leaving.must_delete = false;
-        created = false;
-        if (c->state == CONTENDER_JOINING)
-            clave__contender_fail(c, CLAVE_ENOMEM);
-    } else if (c->state == CONTENDER_JOINING) {
-        if (created)
-            clave__contender_joined(c, res->stat, res->names, res->nnames);
-        else
-            clave__contender_join_failed(c, res->err);
-    } else if (created && contender_may_remove(c)) {
-        c->node.token = res->stat->czxid;
-        contender_remove_node(c, c->node.watch.path); /* given up meanwhile */
-    }
-    clave__contender_end(c);
-}
-
-const void *clave__contender_data(const struct contender *c, size_t *len)
-{
-    assert(c->node.data || c->spec);
-    *len = c->node.data ? c->node.ndata : c->spec->len;
-    return c->node.data ? c->node.data : c->spec->data;
-}
-
-static clave_err contender_submit_create(struct contender *c)
-{
-    const struct contender_spec *spec = c->spec;
-    clave_create_options o = {
-        .size = sizeof o,
-        .mode = c->acquire.race ? CLAVE_EPHEMERAL : CLAVE_EPHEMERAL_SEQUENTIAL,
-        .flags = CLAVE_CREATE_PARENTS |
-                 (spec->rule->unprotected ? CLAVE_CREATE_CERTAIN : CLAVE_CREATE_PROTECTED),
-        .acls = spec->acls,
-        .nacls = spec->nacls,
-        .with_names = !c->acquire.race,
-    };
-    size_t len;
-    const void *data = clave__contender_data(c, &len);
-    const struct queue_place *place = spec->rule->unprotected ? NULL : spec->place;
-    char uuid[CLAVE_UUID_TEXT + 1];
-    if (place) { /* each of several has a name of its own, made of the place's */
-        memcpy(uuid, place->uuid, sizeof uuid);
-        clave__uuid_mix(uuid, c->nth, 0);
-    }
-    struct client_named_create n = {.path = spec->stem,
-                                    .data = data,
-                                    .len = len,
-                                    .o = &o,
-                                    .uuid = place ? uuid : NULL,
-                                    .search = place && place->search,
-                                    .only_found = place && spec->only_found,
-                                    .once = c->acquire.trying,
-                                    .below = place ? place->below : NULL,
-                                    .excludes = place ? place->excludes : NULL,
-                                    .excludes_arg = spec->place,
-                                    .stake = &c->leaving.stake};
-    c->leaving.stake = (struct create_stake){0};
-    return clave__client_create_named(c->client, &n, contender_on_created, c);
-}
-
-static clave_err contender_submit_join(struct contender *c)
-{
-    assert(c->owner);
-    clave_err err =
-        c->downgrade.node ? clave__contender_downgrade_submit(c) : contender_submit_create(c);
-    if (err != CLAVE_OK)
-        return err;
-    c->busy++;
-    clave__contender_enter(c, CONTENDER_JOINING);
-    return CLAVE_OK;
-}
-
-void clave__contender_join_again(struct contender *c)
-{
-    clave_err err = contender_submit_join(c);
-    if (err != CLAVE_OK)
-        clave__contender_fail(c, err);
-}
-
-static int64_t contender_pause_ms(const struct contender *c)
-{
-    if (c->acquire.failures == 0)
-        return 0;
-    unsigned doublings = c->acquire.failures < 6 ? c->acquire.failures - 1 : 6;
-    int64_t ms = (int64_t)PAUSE_MIN_MS << doublings;
-    return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
-}
-
-static void contender_retry_later(struct contender *c)
-{
-    clave__client_timer_set(c->client, &c->acquire.pause,
-                            clave__client_now(c->client) + contender_pause_ms(c));
-}
-
-/* ---- leaving --------------------------------------------------------------------------- */
-
-static void free_contender(struct contender *c)
+void clave__contender_free(struct contender *c)
 {
     assert(list_empty(&c->grant.watchers));
     struct queue_place *place = c->place;
@@ -308,6 +121,11 @@ static void free_contender(struct contender *c)
         place->unused(place);
 }
 
+void clave__contender_begin(struct contender *c)
+{
+    c->busy++;
+}
+
 static bool contender_has_pending_requests(const struct contender *c)
 {
     return c->busy > 0 || c->node.watch.asking || c->queue.predecessor.asking ||
@@ -319,10 +137,8 @@ static void contender_settle(struct contender *c)
 {
     if (c->state == CONTENDER_LEAVING && !contender_has_pending_requests(c)) {
         clave__contender_enter(c, CONTENDER_IDLE);
-        if (c->leaving.again && contender_pause_ms(c) > 0)
-            contender_retry_later(c);
-        else if (c->leaving.again)
-            clave__contender_join_again(c);
+        if (c->leaving.again)
+            clave__contender_join_after_pause(c);
     }
     if (c->state != CONTENDER_IDLE || c->owner || contender_has_pending_requests(c))
         return;
@@ -330,7 +146,7 @@ static void contender_settle(struct contender *c)
     contender_left *left = c->leaving.done;
     void *left_arg = c->leaving.arg;
     clave_err left_err = c->leaving.err;
-    free_contender(c);
+    clave__contender_free(c);
     if (left)
         left(left_arg, left_err);
 }
@@ -342,211 +158,10 @@ void clave__contender_end(struct contender *c)
     contender_settle(c);
 }
 
-static void contender_begin_leaving(struct contender *c, bool remove)
-{
-    assert(c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD);
-    bool has_node = c->state >= CONTENDER_WAITING;
-    clave__contender_enter(c, CONTENDER_LEAVING);
-    if (remove && has_node)
-        contender_remove_node(c, c->node.watch.path);
-}
-
-/* Nobody wants the lock from here on. The caller tells the owner. */
-static void *contender_forget_owner(struct contender *c)
-{
-    void *owner = c->owner;
-    c->owner = NULL;
-    c->spec = NULL;
-    c->leaving.stake.unwanted = true;
-    c->leaving.again = false;
-    clave__client_timer_clear(c->client, &c->acquire.limit);
-    return owner;
-}
-
-static bool contender_has_place(const struct contender *c)
-{
-    return c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD;
-}
-
-void clave__contender_fail(struct contender *c, clave_err err)
-{
-    assert(c->owner && err != CLAVE_OK);
-    void *owner = contender_forget_owner(c);
-    c->leaving.failed = true;
-    /* The delete first, then the event: an acquire made in the callback must queue after the
-     * delete. */
-    if (contender_has_place(c))
-        contender_begin_leaving(c, contender_may_remove(c));
-    c->events->ended(owner, err);
-}
-
-void clave__contender_lose(struct contender *c, clave_err why, bool remove)
-{
-    assert(c->owner && c->state == CONTENDER_HELD);
-    void *owner = contender_forget_owner(c);
-    clave__client_note_loss(c->client, why);
-    contender_begin_leaving(c, remove);
-    c->events->lost(owner, why);
-}
-
-void clave__contender_start_over(struct contender *c, bool remove)
-{
-    assert(c->owner);
-    c->leaving.again = true;
-    contender_begin_leaving(c, remove);
-}
-
-void clave__contender_check_later(struct contender *c)
-{
-    c->acquire.failures++;
-    contender_retry_later(c);
-}
-
-void clave__contender_retry_or_fail(struct contender *c, clave_err err)
-{
-    if (clave__err_passes(err))
-        clave__contender_check_later(c);
-    else
-        clave__contender_fail(c, err);
-}
-
-static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg)
-{
-    (void)client;
-    struct contender *c = arg;
-    /* The session has ended, and the node with it. */
-    bool gone =
-        res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
-    c->leaving.err = gone ? CLAVE_OK : res->err;
-    clave__contender_end(c);
-}
-
-void clave__contender_leave(struct contender *c, contender_left *left, void *arg)
-{
-    assert(c->owner);
-    clave__contender_begin(c);
-    contender_forget_owner(c);
-    c->leaving.done = left;
-    c->leaving.arg = arg;
-    if (contender_has_place(c))
-        contender_begin_leaving(c, contender_may_remove(c));
-    clave__contender_end(c);
-}
-
-void clave__contender_spend(struct contender *c)
-{
-    assert(c->owner && c->state == CONTENDER_HELD);
-    clave__contender_begin(c);
-    contender_forget_owner(c);
-    contender_begin_leaving(c, false);
-    clave__contender_end(c);
-}
-
-/* ---- session and time ------------------------------------------------------------------ */
-
-static void contender_on_reconnected(struct contender *c)
-{
-    /* We were first, but a reconnect breaks the order of events: look again. */
-    if (c->state == CONTENDER_CONFIRMING)
-        clave__contender_enter(c, CONTENDER_WAITING);
-    if (c->state == CONTENDER_WAITING) {
-        list_remove(&c->grant.confirm.link);
-        clave__contender_turn_check(c);
-    }
-    /* What a short hold does without it has to ask for now: each of many short connections moves
-     * the deadline, and ends before a heartbeat is due. */
-    if (c->state == CONTENDER_HELD) {
-        c->grant.hold.settled = true;
-        clave__contender_turn_hold_settled(&c->grant.hold);
-    }
-}
-
-static void contender_on_session_lost(struct contender *c, clave_err why)
-{
-    c->leaving.must_delete = false;
-    if (c->state == CONTENDER_HELD)
-        clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
-    else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
-        clave__contender_start_over(c, false);
-    /* The client tells a pending create its outcome, in whatever session. */
-    if (c->state == CONTENDER_STANDING_BY)
-        clave__contender_join_again(c); /* the watch went with the session */
-}
-
-static void contender_on_closed(struct contender *c)
-{
-    c->leaving.must_delete = false;
-    if (!c->owner)
-        return;
-    if (c->state == CONTENDER_HELD) {
-        clave__contender_lose(c, CLAVE_ECLOSED, false);
-        return;
-    }
-    void *owner = contender_forget_owner(c);
-    if (contender_has_place(c))
-        contender_begin_leaving(c, false);
-    c->events->ended(owner, CLAVE_ECLOSED);
-}
-
-static void contender_on_state(struct listener *l, clave_state state, clave_err why)
-{
-    struct contender *c = LIST_ENTRY(l, struct contender, listener);
-    clave__contender_begin(c);
-    switch (state) {
-    case CLAVE_STATE_SUSPENDED:
-        c->node.seen = false;
-        if (c->acquire.trying && c->owner && c->state != CONTENDER_HELD)
-            clave__contender_fail(c, clave__client_not_in_time(c->client, true));
-        break;
-    case CLAVE_STATE_CONNECTED:
-    case CLAVE_STATE_RECONNECTED:
-    case CLAVE_STATE_READ_ONLY:
-        contender_on_reconnected(c);
-        break;
-    case CLAVE_STATE_LOST:
-        contender_on_session_lost(c, why);
-        break;
-    case CLAVE_STATE_CLOSED:
-        contender_on_closed(c);
-        break;
-    case CLAVE_STATE_LATENT:
-        break;
-    }
-    clave__contender_end(c);
-}
-
-static void contender_on_limit(struct timer *t, int64_t now)
-{
-    (void)now;
-    struct contender *c = LIST_ENTRY(t, struct contender, acquire.limit);
-    clave__contender_begin(c);
-    if (c->state == CONTENDER_HELD)
-        clave__contender_lose(c, CLAVE_EMAXHOLD, true);
-    else
-        clave__contender_fail(c, clave__client_not_in_time(c->client, c->acquire.trying));
-    clave__contender_end(c);
-}
-
-static void contender_on_pause(struct timer *t, int64_t now)
-{
-    (void)now;
-    struct contender *c = LIST_ENTRY(t, struct contender, acquire.pause);
-    clave__contender_begin(c);
-    if (c->state == CONTENDER_LEAVING && c->leaving.must_delete)
-        contender_remove_node(c, c->node.watch.path);
-    else if (c->state == CONTENDER_WAITING)
-        clave__contender_turn_check(c);
-    else if (c->state == CONTENDER_HELD)
-        clave__contender_turn_look(c);
-    else if (c->state == CONTENDER_IDLE || c->state == CONTENDER_STANDING_BY)
-        clave__contender_join_again(c);
-    clave__contender_end(c);
-}
-
 /* The rule that every member of the cycle applies makes us the victim. */
-static void contender_on_deadlock(struct detector *d, const char *text)
+static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
 {
-    struct contender *c = LIST_ENTRY(d, struct contender, detector);
+    struct contender *c = LIST_ENTRY(d, struct contender, deadlock_schedule);
     if (c->state != CONTENDER_WAITING)
         return;
     clave__contender_begin(c);
@@ -555,8 +170,6 @@ static void contender_on_deadlock(struct detector *d, const char *text)
     c->deadlock = NULL;
     clave__contender_end(c);
 }
-
-/* ---- life ------------------------------------------------------------------------------ */
 
 static clave_err contender_init_watches(struct contender *c)
 {
@@ -604,16 +217,15 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     list_init(&c->grant.hold.link);
     list_init(&c->grant.confirm.link);
     list_init(&c->grant.watchers);
-    c->listener.on_state = contender_on_state;
+    c->listener.on_state = clave__contender_session_state;
     c->grant.hold.on_missing = clave__contender_turn_node_missing;
     c->grant.hold.on_settled = clave__contender_turn_hold_settled;
     c->grant.confirm.on_confirmed = clave__contender_turn_confirmed;
-    clave__timer_init(&c->acquire.limit, contender_on_limit);
-    clave__timer_init(&c->acquire.pause, contender_on_pause);
-    clave__detector_init(&c->detector, client, contender_on_deadlock);
+    clave__contender_timers_init(c);
+    clave__deadlock_schedule_init(&c->deadlock_schedule, client, contender_on_deadlock);
     clave_err err = contender_init_watches(c);
     if (err != CLAVE_OK) {
-        free_contender(c);
+        clave__contender_free(c);
         return err;
     }
     clave__client_listen(client, &c->listener);
@@ -625,7 +237,7 @@ clave_err clave__contender_downgrade(struct contender *c, const char *node)
 {
     clave_err err = clave__contender_downgrade_prepare(c, node);
     if (err != CLAVE_OK)
-        free_contender(c);
+        clave__contender_free(c);
     return err;
 }
 
@@ -638,24 +250,27 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
     c->node.data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->node.ndata);
     if (c->node.data)
         return CLAVE_OK;
-    free_contender(c);
+    clave__contender_free(c);
     return CLAVE_ENOMEM;
 }
 
-clave_err clave__contender_join(struct contender *c, int64_t deadline)
+void clave__contender_hand_over(struct contender *c, void *owner)
 {
-    c->acquire.joined = clave__client_now(c->client);
-    c->acquire.trying = deadline <= c->acquire.joined;
-    clave_err err = c->acquire.pause.armed
-                        ? CLAVE_OK
-                        : contender_submit_join(c); /* it lets others come first */
-    if (err != CLAVE_OK) {
-        free_contender(c);
-        return err;
-    }
-    if (!c->acquire.trying && deadline != CLAVE_NEVER)
-        clave__client_timer_set(c->client, &c->acquire.limit, deadline);
-    return CLAVE_OK;
+    assert(owner && c->owner && c->owner != owner);
+    c->owner = owner;
+    c->acquire.trying = false; /* only the previous owner was trying */
+    clave__contender_end_hold(c);
+    if (c->state == CONTENDER_HELD)
+        clave__contender_limit(c, c->spec->max_hold_ms);
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+const void *clave__contender_data(const struct contender *c, size_t *len)
+{
+    assert(c->node.data || c->spec);
+    *len = c->node.data ? c->node.ndata : c->spec->len;
+    return c->node.data ? c->node.data : c->spec->data;
 }
 
 void clave__contender_recount(struct contender *c)

@@ -1,10 +1,15 @@
 /* contender.h - one place in a queue, from the create of its node to the node's end. Mutexes are
  * built on it, and so is every other recipe that queues with sequential nodes. The folder:
  *
- *   contender.c            states, create, loss, end      contender_config.c  copies of the options
- *   contender_turn.c       is it our turn?                contender_describe.c  says something else
- *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
- *   contender_downgrade.c  a write's place for a read     fenced_write.c      guarded writes
+ *   contender.c            its states, and what is known of it
+ *   contender_join.c       the create of its node, and what the answer means
+ *   contender_turn.c       is it our turn?
+ *   contender_leave.c      release, failure, loss, and the delete of its node
+ *   contender_session.c    a connection or a session that is lost
+ *   contender_timers.c     the deadline, the maximum hold, the pause before another attempt
+ *   contender_race.c       the recipe without a queue     contender_config.c    copies of options
+ *   contender_downgrade.c  a write's place for a read     contender_describe.c  says something else
+ *   node_watch.c           one watched node               guarded_write.c       guarded writes
  *   place_grant.c          copies of what is held, and writes under them
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
@@ -36,7 +41,7 @@
 #include "clave/async/mutex.h"
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
-#include "recipe/deadlock/waiter_detector.h"
+#include "recipe/deadlock/deadlock_schedule.h"
 #include "recipe/grant_facts.h"
 #include "recipe/queue/queue_order.h"
 #include "recipe/queue_place.h"
@@ -60,8 +65,8 @@ struct contender_spec {
     size_t limit;
     struct queue_place *place; /* see queue_place.h; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
-    bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
-    const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
+    bool *warned_of_kazoo;                       /* see kazoo.h; NULL: nobody is */
+    const struct deadlock_terms *deadlock_terms; /* looks for deadlocks; NULL: nothing does */
 };
 
 struct contender_events {
@@ -91,7 +96,7 @@ struct hold_watcher {
     void (*over)(struct hold_watcher *w);
 };
 
-/* What its owner asked for; contender.c writes it. */
+/* What its owner asked for. */
 struct contender_acquire {
     bool race;          /* as of the rule, which may be gone */
     bool elects;        /* likewise */
@@ -162,7 +167,7 @@ struct contender {
     enum contender_state state;
     unsigned busy; /* pending requests (but for those of the node watches), and running calls */
     struct listener listener; /* of the session */
-    struct detector detector;
+    struct deadlock_schedule deadlock_schedule;
     const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
 
     struct contender_acquire acquire;
@@ -220,7 +225,7 @@ int64_t clave__contender_deadline(const struct contender *c);
 /* What its holder has; HELD only. */
 struct grant_facts clave__contender_facts(struct contender *c);
 
-/* ---- between the four files of the contender ------------------------------------------------ */
+/* ---- between the files of the contender ----------------------------------------------------- */
 
 /* The data for its node. */
 const void *clave__contender_data(const struct contender *c, size_t *len);
@@ -229,27 +234,46 @@ void clave__contender_enter(struct contender *c, enum contender_state to);
 /* Around every call from the engine: the contender may free itself in _end. */
 void clave__contender_begin(struct contender *c);
 void clave__contender_end(struct contender *c);
-/* Gives up: the owner gets `err`, the node is deleted. */
+/* Nothing of it is at the server, and nothing under way. */
+void clave__contender_free(struct contender *c);
+
+/* contender_join.c: the answers to JOINING's create. */
+void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
+                             size_t n);
+void clave__contender_join_failed(struct contender *c, clave_err err);
+/* To JOINING, from a state without a node of ours; fails when the create cannot be submitted. */
+void clave__contender_join_again(struct contender *c);
+
+/* contender_leave.c. Gives up: the owner gets `err`, the node is deleted. */
 void clave__contender_fail(struct contender *c, clave_err err);
 /* The place is gone, or never was this session's (then `remove` its node): joins again. */
 void clave__contender_start_over(struct contender *c, bool remove);
 /* The grant is gone. */
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
+/* The client is closed, and the node goes with its session. */
+void clave__contender_closed(struct contender *c);
+/* Whether the node may be deleted when the place is given up. */
+bool clave__contender_may_remove(const struct contender *c);
+/* Deletes this node; _own: ours, of an attempt that was given up. */
+void clave__contender_remove_node(struct contender *c, const char *path);
+void clave__contender_remove_own(struct contender *c);
+
+/* contender_session.c: the listener's call. */
+void clave__contender_session_state(struct listener *l, clave_state state, clave_err why);
+
+/* contender_timers.c. */
+void clave__contender_timers_init(struct contender *c);
 /* A request failed: arms `pause` if the error may pass, fails otherwise. */
 void clave__contender_retry_or_fail(struct contender *c, clave_err err);
 /* The same for a request of a holder, which keeps what it holds. */
 void clave__contender_check_later(struct contender *c);
-/* The answers to JOINING's create. _remove_own deletes the node of an attempt that was given up. */
-void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
-                             size_t n);
-void clave__contender_join_failed(struct contender *c, clave_err err);
-void clave__contender_remove_own(struct contender *c);
+/* IDLE: joins again, later if that has failed before. */
+void clave__contender_join_after_pause(struct contender *c);
+
 /* contender_downgrade.c: the paths of a downgrade, and JOINING's create. */
 clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node);
 clave_err clave__contender_downgrade_submit(struct contender *c);
 
-/* To JOINING, from a state without a node of ours; fails when the create cannot be submitted. */
-void clave__contender_join_again(struct contender *c);
 /* contender_race.c: JOINING's create met another contender's node; the answers and events of the
  * watch on it. */
 void clave__contender_race_stand_by(struct contender *c);
@@ -259,7 +283,7 @@ void clave__contender_race_delay(struct contender *c);
 void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
 void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
 
-/* It is first in the queue, or need not be. */
+/* contender_turn.c. It is first in the queue, or need not be. */
 void clave__contender_turn_has_come(struct contender *c);
 /* WAITING: is it our turn? _by_listing uses this listing, _check asks for a new one. */
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);

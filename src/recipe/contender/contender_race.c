@@ -1,7 +1,6 @@
 /* contender_race.c - no queue: one node with a fixed name, which belongs to the contender that
  * creates it first (the election of the ZooKeeper book). All others watch it, and all of them try
- * when it is deleted: the herd effect that the queues exist to avoid. Called by contender.c and
- * contender_turn.c.
+ * when it is deleted: the herd effect that the queues exist to avoid. Called by contender_join.c.
  *
  * Invariant: the czxid says whose node it is, never the name or the session alone: a node created
  * under that name by another session, or by another contender of the same one, is not ours. */

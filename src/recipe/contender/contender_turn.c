@@ -1,6 +1,6 @@
 /* contender_turn.c - is it our turn? What a waiting contender concludes from listings, events and
  * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/evidence/queues.md
- * derives. Called by contender.c. Invariant: nothing is granted on an event or a listing of an
+ * derives. Invariant: nothing is granted on an event or a listing of an
  * earlier attempt. */
 #include <assert.h>
 #include <string.h>
@@ -28,7 +28,6 @@ static void contender_turn_start_hold(struct contender *c)
     if (c->grant.holding)
         return;
     c->grant.hold.path = c->node.watch.path;
-    c->grant.hold.settled = false;
     c->grant.holding = true;
     clave__client_hold(c->client, &c->grant.hold);
 }
@@ -47,27 +46,6 @@ static void contender_turn_watch_own(struct contender *c)
     if (c->state == CONTENDER_HELD && c->grant.hold.settled &&
         !clave__node_watch_is_armed(&c->node.watch))
         clave__contender_turn_look(c);
-}
-
-void clave__contender_limit(struct contender *c, int64_t max)
-{
-    assert(max >= 0);
-    int64_t now = clave__client_now(c->client);
-    c->grant.end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
-    if (c->grant.end != CLAVE_NEVER)
-        clave__client_timer_set(c->client, &c->acquire.limit, c->grant.end);
-    else
-        clave__client_timer_clear(c->client, &c->acquire.limit);
-}
-
-void clave__contender_hand_over(struct contender *c, void *owner)
-{
-    assert(owner && c->owner && c->owner != owner);
-    c->owner = owner;
-    c->acquire.trying = false; /* only the previous owner was trying */
-    clave__contender_end_hold(c);
-    if (c->state == CONTENDER_HELD)
-        clave__contender_limit(c, c->spec->max_hold_ms);
 }
 
 static void contender_turn_grant(struct contender *c)

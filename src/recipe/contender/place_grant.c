@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "recipe/contender/contender.h"
-#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/guarded_write.h"
 #include "recipe/grant_facts.h"
 
 struct clave_async_grant {
@@ -144,9 +144,9 @@ bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_
 clave_err clave__grant_write(clave_async_grant *g, const clave_op *op, clave_result_cb *cb,
                              void *arg)
 {
-    struct fence f = {.nodes = (const char *const[]){g->node}, .n = 1, .kept = g->kept};
+    struct write_guard guard = {.nodes = (const char *const[]){g->node}, .n = 1, .kept = g->kept};
     return place_grant_is_over(g) ? CLAVE_ELOST
-                                  : clave__fenced_write_one(g->client, f, op, cb, arg);
+                                  : clave__guarded_write_one(g->client, guard, op, cb, arg);
 }
 
 clave_err clave_async_grant_create(clave_async_grant *g, const char *path, const void *data,
@@ -196,12 +196,12 @@ clave_err clave_async_grant_multi(clave_async_grant *const *grants, size_t n, co
     const char **nodes = clave__mem_alloc(mem, n * sizeof *nodes);
     if (!nodes)
         return CLAVE_ENOMEM;
-    struct fence f = {.nodes = nodes, .n = n, .kept = true};
+    struct write_guard guard = {.nodes = nodes, .n = n, .kept = true};
     for (size_t i = 0; i < n; i++) {
         nodes[i] = grants[i]->node;
-        f.kept = f.kept && grants[i]->kept;
+        guard.kept = guard.kept && grants[i]->kept;
     }
-    err = clave__fenced_write_multi(c, f, ops, nops, cb, arg);
+    err = clave__guarded_write_multi(c, guard, ops, nops, cb, arg);
     clave__mem_free(mem, nodes);
     return err;
 }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "recipe/deadlock/deadlock_search.h"
+#include "recipe/deadlock/deadlock_text.h"
 
 static const char *deadlock_list_path_of(const struct queue_scan *scan,
                                          const struct wait_step *step)

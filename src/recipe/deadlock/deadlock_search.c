@@ -1,6 +1,6 @@
-/* deadlock_search.c - two scans, the snapshot of both, and the cycles in it. Called by
- * waiter_detector.c and by clave_async_deadlocks_find. Invariant: the callback runs once, unless
- * the search was abandoned.
+/* deadlock_search.c - two scans, the snapshot of both, and the cycles in it: a member of a cycle
+ * that gives up by itself is seen by the second. Called by deadlock_schedule.c and by
+ * clave_async_deadlocks_find. Invariant: the callback runs once, unless the search was abandoned.
  */
 #include "recipe/deadlock/deadlock_search.h"
 

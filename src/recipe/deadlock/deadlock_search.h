@@ -19,8 +19,4 @@ clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async
 /* The callback will not run. */
 void clave__deadlock_search_abandon(struct deadlock_search *s);
 
-/* report.c: in words; NULL: no memory. */
-struct clave_mem;
-char *clave__deadlock_text(const struct clave_mem *mem, const clave_deadlock *d);
-
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/guarded_write.h"
 #include "recipe/election/latch_internal.h"
 
 /* Only an operator can make it come and go between the tries. */
@@ -78,9 +78,9 @@ static clave_err leader_value_submit(clave_async_client *c, struct publication *
                                                 : remove,
                        create};
     p->tries++;
-    struct fence leader = {.nodes = (const char *const[]){p->node}, .n = 1};
-    return clave__fenced_write_multi(c, leader, ops, p->step == STEP_REPLACE ? 2 : 1,
-                                     leader_value_on_done, p);
+    struct write_guard leader = {.nodes = (const char *const[]){p->node}, .n = 1};
+    return clave__guarded_write_multi(c, leader, ops, p->step == STEP_REPLACE ? 2 : 1,
+                                      leader_value_on_done, p);
 }
 
 static void leader_value_on_done(clave_async_client *c, const clave_result *res, void *arg)
@@ -148,7 +148,7 @@ void clave__value_withdraw(const struct latch_lead *lead)
     if (!path)
         return;
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = -1};
-    struct fence leader = {.nodes = (const char *const[]){lead->node}, .n = 1};
-    (void)clave__fenced_write_one(lead->client, leader, &op, NULL, NULL);
+    struct write_guard leader = {.nodes = (const char *const[]){lead->node}, .n = 1};
+    (void)clave__guarded_write_one(lead->client, leader, &op, NULL, NULL);
     clave__mem_free(mem, path);
 }

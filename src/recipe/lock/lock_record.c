@@ -8,7 +8,7 @@
 
 #include "base/err_class.h"
 #include "base/path.h"
-#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/guarded_write.h"
 #include "recipe/queue/identity.h"
 
 enum { TRIES = 16, ROUNDS = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\n" - 1 };
@@ -208,9 +208,9 @@ static clave_err lock_record_submit(struct lock_record *l)
     l->tries++;
     if (l->act == LOCK_RECORD_READ)
         return clave_async_get(l->client, l->path, NULL, lock_record_on_read, l);
-    struct fence lock = {.nodes = (const char *const[]){l->node}, .n = 1};
-    return clave__fenced_write_multi(l->client, lock, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
-                                     lock_record_on_written, l);
+    struct write_guard lock = {.nodes = (const char *const[]){l->node}, .n = 1};
+    return clave__guarded_write_multi(l->client, lock, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
+                                      lock_record_on_written, l);
 }
 
 clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act)

@@ -1,94 +1,13 @@
-/* mutex.c - owners, holds and answers of a mutex over its contenders. The public API's file.
- * Invariant: an owner has at most one pending acquire, and each answer is given once. */
+/* mutex.c - a mutex and its owners, what their contenders tell them, and what is known of their
+ * holds. Called by the public API and by the recipes that are made of mutexes. */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "recipe/contender/place_grant.h"
 #include "recipe/lock/mutex_internal.h"
 #include "recipe/lock/mutex_parts.h"
 
-/* ---- answers --------------------------------------------------------------------------- */
-
-static void mutex_ref(clave_async_mutex *m)
-{
-    m->refs++;
-}
-
-static void mutex_unref(clave_async_mutex *m)
-{
-    assert(m->refs > 0);
-    if (--m->refs > 0)
-        return;
-    clave__map_fini(&m->owner_entries);
-    clave__contender_config_fini(&m->config);
-    clave__detector_terms_fini(&m->detector);
-    clave__mem_free(m->mem, m->deadlock);
-    clave__mem_free(m->mem, m);
-}
-
-/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
-static void mutex_answer_deliver(struct answer *a, clave_err verdict)
-{
-    clave_async_mutex *m = a->m;
-    uint64_t owner = a->owner;
-    clave_async_mutex_cb *cb = a->cb;
-    void *arg = a->arg;
-    list_remove(&a->due.link);
-    clave__mem_free(m->mem, a);
-    if (cb)
-        cb(m, owner, verdict, arg);
-    mutex_unref(m);
-}
-
-static void recipe_mutex_on_due(struct client_task *t)
-{
-    struct answer *a = LIST_ENTRY(t, struct answer, due);
-    mutex_answer_deliver(a, a->verdict);
-}
-
-static void mutex_answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
-                              clave_async_mutex_cb *cb, void *arg)
-{
-    list_init(&a->due.link);
-    a->due.run = recipe_mutex_on_due;
-    a->m = m;
-    a->owner = owner;
-    a->cb = cb;
-    a->arg = arg;
-    mutex_ref(m);
-}
-
-static void mutex_answer_post(struct answer *a, clave_err verdict)
-{
-    a->verdict = verdict;
-    list_remove(&a->due.link); /* a grant may have been due instead (mutex_handoff.c) */
-    a->due.run = recipe_mutex_on_due;
-    clave__client_later(a->m->client, &a->due);
-}
-
-/* Held again, unless it was freed meanwhile. */
-static void mutex_on_again(struct client_task *t)
-{
-    struct answer *a = LIST_ENTRY(t, struct answer, due);
-    mutex_answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
-}
-
-/* The answer of a call that has nothing left to do. */
-static clave_err mutex_answer_post_new(clave_async_mutex *m, uint64_t owner,
-                                       void (*run)(struct client_task *t), clave_async_mutex_cb *cb,
-                                       void *arg)
-{
-    struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
-    if (!a)
-        return CLAVE_ENOMEM;
-    mutex_answer_init(a, m, owner, cb, arg);
-    a->due.run = run;
-    clave__client_later(m->client, &a->due);
-    return CLAVE_OK;
-}
-
-/* ---- owners ---------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static bool mutex_owner_eq(const struct map_node *node, const void *key)
 {
@@ -97,7 +16,7 @@ static bool mutex_owner_eq(const struct map_node *node, const void *key)
            *(const uint64_t *)key;
 }
 
-static struct owner_entry *recipe_mutex_find(const clave_async_mutex *m, uint64_t owner)
+struct owner_entry *clave__mutex_find(const clave_async_mutex *m, uint64_t owner)
 {
     struct map_node *node =
         clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), mutex_owner_eq, &owner);
@@ -106,7 +25,7 @@ static struct owner_entry *recipe_mutex_find(const clave_async_mutex *m, uint64_
 
 static struct owner_entry *mutex_find_holder(const clave_async_mutex *m, uint64_t owner)
 {
-    struct owner_entry *e = recipe_mutex_find(m, owner);
+    struct owner_entry *e = clave__mutex_find(m, owner);
     return e && e->count > 0 && e->place ? e : NULL;
 }
 
@@ -144,7 +63,7 @@ void clave__owner_entry_tell_held(struct owner_entry *e)
         recipe_mutex_tell(e, CLAVE_MUTEX_HELD, CLAVE_OK);
     if (place->owner == e && e->asked)
         recipe_mutex_tell(e, CLAVE_MUTEX_ASKED, CLAVE_OK);
-    mutex_unref(a.m);
+    clave__mutex_unref(a.m);
 }
 
 static void recipe_mutex_on_held(void *owner)
@@ -157,23 +76,18 @@ static void recipe_mutex_on_held(void *owner)
     clave__owner_entry_tell_held(e);
 }
 
-const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
-{
-    return m->deadlock;
-}
-
 static void recipe_mutex_on_ended(void *owner, clave_err err)
 {
     struct owner_entry *e = owner;
     clave_async_mutex *m = e->answer.m;
     if (err == CLAVE_EDEADLOCK)
-        clave__detector_keep_text(m->mem, &m->deadlock, e->place->deadlock);
+        clave__deadlock_keep_text(m->mem, &m->deadlock, e->place->deadlock);
     e->place = NULL;
     clave__map_remove(&m->owner_entries, &e->node);
     clave__handoff_end_wait(e);
     if (m->place_owner == e)
         clave__handoff_promote(m); /* before anything that the callback may start */
-    mutex_answer_deliver(&e->answer, err);
+    clave__mutex_answer_deliver(&e->answer, err);
 }
 
 void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict)
@@ -181,7 +95,7 @@ void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict)
     assert(!e->place);
     clave__map_remove(&e->answer.m->owner_entries, &e->node);
     clave__handoff_end_wait(e);
-    mutex_answer_post(&e->answer, verdict);
+    clave__mutex_answer_post(&e->answer, verdict);
 }
 
 static void recipe_mutex_on_lost(void *owner, clave_err why)
@@ -189,13 +103,13 @@ static void recipe_mutex_on_lost(void *owner, clave_err why)
     struct owner_entry *e = owner;
     clave_async_mutex *m = e->answer.m;
     e->place = NULL;
-    mutex_ref(m);
+    clave__mutex_ref(m);
     bool told = clave__handoff_lose(e);
     if (told) {
         e->lost = why;
         recipe_mutex_tell(e, CLAVE_MUTEX_LOST, why);
     }
-    mutex_unref(m);
+    clave__mutex_unref(m);
 }
 
 static void recipe_mutex_on_asked(void *owner)
@@ -207,13 +121,13 @@ static void recipe_mutex_on_asked(void *owner)
         recipe_mutex_tell(e, CLAVE_MUTEX_ASKED, CLAVE_OK);
 }
 
-static void recipe_mutex_on_left(void *arg, clave_err err)
+void clave__owner_entry_left(void *arg, clave_err err)
 {
     struct owner_entry *e = arg;
-    mutex_answer_post(&e->answer, err); /* this may run inside the release */
+    clave__mutex_answer_post(&e->answer, err); /* this may run inside the release */
 }
 
-static const struct contender_events events = {
+const struct contender_events clave__owner_entry_events = {
     .moved = recipe_mutex_on_moved,
     .held = recipe_mutex_on_held,
     .ended = recipe_mutex_on_ended,
@@ -221,7 +135,7 @@ static const struct contender_events events = {
     .asked = recipe_mutex_on_asked,
 };
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mutex_options *o)
 {
@@ -233,12 +147,13 @@ static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mut
     m->config.spec.revocable = o->revocable;
     /* Readers share the lock itself. */
     m->share_turns = m->config.spec.rule->shares ? 0 : o->share_turns;
-    m->config.spec.detector = &m->detector;
+    m->config.spec.deadlock_terms = &m->deadlock_terms;
     if (m->config.spec.rule->unprotected && o->detect_deadlocks_ms > 0)
         return CLAVE_EINVAL;
-    struct detector_options detection = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots,
-                                         o->data, o->len};
-    clave_err err = clave__detector_terms_init(&m->detector, m->client, m->config.path, &detection);
+    struct deadlock_terms_options detection = {o->detect_deadlocks_ms, o->lock_roots,
+                                               o->nlock_roots, o->data, o->len};
+    clave_err err =
+        clave__deadlock_terms_init(&m->deadlock_terms, m->client, m->config.path, &detection);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_data(&m->config, o->data, o->len);
     return err == CLAVE_OK ? clave__contender_config_set_acls(&m->config, o->acls, o->nacls) : err;
@@ -280,7 +195,7 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     if (err == CLAVE_OK)
         err = recipe_mutex_copy_options(m, &o);
     if (err != CLAVE_OK) {
-        mutex_unref(m);
+        clave__mutex_unref(m);
         return err;
     }
     clave__client_ref(c);
@@ -308,7 +223,7 @@ void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *place)
 clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
                                 queue_described *done, void *arg, size_t *n)
 {
-    struct owner_entry *e = recipe_mutex_find(m, owner);
+    struct owner_entry *e = clave__mutex_find(m, owner);
     *n = 0;
     if (!e || !e->place)
         return CLAVE_OK;
@@ -324,7 +239,7 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 }
 
 /* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
-static void mutex_remove_owner(clave_async_mutex *m, struct owner_entry *e)
+void clave__owner_entry_remove(clave_async_mutex *m, struct owner_entry *e)
 {
     if (!m->freed)
         clave__handoff_step_down(e);
@@ -350,188 +265,18 @@ void clave_async_mutex_free(clave_async_mutex *m)
         m->other->other = NULL;
     struct map_node *node;
     while ((node = clave__map_next(&m->owner_entries, NULL)))
-        mutex_remove_owner(m, MAP_ENTRY(node, struct owner_entry, node));
+        clave__owner_entry_remove(m, MAP_ENTRY(node, struct owner_entry, node));
     clave_async_client *c = m->client;
-    mutex_unref(m);
+    clave__mutex_unref(m);
     clave__client_unref(c);
 }
 
-/* ---- acquire, release ------------------------------------------------------------------ */
+/* ---- what is known --------------------------------------------------------------------------- */
 
-static clave_err mutex_acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
+const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
 {
-    if (e->count == 0 || e->callback_due)
-        return CLAVE_EINVAL; /* one is pending */
-    if (e->lost != CLAVE_OK)
-        return CLAVE_ELOST;
-    clave_err err = mutex_answer_post_new(e->answer.m, e->answer.owner, mutex_on_again, cb, arg);
-    if (err == CLAVE_OK)
-        e->count++;
-    return err;
+    return m->deadlock;
 }
-
-/* What the owner has on the other side: the place that a read takes over, or an error if it must
- * not acquire. */
-static clave_err mutex_check_other_side(const clave_async_mutex *m, uint64_t owner,
-                                        const struct contender **downgrade)
-{
-    const struct owner_entry *e = m->other ? recipe_mutex_find(m->other, owner) : NULL;
-    *downgrade = NULL;
-    if (!e)
-        return CLAVE_OK;
-    if (!m->config.spec.rule->shares)
-        return CLAVE_EUPGRADE;
-    if (e->count == 0)
-        return CLAVE_EINVAL; /* one is pending */
-    if (e->lost != CLAVE_OK)
-        return CLAVE_ELOST;
-    *downgrade = e->place;
-    return CLAVE_OK;
-}
-
-/* Writes whose place it is. A shared place belongs to several owners in turn: "*". */
-static clave_err recipe_mutex_add_identity(const struct owner_entry *e)
-{
-    const clave_async_mutex *m = e->answer.m;
-    char task[24] = "*";
-    if (m->share_turns == 0)
-        snprintf(task, sizeof task, "%llx", (unsigned long long)e->answer.owner);
-    bool any = m->share_turns == 0 && e->answer.owner == 0;
-    clave_identity more = {.task = any ? NULL : task, .yields = m->detector.delay_ms > 0};
-    return clave__contender_add_identity(e->place, &more);
-}
-
-clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
-                                        const char *downgrade)
-{
-    assert(!e->place);
-    clave_async_mutex *m = e->answer.m;
-    clave_err err = clave__contender_new(&e->place, m->client, &m->config.spec, &events, e);
-    if (err == CLAVE_OK)
-        err = recipe_mutex_add_identity(e);
-    if (err == CLAVE_OK && downgrade)
-        err = clave__contender_downgrade(e->place, downgrade);
-    if (err == CLAVE_OK)
-        err = clave__contender_join(e->place, deadline);
-    if (err != CLAVE_OK)
-        e->place = NULL;
-    return err;
-}
-
-clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_t deadline,
-                                    clave_async_mutex_cb *cb, void *arg)
-{
-    if (!cb)
-        return CLAVE_EINVAL;
-    struct owner_entry *e = recipe_mutex_find(m, owner);
-    if (e)
-        return mutex_acquire_again(e, cb, arg);
-    if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
-        return CLAVE_ECLOSED;
-    const struct contender *downgrade;
-    clave_err err = mutex_check_other_side(m, owner, &downgrade);
-    if (err != CLAVE_OK)
-        return err;
-    e = clave__mem_zalloc(m->mem, sizeof *e);
-    if (!e)
-        return CLAVE_ENOMEM;
-    mutex_answer_init(&e->answer, m, owner, cb, arg);
-    clave__handoff_init(e);
-    e->downgrade_token = downgrade ? downgrade->node.token : 0;
-    bool trying = deadline <= clave__client_now(m->client);
-    if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
-        /* A try never waits: not for a connection, nor for another owner in this process. */
-        mutex_answer_post(&e->answer, m->place_owner
-                                          ? CLAVE_EBUSY
-                                          : clave__client_not_in_time(m->client, trying));
-        return CLAVE_OK;
-    }
-    err = m->share_turns > 0 ? clave__handoff_acquire(e, deadline)
-                             : clave__owner_entry_take_place(
-                                   e, deadline, downgrade ? downgrade->node.watch.path : NULL);
-    if (err != CLAVE_OK) {
-        clave__mem_free(m->mem, e);
-        mutex_unref(m);
-        return err;
-    }
-    clave__map_insert(&m->owner_entries, &e->node, clave__map_hash_u64(owner));
-    return CLAVE_OK;
-}
-
-clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
-{
-    struct owner_entry *e = recipe_mutex_find(m, owner);
-    if (e && e->callback_due)
-        return CLAVE_OK; /* it is granted: its callback is about to run */
-    if (!e || e->count > 0)
-        return CLAVE_ENOTHELD;
-    mutex_remove_owner(m, e);
-    return CLAVE_OK;
-}
-
-/* Gives the last hold back: deletes the node. With a callback the entry lives until the node is
- * certainly gone. */
-static void mutex_release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
-{
-    clave_async_mutex *m = e->answer.m;
-    struct contender *place = e->place;
-    bool shared = m->place_owner == e;
-    /* A read that took over the write's place has the same number, not a later one: the next writer
-     * must queue after that read. */
-    bool downgraded = m->other && recipe_mutex_find(m->other, e->answer.owner);
-    clave__map_remove(&m->owner_entries, &e->node);
-    if (shared && !downgraded && clave__handoff_hand_over(e)) {
-        /* The node stays: another owner has it now. */
-        if (cb) {
-            mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
-            mutex_answer_post(&e->answer, CLAVE_OK);
-        } else {
-            clave__mem_free(m->mem, e);
-        }
-        return;
-    }
-    if (cb) {
-        mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
-        clave__contender_leave(place, recipe_mutex_on_left, e);
-    } else {
-        clave__mem_free(m->mem, e);
-        clave__contender_leave(place, NULL, NULL);
-    }
-    /* After the delete: at the end of the queue. */
-    if (shared)
-        clave__handoff_promote(m);
-}
-
-static clave_err mutex_release_lost(struct owner_entry *e)
-{
-    assert(!e->place && e->count > 0 && e->lost != CLAVE_OK);
-    clave_err verdict = e->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
-    if (--e->count == 0) {
-        clave__map_remove(&e->answer.m->owner_entries, &e->node);
-        clave__mem_free(e->answer.m->mem, e);
-    }
-    return verdict;
-}
-
-clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_async_mutex_cb *cb,
-                                    void *arg)
-{
-    struct owner_entry *e = recipe_mutex_find(m, owner);
-    if (!e || e->count == 0 || e->callback_due)
-        return CLAVE_ENOTHELD;
-    if (!e->place)
-        return mutex_release_lost(e);
-    if (e->count == 1) {
-        mutex_release_place(e, cb, arg);
-        return CLAVE_OK;
-    }
-    clave_err err = cb ? mutex_answer_post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
-    if (err == CLAVE_OK)
-        e->count--;
-    return err;
-}
-
-/* ---- what is known --------------------------------------------------------------------- */
 
 bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out)
 {
@@ -552,6 +297,6 @@ clave_err clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
     *out = NULL;
     if (clave__mutex_held(m, owner, &f))
         return clave__grant_new(out, &f);
-    const struct owner_entry *e = recipe_mutex_find(m, owner);
+    const struct owner_entry *e = clave__mutex_find(m, owner);
     return e && e->count > 0 ? CLAVE_ELOST : CLAVE_ENOTHELD;
 }

@@ -1,8 +1,8 @@
 /* mutex_handoff.c - owners of one mutex that share a place in the queue: a release hands it to the
  * next owner that waits here, without a request to the server. One owner has the place; the others
  * wait. After share_turns hand-offs the node is deleted, and the next owner queues at the end, so
- * that other processes are not kept out. Called by mutex.c. Invariant: at most one owner has the
- * place. */
+ * that other processes are not kept out. Called by mutex.c and mutex_acquire.c. Invariant: at most
+ * one owner has the place. */
 #include <assert.h>
 
 #include "recipe/lock/mutex_internal.h"

@@ -1,6 +1,7 @@
-/* mutex_internal.h - a mutex and its owners, as mutex.c and mutex_handoff.c share them. The folder:
+/* mutex_internal.h - a mutex and its owners, as its four files share them. The folder:
  *
- *   mutex.c          owners, holds, answers        mutex_handoff.c  owners that share one place
+ *   mutex.c          owners, events                mutex_acquire.c  acquire, cancel, release
+ *   mutex_answer.c   answers to owners             mutex_handoff.c  owners that share one place
  *   mutex_parts.h    mutexes that other recipes are made of
  *   rwlock.c         two mutexes in one queue      multilock.c      several locks as one
  *   once.c           a job that runs once          lock_delay.c     a pause after a lost holder
@@ -45,7 +46,7 @@ struct clave_async_mutex {
     clave_async_client *client;
     const struct clave_mem *mem;
     struct contender_config config;
-    struct detector_terms detector;
+    struct deadlock_terms deadlock_terms;
     char *deadlock;           /* of the newest acquire that it has ended; may be NULL */
     clave_async_mutex *other; /* side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;
@@ -61,14 +62,40 @@ struct clave_async_mutex {
 
 /* ---- mutex.c ------------------------------------------------------------------------------- */
 
-/* Takes a place of its own in the queue; its owner is notified. `downgrade`: the node to take over,
- * may be NULL. */
-clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
-                                        const char *downgrade);
+/* NULL: it neither has nor wants anything. */
+struct owner_entry *clave__mutex_find(const clave_async_mutex *m, uint64_t owner);
+/* What an owner's contender tells it. */
+extern const struct contender_events clave__owner_entry_events;
+/* Its node is gone after a release: `arg` is the entry. */
+void clave__owner_entry_left(void *arg, clave_err err);
 /* It holds: its acquire's callback, then the event. */
 void clave__owner_entry_tell_held(struct owner_entry *e);
 /* Out of the map, and its callback told, later. */
 void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict);
+/* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
+void clave__owner_entry_remove(clave_async_mutex *m, struct owner_entry *e);
+
+/* ---- mutex_answer.c ------------------------------------------------------------------------- */
+
+void clave__mutex_ref(clave_async_mutex *m);
+void clave__mutex_unref(clave_async_mutex *m);
+void clave__mutex_answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
+                              clave_async_mutex_cb *cb, void *arg);
+/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
+void clave__mutex_answer_deliver(struct answer *a, clave_err verdict);
+/* The same, later. */
+void clave__mutex_answer_post(struct answer *a, clave_err verdict);
+/* The answer of a call that has nothing left to do: OK; `again`: held again, unless the mutex is
+ * freed meanwhile. ENOMEM. */
+clave_err clave__mutex_answer_post_new(clave_async_mutex *m, uint64_t owner, bool again,
+                                       clave_async_mutex_cb *cb, void *arg);
+
+/* ---- mutex_acquire.c ------------------------------------------------------------------------ */
+
+/* Takes a place of its own in the queue; its owner is notified. `downgrade`: the node to take over,
+ * may be NULL. */
+clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
+                                        const char *downgrade);
 
 /* ---- mutex_handoff.c: one place for several owners
  * --------------------------------------------------- */

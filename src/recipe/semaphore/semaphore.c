@@ -1,4 +1,4 @@
-/* semaphore.c - the semaphore, its limit and its acquires. The public API's file. Invariant: a
+/* semaphore.c - the semaphore and its acquires. The public API's file. Invariant: a
  * lease is either in the list of leases, or in an acquire that may still fail. */
 #include "recipe/semaphore/semaphore_internal.h"
 
@@ -6,58 +6,6 @@
 
 #include "base/path.h"
 #include "recipe/queue/participant_list.h"
-
-enum { LIMIT_MAX = INT32_MAX };
-
-/* ---- the limit ------------------------------------------------------------------------- */
-
-static void semaphore_change_limit(clave_async_semaphore *s, uint32_t limit)
-{
-    s->lease_config.spec.limit = limit;
-    /* Of all acquires only the one that holds the mutex waits for room. */
-    for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next)
-        if (clave__semaphore_acquire_recount(LIST_ENTRY(e, struct semaphore_acquire, link)))
-            return;
-}
-
-static void semaphore_on_limit_changed(void *owner, uint32_t value)
-{
-    clave_async_semaphore *s = owner;
-    s->limit_err = CLAVE_OK;
-    semaphore_change_limit(s, value);
-}
-
-static void semaphore_on_limit_failed(void *owner, clave_err err)
-{
-    clave_async_semaphore *s = owner;
-    s->limit_err = err;
-    clave__semaphore_hold(s);
-    while (!list_empty(&s->acquires) && s->lease_config.spec.limit == 0)
-        clave__semaphore_acquire_fail(LIST_ENTRY(s->acquires.next, struct semaphore_acquire, link),
-                                      err);
-    clave__semaphore_drop(s);
-}
-
-static const struct shared_count_events shared_count_events = {
-    .changed = semaphore_on_limit_changed,
-    .failed = semaphore_on_limit_failed,
-};
-
-uint32_t clave_async_semaphore_limit(const clave_async_semaphore *s)
-{
-    return (uint32_t)s->lease_config.spec.limit;
-}
-
-clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t limit,
-                                          clave_result_cb *cb, void *arg)
-{
-    if (limit == 0 || limit > LIMIT_MAX || (!s->shared_count && cb))
-        return CLAVE_EINVAL;
-    if (s->shared_count)
-        return clave__shared_count_set(s->shared_count, limit, cb, arg);
-    semaphore_change_limit(s, limit);
-    return CLAVE_OK;
-}
 
 /* ---- life ------------------------------------------------------------------------------ */
 
@@ -91,11 +39,11 @@ static clave_err semaphore_copy_options(clave_async_semaphore *s, const char *pa
         err = clave__contender_config_set_data(&s->mutex_config, o->data, o->len);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_data(&s->lease_config, o->data, o->len);
-    struct detector_options detection = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots,
-                                         o->data, o->len};
+    struct deadlock_terms_options detection = {o->detect_deadlocks_ms, o->lock_roots,
+                                               o->nlock_roots, o->data, o->len};
     if (err == CLAVE_OK)
-        err = clave__detector_terms_init(&s->detector, c, path, &detection);
-    s->mutex_config.spec.detector = s->lease_config.spec.detector = &s->detector;
+        err = clave__deadlock_terms_init(&s->deadlock_terms, c, path, &detection);
+    s->mutex_config.spec.deadlock_terms = s->lease_config.spec.deadlock_terms = &s->deadlock_terms;
     s->event_cb = o->event_cb;
     s->event_arg = o->event_arg;
     s->max_hold_ms = o->max_hold_ms;
@@ -104,15 +52,15 @@ static clave_err semaphore_copy_options(clave_async_semaphore *s, const char *pa
     s->lease_config.spec.counted = true;
     s->lease_config.spec.limit = o->limit_path ? 0 : o->limit;
     if (err == CLAVE_OK && o->limit_path)
-        err = clave__shared_count_new(&s->shared_count, c, o->limit_path, o->limit,
-                                      &shared_count_events, s);
+        err = clave__semaphore_limit_share(s, o->limit_path, o->limit);
     return err;
 }
 
 static bool semaphore_options_are_fine(const clave_semaphore_options *o)
 {
-    return o->limit <= LIMIT_MAX && (o->limit > 0 || o->limit_path) && o->max_hold_ms >= 0 &&
-           o->min_valid_ms >= 0 && (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
+    return o->limit <= SEMAPHORE_LIMIT_MAX && (o->limit > 0 || o->limit_path) &&
+           o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
+           (!o->acls || o->nacls > 0);
 }
 
 clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_client *c,
@@ -211,16 +159,6 @@ static struct semaphore_acquire *recipe_semaphore_find(const clave_async_semapho
     return NULL;
 }
 
-/* Will the limit be known? After a failure it is read once more. */
-static clave_err semaphore_check_limit(clave_async_semaphore *s)
-{
-    if (!s->shared_count)
-        return CLAVE_OK;
-    clave_err err = s->limit_err;
-    clave_err asked = clave__shared_count_refresh(s->shared_count);
-    return err != CLAVE_OK ? err : asked;
-}
-
 clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t request, size_t n,
                                         int64_t deadline, clave_async_lease_cb *cb, void *arg)
 {
@@ -229,7 +167,7 @@ clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t reque
         return CLAVE_EINVAL;
     if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    clave_err err = semaphore_check_limit(s);
+    clave_err err = clave__semaphore_limit_check(s);
     struct semaphore_acquire *a;
     if (err == CLAVE_OK)
         err = clave__semaphore_acquire_new(&a, s, n);

@@ -73,7 +73,7 @@ static clave_err semaphore_acquire_add_identity(struct contender *place,
     snprintf(task, sizeof task, "%llx", (unsigned long long)a->task);
     clave_identity more = {.task = a->task ? task : NULL,
                            .limit = s->shared_count ? 0 : (uint32_t)s->lease_config.spec.limit,
-                           .yields = s->detector.delay_ms > 0};
+                           .yields = s->deadlock_terms.delay_ms > 0};
     return clave__contender_add_identity(place, &more);
 }
 

@@ -1,6 +1,7 @@
 /* semaphore_internal.h - a semaphore, its acquires and its leases. The folder:
  *
- *   semaphore.c          its life, its limit, its acquires
+ *   semaphore.c          its life, its acquires
+ *   semaphore_limit.c    how many leases there may be
  *   semaphore_acquire.c  one acquire: first in <path>/locks, then one lease after the other
  *   semaphore_lease.c    one lease: its release, what is known of it
  *   semaphore_life.c     what both need of the semaphore
@@ -18,7 +19,7 @@ struct clave_async_semaphore {
     const struct clave_mem *mem;
     struct contender_config mutex_config; /* <path>/locks */
     struct contender_config lease_config; /* <path>/leases; its spec has the limit */
-    struct detector_terms detector;
+    struct deadlock_terms deadlock_terms;
     char *deadlock;      /* the cycle that ended the latest request; may be NULL */
     uint64_t task;       /* the owner of the requests to come; 0: none in particular */
     int64_t max_hold_ms; /* of a lease, from when it is given out */
@@ -30,6 +31,13 @@ struct clave_async_semaphore {
     struct list leases;   /* given out, lost ones included */
     unsigned refs;        /* the user, answers to come, calls that run */
 };
+
+enum { SEMAPHORE_LIMIT_MAX = INT32_MAX };
+/* The limit is that of the node at `path`; a missing one is made with `limit`, and waited for if
+ * that is 0. ENOMEM, EPATH, ECLOSED. */
+clave_err clave__semaphore_limit_share(clave_async_semaphore *s, const char *path, uint32_t limit);
+/* Will the limit be known? After a failure it is read once more. */
+clave_err clave__semaphore_limit_check(clave_async_semaphore *s);
 
 void clave__semaphore_hold(clave_async_semaphore *s);
 void clave__semaphore_drop(clave_async_semaphore *s);

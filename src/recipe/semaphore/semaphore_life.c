@@ -17,7 +17,7 @@ void clave__semaphore_drop(clave_async_semaphore *s)
     clave__shared_count_free(s->shared_count);
     clave__contender_config_fini(&s->mutex_config);
     clave__contender_config_fini(&s->lease_config);
-    clave__detector_terms_fini(&s->detector);
+    clave__deadlock_terms_fini(&s->deadlock_terms);
     clave__mem_free(s->mem, s->deadlock);
     clave__mem_free(s->mem, s);
 }
@@ -26,7 +26,7 @@ void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
                                 const struct contender *place)
 {
     if (err == CLAVE_EDEADLOCK)
-        clave__detector_keep_text(s->mem, &s->deadlock, place->deadlock);
+        clave__deadlock_keep_text(s->mem, &s->deadlock, place->deadlock);
 }
 
 void clave__semaphore_tell(clave_async_semaphore *s, const clave_lease_event *ev)

@@ -1,5 +1,5 @@
-/* gate_end_cause.c - see gate_end_cause.h. Called by gate_run.c. Invariant: the mutex is held for
- * as long as a copy takes, so that the gate never holds up the server. */
+/* gate_end_cause.c - see gate_end_cause.h. Called by gate_engine.c. Invariant: the mutex is held
+ * for as long as a copy takes, so that the gate never holds up the server. */
 #include "runtime/gate/gate_end_cause.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* gate_key.c - see gate_key.h; gate_run.c and gate_access_file.c call it. */
+/* gate_key.c - see gate_key.h; gate_engine.c and gate_access_file.c call it. */
 #include "runtime/gate/gate_key.h"
 
 #include <errno.h>

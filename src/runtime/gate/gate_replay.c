@@ -1,4 +1,4 @@
-/* gate_replay.c - see gate_replay.h; gate_run.c calls it. The server may be writing, and removes
+/* gate_replay.c - see gate_replay.h; gate_engine.c calls it. The server may be writing, and removes
  * old files: what cannot be read, or does not follow what was before it, is left out together with
  * everything older. Invariant: until it is joined everything but `ending` is the thread's. */
 #include "runtime/gate/gate_replay.h"
@@ -13,10 +13,10 @@
 #include "base/buf.h"
 #include "clave/uv.h"
 #include "observe/lock_replay.h"
-#include "runtime/server/datadir.h"
-#include "runtime/server/disk_thread.h"
-#include "runtime/server/file_io.h"
-#include "runtime/server/file_names.h"
+#include "runtime/store/datadir.h"
+#include "runtime/store/disk_thread.h"
+#include "runtime/store/file_io.h"
+#include "runtime/store/file_names.h"
 #include "server/store/inspect.h"
 #include "server/store/snapshot_read.h"
 #include "wire/proto.h"

@@ -1,5 +1,5 @@
-/* gate_server_stats.c - see gate_server_stats.h. Called by gate_run.c. Invariant: the mutex is held
- * for as long as a copy takes. */
+/* gate_server_stats.c - see gate_server_stats.h. Called by gate_engine.c. Invariant: the mutex is
+ * held for as long as a copy takes. */
 #include "runtime/gate/gate_server_stats.h"
 
 #include <pthread.h>
@@ -51,7 +51,7 @@ void gate_figures_pass_on(struct gate_server_stats *f, struct web *w)
         [WEB_DATA_BYTES] = h.data_bytes,
         [WEB_READ_MS] = h.read_ms,
         [WEB_WRITE_MS] = h.write_ms,
-        [WEB_FSYNC_US] = h.append_us,
+        [WEB_FSYNC_US] = h.fsync_us,
         [WEB_FILES_BYTES] = sizes ? h.driver.snapshot_bytes + h.driver.log_bytes : -1,
         [WEB_FREE_BYTES] = h.driver.free_bytes,
         [WEB_DISK_BYTES] = h.driver.total_bytes,

@@ -4,9 +4,9 @@
 #define CLAVE_RUNTIME_SERVER_AUDIT_LOG_H
 
 #include "base/log_line.h"
-#include "runtime/server/disk_thread.h"
 #include "runtime/server/line_file.h"
 #include "runtime/start_error.h"
+#include "runtime/store/disk_thread.h"
 
 struct audit_log {
     struct disk_thread thread;

@@ -78,7 +78,7 @@ void clave__run_post(struct server_run *r)
 
 /* After a fault nothing more is acknowledged: an fsync may not report the same error again, so that
  * "it worked the second time" would be a lie. */
-static bool uv_server_check_disk(struct server_run *r, int number, const char *what)
+static bool uv_disk_check(struct server_run *r, int number, const char *what)
 {
     if (number == 0)
         return true;
@@ -97,7 +97,7 @@ void clave__run_on_log_written(void *arg)
     clave__run_tick(r);
     clave__buf_clear(&log->bytes);
     clave__buf_trim(&log->bytes, KEEP_BYTES);
-    if (uv_server_check_disk(r, log->fault, "cannot write the log in")) {
+    if (uv_disk_check(r, log->fault, "cannot write the log in")) {
         clave__server_durable(r->server, log->last_zxid);
         if (r->audit)
             clave__audit_log_durable(r->audit);
@@ -120,7 +120,7 @@ static void uv_disk_collect_snapshot_job(struct server_run *r)
 {
     struct snapshot_thread *t = &r->snapshot_thread;
     clave__disk_thread_take(&t->thread, r->is_saving ? KEEP_BYTES : 0);
-    if (!uv_server_check_disk(r, t->thread.fault, "cannot write a snapshot in"))
+    if (!uv_disk_check(r, t->thread.fault, "cannot write a snapshot in"))
         return;
     clave__run_take_space(r, &t->space);
     if (t->job == SNAPSHOT_MEASURE)

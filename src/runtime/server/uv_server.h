@@ -2,14 +2,15 @@
  * engine of server/server.h.
  *
  * Map of src/runtime/server:
- *   uv_server                 the life of a server; uv_conn: its connections; listen: its addresses
- *   uv_disk                   what it has the threads write, and what follows
- *   datadir, recovery_load    opens a data directory; loads its files; copy_dir: copies one
- *   txn_log_thread            the log's writes, and the two threads that run the loop in turns
- *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files
- *   space                     the room on the disk
- *   audit_log                 writes the audit log, on a thread of its own
- *   admin                     its pages over HTTP, on src/runtime/http */
+ *   uv_server                 starts a server and frees it: directory, addresses, threads
+ *   server_turn               a turn of its loop; server_stop: signals, idle exit, a fault of the
+ *                             disk; server_reload: SIGHUP, changed settings
+ *   uv_conn                   a connection; accept: takes it in; tls_handshakes: their queue
+ *   address_limit, open_files how many there may be; fair_reading: how much a turn reads of each
+ *   uv_disk                   what it has the threads of runtime/store write, and what follows
+ *   fsync_and_snapshot_times  how long that took; low_space_warning, measure_timer: the disk's room
+ *   driver_info               what conf shows; admin: pages over HTTP, on src/runtime/http
+ *   audit_log                 writes the audit log, on a thread of its own; line_file: its file */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
 

@@ -1,22 +1,22 @@
-/* uv_server_internal.h - one running server, shared by uv_server.c (its life), uv_disk.c (the log
- * and the snapshots), disk_stats.c (how the disk does) and uv_conn.c (its connections). Everything
- * belongs to the loop's thread, which is one or the other of txn_log_thread.h. */
+/* uv_server_internal.h - one running server, shared by the files of this folder. Everything belongs
+ * to the loop's thread, which is one or the other of txn_log_thread.h. */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 
 #include <uv.h>
 
 #include "base/list.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "runtime/channel.h"
 #include "runtime/listen.h"
 #include "runtime/notifier.h"
+#include "runtime/server/address_limit.h"
 #include "runtime/server/audit_log.h"
-#include "runtime/server/datadir.h"
-#include "runtime/server/snapshot_thread.h"
-#include "runtime/server/txn_log_thread.h"
+#include "runtime/server/fair_reading.h"
 #include "runtime/server/uv_server.h"
+#include "runtime/store/datadir.h"
+#include "runtime/store/snapshot_thread.h"
+#include "runtime/store/txn_log_thread.h"
 
 enum { RUN_INPUT_SIZE = 64 * 1024 };
 
@@ -52,24 +52,17 @@ struct server_run {
     char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
     struct list conns;
     size_t nconns;
-    struct list hung_up;      /* connections that their clients have left, to be closed */
-    unsigned closed;          /* connections in this turn */
-    struct list declined;     /* connections with input that have to wait, the oldest first */
-    struct list had_some;     /* likewise, but they have been read in their turn: they come after */
-    uint64_t turn;            /* its number, from 1 */
-    size_t overdue;           /* connections that were declined, which this turn reads first */
-    size_t read;              /* in this turn: bytes, and something for each read */
+    struct list hung_up; /* connections that their clients have left, to be closed */
+    unsigned closed;     /* connections in this turn */
+    struct fair_reading reading;
     uint64_t sent;            /* bytes, since the start */
-    uint64_t taken_before;    /* requests that the engine had taken before this turn */
     uv_idle_t busy;           /* runs while the next turn has work already */
     size_t max_conns;         /* the limit of open files, less some for the disk */
     struct list handshakes;   /* TLS connections that wait for their turn, the oldest first */
     uv_idle_t handshake_turn; /* runs while there are some */
-    struct map addresses;     /* connections counted by address */
-    unsigned max_per_address; /* 0: no limit */
-    unsigned max_sessionless; /* of one address; 0: no limit */
-    size_t turned_away;       /* connections turned away since the last message */
-    uint64_t may_tell_at;     /* when to log again, by the loop's clock */
+    struct address_limit address_limit;
+    size_t turned_away;   /* connections turned away since the last message */
+    uint64_t may_tell_at; /* when to log again, by the loop's clock */
     uint64_t idle_exit_ms;
     /* Adds a filter to each new connection; false: out of memory. NULL: not a test server. */
     bool (*add_filter)(void *arg, struct channel *ch, struct server_conn *engine);
@@ -98,19 +91,34 @@ struct server_run {
     char input[]; /* RUN_INPUT_SIZE bytes: of the connection that is being read */
 };
 
-/* Passes the time to the engine, once a pass. */
-void clave__run_tick(struct server_run *r);
-/* Call it after anything that may have given the engine's connections output. */
-void clave__run_pump(struct server_run *r);
+/* ---- the end, and changes (server_stop.c, server_reload.c) ----------------------------------- */
+
+void clave__run_init_stop(struct server_run *r, bool signals);
 /* Stops at once; the first fault is kept. */
 __attribute__((format(printf, 3, 4))) void clave__run_fail(struct server_run *r, clave_err err,
                                                            const char *fmt, ...);
 /* Ends the loop at once, like a process that is killed. */
 void clave__run_halt(struct server_run *r);
-/* Whether the caller is called by this server's loop. It may have ended. */
-bool clave__run_is_current(const struct server_run *r);
+void clave__run_close_listeners(struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
+void clave__run_init_reload(struct server_run *r, bool signals);
+/* How many connections there may be, and when it ends without one. */
+void clave__run_take_limits(struct server_run *r, const struct server_run_options *o);
+/* For a restore of a backup (datadir.h). */
+clave_err clave__run_note_longest_session(const struct server_run *r, const struct fault *f);
+
+/* ---- turns of the loop (server_turn.c) ------------------------------------------------------- */
+
+void clave__run_init_turns(struct server_run *r);
+/* Whether the caller is called by this server's loop. It may have ended. */
+bool clave__run_is_current(const struct server_run *r);
+int64_t clave__run_now(const struct server_run *r);
+int64_t clave__run_wall(const struct server_run *r);
+/* Passes the time to the engine, once a turn. */
+void clave__run_tick(struct server_run *r);
+/* Call it after anything that may have given the engine's connections output. */
+void clave__run_pump(struct server_run *r);
 
 /* ---- the disk (uv_disk.c) -------------------------------------------------------------------- */
 
@@ -122,23 +130,32 @@ void clave__run_on_disk_done(void *run);
 /* Everything that was applied is on the disk. */
 bool clave__run_is_durable(const struct server_run *r);
 
-/* ---- what it knows of the disk (disk_stats.c) ------------------------------------------------ */
+/* ---- figures for conf, admin commands and metrics: `stats` ----------------------------------- */
 
-/* A batch of the log was written, with its fsync; a snapshot was. */
+/* driver_info.c: port, directory and system, which change with the settings only. */
+void clave__run_set_driver_info(struct server_run *r);
+/* fsync_and_snapshot_times.c: a batch of the log was written, with its fsync; a snapshot was. */
 void clave__run_take_log(struct server_run *r, const struct txn_log_thread *log);
 void clave__run_take_snapshot(struct server_run *r);
-/* Measures the room on the disk and the process from now on, and warns before the disk is full and
- * the server ends. */
+/* measure_timer.c: measures the room on the disk and the process from now on. */
 void clave__run_measure(struct server_run *r);
-void clave__run_take_space(struct server_run *r, const struct space *space);
+void clave__run_take_space(struct server_run *r, const struct disk_space *space);
 void clave__run_take_process(struct server_run *r, const struct process_files *files);
+/* low_space_warning.c */
+void clave__run_warn_of_low_space(struct server_run *r, const struct disk_space *s);
 
-/* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
+/* ---- open files (open_files.c) --------------------------------------------------------------- */
+
+/* A log that cannot be opened for lack of descriptors would stop the server. */
+size_t clave__open_files_for_connections(const struct server_run_options *o);
+/* EFILES. */
+clave_err clave__open_files_check(const struct fault *f);
+
+/* ---- connections (uv_conn.c, accept.c, tls_handshakes.c) --------------------------------------
+ */
 
 void clave__conn_on_connection(struct listener *l);
-/* Lets some of `handshakes` go on: each costs the CPU up to a millisecond, and many of them in one
- * turn would hold up the clients that are served. */
-void clave__conn_on_handshake_turn(uv_idle_t *turn);
+void clave__run_init_handshakes(struct server_run *r);
 /* A turn of the loop ends: what it left undone goes on. true: there is some left. */
 bool clave__conns_go_on(struct server_run *r);
 /* Writes, reads and closes as the engine wants. */

@@ -1,6 +1,6 @@
 /* fault_injector.c - splits both directions into messages and applies the faults
- * (fault_injector.h); testserver.c adds it to the channels of its server. A reply that is not
- * durable never leaves. */
+ * (fault_injector.h); testserver_faults.c adds it to the channels of its server. A reply that is
+ * not durable never leaves. */
 #include "runtime/testing/fault_injector.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "clave/uv.h"
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 #include "wire/opcode.h"
 
 enum { LENGTH = 4, HEAD = 12, MAX_ASKED = 1 << 20 };

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* Begins the part at l->at. */
 static void listing_clear_place(struct listing *l)

@@ -4,6 +4,7 @@
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
  *   server_metrics.c     the page for Prometheus, most of it from the table
+ *   server_health.c      what the driver measures and the server counts; what the gate shows
  *   listing.c            an answer in pieces: all of them are made so
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump
@@ -17,8 +18,8 @@
 
 #include "base/json.h"
 #include "base/prometheus.h"
+#include "server/connection/conn.h"
 #include "server/monitoring/text.h"
-#include "server/request/conn.h"
 
 /* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up
  * to 3.4, the only one that go-zookeeper reads. */

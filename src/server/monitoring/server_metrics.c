@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
+#include "server/connection/client_limits.h"
 #include "server/monitoring/mntr_and_metrics.h"
-#include "server/request/client_limits.h"
 #include "wire/opcode.h"
 
 /* ---- the figures ----------------------------------------------------------------------------- */
@@ -54,8 +54,8 @@ static const struct {
      NEVER},
     {{"fsynctime", PROMETHEUS_SUMMARY, 3,
       "Milliseconds to write a batch of transactions to the disk."},
-     AT(counts.append_us)},
-    {{"log_append_ms", PROMETHEUS_SUMMARY, 3, "The same as fsynctime."}, AT(counts.append_us)},
+     AT(counts.fsync_us)},
+    {{"log_append_ms", PROMETHEUS_SUMMARY, 3, "The same as fsynctime."}, AT(counts.fsync_us)},
     {{"snapshottime", PROMETHEUS_SUMMARY, 0, "Milliseconds to make and write a snapshot."},
      AT(counts.snapshot_ms)},
 };

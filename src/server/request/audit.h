@@ -3,7 +3,7 @@
 #ifndef CLAVE_SERVER_REQUEST_AUDIT_H
 #define CLAVE_SERVER_REQUEST_AUDIT_H
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* A write by itself, or one of a multi. `made`: its change; NULL: it failed. Does nothing without
  * an audit log, nor do those below. */

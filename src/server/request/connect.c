@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/request/client_limits.h"
+#include "server/connection/client_limits.h"
 #include "server/request/write.h"
 
 /* ---- the response ---------------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
+#include "server/connection/slow_requests.h"
 #include "server/request/session_nodes.h"
-#include "server/request/slow_requests.h"
 #include "server/request/write.h"
 
 /* ---- the connection itself ------------------------------------------------------------------- */

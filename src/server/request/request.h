@@ -3,7 +3,7 @@
 #ifndef CLAVE_SERVER_REQUEST_REQUEST_H
 #define CLAVE_SERVER_REQUEST_REQUEST_H
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 #include "wire/opcode.h"
 
 struct request_op;

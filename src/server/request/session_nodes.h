@@ -3,7 +3,7 @@
 #ifndef CLAVE_SERVER_REQUEST_SESSION_NODES_H
 #define CLAVE_SERVER_REQUEST_SESSION_NODES_H
 
-#include "server/request/conn.h"
+#include "server/connection/conn.h"
 
 /* A request of a super user. false: it is about something else. */
 bool clave__session_nodes_answer(struct server_conn *c, const struct wire_request *q);

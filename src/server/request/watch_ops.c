@@ -1,6 +1,6 @@
 /* watch_ops.c - requests that concern only watches: setWatches, addWatch, checkWatches,
  * removeWatches. The table in request.c refers to them; that of watches is tree/watch.c. */
-#include "server/request/client_limits.h"
+#include "server/connection/client_limits.h"
 
 #include <assert.h>
 

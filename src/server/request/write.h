@@ -18,13 +18,23 @@ request_answer clave__conn_multi;
 request_answer clave__conn_multi_read;
 
 /* The writes: the table in request.c refers to them. */
-request_act clave__write_create; /* all four creates */
+request_act clave__write_create; /* all four creates: create.c */
 request_act clave__write_delete;
 request_act clave__write_delete_container;
 request_act clave__write_set_data;
 request_act clave__write_set_acl;
 request_act clave__write_check;
 request_act clave__write_reconfig;
+
+/* What they check, as Apache in this order: whether it looks like a path, EMARSHALLING, EBADARGS;
+ * whether it is a valid one, EBADARGS; permissions, ENOAUTH. */
+clave_err clave__write_check_shape(struct jbytes path);
+clave_err clave__write_check_path(struct jbytes path);
+clave_err clave__write_check_access(const struct node *n, const struct server_conn *c,
+                                    int32_t perm);
+/* A change of s->txn, of this node; it is not made yet. ENOMEM. */
+clave_err clave__write_add_change(struct server *s, int32_t type, struct jbytes path,
+                                  struct node *n, struct change **out);
 
 /* Writes the body of the reply to an op that made this change, with the Stat of this moment. */
 void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c);

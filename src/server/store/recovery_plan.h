@@ -1,7 +1,7 @@
 /* recovery_plan.h - which files of a directory a server is loaded from, in which order, and what
  * each of them means: an intact snapshot, then the logs that continue it. Reading the files,
  * changing them and telling about them is the caller's: the driver
- * (runtime/server/recovery_load.c), for a server that starts and for `clave data`, and the
+ * (runtime/store/recovery_load.c), for a server that starts and for `clave data`, and the
  * simulated world. */
 #ifndef CLAVE_SERVER_STORE_RECOVERY_PLAN_H
 #define CLAVE_SERVER_STORE_RECOVERY_PLAN_H

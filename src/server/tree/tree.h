@@ -6,7 +6,7 @@
 #define CLAVE_SERVER_TREE_TREE_H
 
 #include "base/crc32.h"
-#include "server/request/acl.h"
+#include "server/access/acl.h"
 #include "server/tree/node.h"
 
 /* A session with ephemeral nodes, which go with it. The session itself need not be known (yet). */

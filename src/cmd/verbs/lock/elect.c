@@ -1,5 +1,5 @@
 /* elect.c - `clave elect`: the flags of an election, and --forever, which re-executes the program
- * after each term. runner.c does the rest, as for `clave lock`. */
+ * after each term. The runner does the rest, as for `clave lock`. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,0 +1,393 @@
+/* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls
+ * it, and the runner if the guardian dies. A process is signalled only if its pid and start time
+ * are still those that were counted. */
+#include "cmd/run/guardian/proctree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How often we look again before killing what is known: what has started others after the last look
+ * is met at the next call. */
+enum { STOP_ROUNDS = 20, CHILD_ROUNDS = 100, CHILDREN_CAP = 4096 };
+
+struct process {
+    pid_t pid, parent, group, session;
+    /* together with the pid this identifies a process, even if the number is reused */
+    unsigned long long start;
+    bool dead; /* a zombie */
+    bool ours;
+    bool server; /* of "local:" */
+};
+
+struct census {
+    struct process *list;
+    size_t n, cap;
+};
+
+/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
+ * start time is the 22nd field. */
+static bool proctree_read_process(pid_t pid, struct process *p)
+{
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f)
+        fclose(f);
+    line[n] = '\0';
+    const char *rest = strrchr(line, ')');
+    char state;
+    int parent, group, session;
+    unsigned long long start;
+    if (!rest || sscanf(rest + 1,
+                        " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+                        &state, &parent, &group, &session, &start) != 5)
+        return false;
+    *p = (struct process){
+        .pid = pid, .parent = parent, .group = group, .session = session, .start = start};
+    p->dead = state == 'Z' || state == 'X';
+    return true;
+}
+
+static bool proctree_add(struct census *c, const struct process *p)
+{
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 256;
+        struct process *list = realloc(c->list, cap * sizeof *list);
+        if (!list)
+            return false;
+        c->list = list;
+        c->cap = cap;
+    }
+    c->list[c->n++] = *p;
+    return true;
+}
+
+static int proctree_by_pid(const void *a, const void *b)
+{
+    const struct process *p = a, *q = b;
+    return (p->pid > q->pid) - (p->pid < q->pid);
+}
+
+static struct process *proctree_find(const struct census *c, pid_t pid)
+{
+    const struct process key = {.pid = pid};
+    return c->n > 0 ? bsearch(&key, c->list, c->n, sizeof key, proctree_by_pid) : NULL;
+}
+
+/* ---- the local server ----------------------------------------------------------------------- */
+
+static bool proctree_runs_our_program(pid_t pid)
+{
+    char path[64];
+    struct stat its, own;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    return stat(path, &its) == 0 && stat("/proc/self/exe", &own) == 0 && its.st_dev == own.st_dev &&
+           its.st_ino == own.st_ino;
+}
+
+/* The arguments with which local_start.c starts it. */
+static bool proctree_has_words_of_server(pid_t pid)
+{
+    static const char verb[] = "\0serve\0--local";
+    char path[64], words[256];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(words, 1, sizeof words, f) : 0;
+    if (f)
+        fclose(f);
+    const char *end = n > 0 ? memchr(words, '\0', n) : NULL;
+    return end && n - (size_t)(end - words) >= sizeof verb && memcmp(end, verb, sizeof verb) == 0;
+}
+
+/* A client starts the server for all clients, in a session whose leader has ended at once, so that
+ * it is the child of a sub-reaper only: ours, or a guardian's. A `clave serve --local` that the
+ * command runs like any other program looks different: it belongs to the command. The arguments
+ * alone prove nothing, since any program can choose its own. */
+static bool proctree_is_local_server(const struct census *c, const struct process *p)
+{
+    const struct process *leader = proctree_find(c, p->session);
+    bool detached = p->session != getsid(0) && (!leader || leader->dead);
+    return detached && proctree_runs_our_program(p->parent) && proctree_runs_our_program(p->pid) &&
+           proctree_has_words_of_server(p->pid);
+}
+
+/* ---- the census ----------------------------------------------------------------------------- */
+
+static bool proctree_list_processes(struct census *c)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    bool fine = dir != NULL;
+    c->n = 0;
+    while (fine && (entry = readdir(dir))) {
+        struct process p;
+        if (!isdigit((unsigned char)entry->d_name[0]) ||
+            !proctree_read_process((pid_t)atoi(entry->d_name), &p))
+            continue;
+        fine = proctree_add(c, &p);
+    }
+    if (dir)
+        closedir(dir);
+    if (fine && c->n > 0)
+        qsort(c->list, c->n, sizeof *c->list, proctree_by_pid);
+    return fine && c->n > 0;
+}
+
+/* A child of a server that is left alone is still ours: the server starts nothing itself. */
+static bool proctree_is_ours(const struct census *c, const struct process *p)
+{
+    const struct process *parent = proctree_find(c, p->parent);
+    return p->parent == getpid() || (parent && (parent->ours || parent->server));
+}
+
+static void proctree_mark(struct census *c)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < c->n; i++) {
+            struct process *p = &c->list[i];
+            if (p->ours || p->server || !proctree_is_ours(c, p))
+                continue;
+            p->server = proctree_is_local_server(c, p);
+            p->ours = !p->server;
+            again = true;
+        }
+    }
+}
+
+static bool proctree_census_take(struct census *c)
+{
+    bool known = proctree_list_processes(c);
+    if (known)
+        proctree_mark(c);
+    return known;
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+/* While we hold the descriptor, the pid that it was opened by cannot be reused. If the start time
+ * is the one that was counted too, it is the same process. */
+static void proctree_signal_process(const struct process *p, int sig)
+{
+    struct process now;
+    int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    bool kernel_lacks_it = fd < 0 && errno != ESRCH;
+    if (fd < 0 && !kernel_lacks_it)
+        return;
+    if (proctree_read_process(p->pid, &now) && now.start == p->start) {
+        if (fd >= 0)
+            (void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+        else
+            kill(p->pid, sig);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Returns how many are alive. `but`: skips those that are in this census too (NULL: none). */
+static int proctree_signal_all(const struct census *c, const struct census *but, int sig,
+                               pid_t group)
+{
+    int alive = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct process *p = &c->list[i];
+        const struct process *before = but ? proctree_find(but, p->pid) : NULL;
+        if (!p->ours || p->dead || (before && before->ours && before->start == p->start))
+            continue;
+        alive++;
+        if (sig != 0 && (group <= 0 || p->group != group))
+            proctree_signal_process(p, sig);
+    }
+    return alive;
+}
+
+/* ---- children ------------------------------------------------------------------------------- */
+
+/* Our children, dead ones too, at one moment: none leaves the list except by our own wait, new ones
+ * come at its end, and the kernel continues reading where it was. A census is never as certain: a
+ * process that starts the next one and ends, over and over, can always be where we are not
+ * looking. */
+struct children {
+    pid_t list[CHILDREN_CAP];
+    size_t n;
+    bool known; /* false: the kernel does not list them, or there are too many */
+};
+
+static bool proctree_add_children_of_task(struct children *c, pid_t pid, const char *task)
+{
+    char path[64];
+    int child;
+    snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", (int)pid, task);
+    FILE *f = fopen(path, "re");
+    bool fine = f != NULL;
+    while (fine && fscanf(f, "%d", &child) == 1) {
+        fine = c->n < CHILDREN_CAP;
+        if (fine)
+            c->list[c->n++] = child;
+    }
+    if (f)
+        fclose(f);
+    return fine;
+}
+
+/* false: they cannot be read, or there are too many. */
+static bool proctree_add_children(struct children *c, pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    bool fine = dir != NULL;
+    while (dir && (entry = readdir(dir)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            fine = proctree_add_children_of_task(c, pid, entry->d_name) && fine;
+    if (dir)
+        closedir(dir);
+    return fine;
+}
+
+static void proctree_read_children(struct children *c)
+{
+    c->n = 0;
+    c->known = proctree_add_children(c, getpid());
+}
+
+static bool proctree_same_children(const struct children *a, const struct children *b)
+{
+    return a->known && b->known && a->n == b->n &&
+           memcmp(a->list, b->list, a->n * sizeof *a->list) == 0;
+}
+
+/* Without /proc, which may be mounted so that other users' processes do not show (hidepid). */
+static bool proctree_child_is_alive(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
+/* Nothing below us is alive except local servers. */
+static bool proctree_are_done(const struct children *c, const struct census *all)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct process p;
+        if (proctree_read_process(c->list[i], &p) ? !p.dead && !proctree_is_local_server(all, &p)
+                                                  : proctree_child_is_alive(c->list[i]))
+            return false;
+    }
+    return true;
+}
+
+/* A child's pid cannot be reused before we have waited for it. Stop it before looking at it: a
+ * process that lives only to start the next would be gone by then. */
+static void proctree_stop_child(pid_t pid, const struct census *all)
+{
+    struct process p;
+    kill(pid, SIGSTOP);
+    if (proctree_runs_our_program(pid) && proctree_read_process(pid, &p) &&
+        proctree_is_local_server(all, &p))
+        kill(pid, SIGCONT);
+}
+
+/* Until no new one appears. */
+static void proctree_stop_children(struct children *now, const struct census *all)
+{
+    size_t done = 0;
+    for (int i = 0; i < CHILD_ROUNDS; i++) {
+        proctree_read_children(now);
+        if (!now->known || now->n == done)
+            return;
+        for (; done < now->n; done++)
+            proctree_stop_child(now->list[done], all);
+    }
+}
+
+bool proctree_is_gone(void)
+{
+    static struct children before, now;
+    struct census c = {0};
+    proctree_read_children(&before);
+    bool known = proctree_list_processes(&c);
+    bool gone = false;
+    if (known && before.known) {
+        gone = proctree_are_done(&before, &c);
+        proctree_read_children(&now);
+        gone = gone && proctree_same_children(&before, &now);
+    } else if (known) {
+        proctree_mark(&c);
+        gone = proctree_signal_all(&c, NULL, 0, 0) == 0;
+    }
+    free(c.list);
+    return gone;
+}
+
+int proctree_signal(int sig, pid_t group)
+{
+    struct census c = {0};
+    if (group > 0 && sig != 0)
+        kill(-group, sig);
+    int alive = proctree_census_take(&c) ? proctree_signal_all(&c, NULL, sig, group) : -1;
+    free(c.list);
+    return alive;
+}
+
+int proctree_kill(pid_t group)
+{
+    static struct children children;
+    struct census now = {0}, before = {0};
+    bool known = true;
+    int fresh = 1, alive = -1;
+    if (group > 0)
+        kill(-group, SIGSTOP);
+    for (int i = 0; i < STOP_ROUNDS && known && fresh > 0; i++) {
+        const struct census former = before;
+        before = now;
+        now = former;
+        proctree_stop_children(&children, &before);
+        known = proctree_census_take(&now);
+        fresh = known ? proctree_signal_all(&now, &before, SIGSTOP, 0) : 0;
+    }
+    if (group > 0)
+        kill(-group, SIGKILL);
+    if (known)
+        alive = proctree_signal_all(&now, NULL, SIGKILL, group);
+    free(now.list);
+    free(before.list);
+    return alive;
+}
+
+void proctree_each(void (*visit)(void *arg, pid_t pid), void *arg)
+{
+    static struct children all;
+    struct census c = {0};
+    proctree_read_children(&all);
+    for (size_t i = 0; all.known && i < all.n; i++) {
+        (void)proctree_add_children(&all, all.list[i]); /* what has ended has none */
+        visit(arg, all.list[i]);
+    }
+    bool counted = !all.known && proctree_census_take(&c);
+    for (size_t i = 0; counted && i < c.n; i++)
+        if (c.list[i].ours)
+            visit(arg, c.list[i].pid);
+    free(c.list);
+}
+
+void proctree_each_server(void (*visit)(const void *arg, pid_t server), const void *arg)
+{
+    struct census c = {0};
+    bool known = proctree_census_take(&c);
+    for (size_t i = 0; known && i < c.n; i++)
+        if (c.list[i].server && !c.list[i].dead)
+            visit(arg, c.list[i].pid);
+    free(c.list);
+}

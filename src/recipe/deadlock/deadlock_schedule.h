@@ -1,0 +1,68 @@
+/* deadlock_schedule.h - a waiting contender looks for a deadlock that it is part of: after a delay,
+ * and then again after longer and longer ones, since the member that closes a cycle finds it at its
+ * first look. It gives up when the rule of clave/async/deadlock.h makes it the victim. The folder:
+ *
+ *   deadlock_schedule.c  when to look, and whether to give up
+ *   deadlock_search.c    two scans, the second because a member may give up meanwhile, and the
+ *                        cycles in what both have
+ *   queue_scan.c         one reading of the queues
+ *   queue_snapshot.c     owners and waits of both
+ *   waitgraph.c          the graph of who waits for whom; wait_reduction.c: who proceeds;
+ *                        wait_cycle.c: the cycles, and the victim of each
+ *   deadlock_text.c      a deadlock in words
+ *   deadlock_list.c      deadlocks as the user gets them */
+#ifndef CLAVE_RECIPE_DEADLOCK_DEADLOCK_SCHEDULE_H
+#define CLAVE_RECIPE_DEADLOCK_DEADLOCK_SCHEDULE_H
+
+#include "client/client_internal.h"
+#include "recipe/deadlock/deadlock_search.h"
+
+/* Of all attempts of one recipe. */
+struct deadlock_terms {
+    const struct clave_mem *mem;
+    int64_t delay_ms; /* 0: no detection */
+    char **roots;
+    size_t nroots;
+};
+
+struct deadlock_terms_options {
+    int64_t delay_ms;
+    const char *const *roots; /* none: the parent of the lock's path */
+    size_t nroots;
+    const void
+        *data; /* the data of the nodes: in clave's form or empty, so that fields can be added */
+    size_t len;
+};
+
+/* For locks at `path`. EINVAL; EPATH, with the client's fault; ENOMEM. _fini is harmless after any.
+ */
+clave_err clave__deadlock_terms_init(struct deadlock_terms *t, clave_async_client *c,
+                                     const char *path, const struct deadlock_terms_options *o);
+void clave__deadlock_terms_fini(struct deadlock_terms *t);
+
+/* A copy of `text` in place of *kept; NULL where there is no memory. */
+void clave__deadlock_keep_text(const struct clave_mem *mem, char **kept, const char *text);
+
+/* Part of a contender. */
+struct deadlock_schedule {
+    clave_async_client *client;
+    const struct deadlock_terms *terms; /* NULL: it does not look */
+    struct timer timer;
+    unsigned looks;                          /* so far */
+    struct deadlock_search *deadlock_search; /* under way */
+    /* The node at this path must give up. `text` is NULL if there was no memory for it. */
+    void (*on_deadlock)(struct deadlock_schedule *s, const char *text);
+    const char *node;
+};
+
+void clave__deadlock_schedule_init(struct deadlock_schedule *s, clave_async_client *c,
+                                   void (*on_deadlock)(struct deadlock_schedule *s,
+                                                       const char *text));
+/* The contender waits, with this node, whose text must stay where it is. Does nothing if it looks
+ * already. */
+void clave__deadlock_schedule_begin(struct deadlock_schedule *s, const struct deadlock_terms *terms,
+                                    const char *node);
+/* The contender no longer waits. */
+void clave__deadlock_schedule_end(struct deadlock_schedule *s);
+
+#endif

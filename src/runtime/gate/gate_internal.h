@@ -1,0 +1,79 @@
+/* gate_internal.h - a gate, as the files of this folder share it. */
+#ifndef CLAVE_RUNTIME_GATE_GATE_INTERNAL_H
+#define CLAVE_RUNTIME_GATE_GATE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "runtime/gate/gate_audit.h"
+#include "runtime/gate/gate_clients.h"
+#include "runtime/gate/gate_end_cause.h"
+#include "runtime/gate/gate_replay.h"
+#include "runtime/gate/gate_run.h"
+#include "runtime/gate/gate_server_stats.h"
+#include "runtime/http/http_server.h"
+
+enum { MAX_METRIC_PATHS = 64 };
+
+/*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
+enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
+
+struct gate {
+    uv_loop_t loop;
+    struct clave_mem mem;
+    struct log log;
+    struct gate_clients clients;
+    struct web_env env;
+    struct web *web;
+    struct http *http;
+    clave_tls *http_tls; /* NULL: no address is for it */
+    enum gate_phase phase;
+    uv_timer_t timer; /* the engine's, and the grace */
+    uv_prepare_t prepare;
+    uv_async_t stop;
+    uv_async_t changed; /* there is another access */
+    struct gate_access *access;
+    pthread_mutex_t mutex;
+    struct gate_access *next_access; /* under the mutex; NULL: no other */
+    struct gate_limits next_limits;  /* likewise: those with next_access */
+    size_t file_connections;         /* that the limit of open files allows */
+    char *metric_text;               /* which metric_paths point into */
+    const char *metric_paths[MAX_METRIC_PATHS];
+    size_t nmetric_paths;
+    struct gate_audit *audit; /* NULL: none */
+    struct notifier audit_done;
+    bool reopens;               /* under the mutex: the audit */
+    struct gate_replay *replay; /* NULL: none */
+    uv_async_t replayed;
+    struct gate_end_causes *ends; /* NULL: not in a server */
+    uv_async_t ended;
+    struct gate_server_stats *figures; /* NULL: not in a server */
+    uv_async_t measured;
+    int64_t grace_ms;
+    int64_t closed_by; /* CLOSING: until when */
+};
+
+/* gate_limits.c: of the files that may be open, a part for HTTP; in a server its clients have the
+ * others. */
+size_t gate_files(const struct gate_options *o, size_t part, size_t most);
+/* As many connections as the limit of open files allows. */
+size_t gate_file_connections(const struct gate_options *o);
+unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits);
+size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits);
+/* On the loop: takes what gate_change and gate_reopen have left. */
+void gate_on_changed(uv_async_t *a);
+
+/* gate_http.c: binds the addresses. */
+clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f);
+/* *out is NULL without an address for it. */
+clave_err gate_make_tls(clave_tls **out, const struct gate_options *o, const struct fault *f);
+
+/* gate_engine.c: the engine, and what it needs of this process. */
+clave_err gate_make_engine(struct gate *g, const struct gate_options *o, const struct fault *f);
+void gate_set_wall(struct gate *g);
+/* On the loop: what other threads have left for the engine. */
+void gate_on_replayed(uv_async_t *a);
+void gate_on_ended_nodes(uv_async_t *a);
+void gate_on_measured(uv_async_t *a);
+void gate_on_audited(void *arg);
+
+#endif

@@ -1,0 +1,35 @@
+/* address_limit.h - how many connections one address may have, and how many of these without a
+ * session. An IPv6 network of 64 bits counts as one address; Unix sockets are not counted. */
+#ifndef CLAVE_RUNTIME_SERVER_ADDRESS_LIMIT_H
+#define CLAVE_RUNTIME_SERVER_ADDRESS_LIMIT_H
+
+#include <stdbool.h>
+
+#include "base/map.h"
+#include "base/peer_addr.h"
+#include "clave/err.h"
+#include "clave/mem.h"
+
+struct address_limit {
+    struct map addresses;     /* those with connections */
+    unsigned max_connections; /* 0: no limit */
+    unsigned max_sessionless; /* of these, without a session; 0: no limit */
+};
+struct address;
+
+/* ENOMEM. */
+clave_err clave__address_limit_init(struct address_limit *l, const struct clave_mem *mem);
+/* When no connection is counted any more. */
+void clave__address_limit_fini(struct address_limit *l);
+/* As in struct server_run_options. Connections that there are stay. */
+void clave__address_limit_set(struct address_limit *l, int max_per_address, int max_sessionless);
+
+/* NULL: the connection was counted, for *out, or *out is NULL since its address is none that
+ * counts. Otherwise why it is turned away. */
+const char *clave__address_limit_enter(struct address_limit *l, const struct peer_addr *peer,
+                                       struct address **out);
+/* One of its connections has a session now, or is gone. `a` may be NULL. */
+void clave__address_limit_note_session(struct address *a);
+void clave__address_limit_leave(struct address_limit *l, struct address *a, bool has_session);
+
+#endif

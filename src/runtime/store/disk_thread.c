@@ -1,0 +1,71 @@
+/* disk_thread.c - the thread and the hand-over of disk_thread.h; snapshot_thread.c,
+ * audit_log.c and serve_log.c are its jobs. */
+#include "runtime/store/disk_thread.h"
+
+#include <assert.h>
+
+#include "runtime/resources.h"
+
+static void *disk_thread_main(void *arg)
+{
+    struct disk_thread *t = arg;
+    for (;;) {
+        uv_sem_wait(&t->work);
+        if (clave__disk_thread_state(t) == JOB_POSTED) {
+            t->fault = t->job(t);
+            atomic_store_explicit(&t->state, JOB_DONE, memory_order_release);
+            if (t->done)
+                clave__notifier_send(t->done);
+            else
+                t->on_done(t);
+        }
+        if (atomic_load(&t->ending) && clave__disk_thread_state(t) != JOB_POSTED)
+            return NULL;
+    }
+}
+
+void clave__disk_thread_post(struct disk_thread *t)
+{
+    assert(t->running && clave__disk_thread_state(t) == JOB_FREE);
+    atomic_store_explicit(&t->state, JOB_POSTED, memory_order_release);
+    uv_sem_post(&t->work);
+}
+
+void clave__disk_thread_take(struct disk_thread *t, size_t keep)
+{
+    assert(clave__disk_thread_state(t) == JOB_DONE);
+    clave__buf_clear(&t->bytes);
+    clave__buf_trim(&t->bytes, keep);
+    atomic_store_explicit(&t->state, JOB_FREE, memory_order_relaxed);
+}
+
+clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
+                                   int (*job)(struct disk_thread *t), const struct clave_mem *mem,
+                                   struct notifier *done)
+{
+    assert(!t->running);
+    assert(done || t->on_done);
+    t->job = job;
+    t->done = done;
+    atomic_init(&t->ending, false);
+    atomic_init(&t->state, JOB_FREE);
+    clave__buf_init(&t->bytes, mem, SIZE_MAX / 2);
+    if (uv_sem_init(&t->work, 0) != 0)
+        return CLAVE_ENOMEM;
+    t->running = clave__thread_start(&t->thread, name, disk_thread_main, t) == 0;
+    if (!t->running)
+        uv_sem_destroy(&t->work);
+    return t->running ? CLAVE_OK : CLAVE_ETHREAD;
+}
+
+void clave__disk_thread_stop(struct disk_thread *t)
+{
+    if (!t->running)
+        return;
+    atomic_store(&t->ending, true);
+    uv_sem_post(&t->work);
+    pthread_join(t->thread, NULL);
+    uv_sem_destroy(&t->work);
+    clave__buf_fini(&t->bytes);
+    t->running = false;
+}

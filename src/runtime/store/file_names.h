@@ -1,0 +1,40 @@
+/* file_names.h - the files of version-2 by their names. _read returns 0 or an errno. */
+#ifndef CLAVE_RUNTIME_STORE_FILE_NAMES_H
+#define CLAVE_RUNTIME_STORE_FILE_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum file_kind {
+    FILE_LOG,        /* log.<zxid of its first record> */
+    FILE_SNAPSHOT,   /* snapshot.<zxid of the newest txn in it> */
+    FILE_COMPRESSED, /* snapshot.<zxid>.gz or .snappy: Apache's, if it is set to compress */
+    FILE_UNFINISHED, /* a file that is being written */
+    FILE_KNOWN,      /* an ensemble's files, which a single server leaves alone; the next */
+    FILE_UNKNOWN,
+};
+
+/* Before they are finished. Neither "log." nor "snapshot.": Apache ignores them. */
+#define FILE_UNFINISHED_PREFIX "unfinished."
+#define FILE_UNFINISHED_LOG FILE_UNFINISHED_PREFIX "log"
+#define FILE_UNFINISHED_SNAPSHOT FILE_UNFINISHED_PREFIX "snapshot"
+
+/* How long a session of this directory's server may be, in ms: for a restore (datadir.h). Apache
+ * ignores it. */
+#define FILE_LONGEST_SESSION "maxSessionTimeout"
+
+enum { FILE_NAME_SIZE = 48 };
+
+enum file_kind clave__file_kind(const char *name, int64_t *zxid);
+/* "log.1f" into out. */
+void clave__file_name(char out[FILE_NAME_SIZE], enum file_kind kind, int64_t zxid);
+
+/* The zxids of one kind in a directory, ascending. */
+struct file_list {
+    int64_t *zxid;
+    size_t n;
+};
+int clave__file_list_read(int dir, enum file_kind kind, struct file_list *out);
+void clave__file_list_free(struct file_list *l);
+
+#endif

@@ -1,0 +1,68 @@
+/* txn_log_thread.h - the log's writes, and the two threads that take turns at them and at the loop:
+ * the server's own, which calls _run, and a second one. The thread that has read a change writes it
+ * to the log itself, and answers when it is durable; meanwhile the other waits for the sockets. So
+ * nothing is handed over between a request and its answer, and nobody waits for another's write.
+ *
+ *   FREE ──_post──▶ POSTED ──a thread takes it──▶ WRITING ──▶ FREE, and `written` is called
+ *                                                     └─▶ after _end it stays WRITING
+ *
+ * Whoever has the turn, a lock, runs the loop, and everything of the server belongs to it. The turn
+ * is given away for a write, and for waiting during one. */
+#ifndef CLAVE_RUNTIME_STORE_TXN_LOG_THREAD_H
+#define CLAVE_RUNTIME_STORE_TXN_LOG_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "clave/err.h"
+#include "runtime/store/txn_log_file.h"
+
+enum log_state { LOG_FREE, LOG_POSTED, LOG_WRITING };
+
+struct txn_log_thread {
+    pthread_t second;
+    bool running;
+    uv_mutex_t turn;
+    uv_cond_t wanted; /* somebody is to wait for the sockets */
+    bool waiting;     /* a thread does */
+    /* The thread that wrote wants the turn back. Mutexes are not fair: one that waits for no time
+     * at all, because the loop has more to do, would take it again and again. */
+    atomic_bool returning;
+    uv_cond_t returned;
+    bool begun; /* _run was called: until then the second thread does nothing */
+    bool ended;
+    uv_loop_t *loop;
+    void (*written)(void *arg);
+    void *arg;
+    int dir;
+    struct txn_log_file file;
+    /* The batch: the loop's, but while it is WRITING that of the thread that writes. */
+    enum log_state state;
+    struct buf bytes;
+    int64_t first_zxid;
+    int64_t last_zxid;
+    bool new_file;    /* start a file named by first_zxid */
+    int fault;        /* errno; 0: it is on disk */
+    int64_t grown;    /* bytes by which the logs became longer */
+    uint64_t took_ns; /* the write and the sync */
+};
+
+/* ENOMEM. ETHREAD: cannot start the thread. `written` has the turn; it is not called after _end. */
+clave_err clave__txn_log_thread_start(struct txn_log_thread *t, int dir,
+                                      const struct clave_mem *mem, uv_loop_t *loop,
+                                      void (*written)(void *arg), void *arg);
+/* Runs the loop until _end. */
+void clave__txn_log_thread_run(struct txn_log_thread *t);
+/* _run returns after this pass of the loop. */
+void clave__txn_log_thread_end(struct txn_log_thread *t);
+/* Whether the calling thread is one of the two, in _run of this loop. */
+bool clave__txn_log_thread_is_current(const struct txn_log_thread *t);
+/* Lets the current batch finish, and closes the file. Does nothing if it was not started. */
+void clave__txn_log_thread_stop(struct txn_log_thread *t);
+/* Hands over a batch, while FREE. */
+void clave__txn_log_thread_post(struct txn_log_thread *t);
+
+#endif
