@@ -101,6 +101,7 @@ class Call:
     """A call whose answer is to come. It can be abandoned as long as it lives."""
 
     arrived = over = abandoned = False
+    number = 0  # its own, when its answer comes through the channel
 
     def __init__(self, session: "Session", what: str, until: Optional[float], cancel: Optional[Cancel]) -> None:
         self.session, self.what, self.until, self.cancel = session, what, until, cancel
@@ -154,6 +155,8 @@ class Call:
             while not library.bridge_wait(self.pointer, _SLICE_MS):
                 pass  # the session is ending, which ends every call
             self.session.undo(self.pointer)
+        if given_up:
+            self.session.forget(self.number)
         self.abandoned = not given_up  # the note is on its way through the channel
 
     def answer(self) -> List[Any]:
@@ -306,7 +309,7 @@ class Session:
             self._check_alive(call.what, args)
             channel = None
             if self.loop:
-                self._calls[num] = call
+                call.number, self._calls[num] = num, call
                 channel = self._channel
             code = library.bridge_start(ctypes.byref(call.pointer), self._client, channel, num, address(name),
                                         Words(*map(word, args)), len(args), address(callback))
@@ -319,6 +322,9 @@ class Session:
         values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout, calls=calls)
         check(values[0], what)
         return values[1:]
+
+    def forget(self, num: int) -> None:
+        self._calls.pop(num, None)
 
     def abandon(self, call: ctypes.c_void_p, cancel: Optional[int], target: Optional[int], num: int) -> bool:
         if self.pid != os.getpid():
