@@ -24,7 +24,8 @@ static void answer_end(void *arg, clave_err err)
 
 static void answer_undo_mutex(struct bridge_call *c)
 {
-    clave_async_grant_free(c->grant);
+    if (!c->read)
+        clave_async_grant_free(c->grant);
     (void)clave_async_mutex_release(c->object, c->number, NULL, NULL);
 }
 
@@ -200,7 +201,8 @@ void bridge_on_slots_list(clave_async_client *client, clave_err err, const clave
 
 static void answer_undo_latch(struct bridge_call *c)
 {
-    clave_async_grant_free(c->grant);
+    if (!c->read)
+        clave_async_grant_free(c->grant);
 }
 
 /* Leadership that was over again in the same moment is no error: the caller waits once more. */

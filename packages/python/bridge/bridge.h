@@ -47,7 +47,8 @@ void bridge__put_identity(struct bridge_note *n, const clave_identity *id);
 void bridge__put_participants(struct bridge_note *n, const clave_participant *list, size_t count);
 
 CLAVE_EXPORT struct bridge_note *bridge_note_new(void);
-CLAVE_EXPORT size_t bridge_note_read(const struct bridge_note *n, const void **bytes);
+/* A grant in the note is then the reader's. */
+CLAVE_EXPORT size_t bridge_note_read(struct bridge_note *n, const void **bytes);
 /* Frees a note, and the call that it ends. */
 CLAVE_EXPORT void bridge_note_free(struct bridge_note *n);
 
@@ -90,6 +91,7 @@ struct bridge_call {
     sem_t done;
     bool complete;  /* this and the next are the loop's thread's */
     bool abandoned; /* nobody waits any more */
+    bool read;      /* the grant in its note is the reader's */
     /* Takes back what the answer granted, when nobody has taken it. */
     void (*undo)(struct bridge_call *c);
     void *object;
@@ -115,7 +117,8 @@ CLAVE_EXPORT clave_err bridge_free(clave_client *client, bridge_fn *fn, void *ob
 CLAVE_EXPORT clave_err bridge_start(struct bridge_call **out, clave_client *client,
                                     bridge_channel *channel, uint64_t id, bridge_fn *fn,
                                     const bridge_word *args, unsigned nargs, void (*cb)(void));
-/* Waits for the answer for `ms` milliseconds, or until a signal comes; true: it is there. */
+/* Waits for the answer for `ms` milliseconds, or until a signal comes; true: it is there, and is
+ * again when it is asked again. */
 CLAVE_EXPORT bool bridge_wait(struct bridge_call *c, int ms);
 /* Gives up waiting: cancel(object, number), and nothing is held whatever the answer will be. true:
  * the call is no longer the caller's. false: the answer is there, for bridge_undo. */

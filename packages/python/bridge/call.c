@@ -210,14 +210,17 @@ clave_err bridge_start(struct bridge_call **out, clave_client *client, bridge_ch
 bool bridge_wait(struct bridge_call *c, int ms)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until); /* sem_timedwait's */
+    clock_gettime(CLOCK_MONOTONIC, &until); /* the wall clock may be set while a call waits */
     until.tv_sec += ms / 1000;
     until.tv_nsec += ms % 1000 * 1000000L;
     if (until.tv_nsec >= 1000000000L) {
         until.tv_sec++;
         until.tv_nsec -= 1000000000L;
     }
-    return sem_timedwait(&c->done, &until) == 0;
+    if (sem_clockwait(&c->done, CLOCK_MONOTONIC, &until) != 0)
+        return false;
+    (void)sem_post(&c->done); /* an exception may have Python forget that it was told */
+    return true;
 }
 
 struct call_abandon {

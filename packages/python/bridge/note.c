@@ -150,8 +150,10 @@ struct bridge_note *bridge_note_new(void)
     return n;
 }
 
-size_t bridge_note_read(const struct bridge_note *n, const void **bytes)
+size_t bridge_note_read(struct bridge_note *n, const void **bytes)
 {
+    if (n->call)
+        n->call->read = true;
     *bytes = n->failed ? NULL : n->bytes;
     return n->failed ? 0 : n->len;
 }

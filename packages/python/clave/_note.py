@@ -34,13 +34,18 @@ def _value(data: bytes, at: int) -> Tuple[Any, int]:
 def read(note: int) -> List[Any]:
     """The values of a note, which is freed. MemoryError: there was none for them."""
     try:
-        start = ctypes.c_void_p()
-        length = library.bridge_note_read(note, ctypes.byref(start))
-        if start.value is None:
-            raise MemoryError("no memory for an answer of libclave")
-        data = ctypes.string_at(start.value, length)
+        return look(note)
     finally:
         library.bridge_note_free(note)
+
+
+def look(note: int) -> List[Any]:
+    """The same of a note that is kept."""
+    start = ctypes.c_void_p()
+    length = library.bridge_note_read(note, ctypes.byref(start))
+    if start.value is None:
+        raise MemoryError("no memory for an answer of libclave")
+    data = ctypes.string_at(start.value, length)
     values, at = [], 0
     while at < length:
         value, at = _value(data, at)

@@ -98,12 +98,14 @@ def _process_loop() -> ctypes.c_void_p:
 
 
 class Call:
-    """A call whose answer is to come."""
+    """A call whose answer is to come. It can be abandoned as long as it lives."""
 
-    def __init__(self, session: "Session", what: str, until: Optional[float]) -> None:
-        self.session, self.what, self.until = session, what, until
+    arrived = over = abandoned = False
+    number = 0  # its own, when its answer comes through the channel
+
+    def __init__(self, session: "Session", what: str, until: Optional[float], cancel: Optional[Cancel]) -> None:
+        self.session, self.what, self.until, self.cancel = session, what, until, cancel
         self.pointer = ctypes.c_void_p()
-        self.arrived = self.abandoned = False
         self.future: Optional["asyncio.Future[None]"] = session.loop.create_future() if session.loop else None
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -134,22 +136,60 @@ class Call:
             if self.until is not None and time.monotonic() >= self.until:
                 raise error(ETIMEDOUT, self.what)
 
-    def abandon(self, cancel: Optional[Cancel]) -> None:
-        """Nobody waits any more, and nothing stays held, whatever the answer is."""
+    def __del__(self) -> None:
+        if self.arrived and not self.over:
+            library.bridge_note_free(self.pointer)
+
+    def abandon(self) -> None:
+        """Nobody waits any more, and nothing stays held, whatever the answer is or was."""
+        if self.over or not self.pointer.value:
+            return
+        self.over = True
         if self.arrived:
             self.session.undo(self.pointer)
             return
-        name, target, num = cancel or (None, None, 0)
+        name, target, num = self.cancel or (None, None, 0)
         given_up = self.session.abandon(self.pointer, address(name) if name else None, target,
                                         (self.pointer.value or 0) if num is None else num)
         if not given_up and self.future is None:
             while not library.bridge_wait(self.pointer, _SLICE_MS):
                 pass  # the session is ending, which ends every call
             self.session.undo(self.pointer)
+        if given_up:
+            self.session.forget(self.number)
         self.abandoned = not given_up  # the note is on its way through the channel
 
     def answer(self) -> List[Any]:
-        return _note.read(self.pointer.value or 0)
+        return _note.look(self.pointer.value or 0)
+
+
+Take = Callable[[Optional[Duration], List[Call]], Coroutine[Any, Any, Any]]
+
+
+def take(work: Take, timeout: Optional[Duration], held: List[T]) -> T:
+    """What `work` acquires, in a thread, as the last of `held`. Ctrl-C may strike at any point: what was granted and has
+    not been returned is given back. So a caller does nothing but return it."""
+    calls: List[Call] = []
+    depth = len(held)
+    try:
+        held.append(run(work(timeout, calls)))
+        return held[-1]
+    except BaseException:
+        del held[depth:]
+        for call in calls:
+            call.abandon()
+        raise
+
+
+async def take_async(work: Take, timeout: Optional[Duration]) -> Any:
+    """The same in asyncio."""
+    calls: List[Call] = []
+    try:
+        return await work(timeout, calls)
+    except BaseException:
+        for call in calls:
+            call.abandon()
+        raise
 
 
 class Session:
@@ -245,19 +285,20 @@ class Session:
         return _note.read(note)
 
     async def ask_all(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
-                      timeout: Optional[Duration] = None) -> List[Any]:
-        """Calls a function of libclave, and waits for its answer: the error first."""
+                      timeout: Optional[Duration] = None, calls: Optional[List[Call]] = None) -> List[Any]:
+        """Calls a function of libclave, and waits for its answer: the error first. The call is added to `calls`."""
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
         self.check_open()
-        call = Call(self, what, until)
+        call = Call(self, what, until, cancel)
+        if calls is not None:
+            calls.append(call)
         try:
             self._start(call, name, callback, args)
             await call
+            values = call.answer()
         except BaseException:
-            if call.pointer.value:
-                call.abandon(cancel)
+            call.abandon()
             raise
-        values = call.answer()
         if values[0] == ECANCELED and self.closed:  # what was waited in was freed
             values[0] = ECLOSED
         return values
@@ -268,7 +309,7 @@ class Session:
             self._check_alive(call.what, args)
             channel = None
             if self.loop:
-                self._calls[num] = call
+                call.number, self._calls[num] = num, call
                 channel = self._channel
             code = library.bridge_start(ctypes.byref(call.pointer), self._client, channel, num, address(name),
                                         Words(*map(word, args)), len(args), address(callback))
@@ -277,10 +318,13 @@ class Session:
         check(code, call.what)
 
     async def ask(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
-                  timeout: Optional[Duration] = None) -> List[Any]:
-        values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout)
+                  timeout: Optional[Duration] = None, calls: Optional[List[Call]] = None) -> List[Any]:
+        values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout, calls=calls)
         check(values[0], what)
         return values[1:]
+
+    def forget(self, num: int) -> None:
+        self._calls.pop(num, None)
 
     def abandon(self, call: ctypes.c_void_p, cancel: Optional[int], target: Optional[int], num: int) -> bool:
         if self.pid != os.getpid():

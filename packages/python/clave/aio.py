@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union,
                     cast)
 
-from ._session import Session
+from ._session import Session, take_async
 from .cache import CacheCallback, CacheCore, Watcher, WatchEvent
 from .client import ClientCore
 from .election import CandidateCore, ElectionCore, TermCore
@@ -68,11 +68,11 @@ class Hold(HoldCore):
             self._task.cancel()
 
     def _enter(self, cancel: bool) -> None:
+        if cancel and self._why:  # a cancellation would come with the next await, which may be behind the block
+            raise error(self._why, self._path)
         self._task = asyncio.current_task() if cancel else None
         if sys.version_info >= (3, 11) and self._task:
             self._cancelling = self._task.cancelling()
-        if cancel and self._why:  # lost already
-            self._become_lost(self._why)
 
     def _exit(self, kind: Raised) -> bool:
         """The end of the block of `_enter`: whether the block failed by itself."""
@@ -129,7 +129,11 @@ class _Block:
 
     async def __aenter__(self) -> Hold:
         hold = await self.acquire()
-        hold._enter(self._cancel)
+        try:
+            hold._enter(self._cancel)
+        except BaseException:
+            await hold._leave(True)
+            raise
         task = asyncio.current_task()
         assert task
         self._held.setdefault(task, []).append(hold)
@@ -163,7 +167,7 @@ class Lock(_Block, LockCore):
 
     async def acquire(self, timeout: Optional[Duration] = None) -> Hold:
         """As `clave.Lock.acquire`. A task that is cancelled while it waits leaves nothing in the queue."""
-        return cast(Hold, await self._acquire(self._opts.timeout if timeout is None else timeout))
+        return cast(Hold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
 
 class RWLock:
@@ -179,7 +183,7 @@ class Multilock(MultilockCore):
 
     async def acquire(self, timeout: Optional[Duration] = None) -> MultiHold:
         """Acquires all within one timeout, or none."""
-        return await self._acquire(self._opts.timeout if timeout is None else timeout)
+        return cast(MultiHold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
     @contextlib.asynccontextmanager
     async def hold(self, timeout: Optional[Duration] = None) -> AsyncIterator[MultiHold]:
@@ -205,11 +209,12 @@ class Semaphore(_Block, SemaphoreCore):
 
     async def acquire(self, timeout: Optional[Duration] = None) -> Hold:
         """Waits for a lease."""
-        return (await self.acquire_many(1, timeout))[0]
+        return cast(Hold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
     async def acquire_many(self, n: int, timeout: Optional[Duration] = None) -> List[Hold]:
         """Waits for n leases: all, or none."""
-        return cast(List[Hold], await self._acquire(n, self._opts.timeout if timeout is None else timeout))
+        return cast(List[Hold], await take_async(functools.partial(self._take_many, n),
+                                                 self._opts.timeout if timeout is None else timeout))
 
     async def set_limit(self, limit: int, shared: bool = False) -> None:
         """Changes the limit; `shared`: in its node, for all."""
@@ -287,10 +292,10 @@ class Election(ElectionCore):
         candidate = self.enter()
         try:
             term = await candidate.lead(self._timeout)
+            term._enter(cancel)
         except BaseException:
             self._session.free_object(candidate._pointer, candidate._source)
             raise
-        term._enter(cancel)
         try:
             yield term
         except BaseException as failed:

@@ -236,14 +236,17 @@ class Election(ElectionCore):
             candidate.close()
 
     def __enter__(self) -> Term:
+        led = self.__dict__.setdefault("_led", {}).setdefault(owner(self._session), [])
+        depth = len(led)
         candidate = self.enter()
         try:
             term = candidate.lead(self._timeout)
+            led.append((candidate, term))
+            return term
         except BaseException:
+            del led[depth:]
             candidate.close()
             raise
-        self.__dict__.setdefault("_led", {}).setdefault(owner(self._session), []).append((candidate, term))
-        return term
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:

@@ -56,7 +56,8 @@ class HoldCore:
         return f"<{type(self).__name__} of {self._path}, token {self.token}>"
 
     def __del__(self) -> None:
-        self._session.free_object(self._grant)
+        if hasattr(self, "_grant"):
+            self._session.free_object(self._grant)
 
     def _over(self) -> None:
         if self.released:

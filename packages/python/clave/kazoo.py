@@ -6,6 +6,8 @@ Curator's names, and change nothing else of kazoo's calls. So one import changes
     from clave.kazoo import KazooClient             # instead of kazoo.client
     from clave.kazoo import Lock, Semaphore         # instead of kazoo.recipe.lock
 
+Every other public name of these two modules and of kazoo.recipe.election is kazoo's own.
+
 A fleet changes all its processes at once, or gives the path another name: old and new ones exclude each other no more
 than kazoo and Curator did. kazoo must be installed. What clave adds to a lock, tokens and losses that are told in time,
 is with `clave.Client`.
@@ -18,10 +20,17 @@ from __future__ import annotations
 import functools
 from typing import Any, Optional
 
-from kazoo.client import KazooClient as _Client  # type: ignore[import]
+from kazoo import client as _client  # type: ignore[import]
 from kazoo.exceptions import NoNodeError  # type: ignore[import]
 from kazoo.recipe import election as _election  # type: ignore[import]
 from kazoo.recipe import lock as _lock
+
+
+def __getattr__(name: str) -> Any:
+    for module in _client, _lock, _election:
+        if not name.startswith("_") and hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Lock(_lock.Lock):  # type: ignore[misc]
@@ -55,14 +64,14 @@ class Lock(_lock.Lock):  # type: ignore[misc]
         return None
 
 
-class WriteLock(Lock):
+class WriteLock(Lock, _lock.WriteLock):  # type: ignore[misc]
     """kazoo's WriteLock, in one queue with Curator's InterProcessReadWriteLock and `clave.RWLock`."""
 
     _NODE_NAME = "-__WRIT__"
     _EXCLUDE_NAMES = ["-__WRIT__", "-__READ__"]
 
 
-class ReadLock(Lock):
+class ReadLock(Lock, _lock.ReadLock):  # type: ignore[misc]
     """kazoo's ReadLock, in one queue with Curator's InterProcessReadWriteLock and `clave.RWLock`."""
 
     _NODE_NAME = "-__READ__"
@@ -97,7 +106,7 @@ class Election(_election.Election):  # type: ignore[misc]
         super().__init__(_Locks(client), path, identifier)
 
 
-class KazooClient(_Client):  # type: ignore[misc]
+class KazooClient(_client.KazooClient):  # type: ignore[misc]
     """kazoo's client, whose Lock, ReadLock, WriteLock, Semaphore and Election are those of this module."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
 from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, options
-from ._session import Session, number, run
+from ._session import Call, Session, number, run, take
 from .errors import ELOST, ENOTHELD, check, error
 from .hold import Hold, HoldCore, identity
 from .times import Duration, deadline, milliseconds
@@ -109,11 +109,11 @@ class LockCore:
         if getattr(self, "_owned", False) and hasattr(self, "_pointer"):
             self._session.free_object(self._pointer, self._mutex.source)
 
-    async def _acquire(self, timeout: Optional[Duration]) -> HoldCore:
+    async def _take(self, timeout: Optional[Duration], calls: List[Call]) -> HoldCore:
         who = owner(self._session)
         grant = await self._session.ask(f"cannot acquire {self.path}", "clave_async_mutex_acquire", "bridge_on_acquired",
                                         self._pointer, who, deadline(timeout),
-                                        cancel=("clave_async_mutex_cancel", self._pointer, who))
+                                        cancel=("clave_async_mutex_cancel", self._pointer, who), calls=calls)
 
         async def give_back(hold: HoldCore, confirm: bool) -> None:
             what = f"cannot release {self.path}"
@@ -144,12 +144,11 @@ class Lock(LockCore):
     def acquire(self, timeout: Optional[Duration] = None) -> Hold:
         """Waits for the lock, for `timeout` instead of the lock's own; 0: only if it is free now. Busy, Unreachable and
         others: it is not held, and nothing is left in the queue."""
-        return cast(Hold, run(self._acquire(self._opts.timeout if timeout is None else timeout)))
+        return take(self._take, self._opts.timeout if timeout is None else timeout, [])
 
     def __enter__(self) -> Hold:
-        hold = self.acquire()
-        self.__dict__.setdefault("_held", {}).setdefault(hold.owner, []).append(hold)
-        return hold
+        held: List[Hold] = self.__dict__.setdefault("_held", {}).setdefault(owner(self._session), [])
+        return take(self._take, self._opts.timeout, held)
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
@@ -209,18 +208,15 @@ class MultilockCore:
             if whole.holds[path]._lose(why) and self._opts.on_lost:
                 self._opts.on_lost(whole.holds[path])
 
-    async def _acquire(self, timeout: Optional[Duration]) -> "MultiHold":
+    async def _take(self, timeout: Optional[Duration], calls: List[Call]) -> "MultiHold":
         who = owner(self._session)
         what = f"cannot acquire {', '.join(self.paths)}"
         values = await self._session.ask_all(what, "clave_async_multilock_acquire", "bridge_on_multilock", self._pointer,
                                              who, deadline(timeout),
-                                             cancel=("clave_async_multilock_cancel", self._pointer, who))
+                                             cancel=("clave_async_multilock_cancel", self._pointer, who),
+                                             calls=calls)
         check(values[0], f"cannot acquire {values[1] or ', '.join(self.paths)}")
-        try:
-            whole = MultiHold(self, who)
-        except BaseException:  # one was lost in the same moment
-            self._session.now("clave_async_multilock_release", self._pointer, who, None, None)
-            raise
+        whole = MultiHold(self, who)
         self._holds.add(whole)
         for path, hold in whole.holds.items():
             if not hold.valid_for():  # its loss may have been told before it was there
@@ -274,12 +270,11 @@ class Multilock(MultilockCore):
 
     def acquire(self, timeout: Optional[Duration] = None) -> MultiHold:
         """Acquires all within one timeout, or none."""
-        return run(self._acquire(self._opts.timeout if timeout is None else timeout))
+        return take(self._take, self._opts.timeout if timeout is None else timeout, [])
 
     def __enter__(self) -> MultiHold:
-        held = self.acquire()
-        self.__dict__.setdefault("_held", {}).setdefault(held.owner, []).append(held)
-        return held
+        held: List[MultiHold] = self.__dict__.setdefault("_held", {}).setdefault(owner(self._session), [])
+        return take(self._take, self._opts.timeout, held)
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:

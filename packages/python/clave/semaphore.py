@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Callable, List, Optional, Sequence, Type, TypeVar, cast
 
 from ._lib import SemaphoreOptions, address, options
-from ._session import Session, number, run
+from ._session import Call, Session, number, run, take
 from .errors import ELOST, error
 from .hold import Hold, HoldCore, identity
 from .lock import LockOptions, owner
@@ -48,15 +48,16 @@ class SemaphoreCore:
             if react:
                 react(hold)
 
-    async def _acquire(self, n: int, timeout: Optional[Duration]) -> List[HoldCore]:
+    async def _take(self, timeout: Optional[Duration], calls: List[Call]) -> HoldCore:
+        return (await self._take_many(1, timeout, calls))[0]
+
+    async def _take_many(self, n: int, timeout: Optional[Duration], calls: List[Call]) -> List[HoldCore]:
         what, request = f"cannot acquire {self.path}", number()
         (rows,) = await self._session.ask(what, "clave_async_semaphore_acquire", "bridge_on_leases", self._pointer, request,
                                           n, deadline(timeout),
-                                          cancel=("clave_async_semaphore_cancel", self._pointer, request))
+                                          cancel=("clave_async_semaphore_cancel", self._pointer, request), calls=calls)
         leases = [self._lease(*row) for row in rows if len(row) > 1]
         if len(leases) < n:  # one was lost in the same moment
-            for row in rows:
-                self._session.now("clave_async_lease_release", row[0], None, None)
             raise error(ELOST, what)
         return leases
 
@@ -99,20 +100,19 @@ class Semaphore(SemaphoreCore):
 
     def acquire(self, timeout: Optional[Duration] = None) -> Hold:
         """Waits for a lease, in the order of arrival; arguments and errors as of `Lock.acquire`."""
-        return self.acquire_many(1, timeout)[0]
+        return take(self._take, self._opts.timeout if timeout is None else timeout, [])
 
     def acquire_many(self, n: int, timeout: Optional[Duration] = None) -> List[Hold]:
         """Waits for n leases: all, or none."""
-        return cast(List[Hold], run(self._acquire(n, self._opts.timeout if timeout is None else timeout)))
+        return take(functools.partial(self._take_many, n), self._opts.timeout if timeout is None else timeout, [])
 
     def set_limit(self, limit: int, shared: bool = False) -> None:
         """Changes the limit; `shared`: in its node, for all."""
         run(self._set_limit(limit, shared))
 
     def __enter__(self) -> Hold:
-        lease = self.acquire()
-        self.__dict__.setdefault("_held", {}).setdefault(owner(self._session), []).append(lease)
-        return lease
+        held: List[Hold] = self.__dict__.setdefault("_held", {}).setdefault(owner(self._session), [])
+        return take(self._take, self._opts.timeout, held)
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:

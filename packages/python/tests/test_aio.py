@@ -142,6 +142,31 @@ class Locks(Case):
                 await self.lose_unseen(c, path, how)
         self.assertEqual(len(told), 1)
 
+    async def test_a_cancelled_call_is_forgotten(self):
+        c, d = await self.open(), await self.open()
+        async with d.lock("/waited-for"):
+            for _ in range(10):
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(c.lock("/waited-for").acquire(), 0.01)
+        await c.sync("/")
+        self.assertEqual(c._session._calls, {})
+
+    async def test_a_loss_before_a_block_without_await_cancels_nothing_behind_it(self):
+        c, ran = await self.open(), []
+
+        async def work():
+            try:
+                async with c.lock("/lost-before"):
+                    ran.append("the block")
+            finally:
+                await asyncio.sleep(0)  # a cancellation left over would end it here
+                ran.append("behind it")
+
+        with self.assertRaises(clave.Lost):
+            await self.lose_unseen(c, "/lost-before", work)
+        self.assertEqual(ran, ["behind it"])
+        self.assertEqual(await self.queue(c, "/lost-before"), [])
+
     async def test_a_cancellation_of_others_stays_one(self):
         c = await self.open()
         entered = asyncio.Event()

@@ -1,4 +1,5 @@
 """clave.kazoo: kazoo's recipes in one queue with clave's, whose names are Curator's."""
+import inspect
 import threading
 import time
 import unittest
@@ -8,6 +9,9 @@ from rig import PATIENCE, Case
 
 try:
     import clave.kazoo
+    import kazoo.client
+    import kazoo.recipe.election
+    import kazoo.recipe.lock
     from kazoo.exceptions import LockTimeout
 except ImportError:
     raise unittest.SkipTest("kazoo is not installed")
@@ -118,6 +122,75 @@ class Kazoo(Case):
         self.assertTrue(lock.acquire(blocking=False))
         self.assertEqual(self.c.get(f"/adopt/{lock.node}").stat.ephemeral_owner, self.zk.client_id[0])
 
+    def test_programs_written_for_kazoo(self):
+        """What their documentation shows, with nothing but the import changed."""
+        from clave.kazoo import KazooClient, KazooState
+        states = []
+        zk = KazooClient(hosts=self.server.connect)
+        zk.add_listener(states.append)
+        zk.start()
+        self.addCleanup(zk.close)
+        self.addCleanup(zk.stop)
+        self.assertEqual(states, [KazooState.CONNECTED])
+        zk.ensure_path("/program/jobs")
+        made = zk.create("/program/made/n-", b"1", ephemeral=True, sequence=True, makepath=True)
+        self.assertEqual(zk.retry(zk.get, made)[0], b"1")
+        seen = threading.Event()
+
+        @zk.DataWatch(made)
+        def changed(data, stat):
+            if data == b"2":
+                seen.set()
+
+        transaction = zk.transaction()
+        transaction.check(made, 0)
+        transaction.set_data(made, b"2")
+        self.assertNotIn(True, [isinstance(r, Exception) for r in transaction.commit()])
+        self.assertTrue(seen.wait(PATIENCE))
+        with zk.Lock("/program/lock", "my-identifier"):
+            with self.assertRaises(clave.Busy):
+                self.c.lock("/program/lock").acquire(0)
+        self.assertEqual(zk.get_children("/program/lock"), [])
+
+
+class Names(unittest.TestCase):
+    """Held against the kazoo that is installed."""
+
+    OURS = {"KazooClient", "Lock", "ReadLock", "WriteLock", "Semaphore", "Election"}
+    MODULES = kazoo.client, kazoo.recipe.lock, kazoo.recipe.election
+
+    def public(self, what):
+        return {name for name in dir(what) if not name.startswith("_")}
+
+    def test_every_name_is_there(self):
+        for module in self.MODULES:
+            for name in self.public(module):
+                theirs, ours = getattr(module, name), getattr(clave.kazoo, name)
+                if name in self.OURS:
+                    self.assertTrue(issubclass(ours, theirs) and ours is not theirs, name)
+                elif inspect.isclass(theirs):
+                    self.assertIs(ours, theirs, name)
+        with self.assertRaises(AttributeError):
+            clave.kazoo.NoSuchName
+
+    def test_signatures(self):
+        for name in self.OURS:
+            theirs = next(getattr(m, name) for m in reversed(self.MODULES) if hasattr(m, name))
+            ours = getattr(clave.kazoo, name)
+            self.assertEqual(self.public(ours), self.public(theirs))
+            for method in self.public(theirs) | {"__init__", "__enter__", "__exit__"}:
+                if callable(getattr(theirs, method, None)) and (name, method) != ("KazooClient", "__init__"):
+                    with self.subTest(f"{name}.{method}"):
+                        self.assertEqual(list(inspect.signature(getattr(ours, method)).parameters),
+                                         list(inspect.signature(getattr(theirs, method)).parameters))
+
+    def test_a_client_makes_all_recipes(self):
+        theirs, ours = kazoo.client.KazooClient(), clave.kazoo.KazooClient()
+        made = {name for name in vars(theirs) if name[0].isupper()}
+        self.assertLessEqual(self.OURS - {"KazooClient"}, made)
+        for name in made:
+            source = clave.kazoo if name in self.OURS else kazoo.client
+            self.assertIs(getattr(ours, name).func, getattr(source, name))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Locks of threads: one holder, losses, interrupts, forks, many threads, nothing left behind."""
 import datetime
+import dis
 import os
 import signal
 import subprocess
 import sys
 import threading
 import unittest
+import warnings
 
 import clave
 from rig import CLAVE, PATIENCE, Case, Server, descriptors, memory, until
@@ -241,6 +243,91 @@ with clave.Client(sys.argv[1]) as c:
         c.sync()
         print(len(c.children("/interrupted")), c.state, flush=True)
 """
+
+
+class Interrupts(Case):
+    """Ctrl-C before each instruction of Python between the beginning of an acquire and its return."""
+
+    RETURN = dis.opmap["RETURN_VALUE"]  # CPython does not look for signals there
+
+    def setUp(self):
+        ignored = warnings.catch_warnings()
+        ignored.__enter__()
+        self.addCleanup(ignored.__exit__, None, None, None)
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # the interrupt came before its first step
+
+    def interrupted(self, work, n):
+        """Whether `work` was interrupted at the n-th instruction; it ends by itself when it has fewer."""
+        left, raised = [n], []
+
+        def in_del(frame):  # where Python does not pass an exception on
+            while frame and frame.f_code.co_name != "__del__":
+                frame = frame.f_back
+            return frame is not None
+
+        def trace(frame, event, arg):
+            if "/clave/" not in frame.f_code.co_filename or in_del(frame):
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != self.RETURN and not raised:
+                left[0] -= 1
+                if left[0] < 0:
+                    raised.append(True)
+                    raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            work()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        return bool(raised)
+
+    def everywhere(self, enter, leave, c, path, step=1):
+        c.create(path, parents=True)
+        for n in range(0, 20000, step):
+            got = []
+            if not self.interrupted(lambda: got.append(enter()), n):
+                leave(got[0])
+                self.assertGreater(n, 50)
+                self.assertEqual(len(self.queue(c, path)), 0)
+                return
+            self.assertEqual(got, [])
+            self.assertEqual(len(self.queue(c, path)), 0, f"held by nobody, after an interrupt at {n}")
+        self.fail("it never ends")
+
+    def test_a_lock(self):
+        c = self.open()
+        lock = c.lock("/i/lock")
+        self.everywhere(lock.acquire, lambda hold: hold.release(), c, "/i/lock", 3)
+        c.delete("/i/lock")
+        self.everywhere(lock.__enter__, lambda hold: lock.__exit__(None, None, None), c, "/i/lock")
+
+    def test_a_lock_that_this_thread_holds_stays_held(self):
+        c = self.open()
+        lock = c.lock("/i/again")
+        with lock as outer:
+            for n in range(0, 20000, 7):
+                if not self.interrupted(lock.__enter__, n):
+                    lock.__exit__(None, None, None)
+                    break
+                outer.check()
+            self.assertEqual(len(self.queue(c, "/i/again")), 1)
+        self.assertEqual(self.queue(c, "/i/again"), [])
+
+    def test_a_semaphore(self):
+        c = self.open()
+        pool = c.semaphore("/i/pool", 1)
+        c.create("/i/pool", parents=True)
+        self.everywhere(pool.__enter__, lambda hold: pool.__exit__(None, None, None), c, "/i/pool/leases", 3)
+
+    def test_several_as_one(self):
+        c = self.open()
+        both = c.multilock("/i/a", "/i/b")
+        self.everywhere(both.__enter__, lambda hold: both.__exit__(None, None, None), c, "/i/a", 7)
 
 
 class Processes(Case):
