@@ -1,65 +1,17 @@
-/* client.c - creating, closing and freeing a client, its options, and the queries about it. Each
- * public call that may run callbacks is surrounded by clave__engine_enter and _leave (deliver.c).
- */
+/* client.c - creating, closing and freeing a client, and the queries about it. Each public call
+ * that may run callbacks is surrounded by clave__engine_enter and _leave (deliver.c). */
 #include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
 #include "base/sized_options.h"
+#include "client/client_options.h"
 #include "client/engine.h"
 #include "wire/opcode.h"
 
-enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024 };
-/* A server may send longer frames than it accepts: a listing has no limit of its own. */
-enum { REPLY_FRAMES = 4 };
+enum { OUT_ROOM = 256 * 1024 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static const char *client_retry_text(const clave_retry *reconnect, const clave_retry *reads)
-{
-#define RETRY_TEXTS(name)                                                                          \
-    {                                                                                              \
-        [RETRY_FAULT_KIND] = name ".kind is not a clave_retry_kind",                               \
-        [RETRY_FAULT_NO_KIND] = name ".kind is not set, but another of its fields is",             \
-        [RETRY_FAULT_NEGATIVE] = name " has a negative field",                                     \
-        [RETRY_FAULT_NO_PAUSE] = name ".base_ms is 0, so it would retry without a pause",          \
-        [RETRY_FAULT_NO_TIME] = name ".elapsed_ms is 0, so it would never retry",                  \
-    }
-    static const char *const texts[][RETRY_FAULTS] = {RETRY_TEXTS("reconnect"),
-                                                      RETRY_TEXTS("reads")};
-#undef RETRY_TEXTS
-    const char *text = texts[0][clave__retry_fault(reconnect)];
-    return text ? text : texts[1][clave__retry_fault(reads)];
-}
-
-static const char *client_options_fault(const clave_client_options *o)
-{
-    int64_t timeout = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
-    if (o->seed == 0)
-        return "seed is 0: draw 64 bits from the system, as clave_random_seed() does";
-    if (o->session_timeout_ms < 0)
-        return "session_timeout_ms is negative";
-    if (o->margin_ms < 0 || o->relay_interval_ms < 0)
-        return "margin_ms or relay_interval_ms is negative";
-    if ((int64_t)o->margin_ms + o->relay_interval_ms >= timeout)
-        return "margin_ms and relay_interval_ms together reach session_timeout_ms";
-    if (o->max_frame > INT32_MAX / REPLY_FRAMES)
-        return "max_frame is above 536870911";
-    for (size_t i = 0; i < o->nauths; i++)
-        if (!o->auths || !o->auths[i].scheme || (o->auths[i].len > 0 && !o->auths[i].auth))
-            return "auths has an identity without a scheme or without its bytes";
-    return client_retry_text(&o->reconnect, &o->reads);
-}
-
-const char *clave_async_client_options_fault(const clave_client_options *given)
-{
-    clave_client_options o;
-    const char *fault = clave__options_fault(sizeof o, given);
-    if (fault)
-        return fault;
-    (void)clave__options_take(&o, sizeof o, given);
-    return client_options_fault(&o);
-}
 
 static void client_init_lists(clave_async_client *c)
 {
@@ -79,43 +31,14 @@ static void client_init_buffers(clave_async_client *c)
 {
     const struct clave_mem *mem = &c->mem;
     size_t frame = c->max_frame + 4;
-    clave__frame_reader_init(&c->link.in, mem, c->max_frame * REPLY_FRAMES);
+    clave__frame_reader_init(&c->link.in, mem, c->max_frame * CLIENT_REPLY_FRAMES);
     clave__buf_init(&c->link.out, mem, frame + OUT_ROOM);
     clave__buf_init(&c->encode, mem, frame);
     clave__buf_init(&c->multi, mem, frame);
     clave__buf_init(&c->path, mem, frame);
     clave__buf_init(&c->acls, mem, frame);
     /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
-    clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
-}
-
-static void client_init_options(clave_async_client *c, const clave_client_options *o)
-{
-    static const clave_retry reconnect = {
-        .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
-    static const clave_retry reads = {.kind = CLAVE_RETRY_N_TIMES, .times = 3};
-    c->log = (struct log){.cb = o->log, .arg = o->log_arg};
-    c->state_cb = o->state_cb;
-    c->state_arg = o->state_arg;
-    c->tls = o->tls;
-    c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
-    c->session.told_ms = o->session_timeout_ms;
-    c->margin_ms = o->margin_ms;
-    c->relay_ms = o->relay_interval_ms;
-    c->read_only = o->read_only;
-    c->keep_order = o->keep_order;
-    c->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
-    c->reconnect_is_users = o->reconnect.kind != CLAVE_RETRY_DEFAULT;
-    c->reconnect = c->reconnect_is_users ? o->reconnect : reconnect;
-    c->reads = o->reads.kind ? o->reads : reads;
-    c->session.id = o->resume_session_id;
-    c->session.known = o->resume_session_id != 0;
-    if (o->resume_session_id)
-        memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
-    c->session.reported_deadline = INT64_MIN;
-    c->link.until = CLAVE_NEVER;
-    c->hash_seed = o->seed;
-    clave__rand_seed(&c->rand, o->seed);
+    clave__buf_init(&c->decoded, mem, frame * CLIENT_REPLY_FRAMES * 4);
 }
 
 clave_err clave_async_client_new(clave_async_client **out, const clave_client_options *given)
@@ -123,7 +46,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     clave_client_options o;
     *out = NULL;
     clave_err err = clave__options_take(&o, sizeof o, given);
-    const char *fault = err == CLAVE_OK ? client_options_fault(&o) : NULL;
+    const char *fault = err == CLAVE_OK ? clave__client_options_fault(&o) : NULL;
     if (fault) {
         clave__log(&(struct log){.cb = o.log, .arg = o.log_arg}, CLAVE_LOG_ERROR,
                    "invalid clave_client_options: %s", fault);
@@ -137,7 +60,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
         return CLAVE_ENOMEM;
     c->mem = mem;
     c->refs = 1;
-    client_init_options(c, &o);
+    clave__client_options_apply(c, &o);
     client_init_lists(c);
     client_init_buffers(c);
     err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);

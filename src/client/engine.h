@@ -1,6 +1,7 @@
 /* engine.h - the inside of a clave_async_client, as the files of this folder share it.
  *
- *   client.c       new and free, options, queries     engine.c     entries, callbacks
+ *   client.c       new and free, queries              engine.c     entries, callbacks
+ *   client_options.c   checks and defaults of clave_client_options
  *   transport.c    the driver's calls, frames         fault.c      clave_async_client_errmsg
  *   link.c         dial, hang-up: which host, when    session.c    the states users see; LOST
  *   pipeline.c     requests to and from the wire      heartbeat.c  pings, confirmed heartbeats

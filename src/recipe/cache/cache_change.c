@@ -1,26 +1,11 @@
-/* cache_change.c - nodes that come to a cache and go, and what is left out for want of room. Called
- * by cache_answer.c and cache_event.c. */
+/* cache_change.c - nodes that come to a cache and go. Called by cache_answer.c and cache_event.c.
+ */
 #include "recipe/cache/cache_internal.h"
-
-static void cache_forget_left_out(clave_async_cache *cache, struct cache_node *n)
-{
-    cache->left_out -= (size_t)n->left_out + n->lacks_data;
-    n->left_out = n->lacks_data = false;
-}
-
-void clave__cache_leave_out(clave_async_cache *cache)
-{
-    cache->left_out++;
-    if (cache->full)
-        return;
-    cache->full = true;
-    clave__cache_tell(cache, CLAVE_CACHE_FULL, CLAVE_OK);
-}
 
 static void cache_delete_one(clave_async_cache *cache, struct cache_node *n)
 {
     struct cache_value was = clave__cache_tree_value(n);
-    cache_forget_left_out(cache, n);
+    clave__cache_forget_left_out(cache, n);
     clave__cache_drop_child_watch(cache, n);
     n->listed = n->moved = n->check = n->no_data = n->no_list = false;
     n->denied = n->unreadable = false;
@@ -48,11 +33,6 @@ void clave__cache_delete(clave_async_cache *cache, struct cache_node *top)
     cache->places_made += nodes - t->nodes;
 }
 
-bool clave__cache_has_room(const clave_async_cache *cache, size_t bytes)
-{
-    return !cache->o.max_bytes || cache->tree.bytes + bytes <= cache->o.max_bytes;
-}
-
 /* A place for a child that is new; nothing when the filter does not take it, or it does not fit. */
 void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent, const char *name,
                             size_t len)
@@ -60,8 +40,8 @@ void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent,
     struct cache_node *n;
     const clave_cache_options *o = &cache->o;
     clave_cache_take take = CLAVE_CACHE_TAKE_TREE;
-    bool fits = (!o->max_nodes || cache->tree.nodes < o->max_nodes) &&
-                clave__cache_has_room(cache, clave__cache_tree_room(len));
+    bool fits =
+        clave__cache_has_place(cache) && clave__cache_has_room(cache, clave__cache_tree_room(len));
     if (!fits && parent->left_out)
         return;
     if (clave__cache_tree_add(&cache->tree, parent, name, len, &n) != CLAVE_OK) {

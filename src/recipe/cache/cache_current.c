@@ -50,19 +50,11 @@ void clave__cache_become_stale(clave_async_cache *cache)
     clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
 }
 
-/* An eighth of the bound was freed: what was left out is tried again. */
-static bool cache_has_made_room(const clave_async_cache *cache)
-{
-    const clave_cache_options *o = &cache->o;
-    return cache->left_out > 0 && ((o->max_nodes && cache->places_made * 8 >= o->max_nodes) ||
-                                   (o->max_bytes && cache->room_made * 8 >= o->max_bytes));
-}
-
 /* Nothing is missing any more as soon as nothing is owed again. */
 static bool cache_try_again(clave_async_cache *cache)
 {
     struct cache_node *top = cache->tree.root;
-    if (cache->owed > 0 || cache->pause.armed || !cache_has_made_room(cache))
+    if (cache->owed > 0 || cache->pause.armed || !clave__cache_has_made_room(cache))
         return false;
     cache->room_made = cache->places_made = 0;
     for (struct cache_node *n = top->present ? top : NULL; n;

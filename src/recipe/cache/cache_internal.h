@@ -163,9 +163,18 @@ void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent,
 /* The node is gone, and so is everything below it. It is freed, unless a request for it is under
  * way. */
 void clave__cache_delete(clave_async_cache *cache, struct cache_node *top);
+
+/* ---- cache_room.c ---------------------------------------------------------------------------- */
+
+/* By max_nodes for one node more, by max_bytes for so many bytes more. */
+bool clave__cache_has_place(const clave_async_cache *cache);
 bool clave__cache_has_room(const clave_async_cache *cache, size_t bytes);
 /* A node lacks a child, or its data, for want of room. */
 void clave__cache_leave_out(clave_async_cache *cache);
+/* It goes, and what it lacked with it. */
+void clave__cache_forget_left_out(clave_async_cache *cache, struct cache_node *n);
+/* Enough was freed that what was left out is tried again. */
+bool clave__cache_has_made_room(const clave_async_cache *cache);
 
 /* ---- cache_watch.c --------------------------------------------------------------------------- */
 

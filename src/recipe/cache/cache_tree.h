@@ -11,7 +11,8 @@
  *   cache_watch.c          where changes are learned from
  *   cache_read.c           what is asked, in which order
  *   cache_answer.c         what answers mean; cache_event.c: what events mean
- *   cache_change.c         nodes that come and go, and what is left out for want of room
+ *   cache_change.c         nodes that come and go
+ *   cache_room.c           the bounds, and what is left out for want of room
  *   cache_current.c        when it is current, and how old it is at most
  *   cache_refresh.c        what no event tells of
  *   cache_tell.c           what the user is told
