@@ -216,7 +216,7 @@ export interface Client {
   watch(path: string, options?: { signal?: AbortSignal }): AsyncGenerator<Lock | null, void, void>;
   /** A node, after everything that was committed before. null: there is none. */
   get(path: string): Promise<{ data: Buffer; stat: Stat } | null>;
-  /** Ends all sessions, and so gives back all that is held. */
+  /** Ends all sessions, and so gives back all that is held, and all waits (LostError, ECLOSED). A slot stays its owner's. */
   close(): Promise<void>;
 }
 

@@ -19,6 +19,8 @@ class Client {
   #sessions = new Set();
   #timer = null;
   #closed = false;
+  #closing = new AbortController();
+  #takes = new Set(); // of slots, that wait
 
   constructor(urls, options) {
     this.#transport = new Transport(urls, options);
@@ -52,7 +54,7 @@ class Client {
 
   /** Places that belong to an owner and outlive this process: see lib/slots.js. */
   slots(path) {
-    return new Slots(this.#transport, path);
+    return new Slots(this.#transport, path, { signal: this.#closing.signal, pending: this.#takes });
   }
 
   /** Holds the lock while `fn(signal, hold)` runs. */
@@ -135,13 +137,15 @@ class Client {
     }
   }
 
-  /** Ends all sessions, and so gives back all that is held. */
+  /** Ends all sessions, and so gives back all that is held, and all waits (LostError, ECLOSED). A slot stays its owner's. */
   async close() {
     this.#closed = true;
+    this.#closing.abort(new LostError('the client is closed', { code: 'ECLOSED' }));
     clearTimeout(this.#timer);
     const sessions = [...this.#sessions];
     this.#sessions.clear();
     const ends = await Promise.allSettled(sessions.map((s) => s.opening.then(() => s.close(5000), () => {})));
+    await Promise.allSettled(this.#takes);
     this.#transport.close();
     const failed = ends.find((e) => e.status === 'rejected');
     if (failed) throw failed.reason;

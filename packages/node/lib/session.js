@@ -124,7 +124,7 @@ class Session {
         // When no gate has said anything yet, each is asked once more, without a wait.
         if (late && (claim.id !== null || (left <= 0 && failures >= this.transport.gates.length)))
           throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
-        if (failures > 0 && !late) await pause(backoff(failures), signal);
+        if (failures > 0 && !late) await pause(this.transport.rest(failures, left / 2), signal);
       }
     } catch (error) {
       if (claim.state !== 'lost') this.leave(claim);

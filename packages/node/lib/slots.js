@@ -3,7 +3,7 @@
 const os = require('node:os');
 const { BusyError, refused } = require('./errors.js');
 const { Guarded } = require('./guarded.js');
-const { milliseconds, elapsed, stamp } = require('./time.js');
+const { abortedBy, milliseconds, elapsed, stamp } = require('./time.js');
 const { znode } = require('./transport.js');
 
 const TRY_MS = 10_000; // for an answer, after the time that the gate is asked to wait
@@ -23,9 +23,12 @@ class Slot extends Guarded {
 
 class Slots {
   #transport;
+  #life;
 
-  constructor(transport, path) {
+  /** `life`: the client's, {signal, pending}: what a wait ends with, and those that are to end before it is closed. */
+  constructor(transport, path, life) {
     this.#transport = transport;
+    this.#life = life;
     this.path = path;
   }
 
@@ -40,7 +43,18 @@ class Slots {
 
   /** Waits for a slot, and resolves to it: `taken` is false when the owner had it before. Repeated after a lost answer
    * it is the same slot. `limit`: what a missing limit is made with. */
-  async take(owner, { wait, signal, limit, by, reason, host = os.hostname() } = {}) {
+  take(owner, { signal, ...options } = {}) {
+    const { pending, signal: closing } = this.#life;
+    const given = abortedBy(signal, closing);
+    const taken = this.#take(owner, { ...options, signal: given.signal }).finally(() => {
+      pending.delete(taken);
+      given.abort();
+    });
+    pending.add(taken);
+    return taken;
+  }
+
+  async #take(owner, { wait, signal, limit, by, reason, host = os.hostname() }) {
     const most = wait === undefined ? Infinity : milliseconds(wait, 'wait');
     const what = `cannot take a slot of ${this.path}`;
     const json = { path: this.path, kind: 'slot', host, limit, by, reason };
@@ -48,7 +62,7 @@ class Slots {
     let waits = false;
     try {
       for (;;) {
-        signal?.throwIfAborted();
+        signal.throwIfAborted();
         const seconds = Math.min(POLL_S, Math.ceil(Math.max(0, most - elapsed(begun)) / 1000));
         waits ||= seconds > 0;
         const answer = await this.#transport.ask('POST', '/v1/claims', { json, headers: this.#headers(owner), wait: seconds, within: TRY_MS + 1000 * seconds, writes: true, signal, what });

@@ -35,7 +35,17 @@ function pause(ms, signal) {
   });
 }
 
+/** A controller that is aborted when one of the signals is; to be aborted at the end, so that they forget it. */
+function abortedBy(...signals) {
+  const given = new AbortController();
+  for (const signal of signals) {
+    if (signal?.aborted) given.abort(signal.reason);
+    else signal?.addEventListener('abort', () => given.abort(signal.reason), { once: true, signal: given.signal });
+  }
+  return given;
+}
+
 /** Of several attempts: longer each time, and different in each process. */
 const backoff = (attempt) => Math.min(2000, 50 * 2 ** Math.min(attempt, 6)) * (0.5 + Math.random() / 2);
 
-module.exports = { milliseconds, stamp, elapsed, pause, backoff };
+module.exports = { milliseconds, stamp, elapsed, pause, abortedBy, backoff };

@@ -3,12 +3,13 @@
 // caller says that it may be repeated.
 const http = require('node:http');
 const https = require('node:https');
-const { UnreachableError, UnknownOutcomeError, refused } = require('./errors.js');
+const { ClaveError, LostError, UnreachableError, UnknownOutcomeError, refused } = require('./errors.js');
 const { stamp, elapsed, pause, backoff } = require('./time.js');
 
 const TRY_MS = 10_000; // for one answer, beside the time that the gate is asked to wait
 const PASSING = new Set([429, 502, 503, 504]); // another gate, or a later attempt, may do it
 const NOT_DONE = new Set([429, 503]); // of these, nothing was done
+const LONGEST_ANSWER = 64 * 2 ** 20; // bytes
 
 class Gate {
   constructor(url, options) {
@@ -23,6 +24,7 @@ class Gate {
     this.where = unix ? { socketPath: unix[1] } : { host: parsed.hostname.replace(/^\[|\]$/g, ''), port: parsed.port || (secure ? 443 : 80) };
     const { ca, cert, key } = options;
     this.agent = new this.module.Agent({ keepAlive: true, ...(secure ? { ca, cert, key } : {}) });
+    this.busyUntil = 0; // on the monotonic clock, by its own word
   }
 
   /** {status, headers, body (bytes)}; rejects when there was no whole answer. */
@@ -37,7 +39,12 @@ class Gate {
       request.on('error', end(reject));
       request.on('response', (answer) => {
         const pieces = [];
-        answer.on('data', (piece) => pieces.push(piece));
+        let length = 0;
+        answer.on('data', (piece) => {
+          pieces.push(piece);
+          length += piece.length;
+          if (length > LONGEST_ANSWER) request.destroy(new ClaveError(`${this.url} answers with more than ${LONGEST_ANSWER} bytes`, { code: 'ETOOBIG' }));
+        });
         answer.on('error', end(reject));
         answer.on('aborted', () => end(reject)(new Error('the answer was cut off')));
         answer.on('end', () => end(resolve)({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(pieces) }));
@@ -48,6 +55,8 @@ class Gate {
 }
 
 class Transport {
+  #closed = false;
+
   constructor(urls, options) {
     if (urls.length === 0) throw new TypeError('there is no gate');
     this.gates = urls.map((url) => new Gate(url, options));
@@ -76,7 +85,10 @@ class Transport {
       if (answer.status >= 300 && answer.status < 400 && answer.status !== 304) throw new Error(`${gate.url} answered ${answer.status}, which no gate does`);
       const isJson = /[/+]json/.test(answer.headers['content-type'] ?? '');
       const told = isJson ? JSON.parse(answer.body.toString()) : null;
-      if (PASSING.has(answer.status)) this.#leave(gate);
+      if (PASSING.has(answer.status)) {
+        gate.busyUntil = performance.now() + 1000 * (Number(answer.headers['retry-after']) || 0);
+        this.#leave(gate);
+      }
       return { ...answer, told, sent };
     } catch (error) {
       if (!signal?.aborted) this.#leave(gate);
@@ -97,6 +109,7 @@ class Transport {
     let lost = false; // an answer, that might have said that it was done
     for (let attempt = 0; ; attempt++) {
       let last;
+      if (this.#closed) throw new LostError(`${what}: the client is closed`, { code: 'ECLOSED' });
       try {
         const left = Math.max(1, within - elapsed(begun));
         const answer = await this.attempt(method, target, { timeout: Math.min(most, left), ...request });
@@ -108,14 +121,21 @@ class Transport {
         if (request.signal?.aborted) throw request.signal.reason;
         last = error;
         lost ||= error.code !== 'ECONNREFUSED';
-        if (!repeatable && error.code !== 'ECONNREFUSED')
+        const isOver = this.#closed || error.code === 'ETOOBIG';
+        if (lost && (!repeatable || (isOver && writes)))
           throw new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done`, { cause: error });
+        if (error.code === 'ETOOBIG') throw error;
       }
-      const rest = backoff(attempt);
+      const rest = this.rest(attempt, (within - elapsed(begun)) / 2);
       if (elapsed(begun) + rest >= within)
         throw new (writes && lost ? UnknownOutcomeError : UnreachableError)(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
       await pause(rest, request.signal);
     }
+  }
+
+  /** The pause before the next attempt, in ms: longer when the present gate has asked for it, up to `most`. */
+  rest(attempt, most) {
+    return Math.max(backoff(attempt), Math.min(this.gates[this.at].busyUntil - performance.now(), most));
   }
 
   /** What follows is asked of the next gate. */
@@ -124,6 +144,7 @@ class Transport {
   }
 
   close() {
+    this.#closed = true;
     for (const gate of this.gates) gate.agent.destroy();
   }
 }

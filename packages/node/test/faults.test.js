@@ -162,6 +162,49 @@ test('a gate that was restarted gives back what it does not remember', async () 
   await next.release();
 });
 
+test('an answer that does not end is cut off', async (t) => {
+  let sent = 0;
+  const url = await front(t, (request, pass, response) => {
+    const piece = Buffer.alloc(2 ** 20);
+    const more = () => {
+      while (!response.destroyed && response.write(piece)) sent++;
+      sent++;
+    };
+    response.on('drain', more).writeHead(200);
+    more();
+  });
+  await assert.rejects(client(url).get('/faults/endless'), { code: 'ETOOBIG' });
+  assert.ok(sent < 300, `${sent} MiB`); // two requests
+});
+
+test('a gate is left alone for as long as it asks, and another gate is asked at once', async (t) => {
+  let refusals = 1;
+  const asked = [];
+  const url = await front(t, (request, pass, response) => {
+    asked.push(performance.now());
+    if (refusals-- > 0) answer(response, 503, { 'retry-after': '1' });
+    else pass();
+  });
+  await client(url).look('/faults/busy');
+  assert.ok(asked[1] - asked[0] >= 900, `again after ${asked[1] - asked[0]} ms`);
+  refusals = Infinity;
+  const begun = performance.now();
+  for (let i = 0; i < 4; i++) await client([url, rig.url]).look('/faults/busy');
+  assert.ok(performance.now() - begun < 900);
+});
+
+test('a wait for a slot ends with its client, and its place with it', async () => {
+  const [a, b] = [client(), client()];
+  await a.slots('/faults/slot').take('a', { limit: 1 });
+  const taken = b.slots('/faults/slot').take('b');
+  while ((await a.slots('/faults/slot').list()).waiting.length === 0);
+  await b.close();
+  await assert.rejects(taken, { name: 'LostError', code: 'ECLOSED' });
+  assert.deepEqual((await a.slots('/faults/slot').list()).waiting, []);
+  await assert.rejects(b.slots('/faults/slot').take('b'), { code: 'ECLOSED' });
+  await assert.rejects(b.slots('/faults/slot').list(), { code: 'ECLOSED' });
+});
+
 test('a watch ends with its client', async () => {
   const c = client();
   const watch = c.watch('/faults/watched');
