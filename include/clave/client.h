@@ -155,8 +155,7 @@ CLAVE_METHOD clave_err clave_sync(clave_client *client, const char *path, int64_
 CLAVE_METHOD clave_err clave_add_auth(clave_client *client, const char *scheme, const void *auth,
                                       size_t len, int64_t timeout_ms);
 
-/* ---- the asynchronous client underneath -------------------------------------------------------
- */
+/* ---- the asynchronous client underneath ------------------------------------------------------ */
 
 /* Runs on the loop's thread, between callbacks, where every asynchronous call on `c` is legal. */
 typedef void clave_loop_fn(clave_async_client *c, void *arg);

@@ -280,8 +280,7 @@ struct server {
     struct server_counts counts;
 };
 
-/* ---- txn_log.c
- * ----------------------------------------------------------------------------------- */
+/* ---- txn_log.c ------------------------------------------------------------------------------- */
 
 /* Appends the record of s->txn to the pending ones; its zxid is the next one. The record of a
  * failed request has no digest. */

@@ -199,8 +199,7 @@ static void check_note(struct checking *c)
     clave__json_close(&c->j, '}');
 }
 
-/* ---- all of them ------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* From the oldest snapshot, or (`from` NULL) as a server starts. false: the text says why. */
 static bool data_check_recover(struct checking *c, int64_t *from, struct server_stats *st,

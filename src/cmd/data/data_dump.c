@@ -118,8 +118,7 @@ static void dump_json_change(struct json *j, const struct change_record *c)
     clave__json_close(j, '}');
 }
 
-/* ---- a log --------------------------------------------------------------------------------------
- */
+/* ---- a log ----------------------------------------------------------------------------------- */
 
 static void dump_show_entry(const struct dumping *d, const struct log_entry *e)
 {

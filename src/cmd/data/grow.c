@@ -266,8 +266,7 @@ static int grow_write_all(const struct growing *g)
     return EXIT_OK;
 }
 
-/* ---- the steps -----------------------------------------------------------------------------
- */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 static void grow_say_data(const struct growing *g)
 {

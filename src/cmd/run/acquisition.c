@@ -242,8 +242,7 @@ static clave_err acquisition_begin_election(struct acquisition *a, clave_async_c
     return err == CLAVE_OK ? clave_async_latch_start(a->latch) : err;
 }
 
-/* ---- any of them --------------------------------------------------------------------------------
- */
+/* ---- any of them ----------------------------------------------------------------------------- */
 
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct run_plan *plan, const struct acquisition_terms *terms)

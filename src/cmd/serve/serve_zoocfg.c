@@ -126,8 +126,7 @@ static bool serve_zoocfg_keep(struct zoocfg *z, unsigned line, const struct zooc
     return z->slots[k->slot];
 }
 
-/* ---- keys -------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Apache puts this before the name of a system property itself. */
 static const char *serve_zoocfg_bare(const char *name)

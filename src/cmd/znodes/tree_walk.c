@@ -133,8 +133,7 @@ static clave_err tree_walk_read_level(clave_client *c, struct level *l, size_t n
     return err == CLAVE_OK ? tree_walk_first_fatal(l, n) : err;
 }
 
-/* ---- the tree -----------------------------------------------------------------------------------
- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static struct tree_walk_node *tree_walk_add_node(struct tree_walk *w)
 {

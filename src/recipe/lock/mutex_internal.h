@@ -97,8 +97,7 @@ clave_err clave__mutex_answer_post_new(clave_async_mutex *m, uint64_t owner, boo
 clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
                                         const char *downgrade);
 
-/* ---- mutex_handoff.c: one place for several owners
- * --------------------------------------------------- */
+/* ---- mutex_handoff.c: one place for several owners ------------------------------------------- */
 
 void clave__handoff_init(struct owner_entry *e);
 /* Takes a place, or waits for the existing one, which a try must not do. */

@@ -127,8 +127,7 @@ static void slot_list_read_all(struct slot_list *l)
         slot_list_finish(l);
 }
 
-/* ---- the names, the limit, the record ---------------------------------------------------------
- */
+/* ---- the names, the limit, the record -------------------------------------------------------- */
 
 static void slot_list_answered(struct slot_list *l)
 {

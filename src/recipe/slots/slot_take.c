@@ -118,8 +118,7 @@ void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)
         clave__slot_take_answer(t, err);
 }
 
-/* ---- time and the session ---------------------------------------------------------------------
- */
+/* ---- time and the session -------------------------------------------------------------------- */
 
 static void slot_take_on_pause(struct timer *timer, int64_t now)
 {
@@ -162,8 +161,7 @@ void clave__slot_take_cancel(struct slot_take *t, bool at_once)
         clave__slot_take_answer(t, CLAVE_ECANCELED);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct slot_take *clave__slot_take_first(const clave_async_slots *s)
 {

@@ -75,8 +75,7 @@ bool clave__slot_take_is_late(const struct slot_take *t);
 /* What one that took no slot reports. */
 clave_err clave__slot_take_not_in_time(const struct slot_take *t);
 
-/* ---- slot_take_steps.c ------------------------------------------------------------------------
- */
+/* ---- slot_take_steps.c ----------------------------------------------------------------------- */
 
 /* LOOKING. */
 void clave__slot_take_look(struct slot_take *t);

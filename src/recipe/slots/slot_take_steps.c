@@ -262,8 +262,7 @@ static void slot_take_join(struct slot_take *t)
     clave__slot_take_answer(t, err);
 }
 
-/* ---- reading, and what follows from it --------------------------------------------------------
- */
+/* ---- reading, and what follows from it ------------------------------------------------------- */
 
 static void slot_take_start_reading(struct slot_take *t, bool synced, bool watched)
 {

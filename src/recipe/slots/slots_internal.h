@@ -52,8 +52,7 @@ struct slots_prepare {
 /* Errors as of clave_async_create, at once and in `done`. */
 clave_err clave__slots_prepare(struct slots_prepare *p);
 
-/* ---- slot_take.c, for slots.c
- * ---------------------------------------------------------------------------- */
+/* ---- slot_take.c, for slots.c ---------------------------------------------------------------- */
 
 struct slot_take;
 clave_err clave__slot_take_new(struct slot_take **out, clave_async_slots *s, uint64_t request,

@@ -256,8 +256,7 @@ clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner)
     return x.err;
 }
 
-/* ---- what is held -----------------------------------------------------------------------------
- */
+/* ---- what is held ---------------------------------------------------------------------------- */
 
 static clave_err blocking_mutex_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {

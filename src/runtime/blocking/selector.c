@@ -265,8 +265,7 @@ void clave_selector_close(clave_selector *s)
         (void)clave_mutex_cancel_as(s->lock, owner);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct selector_listening {
     clave_selector *s;
@@ -391,8 +390,7 @@ void clave_selector_free(clave_selector *s)
     selector_destroy(s);
 }
 
-/* ---- queries -----------------------------------------------------------------------------------
- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 bool clave_selector_is_interrupted(clave_selector *s)
 {

@@ -285,8 +285,7 @@ clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms)
     return blocking_semaphore_release(l, true, timeout_ms);
 }
 
-/* ---- what is held -----------------------------------------------------------------------------
- */
+/* ---- what is held ---------------------------------------------------------------------------- */
 
 static clave_err blocking_semaphore_find_grant(void *holder, uint64_t owner,
                                                clave_async_grant **out)

@@ -172,8 +172,7 @@ void clave__thread_holds_await_left(clave_mutex *m, int64_t deadline)
     clave__loop_unlock(loop);
 }
 
-/* ---- holds ------------------------------------------------------------------------------------
- */
+/* ---- holds ----------------------------------------------------------------------------------- */
 
 struct thread_hold *clave__thread_hold_new(clave_mutex *m, uint64_t owner)
 {
@@ -203,8 +202,7 @@ void clave__thread_hold_add_hold(clave_mutex *m, struct thread_hold **fresh)
     thread_hold_refresh(t);
 }
 
-/* ---- release ------------------------------------------------------------------------------------
- */
+/* ---- release --------------------------------------------------------------------------------- */
 
 struct release {
     clave_mutex *lock;

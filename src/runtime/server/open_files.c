@@ -10,8 +10,8 @@ enum { RESERVED_FILES = 32 };
 /* Without so many for the log, a snapshot and the first clients it does not start. */
 enum { LEAST_FILES = 16 };
 
-/* A gate in this process
- * takes a quarter of them for HTTP, and of its sessions both ends are here. */
+/* A gate in this process takes a quarter of them for HTTP, and both ends of its sessions are here.
+ */
 size_t clave__open_files_for_connections(const struct server_run_options *o)
 {
     struct rlimit limit;

@@ -151,8 +151,7 @@ size_t clave__open_files_for_connections(const struct server_run_options *o);
 /* EFILES. */
 clave_err clave__open_files_check(const struct fault *f);
 
-/* ---- connections (uv_conn.c, accept.c, tls_handshakes.c) --------------------------------------
- */
+/* ---- connections (uv_conn.c, accept.c, tls_handshakes.c) ------------------------------------- */
 
 void clave__conn_on_connection(struct listener *l);
 void clave__run_init_handshakes(struct server_run *r);

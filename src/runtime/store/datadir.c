@@ -257,8 +257,7 @@ clave_err clave__datadir_look(struct datadir *d, const char *path, const struct 
     return d->dir >= 0 ? CLAVE_OK : clave__start_error_errno(f, errno, "cannot open", path);
 }
 
-/* ---- the longest session ----------------------------------------------------------------------
- */
+/* ---- the longest session --------------------------------------------------------------------- */
 
 static clave_err datadir_cannot(const struct datadir *d, int number, const char *what,
                                 const struct fault *f)

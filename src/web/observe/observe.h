@@ -116,8 +116,7 @@ void clave__observe_stale(struct observe *o);
  * after somebody has begun to wait. */
 void clave__observe_look_for_deadlocks(struct observe *o);
 
-/* ---- what other parts of the engine tell ------------------------------------------------------
- */
+/* ---- what other parts of the engine tell ----------------------------------------------------- */
 
 /* The node with this token is gone or will be for this reason: said before it is deleted, or at
  * once after that. */

@@ -196,8 +196,7 @@ static inline void clave__http_session_flush(struct http_session *s)
 void clave__http_session_enter(struct http_session *s);
 void clave__http_session_leave(struct http_session *s);
 
-/* ---- http_session_end.c, for http_session.c ---------------------------------------------------
- */
+/* ---- http_session_end.c, for http_session.c -------------------------------------------------- */
 
 /* The only way to ENDED. `client_too`: lets go of the ZooKeeper client as well. */
 void clave__http_session_end(struct http_session *s, clave_err why, bool client_too);

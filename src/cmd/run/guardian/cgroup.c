@@ -20,8 +20,7 @@
 
 enum { LINE_CAP = 4096, DEPTH_MAX = 8 };
 
-/* ---- where we are ------------------------------------------------------------------------------
- */
+/* ---- where we are ---------------------------------------------------------------------------- */
 
 /* "36 35 98:0 /ROOT /MOUNT-POINT rw,noatime master:1 - TYPE SOURCE OPTIONS": the first one of type
  * cgroup2. A name with a space would be escaped; such mounts are not supported. */
@@ -81,8 +80,7 @@ static bool cgroup_is_ours_to_divide(const char *own)
                                       cgroup_says_yes(own, "trusted.delegate"));
 }
 
-/* ---- its life ----------------------------------------------------------------------------------
- */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 void cgroup_plan(struct cgroup *c)
 {

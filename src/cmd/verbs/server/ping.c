@@ -72,8 +72,7 @@ static void ping_show_server(const struct options *o, const struct ping *p)
     json_end(&j);
 }
 
-/* ---- round trips -------------------------------------------------------------------------------
- */
+/* ---- round trips ----------------------------------------------------------------------------- */
 
 static void ping_show_round(const struct options *o, int64_t us)
 {

@@ -27,8 +27,7 @@ struct session_line {
     bool restore; /* nobody's: the wait after a restore */
 };
 
-/* ---- what the server says ---------------------------------------------------------------------
- */
+/* ---- what the server says -------------------------------------------------------------------- */
 
 /* The value of "name=value" in a line of its own. */
 static void sessions_value(const clave_reply *r, const char *name, char *out, size_t cap)
@@ -93,8 +92,7 @@ static int sessions_fail(const struct options *o, clave_err err, clave_client *c
         "--x509-super with --tls-cert; and --connect must not have a path");
 }
 
-/* ---- the list ---------------------------------------------------------------------------------
- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static void sessions_show(struct json *j, const struct session_line *l)
 {
@@ -146,8 +144,7 @@ static int sessions_list(const struct options *o, clave_client *c)
     return err == CLAVE_OK ? EXIT_OK : diag_err(o, top, err, c);
 }
 
-/* ---- the end of one ---------------------------------------------------------------------------
- */
+/* ---- the end of one -------------------------------------------------------------------------- */
 
 static void sessions_tell_ended(const struct options *o, const struct session_line *l)
 {

@@ -70,8 +70,7 @@ static int rm_remove_tree(struct options *o, clave_client *c, const char *path, 
     return code;
 }
 
-/* ---- the verb ---------------------------------------------------------------------------------
- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int rm_remove_node(struct options *o, clave_client *c, const char *path, int32_t version,
                           bool force)

@@ -265,8 +265,7 @@ static void watch_show_first(const struct watching *w, const struct view *v)
         verb_watch_show_child(w, "child", v->names[i]);
 }
 
-/* ---- the verb ---------------------------------------------------------------------------------
- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static struct view *watch_take_latest(struct watching *w)
 {
