@@ -73,7 +73,7 @@ class Session {
     this.renewed = stamp();
     this.renewing = false;
     this.tidying = false;
-    this.haunted = false; // has, or had, a place that is nobody's: it is given no other claims
+    this.haunted = false; // has, had, or may get a place that is nobody's: it is given no other claims
   }
 
   async open() {
@@ -146,8 +146,11 @@ class Session {
       if (answer.status === 410 && !answer.told?.path) this.#end(refused(410, answer.told, 'the session')); // with a path, it is the claim's end
       return answer;
     } catch (error) {
+      const isCut = !first && elapsed(begun) >= left; // by us
+      // Delivered late to a gate that is not asked to renew, it makes a place that ends only with the session.
+      if (!isCut && error.code !== 'ECONNREFUSED') this.haunted = true;
       if (signal?.aborted) throw signal.reason;
-      return !first && elapsed(begun) >= left ? { status: 202 } : null;
+      return isCut ? { status: 202 } : null;
     }
   }
 

@@ -7,17 +7,17 @@ const { BusyError, LostError, UnreachableError, UnknownOutcomeError } = require(
 const { Rig, stop } = require('./rig.js');
 
 const rig = new Rig();
-before(() => rig.begin(1));
+before(() => rig.begin(2));
 after(() => rig.end());
 
 const client = (...words) => rig.client(...words);
 
 /** A gate before the gate: `decide(request, pass, response)` calls pass() or answers, or does not;
- * pass(false) loses the answer. Resolves to its URL. */
-async function front(t, decide) {
+ * pass(false) loses the answer. `to` is the gate. Resolves to its URL. */
+async function front(t, decide, to = rig.url) {
   const server = http.createServer((request, response) => {
     const pass = (answered = true) => {
-      const onward = http.request(rig.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
+      const onward = http.request(to + request.url, { method: request.method, headers: request.headers }, (answer) => {
         if (!answered) return answer.resume();
         response.writeHead(answer.statusCode, answer.headers);
         answer.pipe(response);
@@ -137,6 +137,35 @@ test('a gate in front that lost the answer of a write does not have it written t
   await assert.rejects(held.create('/faults-502', 'x'), UnknownOutcomeError);
   assert.equal(writes, 1);
   await held.release();
+});
+
+test('a claim that a proxy delivers late goes with what its session held at the time', async (t) => {
+  const [near, far] = rig.gates;
+  let isAsked = false;
+  let late = null; // sends it
+  const first = await front(t, (request, pass, response) => (isAsked && !late && request.url === '/v1/claims' ? answer(response, 503) : pass()), near.url);
+  const second = await front(
+    t,
+    async (request, pass, response) => {
+      if (request.url !== '/v1/claims') return pass();
+      if (!isAsked || late) return answer(response, 503);
+      const { host, connection, ...headers } = request.headers;
+      const pieces = [];
+      late = () => fetch(far.url + request.url, { method: 'POST', headers, body: Buffer.concat(pieces) });
+      for await (const piece of request) pieces.push(piece);
+    },
+    far.url,
+  );
+  const c = client([first, second], { ttl: '4s' });
+  const old = await c.lock('/faults/old');
+  isAsked = true;
+  await (await c.lock('/faults/late')).release();
+  assert.equal((await late()).status, 201);
+  const recent = await c.lock('/faults/recent');
+  await old.release();
+  await (await client(near.url).lock('/faults/late', { wait: '15s' })).release();
+  recent.check();
+  await recent.release();
 });
 
 test('renewals do not wait for a place that cannot be given back', async (t) => {
