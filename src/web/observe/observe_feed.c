@@ -156,6 +156,7 @@ static void feed_on_probe(struct timer *t, int64_t now)
 {
     struct observe_feed *f = LIST_ENTRY(t, struct observe_feed, probe);
     struct web *w = f->o->web;
+    clave_async_client_tick(w->own, now); /* the probe counts as sent now, not at the last tick */
     int64_t heard = clave__client_contact(w->own), next = heard + PROBE_MS;
     if (next <= now && f->probed <= heard && clave_async_client_is_connected(w->own) &&
         clave_async_exists(w->own, "/", NULL, NULL, NULL) == CLAVE_OK) {
