@@ -144,8 +144,9 @@ class Client {
     clearTimeout(this.#timer);
     const sessions = [...this.#sessions];
     this.#sessions.clear();
-    const ends = await Promise.allSettled(sessions.map((s) => s.opening.then(() => s.close(5000), () => {})));
+    const ended = Promise.allSettled(sessions.map((s) => s.opening.then(() => s.close(5000), () => {})));
     await Promise.allSettled(this.#takes);
+    const ends = await ended;
     this.#transport.close();
     const failed = ends.find((e) => e.status === 'rejected');
     if (failed) throw failed.reason;

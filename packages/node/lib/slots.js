@@ -43,7 +43,7 @@ class Slots {
 
   /** Waits for a slot, and resolves to it: `taken` is false when the owner had it before. Repeated after a lost answer
    * it is the same slot. `limit`: what a missing limit is made with. */
-  take(owner, { signal, ...options } = {}) {
+  async take(owner, { signal, ...options } = {}) {
     const { pending, signal: closing } = this.#life;
     const given = abortedBy(signal, closing);
     const taken = this.#take(owner, { ...options, signal: given.signal }).finally(() => {

@@ -107,9 +107,9 @@ class Transport {
     const begun = stamp();
     const most = Math.min(TRY_MS, repeatable ? within / this.gates.length : within); // a silent gate leaves time for the others
     let lost = false; // an answer, that might have said that it was done
-    for (let attempt = 0; ; attempt++) {
-      let last;
-      if (this.#closed) throw new LostError(`${what}: the client is closed`, { code: 'ECLOSED' });
+    const unknown = (cause) => new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done`, { cause });
+    for (let attempt = 0, last; ; attempt++) {
+      if (this.#closed) throw writes && lost ? unknown(last) : new LostError(`${what}: the client is closed`, { code: 'ECLOSED' });
       try {
         const left = Math.max(1, within - elapsed(begun));
         const answer = await this.attempt(method, target, { timeout: Math.min(most, left), ...request });
@@ -121,10 +121,8 @@ class Transport {
         if (request.signal?.aborted) throw request.signal.reason;
         last = error;
         lost ||= error.code !== 'ECONNREFUSED';
-        const isOver = this.#closed || error.code === 'ETOOBIG';
-        if (lost && (!repeatable || (isOver && writes)))
-          throw new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done`, { cause: error });
-        if (error.code === 'ETOOBIG') throw error;
+        if (lost && !repeatable) throw unknown(error);
+        if (error.code === 'ETOOBIG') throw writes ? unknown(error) : error;
       }
       const rest = this.rest(attempt, (within - elapsed(begun)) / 2);
       if (elapsed(begun) + rest >= within)

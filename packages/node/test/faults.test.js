@@ -234,6 +234,23 @@ test('a wait for a slot ends with its client, and its place with it', async () =
   await assert.rejects(b.slots('/faults/slot').list(), { code: 'ECLOSED' });
 });
 
+test('a write whose answer was lost is of unknown outcome, if its client is closed then, too', async (t) => {
+  let lost;
+  const seen = new Promise((resolve) => (lost = resolve));
+  const url = await front(t, (request, pass, response) => {
+    if (request.method !== 'DELETE') return pass();
+    response.destroy();
+    lost();
+  });
+  const c = client(url);
+  const { token } = await c.slots('/faults/closed').take('a', { limit: 1 });
+  const given = assert.rejects(c.slots('/faults/closed').give('a', { token }), UnknownOutcomeError);
+  await seen;
+  await new Promise((r) => setTimeout(r, 20)); // it pauses before it asks again
+  await c.close();
+  await given;
+});
+
 test('a watch ends with its client', async () => {
   const c = client();
   const watch = c.watch('/faults/watched');
