@@ -1,4 +1,4 @@
-/* utf8.c - see utf8.h. Called by path.c, json.c and whoever prints what others wrote. Every
+/* utf8.c - see utf8.h. Called by path.c, json_writer.c and whoever prints what others wrote. Every
  * overlong form is refused, so that no check for a character can be evaded by another spelling of
  * it. */
 #include "base/utf8.h"

@@ -1,11 +1,11 @@
 /* auth.c - identities (clave_client_options.auths, clave_async_add_auth): each is sent on every
- * connection, before any request that may need it. pipeline.c sends them, transport.c passes the
+ * connection, before any request that may need it. pipeline.c sends them, driver_calls.c passes the
  * answers. Those of the options are what the user is: before they are accepted the session is not
- * reported as connected (session.c), and if one is refused, the client is closed. */
+ * reported as connected (connection_state.c), and if one is refused, the client is closed. */
 #include <assert.h>
 #include <string.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 
 enum auth_phase { AUTH_UNSENT, AUTH_SENT, AUTH_ACCEPTED };
 
@@ -84,7 +84,7 @@ static clave_err send_auth(clave_async_client *c, struct auth *a)
         .body.auth = {.scheme = clave__jbytes(a->scheme),
                       .auth = clave__jbytes_n(a->bytes, a->len)},
     };
-    clave_err err = clave__output_put(c, &q);
+    clave_err err = clave__unqueued_request_put(c, &q);
     if (err == CLAVE_OK)
         a->phase = AUTH_SENT;
     return err;

@@ -3,7 +3,7 @@
  * the caller's own. */
 #include "clave/retry.h"
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 
 /* Curator's ExponentialBackoffRetry has the same bound. */
 enum { MAX_DOUBLINGS = 29 };

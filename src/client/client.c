@@ -1,12 +1,12 @@
 /* client.c - creating, closing and freeing a client, and the queries about it. Each public call
- * that may run callbacks is surrounded by clave__engine_enter and _leave (deliver.c). */
+ * that may run callbacks is surrounded by clave__engine_enter and _leave (pending_callbacks.c). */
 #include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
 #include "base/sized_options.h"
+#include "client/client_internal.h"
 #include "client/client_options.h"
-#include "client/engine.h"
 #include "wire/opcode.h"
 
 enum { OUT_ROOM = 256 * 1024 };

@@ -1,158 +1,337 @@
-/* client_internal.h - what recipes may use of a clave_async_client beyond the public calls: state
- * listeners, timers, deferred tasks, and the holds that keep heartbeats confirmed. */
+/* client_internal.h - the inside of a clave_async_client, as the files of this folder share it.
+ *
+ *   client.c             new and free, queries
+ *   client_options.c     checks and defaults of clave_client_options
+ *   run_callbacks.c      the entries into the client; runs the callbacks at their ends
+ *   pending_callbacks.c  the callbacks that wait for it
+ *   driver_calls.c       what the driver calls: bytes, time, connections
+ *   reconnect.c          which host is dialled and when; when a connection is given up
+ *   connection_state.c   the states users see; LOST
+ *   pipeline.c           requests to and from the wire
+ *   unqueued_request.c   requests past the pipeline: pings, identities, watches, closeSession
+ *   heartbeat.c          pings, confirmed heartbeats
+ *   hold_deadline.c      its arithmetic
+ *   hosts.c              the servers, in order; the chroot
+ *   auth.c               identities
+ *   watch.c              the registry of watches; watch_handle.c: a watch as its user has it
+ *   set_watches.c        setWatches on a new connection
+ *   errmsg.c             clave_async_client_errmsg
+ *   backoff.c            retry policies
+ *   timer.c              deadlines in a heap
+ *   client_metrics.c     what it counts
+ *   request/             submit, encode, request, reply; of several requests: create_steps and
+ *                        lost_create_by_*, guaranteed_delete
+ *
+ * Calls go down: client and driver_calls; run_callbacks; request/submit and what is composed of it;
+ * reconnect, connection_state, pipeline and heartbeat; the rest. Only those four call each other in
+ * a circle: a request or heartbeat that fails ends the connection, which suspends the session,
+ * which fails requests. Recipes include client_for_recipes.h, not this file. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
-#include "base/list.h"
-#include "base/log_line.h"
-#include "base/memory.h"
-#include "base/rand.h"
-#include "clave/async/client.h"
-#include "client/fault.h"
-#include "client/session_keeper.h"
-#include "client/timer.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "client/client_for_recipes.h"
+#include "client/client_metrics.h"
+#include "client/hold_deadline.h"
+#include "client/hosts.h"
+#include "client/request/request.h"
+#include "client/watch.h"
+#include "wire/frame.h"
 
-/* Each object of the API made on a client holds a reference from the end of its _new to the end of
- * its _free. So it may be freed after its client: the client is CLOSED then and only its memory
- * remains. On a client that its user has freed, _unref first runs the callbacks that the object's
- * _free left pending. */
-void clave__client_ref(clave_async_client *c);
-void clave__client_unref(clave_async_client *c);
+/* ---- link: one transport connection after another ----------------------------------------
+ *
+ *   IDLE ──▶ DIALLING ──▶ (SECURING) ──▶ HANDSHAKE ──▶ OPEN
+ *    ▲  ▲_______│_____________│_____________│____________│   gone
+ *    │_______ HANGUP ◀────────┴─────────────┴────────────┘   given up; waiting for _disconnected
+ *
+ * SECURING: TCP is connected, TLS is not, or waits for its turn at the server. */
+enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SECURING, LINK_HANDSHAKE, LINK_OPEN, LINK_HANGUP };
 
-/* What an acquire that has not succeeded in time reports: EBUSY; EUNREACHABLE where nobody can know
- * whether another holds it: there never was a connection, or, for a try, there is none. */
-clave_err clave__client_not_in_time(const clave_async_client *c, bool trying);
-const struct clave_mem *clave__client_mem(const clave_async_client *c);
-/* The seed for a map of bytes that others choose (base/map.h). */
-uint64_t clave__client_hash_seed(const clave_async_client *c);
-/* clave__options_take for the struct called `name`; when the options are refused,
- * clave_async_client_errmsg says why. */
-clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
-                                     const void *src, const char *name);
-/* The TLS context and the log, as given in the client's options. */
-struct clave_tls *clave__client_tls(const clave_async_client *c);
-const struct log *clave__client_log(const clave_async_client *c);
-/* The prefix of protected names, "_c_<uuid>-". It is new each time, and differs from any that a
- * client with the same seed makes in its own session. */
-enum { CLAVE_PROTECTED_PREFIX = 3 + CLAVE_UUID_TEXT + 1 };
-void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFIX + 1]);
-
-/* As clave_async_delete_guaranteed. With a czxid, only the node of that czxid is deleted: not one
- * that somebody else created under the same name while the answer to the delete was lost. */
-clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
-                                    clave_result_cb *cb, void *arg);
-
-/* What a caller and its create tell each other while it is under way. */
-struct create_stake {
-    bool unwanted; /* by the caller: what is proven not to exist is not created any more: ENONODE */
-    bool sent;     /* by the create: the node may be its own. Else it was found */
+struct link {
+    enum link_phase phase;
+    int64_t until;          /* IDLE: dial then; DIALLING to HANDSHAKE: give up then */
+    int64_t heard;          /* when the newest bytes of this connection arrived */
+    int64_t handshake_sent; /* the time */
+    uint64_t connections;   /* successful dials */
+    int32_t rounds;         /* through all hosts without one that served */
+    int64_t failing_since;  /* when the first of these rounds began */
+    bool answered;          /* this connection has given an answer */
+    bool denied;            /* the newest answer: the server wants an identity we do not have */
+    bool resting;           /* no dial begins: see clave__client_rest */
+    struct frame_reader in;
+    struct buf out;
+    uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
+    int64_t wrote;      /* when something was last put into `out` */
+    size_t cut;         /* the server closed the newest connection: of clave__pipeline_cut */
 };
 
-/* As clave_async_create of a protected node whose UUID the caller may choose. */
-struct client_named_create {
-    const char *path;
-    const void *data;
-    size_t len;
-    const clave_create_options *o;
-    const char *uuid; /* in canonical text, lower case; NULL: the client draws it */
-    /* A node of the current session that has the UUID may exist, made by another process that had
-     * the session: it is looked for first, and then is the result, without names. */
-    bool search;
-    bool only_found; /* with `search`: ENONODE when there is none, and none is made */
-    /* Each search also looks at the other ephemeral nodes of the current session below `below`.
-     * One that `excludes` names excludes this node, which is not made then: ENODEEXISTS. So the
-     * session has one of them, whichever of its processes makes it. `below` and `arg` live until
-     * the result. NULL: none excludes it; nor on a server before 3.6, which lists no ephemeral
-     * nodes. */
-    const char *below;
-    bool (*excludes)(void *arg, const char *path);
-    void *excludes_arg;
-    /* A server that answers with an operation timeout is not asked again once it is proven that it
-     * made no node: EOPTIMEOUT. */
-    bool once;
-    struct create_stake *stake; /* lives until the result; NULL: nobody asks */
+void clave__link_start(clave_async_client *c);
+/* Gives up the connection. */
+void clave__link_drop(clave_async_client *c, clave_err why);
+/* The server answered with an error to something the client asks by itself on every connection
+ * (`what`, as in "a ping"): the host counts as failed. EEXPIRED: the session is lost. */
+void clave__link_refused(clave_async_client *c, clave_err err, const char *what);
+/* The connection has done what the session needs: it has carried a heartbeat, or has ended without
+ * being refused anything. Hosts that failed before it count no longer. (An answer alone is not
+ * enough: members that answer and refuse every heartbeat would be dialled without a pause.) */
+void clave__link_has_served(clave_async_client *c);
+/* Ends the connection; there will be no other. */
+void clave__link_shut(clave_async_client *c);
+void clave__link_tick(clave_async_client *c);
+int64_t clave__link_deadline(const clave_async_client *c);
+
+/* The only function that changes the phase. */
+void clave__link_enter(clave_async_client *c, enum link_phase to, int64_t until);
+/* How long an attempt may take, so that several fit into a session; and the TLS handshake. */
+int64_t clave__link_attempt_timeout(const clave_async_client *c);
+int64_t clave__link_securing_timeout(const clave_async_client *c);
+/* The host in use is of use, so far: when the connection ends, the next attempt need not wait for a
+ * pause. */
+void clave__link_is_of_use(clave_async_client *c);
+/* After a connection or an attempt: dials the next host, or ends the client. */
+void clave__link_gone(clave_async_client *c, bool failed);
+/* The host in use, for messages. Returns `out`. */
+const char *clave__link_host(const clave_async_client *c, char *out, size_t cap);
+
+static inline bool clave__link_is_open(const struct link *l)
+{
+    return l->phase == LINK_OPEN;
+}
+
+/* Writes a request to the connection that is not tracked in the pipeline: its answer is recognised
+ * by its xid. ENOMEM: nothing is written. */
+clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_request *q);
+
+/* ---- session: what users see ----------------------------------------------------------------- */
+
+struct session {
+    clave_state state;
+    int64_t id; /* 0: none */
+    uint8_t passwd[16];
+    int32_t timeout_ms; /* negotiated; 0: not yet */
+    int32_t told_ms;    /* what the user takes it to be: requested, or told since; 0: the default */
+    int64_t last_zxid;  /* of the newest answer */
+    int64_t event_zxid; /* of the newest event, where the server says it (3.9): not every event of
+                           that transaction may have come yet */
+    bool was_connected; /* CONNECTED was reported: the next time it is RECONNECTED */
+    bool known;         /* this session was reported, or is that of the options: it can be lost */
+    bool read_only;     /* attached to a server that is read-only */
+    bool binding;       /* a hold relies on the hold deadline */
+    bool closing;
+    int64_t reported_deadline; /* the hold deadline last reported to recipes */
+    int64_t close_by;          /* closing: by then the server has ended the session by itself */
+    bool may_be_over;          /* closing, and the server may have closed it already */
 };
-clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
-                                     clave_result_cb *cb, void *arg);
 
-/* exists, getData or getChildren2 (`op`), for a reader that begins anew after every reconnect: a
- * lost answer is ECONNLOSS at once, and no error is put into clave_async_client_errmsg. `watch` may
- * be NULL. Errors as of clave_async_get. */
-clave_err clave__client_read_once(clave_async_client *c, int32_t op, const char *path,
-                                  clave_async_watch *watch, clave_result_cb *cb, void *arg);
+/* A session was made (an `id` other than before) or re-attached, by a handshake sent at `sent`. */
+void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
+                             int64_t sent);
+/* The server has accepted an identity. When it has accepted those of the options, the state is
+ * reported. */
+void clave__session_admitted(clave_async_client *c);
+/* The connection is gone. */
+void clave__session_detached(clave_async_client *c, clave_err why);
+/* The session has ended or must be considered ended; another one follows. */
+void clave__session_lose(clave_async_client *c, clave_err why);
+/* The session has ended and no other follows. */
+void clave__session_end(clave_async_client *c, clave_err why);
+/* Reports LOST when the session's deadline has passed. */
+void clave__session_tick(clave_async_client *c);
+int64_t clave__session_deadline(const clave_async_client *c);
+/* The hold deadline has moved, or a hold has come or gone. */
+void clave__session_hold_moved(clave_async_client *c);
 
-/* getData of several nodes in one multiRead (3.6), otherwise as clave__client_read_once: _begin, an
- * _add each, _submit of n. Each has an error of its own: while res.err is OK, they are taken out of
- * `r`, at first clave__client_gets_reader(res), into *out and *stat. ETOOBIG: the request or the
- * reply is larger than a frame may be. */
-void clave__client_gets_begin(clave_async_client *c);
-clave_err clave__client_gets_add(clave_async_client *c, const char *path);
-clave_err clave__client_gets_submit(clave_async_client *c, size_t n, clave_result_cb *cb,
-                                    void *arg);
-struct jreader clave__client_gets_reader(const clave_result *res);
-void clave__client_gets_take(struct jreader *r, clave_result *out, clave_stat *stat);
+/* ---- pipeline: requests between submission and answer ---------------------------------------- */
 
-/* Copies an ACL to `to`, the texts after the list; returns the end of the copy. */
-size_t clave__acls_size(const clave_acl *acls, size_t n);
-char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);
-
-/* Listeners are called on state changes, in order, before the user's own callback. A listener may
- * unlisten itself or others inside the call. */
-struct listener {
-    struct list link;
-    void (*on_state)(struct listener *l, clave_state state, clave_err why);
+struct pipeline {
+    struct list unsent;
+    struct list sent;   /* in the order of their xids */
+    struct list paused; /* reads that wait to be sent again */
+    int32_t xid;        /* of the newest request */
+    bool close_sent;
+    uint64_t counts[CLIENT_OPCODES];
 };
-void clave__client_listen(clave_async_client *c, struct listener *l);
-void clave__client_unlisten(struct listener *l);
 
-/* Timers fire inside _tick; see client/timer.h. */
-void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at);
-void clave__client_timer_clear(clave_async_client *c, struct timer *t);
+void clave__pipeline_init(struct pipeline *p);
+/* Takes ownership of the request, which will be answered exactly once. */
+void clave__pipeline_submit(clave_async_client *c, struct request *r);
+/* Moves as many unsent requests as fit into the link's output. */
+void clave__pipeline_fill(clave_async_client *c);
+/* Whether a write answered with this error in its reply header passed the leader all the same. */
+bool clave__pipeline_was_committed(clave_err err);
+/* A reply whose xid is not one of the reserved ones. false: it is not the next one expected. */
+bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
+                           struct jreader *body);
+/* The next reply is longer than the client accepts. The read that asked for it is not sent again,
+ * since it would end every later connection too. */
+void clave__pipeline_reply_too_big(clave_async_client *c);
+/* The server has closed the connection. Returns the size of the largest unanswered request of
+ * which some bytes have left, or 0. Call it before _detached. */
+size_t clave__pipeline_cut(clave_async_client *c);
+/* The connection is gone: requests that may be sent again wait, the rest fail. */
+void clave__pipeline_detached(clave_async_client *c);
+/* Answers a request of deliveries.failed. */
+void clave__pipeline_failed(struct request *r);
+/* Fails every request: the unsent ones with one error, the sent ones with the other. */
+void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
-/* How far ahead the hold deadline can be at best, in ms: right after a proof has arrived. */
-int64_t clave__client_best_hold(const clave_async_client *c);
+/* ---- deliveries: callbacks wait here until the engine is consistent -------------------------- */
 
-/* A call that must not run inside the call that causes it: it runs when the current entry into
- * the client ends, or with the next entry; on a closed client in _free at the latest. */
-struct client_task {
-    struct list link; /* list_remove cancels it */
-    void (*run)(struct client_task *e);
+enum { DELIVERY_STATES = 16 };
+struct deliveries {
+    unsigned depth; /* of nested entries into the engine: the outermost delivers */
+    struct {
+        clave_state state;
+        clave_err why;
+    } states[DELIVERY_STATES];
+    size_t first_state, nstates;
+    struct list failed; /* requests */
+    struct list lost;   /* watches whose session has ended */
+    bool deadline_moved;
+    struct list client_tasks;
 };
-void clave__client_later(clave_async_client *c, struct client_task *e);
 
-/* A grant that depends on the session. While there is one, heartbeats are confirmed
- * (they pass the leader: a multi with a check of a held `path`; on a standalone server a
- * plain ping), and the session is LOST at the hold deadline, connected or not. */
-struct hold {
-    struct list link;
-    const char *path; /* of the node, chroot-relative; owned by the holder */
-    /* A heartbeat's check found the node gone. */
-    void (*on_missing)(struct hold *h);
-    /* Called once, when a whole heartbeat interval has passed since the hold began: only then is
-     * it worth a watch on its node. _settle_hold calls it as well. */
-    void (*on_settled)(struct hold *h);
-    bool settled;  /* heartbeat.c writes it */
-    int64_t since; /* likewise */
+void clave__deliver_init(struct deliveries *d);
+bool clave__deliveries_wait(const struct deliveries *d);
+/* For a call that runs no callbacks: notes the time, which never goes back, and nothing else. What
+ * the call brings about is delivered by the next entry; until then clave_async_client_deadline is
+ * due at once. */
+void clave__engine_note(clave_async_client *c, int64_t now);
+/* These two surround every entry that may run callbacks (clave/async/client.h and
+ * docs/guide/event-loop.md list them). */
+void clave__engine_enter(clave_async_client *c, int64_t now);
+void clave__engine_leave(clave_async_client *c);
+/* Runs the waiting callbacks; called by the outermost entry only. */
+void clave__engine_deliver(clave_async_client *c);
+void clave__deliver_state(clave_async_client *c, clave_state state, clave_err why);
+void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err err);
+
+/* ---- heartbeat ------------------------------------------------------------------------------- */
+
+enum { HEARTBEAT_HOLDS = 16 }; /* how many holds one heartbeat checks */
+
+struct heartbeat {
+    bool ping_out;
+    int64_t ping_sent;
+    bool confirming; /* a confirmed heartbeat is under way */
+    int64_t asked;   /* since when */
+    bool wanted;     /* another one was asked for */
+    int64_t answered;
+    struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: removed since */
 };
-void clave__client_hold(clave_async_client *c, struct hold *h);
-/* The hold is worth the watch at once. */
-void clave__client_settle_hold(struct hold *h);
-void clave__client_unhold(clave_async_client *c, struct hold *h);
 
-/* Asks for one confirmed heartbeat now, or right after the one under way. */
-void clave__client_confirm(clave_async_client *c);
-/* Called whenever clave_async_client_hold_deadline has moved on. The waiter removes itself from the
- * list when it no longer waits. */
-struct confirm_waiter {
-    struct list link;
-    void (*on_confirmed)(struct confirm_waiter *w);
+void clave__heartbeat_attached(clave_async_client *c);
+/* The session was re-attached with holds, to a member that may lag behind the previous one and
+ * whose leader may be deposed: something is committed before anything else is asked. */
+void clave__heartbeat_catch_up(clave_async_client *c);
+void clave__heartbeat_detached(clave_async_client *c);
+void clave__heartbeat_tick(clave_async_client *c);
+int64_t clave__heartbeat_deadline(const clave_async_client *c);
+void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err);
+
+/* ---- auth ------------------------------------------------------------------------------------ */
+
+struct auths {
+    struct list list;
 };
-void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w);
 
-/* The dial that is about to end with _disconnected was refused for good (a retry would be refused
- * too) by one of the host's `addresses` addresses. */
-void clave__client_refused(clave_async_client *c, unsigned addresses);
-/* No server can be reached until somebody fixes the cause: see clave__hosts_all_refuse. */
-bool clave__client_all_refuse(const clave_async_client *c);
+void clave__auth_init(struct auths *a);
+void clave__auth_fini(clave_async_client *c);
+/* Adds copies of the identities of the options. ETOOBIG, ENOMEM. */
+clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_t n);
+/* Whether the server of this connection has accepted all of those. */
+bool clave__auth_is_settled(clave_async_client *c);
+void clave__auth_detached(clave_async_client *c);
+/* Appends to the link's output the identities not yet sent on this connection. */
+clave_err clave__auth_fill(clave_async_client *c);
+/* The identity that the next answer is for; NULL: none was asked about. */
+struct auth *clave__auth_asked(clave_async_client *c);
+void clave__auth_accepted(clave_async_client *c, struct auth *a);
+/* Sets the fault. true: the client cannot do without this identity; else it is forgotten. */
+bool clave__auth_refused(clave_async_client *c, const struct auth *a);
+void clave__auth_forget(clave_async_client *c, struct auth *a);
+/* Another one, to be sent by clave__pipeline_fill. ETOOBIG, ENOMEM. */
+clave_err clave__auth_add(clave_async_client *c, const clave_auth *q, clave_result_cb *cb,
+                          void *arg);
+/* No session follows. */
+void clave__auth_end(clave_async_client *c);
+
+/* ---- composed requests ----------------------------------------------------------------------- */
+
+/* There is a new session: creates that were waiting for one will be sent in it. */
+void clave__creations_session_made(clave_async_client *c);
+/* No session follows: creates that only wait for time to pass end with ECLOSED. */
+void clave__creations_end(clave_async_client *c);
+void clave__cleanups_end(clave_async_client *c);
+
+/* ---- the client ------------------------------------------------------------------------------ */
+
+struct clave_async_client {
+    struct clave_mem mem;
+    unsigned refs; /* one for the user, one for each object of the API made on it */
+    bool freed;    /* by the user: only such objects still need it */
+    struct log log;
+    struct rand_state rand;
+    uint64_t hash_seed; /* keys the maps of what others choose */
+    clave_state_cb *state_cb;
+    void *state_arg;
+    struct clave_tls *tls; /* carried for the driver */
+
+    int32_t asked_timeout_ms;
+    int32_t margin_ms; /* 0: an eighth of the timeout */
+    int32_t relay_ms;  /* 0: a quarter of the timeout */
+    bool read_only;
+    bool keep_order;
+    size_t max_frame;
+    clave_retry reconnect;
+    bool reconnect_is_users; /* the default policy hurries when a session is about to end */
+    clave_retry reads;
+
+    int64_t now;
+    struct timers timers;
+    struct list listeners;
+    struct list holds;
+    struct list confirms; /* confirm_waiters */
+
+    struct hosts hosts;
+    struct link link;
+    struct session session;
+    struct hold_deadline hold_deadline;
+    struct pipeline pipeline;
+    struct watches watches;
+    struct heartbeat heartbeat;
+    struct auths auths;
+    struct list creations; /* composed creates under way */
+    struct list cleanups;  /* guaranteed deletes under way */
+    struct deliveries deliveries;
+    struct client_metrics metrics;
+
+    struct buf encode;   /* a request while it is made */
+    struct buf path;     /* a full path while it is encoded */
+    struct buf acls;     /* an ACL while it is encoded */
+    struct buf multi;    /* the ops of a multi while they are encoded */
+    struct buf decoded;  /* what a result points to that is not in its frame */
+    bool no_containers;  /* the server does not support them */
+    bool no_ephemerals;  /* the server does not list those of a session */
+    char *grant_warning; /* for the log when something is granted; NULL: nothing, or not any more */
+    struct client_fault fault;
+    bool fault_is_news; /* set since the dial began */
+};
+
+/* clave__client_unref without the delivery. */
+void clave__client_drop(clave_async_client *c);
+
+/* What is wrong with a retry policy in the options. */
+enum retry_fault {
+    RETRY_FAULT_NONE,
+    RETRY_FAULT_KIND,
+    RETRY_FAULT_NO_KIND,
+    RETRY_FAULT_NEGATIVE,
+    RETRY_FAULT_NO_PAUSE,
+    RETRY_FAULT_NO_TIME,
+    RETRY_FAULTS,
+};
+enum retry_fault clave__retry_fault(const clave_retry *r);
 
 #endif

@@ -1,11 +1,11 @@
 /* client_metrics.c - a client's metrics; see client_metrics.h. The recipes' contenders note grants
- * and losses, session.c what becomes of the session. The names are part of the API:
+ * and losses, connection_state.c what becomes of the session. The names are part of the API:
  * clave/metrics.h. */
 #include "client/client_metrics.h"
 
 #include <string.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "wire/opcode.h"
 
 /* ---- noting ---------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef CLAVE_CLIENT_CLIENT_OPTIONS_H
 #define CLAVE_CLIENT_CLIENT_OPTIONS_H
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 
 /* A server may send longer frames than it accepts: a listing has no limit of its own. */
 enum { CLIENT_REPLY_FRAMES = 4 };

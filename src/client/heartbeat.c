@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "base/deadline.h"
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "client/request/encode.h"
 
 static bool heartbeat_has_holds(const clave_async_client *c)
@@ -39,7 +39,7 @@ static void heartbeat_ping(clave_async_client *c)
 {
     assert(!c->heartbeat.ping_out);
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
-    if (clave__output_put(c, &q) != CLAVE_OK) {
+    if (clave__unqueued_request_put(c, &q) != CLAVE_OK) {
         clave__link_drop(c, CLAVE_ENOMEM);
         return;
     }
@@ -177,7 +177,7 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
     if (b->confirming)
         return b->asked + heartbeat_confirm_timeout(c);
     if (b->ping_out)
-        return CLAVE_NEVER; /* link.c handles the silence */
+        return CLAVE_NEVER; /* reconnect.c handles the silence */
     return heartbeat_has_holds(c) ? heartbeat_next_beat(c)
                                   : c->link.wrote + c->session.timeout_ms / 3;
 }

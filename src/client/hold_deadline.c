@@ -1,4 +1,4 @@
-/* hold_deadline.c - the arithmetic of hold_deadline.h, used by session.c, pipeline.c and
+/* hold_deadline.c - the arithmetic of hold_deadline.h, used by connection_state.c, pipeline.c and
  * heartbeat.c. `proven` never exceeds the time from which the leader counts: a deadline computed
  * here is never too late.
  */

@@ -1,9 +1,9 @@
 /* pipeline.c - requests between their submission and their answer. submit.c and the composed
- * requests put them in, link.c passes the replies. Replies come in the order of the requests
+ * requests put them in, reconnect.c passes the replies. Replies come in the order of the requests
  * (ZooKeeper's FIFO), so `sent` is a queue whose head is the only request a reply can be for. */
 #include <assert.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "wire/opcode.h"
 
 /* No more than OUT_AHEAD bytes are encoded ahead of a slow connection. */
@@ -67,7 +67,7 @@ static clave_err pipeline_send_close(clave_async_client *c)
 {
     assert(list_empty(&c->pipeline.unsent));
     struct wire_request q = {.xid = pipeline_next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
-    clave_err err = clave__output_put(c, &q);
+    clave_err err = clave__unqueued_request_put(c, &q);
     c->pipeline.close_sent = err == CLAVE_OK;
     c->session.may_be_over |= c->pipeline.close_sent;
     return err;

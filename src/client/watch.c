@@ -1,13 +1,13 @@
 /* watch.c - the client's watches: the registry of watch.h. submit.c says when a watch is asked for,
- * pipeline.c when its request is answered, transport.c passes events, session.c says when all are
- * owed again (watch_owed.c) or lost. client_watch_enter is the only function that changes a watch's
- * phase: a watch is in the map exactly while it is not IDLE. */
+ * pipeline.c when its request is answered, driver_calls.c passes events, connection_state.c says
+ * when all are owed again (set_watches.c) or lost. client_watch_enter is the only function that
+ * changes a watch's phase: a watch is in the map exactly while it is not IDLE. */
 #include "client/watch.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "client/request/encode.h"
 #include "wire/opcode.h"
 

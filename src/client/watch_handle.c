@@ -1,5 +1,5 @@
 /* watch_handle.c - a watch as its user has it: clave_async_watch_new, _disarm, _free. */
-#include "client/engine.h"
+#include "client/client_internal.h"
 
 clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
                                 void *arg)

@@ -96,7 +96,7 @@ void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token, en
 /* ---- what has ended -------------------------------------------------------------------------- */
 
 /* Of the owner of a slot, or of one that waits for it; 0: not known. */
-static uint32_t end_slot_id(const struct lock_end_causes *e, const struct lock_place *p)
+static uint32_t end_slot_id(const struct lock_end_causes *e, const struct lock_node *p)
 {
     char id[CLAVE_SLOT_ID_MAX + 1];
     bool known = p->data && clave__identity_get_field(p->data, p->ndata, "name", id, sizeof id);
@@ -104,7 +104,7 @@ static uint32_t end_slot_id(const struct lock_end_causes *e, const struct lock_p
 }
 
 struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
-                                            const struct lock_place *p, const char *path)
+                                            const struct lock_node *p, const char *path)
 {
     size_t n = strlen(path) + 1;
     struct lock_end *end = clave__mem_zalloc(e->mem, sizeof *end + n);
@@ -143,7 +143,7 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
 }
 
 struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
-                                              const struct lock_place *slot, const char *path)
+                                              const struct lock_node *slot, const char *path)
 {
     uint32_t id = end_slot_id(e, slot);
     for (struct list *at = e->pending.next; id != 0 && at != &e->pending; at = at->next) {

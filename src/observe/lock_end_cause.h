@@ -56,14 +56,14 @@ void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token,
 
 /* A place has ended. NULL: no memory, and its cause is not found out. */
 struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
-                                            const struct lock_place *p, const char *path);
+                                            const struct lock_node *p, const char *path);
 /* The next whose cause is settled, for clave__lock_end_causes_free; NULL: none is due. */
 struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t now,
                                              const struct lock_model *m);
 /* The slot is there. Its transaction has also ended a place that waited, which may have been seen
  * to go before: then that was no end. For clave__lock_end_causes_free; NULL: there is none. */
 struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
-                                              const struct lock_place *slot, const char *path);
+                                              const struct lock_node *slot, const char *path);
 void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end);
 /* When the next one is due; CLAVE_NEVER. */
 int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e);

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "observe/lock_grants.h"
-#include "observe/lock_place.h"
+#include "observe/lock_holders.h"
+#include "observe/lock_node.h"
 #include "recipe/queue/identity.h"
 #include "recipe/slots/slot_name.h"
 
@@ -78,7 +78,7 @@ bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
     return clave__lock_session_find(m, id) != NULL;
 }
 
-static bool lock_is_owners_turn(const struct lock_place *slot, const struct lock_place *turn)
+static bool lock_is_owners_turn(const struct lock_node *slot, const struct lock_node *turn)
 {
     char id[CLAVE_SLOT_ID_MAX + 1], waits[CLAVE_SLOT_ID_MAX + 1];
     return slot->kept && turn->data && clave__slot_name_parse(slot->name, id) &&
@@ -86,9 +86,9 @@ static bool lock_is_owners_turn(const struct lock_place *slot, const struct lock
            strcmp(id, waits) == 0;
 }
 
-const struct lock_place *clave__lock_turn_of(const struct lock_place *p)
+const struct lock_node *clave__lock_turn_of(const struct lock_node *p)
 {
-    const struct lock_place *turn =
+    const struct lock_node *turn =
         p->queue->leases ? clave__lock_waiter_after(p->queue, NULL) : NULL;
     bool own = turn && (p->kept ? lock_is_owners_turn(p, turn) : turn->session == p->session);
     return own ? turn : NULL;
@@ -96,7 +96,7 @@ const struct lock_place *clave__lock_turn_of(const struct lock_place *p)
 
 /* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
  * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
-static bool lock_is_step(enum lock_change what, const struct lock_place *p)
+static bool lock_is_step(enum lock_change what, const struct lock_node *p)
 {
     const struct lock_queue *leases = clave__lock_acquired(p->queue);
     if (p->queue->leases && what == LOCK_QUEUED)
@@ -104,13 +104,13 @@ static bool lock_is_step(enum lock_change what, const struct lock_place *p)
     if (!leases || what != LOCK_ENDED)
         return leases && what != LOCK_QUEUED;
     struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
-    const struct lock_place *newest = last ? ORDERED_ENTRY(last, struct lock_place, node) : NULL;
+    const struct lock_node *newest = last ? ORDERED_ENTRY(last, struct lock_node, node) : NULL;
     if (!newest || newest->token <= p->token)
         return false;
     return newest->kept ? lock_is_owners_turn(newest, p) : newest->session == p->session;
 }
 
-const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)
+const char *clave__lock_told_path(enum lock_change what, const struct lock_node *p)
 {
     bool lease = p->kind != QUEUE_LEASE || lock_is_semaphore(p->queue);
     if (!lease || lock_is_step(what, p))
@@ -144,7 +144,7 @@ const char *clave__lock_sort_name(enum lock_sort sort)
     return names[sort];
 }
 
-int64_t clave__lock_held_since(const struct lock_place *p)
+int64_t clave__lock_held_since(const struct lock_node *p)
 {
     return p->unreadable && p->held == p->queued ? -1 : p->held;
 }
@@ -156,34 +156,34 @@ size_t clave__lock_nwaiters(const struct lock_queue *q)
     return q->places.count - q->nholders;
 }
 
-static struct lock_place *lock_place_after(const struct lock_queue *q, const struct lock_key *key,
-                                           uint16_t marks)
+static struct lock_node *lock_place_after(const struct lock_queue *q, const struct lock_key *key,
+                                          uint16_t marks)
 {
     struct ordered_node *n = clave__ordered_after(&q->places, key, marks);
-    return n ? ORDERED_ENTRY(n, struct lock_place, node) : NULL;
+    return n ? ORDERED_ENTRY(n, struct lock_node, node) : NULL;
 }
 
-struct lock_place *clave__lock_holder_after_key(const struct lock_queue *q,
-                                                const struct lock_key *key)
+struct lock_node *clave__lock_holder_after_key(const struct lock_queue *q,
+                                               const struct lock_key *key)
 {
     return lock_place_after(q, key, clave__lock_mark_holding(~0u));
 }
 
-struct lock_place *clave__lock_waiter_after_key(const struct lock_queue *q,
-                                                const struct lock_key *key)
+struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
+                                               const struct lock_key *key)
 {
     if (!q->leases)
         return lock_place_after(q, key, clave__lock_mark_waiting(~0u));
     return q->partner ? lock_place_after(q->partner, key, ORDERED_ANY) : NULL;
 }
 
-struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const struct lock_place *p)
+struct lock_node *clave__lock_holder_after(const struct lock_queue *q, const struct lock_node *p)
 {
     struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
     return clave__lock_holder_after_key(q, &key);
 }
 
-struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_place *p)
+struct lock_node *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_node *p)
 {
     struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
     return clave__lock_waiter_after_key(q, &key);

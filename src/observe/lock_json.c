@@ -32,7 +32,7 @@ void clave__lock_token_json(struct json *j, const char *key, int64_t token)
 /* ---- a place --------------------------------------------------------------------------------- */
 
 /* Of a semaphore, those who acquire a lease wait, though the first of them holds their queue. */
-static const char *lock_json_role(const struct lock_place *p)
+static const char *lock_json_role(const struct lock_node *p)
 {
     static const char *const roles[QUEUE_KINDS][2] = {
         [QUEUE_OTHER] = {"waiting", "holder"},      [QUEUE_LOCK] = {"waiting", "holder"},
@@ -47,7 +47,7 @@ static const char *lock_json_role(const struct lock_place *p)
     return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
 }
 
-const char *clave__lock_role_of_side(const struct lock_place *p)
+const char *clave__lock_role_of_side(const struct lock_node *p)
 {
     const struct lock_queue *q = p->queue;
     bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
@@ -61,7 +61,7 @@ const char *clave__lock_role_of_side(const struct lock_place *p)
 
 /* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
  * (base/rand.h). */
-const char *clave__lock_client(const struct lock_place *p)
+const char *clave__lock_client(const struct lock_node *p)
 {
     enum { AT_VERSION = sizeof "_c_01234567-0123-" - 1 };
     if (p->unreadable)
@@ -74,7 +74,7 @@ const char *clave__lock_client(const struct lock_place *p)
 }
 
 /* `text` is what the identity points into. The name of a slot's node says its id. */
-static void lock_json_place_identity(const struct lock_place *p, char text[LOCK_TEXT_CAP],
+static void lock_json_place_identity(const struct lock_node *p, char text[LOCK_TEXT_CAP],
                                      clave_identity *id)
 {
     char *slot = text + LOCK_DATA_MAX + 1;
@@ -88,7 +88,7 @@ static void lock_json_place_identity(const struct lock_place *p, char text[LOCK_
 }
 
 /* A field that only slots have; NULL: there is none. */
-static const char *lock_json_place_field(const struct lock_place *p, const char *key,
+static const char *lock_json_place_field(const struct lock_node *p, const char *key,
                                          char out[CLAVE_SLOT_TEXT_MAX + 1])
 {
     bool there = p->kept && p->data &&
@@ -96,14 +96,14 @@ static const char *lock_json_place_field(const struct lock_place *p, const char 
     return there ? out : NULL;
 }
 
-static void place_slot_json(struct json *j, const struct lock_place *p)
+static void place_slot_json(struct json *j, const struct lock_node *p)
 {
     char text[CLAVE_SLOT_TEXT_MAX + 1];
     clave__json_string(j, "by", lock_json_place_field(p, "by", text));
     clave__json_string(j, "reason", lock_json_place_field(p, "reason", text));
 }
 
-void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p)
+void clave__lock_place_json(struct json *j, const char *key, const struct lock_node *p)
 {
     char data[LOCK_TEXT_CAP];
     clave_identity id;
@@ -206,7 +206,7 @@ const char *clave__lock_who_says(const clave_identity *id, int64_t session, char
     return out;
 }
 
-static void lock_json_label_slot(const struct lock_place *p, const clave_identity *id,
+static void lock_json_label_slot(const struct lock_node *p, const clave_identity *id,
                                  struct lock_label *out)
 {
     char text[CLAVE_SLOT_TEXT_MAX + 1];
@@ -218,7 +218,7 @@ static void lock_json_label_slot(const struct lock_place *p, const clave_identit
     out->task = out->kept;
 }
 
-void clave__lock_label(const struct lock_place *p, struct lock_label *out)
+void clave__lock_label(const struct lock_node *p, struct lock_label *out)
 {
     clave_identity id;
     lock_json_place_identity(p, out->data, &id);
@@ -235,7 +235,7 @@ void clave__lock_label(const struct lock_place *p, struct lock_label *out)
         lock_json_label_slot(p, &id, out);
 }
 
-const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
+const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP])
 {
     char data[LOCK_TEXT_CAP];
     clave_identity id;
@@ -251,8 +251,8 @@ const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
 
 static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t now)
 {
-    const struct lock_place *holder = clave__lock_holder_after(q, NULL);
-    const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
+    const struct lock_node *holder = clave__lock_holder_after(q, NULL);
+    const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
     uint32_t limit = clave__lock_limit(q);
     clave__json_string(j, "path", q->path);
     clave__json_string(j, "kind", clave__lock_sort_name(clave__lock_sort(q)));
@@ -269,7 +269,7 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
 
 static void lock_json_places(struct json *j, const struct lock_queue *q, bool holders, size_t most)
 {
-    struct lock_place *p = NULL;
+    struct lock_node *p = NULL;
     clave__json_open(j, holders ? "holders" : "waiters", '[');
     for (; most > 0; most--) {
         p = holders ? clave__lock_holder_after(q, p) : clave__lock_waiter_after(q, p);
@@ -338,7 +338,7 @@ static clave_err lock_json_walk_places(struct lock_walk *w, struct json *j,
     bool holders = w->phase == LOCK_WALK_HOLDERS;
     for (; *budget > 0; (*budget)--) {
         struct lock_key last = {clave__buf_text(&w->number), clave__buf_text(&w->name)};
-        struct lock_place *p = NULL;
+        struct lock_node *p = NULL;
         if (q)
             p = holders ? clave__lock_holder_after_key(q, &last)
                         : clave__lock_waiter_after_key(q, &last);

@@ -2,7 +2,7 @@
 #ifndef CLAVE_OBSERVE_LOCK_JSON_H
 #define CLAVE_OBSERVE_LOCK_JSON_H
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "clave/async/mutex.h"
 #include "clave/async/slots.h"
 #include "observe/lock_model.h"
@@ -10,18 +10,18 @@
 /* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "slot",
  * "leader", "candidate"; of a read-write lock "reader", "writer", and of those that wait "to-read",
  * "to-write"; "outside": see clave__lock_is_outside. */
-const char *clave__lock_role_of_side(const struct lock_place *p);
+const char *clave__lock_role_of_side(const struct lock_node *p);
 /* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
  * be read. */
-const char *clave__lock_client(const struct lock_place *p);
+const char *clave__lock_client(const struct lock_node *p);
 
-void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p);
+void clave__lock_place_json(struct json *j, const char *key, const struct lock_node *p);
 /* Who it is, in words: "web1 pid 4711 (nightly)"; of a slot its id and host, "rack-4 (web1)"; of a
  * client that names neither host nor process, its name, else the text of its node (kazoo's
  * identifier, the address that is Curator's default), else its session. Returns out. */
 enum { LOCK_WHO_CAP = 256, LOCK_TEXT_CAP = LOCK_DATA_MAX + 1 + CLAVE_SLOT_ID_MAX + 1 };
 const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
-const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
+const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP]);
 /* The same in two parts, for tables: whose place it is, without the "(nightly)", which is `task`:
  * "" when nothing more is known. Of a slot: its id; its host and the reason. Control characters of
  * others are in both. */
@@ -33,7 +33,7 @@ struct lock_label {
     char data[LOCK_TEXT_CAP];
     char kept[LOCK_TEXT_CAP]; /* of a slot, its task */
 };
-void clave__lock_label(const struct lock_place *p, struct lock_label *out);
+void clave__lock_label(const struct lock_node *p, struct lock_label *out);
 
 /* null when it is 0: of a node that may not be read. */
 void clave__lock_token_json(struct json *j, const char *key, int64_t token);

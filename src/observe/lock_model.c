@@ -1,5 +1,5 @@
 /* lock_model.c - see lock_model.h. Called by observe.c. Invariant: every place is in the queue of
- * its parent's path and counted in its session; lock_grants.c has decided who holds before a call
+ * its parent's path and counted in its session; lock_holders.c has decided who holds before a call
  * returns. */
 #include "observe/lock_model.h"
 
@@ -8,9 +8,9 @@
 
 #include "base/memory.h"
 #include "base/path.h"
-#include "observe/lock_grants.h"
-#include "observe/lock_place.h"
-#include "observe/lock_site.h"
+#include "observe/lock_holders.h"
+#include "observe/lock_node.h"
+#include "observe/lock_path.h"
 #include "recipe/queue/identity.h"
 #include "recipe/semaphore/shared_count.h"
 
@@ -35,7 +35,7 @@ static int lock_queue_compare(const void *key, const struct ordered_node *node)
 static int lock_place_compare(const void *key, const struct ordered_node *node)
 {
     const struct lock_key *k = key;
-    struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_place, node));
+    struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_node, node));
     int cmp = strcmp(k->number, own.number);
     return cmp ? cmp : strcmp(k->name, own.name);
 }
@@ -152,7 +152,7 @@ static void lock_queue_see_slots(struct lock_model *m, struct lock_queue *q)
 
 /* An acquire that says a limit is one of a semaphore, of which there need be no lease. */
 static void lock_queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
-                                      const struct lock_place *p)
+                                      const struct lock_node *p)
 {
     bool tells = p->limit != 0 && !q->leases && !q->partner;
     size_t n = tells ? lock_semaphore_len(q->path, q->len, locks_name) : 0;
@@ -174,7 +174,7 @@ static void lock_queue_free(struct lock_model *m, struct lock_queue *q)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static void lock_model_tell(struct lock_model *m, enum lock_change what, const struct lock_place *p,
+static void lock_model_tell(struct lock_model *m, enum lock_change what, const struct lock_node *p,
                             int64_t at)
 {
     if (m->changed && !m->loading)
@@ -183,20 +183,20 @@ static void lock_model_tell(struct lock_model *m, enum lock_change what, const s
 
 static bool lock_place_eq(const struct map_node *node, const void *key)
 {
-    const char *at = (const char *)node - offsetof(struct lock_place, in_kept);
-    const struct lock_place *p = (const struct lock_place *)(const void *)at;
+    const char *at = (const char *)node - offsetof(struct lock_node, in_kept);
+    const struct lock_node *p = (const struct lock_node *)(const void *)at;
     const struct lock_site *site = key;
     return lock_queue_compare(&site->key, &p->queue->node) == 0 && strcmp(p->name, site->name) == 0;
 }
 
-static void lock_place_keep(struct lock_model *m, struct lock_place *p)
+static void lock_place_keep(struct lock_model *m, struct lock_node *p)
 {
     uint32_t hash = clave__map_hash_bytes(&m->kept, p->name, strlen(p->name));
     clave__map_insert(&m->kept, &p->in_kept, hash);
     p->queue->nkept++;
 }
 
-static void lock_place_unkeep(struct lock_model *m, struct lock_place *p)
+static void lock_place_unkeep(struct lock_model *m, struct lock_node *p)
 {
     clave__map_remove(&m->kept, &p->in_kept);
     p->queue->nkept--;
@@ -206,7 +206,7 @@ static void lock_place_unkeep(struct lock_model *m, struct lock_place *p)
 static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock_site *site,
                              const clave_stat *stat, const void *data, size_t len)
 {
-    struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat, site->kept);
+    struct lock_node *p = clave__lock_node_new(m, site->kind, site->name, stat, site->kept);
     if (!p)
         return false;
     p->unreadable = stat->czxid == 0;
@@ -215,14 +215,14 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     if (!q)
         q = lock_queue_new(m, &site->key);
-    if (!q || !clave__lock_place_set_data(m, p, data, len)) {
+    if (!q || !clave__lock_node_set_data(m, p, data, len)) {
         if (q && q->places.count == 0)
             lock_queue_changed(m, q); /* it is freed when that is taken */
-        clave__lock_place_free(m, p);
+        clave__lock_node_free(m, p);
         return false;
     }
     struct lock_key key = clave__lock_key(p);
-    clave__lock_place_note_asked(p);
+    clave__lock_node_note_asked(p);
     p->queue = q;
     clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, q);
@@ -232,7 +232,7 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     if (p->kept)
         lock_place_keep(m, p);
     lock_queue_see_slots(m, q);
-    clave__lock_place_join(p);
+    clave__lock_node_join(p);
     lock_queue_find_semaphore(m, q, p);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
@@ -243,13 +243,13 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     return true;
 }
 
-static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
+static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_node *p)
 {
     struct lock_queue *q = p->queue;
     assert(q->of_kind[p->kind] > 0 && (!p->holds || q->nholders > 0));
     struct lock_key key = clave__lock_key(p);
     lock_model_tell(m, LOCK_ENDED, p, at);
-    clave__lock_place_part(p);
+    clave__lock_node_part(p);
     clave__ordered_remove(&q->places, &key);
     clave__lock_link(m, p->session);
     clave__lock_queue_mark(m, q);
@@ -259,21 +259,21 @@ static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_place
     if (p->kept)
         lock_place_unkeep(m, p);
     lock_queue_see_slots(m, q);
-    clave__lock_place_free(m, p);
+    clave__lock_node_free(m, p);
     clave__lock_grants_update(m, q, at, NULL);
     lock_queue_changed(m, q);
 }
 
 /* A lease's limit may have changed with the data. false: no memory. */
-static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_place *p,
+static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_node *p,
                                int32_t version, const void *data, size_t len)
 {
     bool asked = p->asked;
-    if (!clave__lock_place_set_data(m, p, data, len))
+    if (!clave__lock_node_set_data(m, p, data, len))
         return false;
     struct lock_key key = clave__lock_key(p);
     p->version = version;
-    clave__lock_place_note_asked(p);
+    clave__lock_node_note_asked(p);
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
     lock_queue_find_semaphore(m, p->queue, p);
@@ -284,17 +284,17 @@ static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_pla
     return true;
 }
 
-static struct lock_place *lock_place_at(const struct lock_model *m, const struct lock_site *site)
+static struct lock_node *lock_place_at(const struct lock_model *m, const struct lock_site *site)
 {
     if (site->kept) {
         uint32_t hash = clave__map_hash_bytes(&m->kept, site->name, strlen(site->name));
         struct map_node *kept = clave__map_find(&m->kept, hash, lock_place_eq, site);
-        return kept ? MAP_ENTRY(kept, struct lock_place, in_kept) : NULL;
+        return kept ? MAP_ENTRY(kept, struct lock_node, in_kept) : NULL;
     }
     const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     struct lock_key key = clave__lock_key_of(site->name);
     struct ordered_node *node = q ? clave__ordered_find(&q->places, &key) : NULL;
-    return node ? ORDERED_ENTRY(node, struct lock_place, node) : NULL;
+    return node ? ORDERED_ENTRY(node, struct lock_node, node) : NULL;
 }
 
 /* "P-__lock__" is where kazoo's semaphores at P queue: the node tells that P is one. */
@@ -364,7 +364,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     if (site.kind == QUEUE_OTHER || (site.bare && readable && stat->ephemeral_owner == 0) ||
         (site.kept && readable && !clave__identity_is_form(data, len)))
         return;
-    struct lock_place *p = lock_place_at(m, &site);
+    struct lock_node *p = lock_place_at(m, &site);
     if (p && p->token != stat->czxid) { /* deleted and created again */
         lock_place_leave(m, at, p);
         p = NULL;
@@ -379,7 +379,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
                                const void *data, size_t len)
 {
     struct lock_site site = clave__lock_site_of(m, path);
-    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
+    struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
     if (p && version > p->version && !lock_place_written(m, at, p, version, data, len))
@@ -389,7 +389,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 {
     struct lock_site site = clave__lock_site_of(m, path);
-    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
+    struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     if (p)
         lock_place_leave(m, at, p);
     lock_model_see_kazoo(m, path, false);
@@ -401,7 +401,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id)
 {
     for (struct lock_session *s; (s = clave__lock_session_find(m, id));)
-        lock_place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_place, in_session));
+        lock_place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_node, in_session));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -420,13 +420,13 @@ clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *m
 static void lock_queue_empty(struct lock_model *m, struct lock_queue *q)
 {
     for (struct ordered_node *n; (n = clave__ordered_first(&q->places, ORDERED_ANY));) {
-        struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+        struct lock_node *p = ORDERED_ENTRY(n, struct lock_node, node);
         struct lock_key key = clave__lock_key(p);
-        clave__lock_place_part(p);
+        clave__lock_node_part(p);
         clave__ordered_remove(&q->places, &key);
         if (p->kept)
             clave__map_remove(&m->kept, &p->in_kept);
-        clave__lock_place_free(m, p);
+        clave__lock_node_free(m, p);
     }
     memset(q->of_kind, 0, sizeof q->of_kind);
     q->nholders = q->nbare = q->nkept = 0;
@@ -461,7 +461,7 @@ void clave__lock_model_loaded(struct lock_model *m)
         struct lock_key last = {"", ""};
         at = (struct lock_queue_key){q->path, q->len, q->leases};
         while ((n = clave__ordered_after(&q->places, &last, ORDERED_ANY))) {
-            struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+            struct lock_node *p = ORDERED_ENTRY(n, struct lock_node, node);
             last = clave__lock_key(p);
             p->told = p->held_before = p->holds;
         }

@@ -23,7 +23,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "base/ordered.h"
+#include "base/ordered_set.h"
 #include "clave/async/client.h"
 #include "recipe/queue/queue_kind.h"
 
@@ -43,7 +43,7 @@ struct lock_session {
 };
 
 /* A node in a queue. */
-struct lock_place {
+struct lock_node {
     struct ordered_node node; /* in lock_queue.places */
     struct lock_queue *queue;
     struct lock_session *session; /* NULL: the node is not ephemeral */
@@ -123,8 +123,7 @@ enum lock_change {
 };
 
 /* Called inside _node and _gone, once the model is loaded. The place is valid during the call. */
-typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_place *p,
-                           int64_t at);
+typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_node *p, int64_t at);
 
 struct lock_model {
     const struct clave_mem *mem; /* borrowed */
@@ -206,10 +205,10 @@ struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
 
 /* Of a lease or slot: the place in the other queue with which its owner has waited for it. NULL:
  * none is there. */
-const struct lock_place *clave__lock_turn_of(const struct lock_place *p);
+const struct lock_node *clave__lock_turn_of(const struct lock_node *p);
 /* The path of the lock to which this happened. NULL: it is nothing to tell, or a step of something
  * that is told. */
-const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p);
+const char *clave__lock_told_path(enum lock_change what, const struct lock_node *p);
 
 enum lock_sort {
     LOCK_SORT_LOCK,
@@ -231,21 +230,21 @@ size_t clave__lock_nwaiters(const struct lock_queue *q);
 
 /* Holders and waiters of a lock in the order of the queue: the next one after this place, or after
  * its key if it may be gone; NULL: the first. */
-struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const struct lock_place *p);
-struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_place *p);
-struct lock_place *clave__lock_holder_after_key(const struct lock_queue *q,
-                                                const struct lock_key *key);
-struct lock_place *clave__lock_waiter_after_key(const struct lock_queue *q,
-                                                const struct lock_key *key);
-struct lock_key clave__lock_key(const struct lock_place *p);
+struct lock_node *clave__lock_holder_after(const struct lock_queue *q, const struct lock_node *p);
+struct lock_node *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_node *p);
+struct lock_node *clave__lock_holder_after_key(const struct lock_queue *q,
+                                               const struct lock_key *key);
+struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
+                                               const struct lock_key *key);
+struct lock_key clave__lock_key(const struct lock_node *p);
 
 /* -1: it held already when it was seen, and nobody may know since when. */
-int64_t clave__lock_held_since(const struct lock_place *p);
+int64_t clave__lock_held_since(const struct lock_node *p);
 
 /* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
  */
-bool clave__lock_is_outside(const struct lock_place *p);
+bool clave__lock_is_outside(const struct lock_node *p);
 /* First in its queue, and within its lock delay: the mark is that of a holder that was lost. */
-bool clave__lock_is_delayed(const struct lock_place *p);
+bool clave__lock_is_delayed(const struct lock_node *p);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-static enum lock_cause replay_cause(const struct lock_replay *r, const struct lock_place *p)
+static enum lock_cause replay_cause(const struct lock_replay *r, const struct lock_node *p)
 {
     if (p->kept)
         return LOCK_RELEASED;
@@ -17,7 +17,7 @@ static enum lock_cause replay_cause(const struct lock_replay *r, const struct lo
     return p->session->id == r->txn.session ? LOCK_RELEASED : LOCK_BROKEN;
 }
 
-static void replay_on_change(void *arg, enum lock_change what, const struct lock_place *p,
+static void replay_on_change(void *arg, enum lock_change what, const struct lock_node *p,
                              int64_t at)
 {
     struct lock_replay *r = arg;
@@ -143,10 +143,10 @@ void clave__lock_replay_closed(struct lock_replay *r, bool expired)
 static void replay_date_holders(const struct lock_queue *known, struct lock_model *m,
                                 struct lock_queue *q)
 {
-    for (const struct lock_place *k = NULL; (k = clave__lock_holder_after(known, k));) {
+    for (const struct lock_node *k = NULL; (k = clave__lock_holder_after(known, k));) {
         struct lock_key key = clave__lock_key(k);
         struct ordered_node *node = clave__ordered_find(&q->places, &key);
-        struct lock_place *p = node ? ORDERED_ENTRY(node, struct lock_place, node) : NULL;
+        struct lock_node *p = node ? ORDERED_ENTRY(node, struct lock_node, node) : NULL;
         if (!p || p->token != k->token || !p->held_before || k->held_before)
             continue;
         p->held = k->held;

@@ -7,8 +7,8 @@
 #ifndef CLAVE_OBSERVE_LOCK_REPLAY_H
 #define CLAVE_OBSERVE_LOCK_REPLAY_H
 
-#include "observe/election_model.h"
-#include "observe/history.h"
+#include "observe/election_terms.h"
+#include "observe/lock_history.h"
 #include "observe/lock_model.h"
 
 struct lock_replay_txn {

@@ -1,5 +1,5 @@
 /* lock_slots.c - what is a slot's in a model of locks; see lock_model.h. Called by lock_find.c,
- * lock_grants.c and those who keep a history. Invariant: nothing is changed here. */
+ * lock_holders.c and those who keep a history. Invariant: nothing is changed here. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 
 /* A name server that does not answer holds up one of them for as long as the resolver waits. */
 enum { MOST_WORKERS = 4 };

@@ -24,7 +24,7 @@
 #include "base/log_line.h"
 #include "base/rand.h"
 #include "server/monitoring/quantiles.h"
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 #include "server/server.h"
 #include "server/store/snapshot_save.h"
 #include "server/store/txn.h"

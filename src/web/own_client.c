@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "client/session_keeper.h"
+#include "client/client_for_gate.h"
 
 /* A server that starts again is back before. */
 enum { AWAY_MS = 5000 };

@@ -2,25 +2,25 @@
  * literal text stands before one with less. */
 #include "web/routes.h"
 
+#include "web/api/actions/leader_value_api.h"
 #include "web/api/actions/revoke_api.h"
-#include "web/api/actions/token_api.h"
-#include "web/api/actions/value_api.h"
 #include "web/api/claims/hold_api.h"
+#include "web/api/claims_by_kind.h"
 #include "web/api/contrib/contrib_rest.h"
 #include "web/api/deadlocks_api.h"
-#include "web/api/document_api.h"
 #include "web/api/elections_api.h"
 #include "web/api/events_api.h"
 #include "web/api/fleetlock/fleetlock_api.h"
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
+#include "web/api/lock_token_api.h"
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
+#include "web/api/openapi_and_page_api.h"
 #include "web/api/sessions_api.h"
-#include "web/api/slots/any_claims.h"
 #include "web/api/slots/slots_api.h"
-#include "web/api/znodes_api.h"
+#include "web/api/znodes/znodes_api.h"
 
 static const struct route routes[] = {
     /* health_api */

@@ -4,7 +4,7 @@
 #ifndef CLAVE_WEB_SERVER_STATS_H
 #define CLAVE_WEB_SERVER_STATS_H
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "web/web_internal.h"
 
 struct server_trend;

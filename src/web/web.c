@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "web/api/znode_poll.h"
+#include "web/api/znodes/znode_long_poll.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/head_checks.h"
@@ -18,9 +18,9 @@
 #include "web/routes.h"
 #include "web/server_trend.h"
 #include "web/session/claim_rights.h"
+#include "web/session/contrib_rest_session.h"
 #include "web/session/http_session.h"
-#include "web/session/rest_session.h"
-#include "web/slots/slot_place.h"
+#include "web/slots/slot_wait.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 

@@ -32,14 +32,14 @@ struct web {
     bool is_away;                      /* which was said */
     int64_t asked_at;                  /* of own_client.c: the time is being measured; 0: not */
     int64_t latency_ms;                /* of own_client.c: as it was measured last; -1: not */
-    struct list rest_sessions;         /* see session/rest_session.h */
+    struct list rest_sessions;         /* see session/contrib_rest_session.h */
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct senders *senders;           /* see http/sender.h */
     struct server_trend *figures;      /* see server_trend.h */
-    struct znode_polls *znode_polls;   /* see api/znode_poll.h */
-    struct list slot_places;           /* see slots/slot_place.h */
+    struct znode_polls *znode_polls;   /* see web/api/znodes/znode_long_poll.h */
+    struct list slot_places;           /* see slots/slot_wait.h */
     const struct route_table *routes;  /* of all endpoints */
 };
 

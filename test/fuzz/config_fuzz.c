@@ -6,9 +6,9 @@
 
 #include "base/duration.h"
 #include "clave/tls.h"
-#include "cmd/cli/acl.h"
+#include "cmd/cli/acl_text.h"
 #include "cmd/cli/diag.h"
-#include "cmd/serve/serve_config.h"
+#include "cmd/serve/config_file.h"
 #include "cmd/serve/settings_check.h"
 #include "fuzz/fuzz.h"
 #include "runtime/client/client_settings.h"

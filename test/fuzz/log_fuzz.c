@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.h"
 #include "lib/memserver.h"
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 #include "server/store/inspect.h"
 
 enum { RECORD_HEAD = 12, END_MARK = 'B' };

@@ -5,7 +5,7 @@
 #include "base/deadline.h"
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
-#include "recipe/grant_facts.h"
+#include "recipe/grant_held.h"
 
 static inline bool mutex_valid_for(const clave_async_mutex *m, uint64_t owner, int64_t now,
                                    int64_t ms)

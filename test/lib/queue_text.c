@@ -17,7 +17,7 @@ const char *queue_text(const struct lock_queue *q)
         return "none";
     snprintf(text, sizeof text, "%s", clave__lock_sort_name(clave__lock_sort(q)));
     for (int side = 0; side < 2; side++) {
-        struct lock_place *p = NULL;
+        struct lock_node *p = NULL;
         size_t n = 0, said = side == 0 ? q->nholders : clave__lock_nwaiters(q);
         while ((p = side == 0 ? clave__lock_holder_after(q, p) : clave__lock_waiter_after(q, p))) {
             size_t len = strlen(text);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/memory.h"
 #include "web/http/jansson.h"
 

@@ -44,7 +44,7 @@ static void ask(struct play *p, enum kind kind)
     p->flight[p->n++] = r;
 }
 
-/* As session.c and pipeline.c do. */
+/* As session_tracker.c and pipeline.c do. */
 static void answer(struct play *p)
 {
     struct request r = p->flight[0];

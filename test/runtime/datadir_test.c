@@ -12,7 +12,7 @@
 
 #include "runtime/store/datadir.h"
 #include "runtime/store/file_names.h"
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 
 /* ---- directories with something in them ------------------------------------------------- */
 

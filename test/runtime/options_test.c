@@ -8,7 +8,7 @@
 #include "base/sized_options.h"
 #include "clave/testserver.h"
 #include "recipe/contender/contender.h"
-#include "recipe/contender/place_grant.h"
+#include "recipe/contender/contender_grant.h"
 
 enum { ROOM = OPTIONS_SIZE_MAX + 64 };
 

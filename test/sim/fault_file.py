@@ -1,7 +1,7 @@
 """Reads the files of test/sim/faults and changes sources as they say.
 
     what: the server expires a session at three quarters of its time
-    in: src/server/request/session.c clave__session_touch
+    in: src/server/request/session_tracker.c clave__session_touch
     - session_end_of_tick(t, t->now + s->timeout_ms)
     + t->now + s->timeout_ms * 3 / 4
 

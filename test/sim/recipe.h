@@ -7,7 +7,7 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "lock_layout.h"
-#include "recipe/grant_facts.h"
+#include "recipe/grant_held.h"
 
 struct actor;
 struct workload;

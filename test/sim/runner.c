@@ -184,7 +184,7 @@ static void conclude(struct runner *w)
         world_break(world_of(w), "nothing of a command is left when it has ended",
                     "%s reports its end", w->name);
     world_log(world_of(w), a->name, "its command has ended%s",
-              clave__hold_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
+              clave__holder_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
                   ? " before its time"
                   : "");
     a->runner = NULL;
@@ -213,10 +213,10 @@ static void publish(struct runner *w)
     struct grant_facts g;
     struct actor *a = w->actor;
     if (!w->hold_policy.lost && a->recipe->held(a, 0, &g)) {
-        (void)clave__hold_policy_extend(&w->hold_policy, g.deadline);
+        (void)clave__holder_policy_extend(&w->hold_policy, g.deadline);
         w->page = g.deadline;
     }
-    int64_t at = clave__hold_policy_limit(&w->hold_policy);
+    int64_t at = clave__holder_policy_limit(&w->hold_policy);
     if (at != CLAVE_NEVER)
         world_set(world_of(w), &a->alarm,
                   clock_when(&a->host->clock, at) + world_between(world_of(w), 0, LATE_US));
@@ -231,10 +231,10 @@ void runner_look(struct actor *a)
         return;
     }
     if (w->guardian_dead)
-        clave__hold_policy_bereave(&w->hold_policy);
+        clave__holder_policy_bereave(&w->hold_policy);
     if (w->hold_policy.phase == HOLD_POLICY_WATCHING)
         publish(w);
-    if (clave__hold_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
+    if (clave__holder_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
         world_log(world_of(w), a->name, "the guardian does not answer: ends the command");
     if (w->hold_policy.phase == HOLD_POLICY_SWEEPING)
         sweep(w);
@@ -250,7 +250,7 @@ void runner_stop(struct actor *a)
 void runner_lose(struct actor *a)
 {
     struct runner *w = a->runner;
-    clave__hold_policy_lose(&w->hold_policy, host_clock(a->host));
+    clave__holder_policy_lose(&w->hold_policy, host_clock(a->host));
     w->page = KILL_POLICY_NO_DEADLINE;
     runner_stop(a);
 }
@@ -296,7 +296,7 @@ void runner_begin(struct actor *a)
     w->command.changed = on_command_changed;
     w->command.owner = w;
     command_init(&w->command, world_of(w), &w->rng);
-    clave__hold_policy_begin(&w->hold_policy, &w->terms);
+    clave__holder_policy_begin(&w->hold_policy, &w->terms);
     world_log(world_of(w), a->name, "runs a command");
     publish(w);
     poke(w);

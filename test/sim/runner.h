@@ -8,7 +8,7 @@
 
 #include "actor.h"
 #include "command.h"
-#include "supervise/hold_policy.h"
+#include "supervise/holder_policy.h"
 
 struct runner {
     struct runner *next; /* of the same machine */
@@ -20,7 +20,7 @@ struct runner {
 
     int64_t page; /* the deadline that both look at */
     struct kill_policy_terms terms;
-    struct hold_policy hold_policy;
+    struct holder_policy hold_policy;
 
     struct kill_policy kill_policy;
     struct alarm guardian; /* it looks */

@@ -6,7 +6,7 @@
 
 #include "inspector.h"
 #include "operator.h"
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 #include "server/store/backup_restore.h"
 #include "server/store/recovery_plan.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 #include "wire/frame.h"
 #include "wire/opcode.h"
 

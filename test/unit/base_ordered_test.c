@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/ordered.h"
+#include "base/ordered_set.h"
 #include "base/rand.h"
 
 enum { KEYS = 200, MARKS = 3 };

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "lib/fake_server.h"
 
 enum { T = FAKE_TIMEOUT, MARGIN = T / 8 };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "lib/fake_server.h"
 
 enum { T = FAKE_TIMEOUT };

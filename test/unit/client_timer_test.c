@@ -10,7 +10,7 @@
 
 #include "base/rand.h"
 #include "clave/async/client.h"
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "client/timer.h"
 #include "lib/fake_server.h"
 

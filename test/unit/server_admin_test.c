@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "lib/failmem.h"
 #include "lib/memserver.h"
 #include "server/monitoring/admin_commands.h"
-#include "server/monitoring/server_metrics.h"
+#include "server/monitoring/prometheus_page.h"
 
 enum { MOST = 1 << 20 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/memserver.h"
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 
 /* ---- passwords ------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/memserver.h"
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 
 static clave_err authenticate(struct memserver_conn *c)
 {

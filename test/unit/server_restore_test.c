@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "lib/memserver.h"
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 #include "server/store/backup_restore.h"
 #include "server/store/recovery_plan.h"
 #include "wire/proto.h"

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/rand.h"
 #include "lib/memserver.h"
-#include "server/request/session.h"
+#include "server/request/session_tracker.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "lib/log_records.h"
 #include "lib/memserver.h"
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 #include "server/store/inspect.h"
 #include "wire/frame.h"
 

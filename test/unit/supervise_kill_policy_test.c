@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "clave/async/client.h"
-#include "supervise/hold_policy.h"
+#include "supervise/holder_policy.h"
 
 enum { NOW = 1000, GRACE = 200, LEAD = 20, DEADLINE = 3000 };
 
@@ -133,9 +133,9 @@ static void the_end_of_the_parent_ends_it(void **state)
     struct kill_policy idle = {0};
     assert_int_equal(step(&idle, orphan, NOW), 0);
     assert_int_equal(idle.phase, KILL_POLICY_IDLE);
-    struct hold_policy s;
-    clave__hold_policy_begin(&s, &usual);
-    assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_PARENT));
+    struct holder_policy s;
+    clave__holder_policy_begin(&s, &usual);
+    assert_true(clave__holder_policy_was_cut_short(&s, CAUSE_PARENT));
 }
 
 static void a_maximum_hold_is_the_commands_in_full(void **state)
@@ -209,9 +209,9 @@ static void a_second_sigterm_ends_it_after_the_grace(void **state)
     assert_int_equal(step(&l, held, NOW + 2 * GRACE),
                      KILL_POLICY_TELL | KILL_POLICY_TERM | KILL_POLICY_KILL);
     /* It is nobody's loss. */
-    struct hold_policy s;
-    clave__hold_policy_begin(&s, &usual);
-    assert_false(clave__hold_policy_was_cut_short(&s, CAUSE_SIGNAL));
+    struct holder_policy s;
+    clave__holder_policy_begin(&s, &usual);
+    assert_false(clave__holder_policy_was_cut_short(&s, CAUSE_SIGNAL));
 }
 
 /* ---- without the guardian ------------------------------------------------------------------ */
@@ -219,16 +219,16 @@ static void a_second_sigterm_ends_it_after_the_grace(void **state)
 static void a_guardian_that_does_not_answer_is_overdue(void **state)
 {
     (void)state;
-    struct hold_policy s;
-    clave__hold_policy_begin(&s, &usual);
-    assert_true(clave__hold_policy_limit(&s) == CLAVE_NEVER);
-    assert_int_equal(clave__hold_policy_extend(&s, DEADLINE), DEADLINE);
+    struct holder_policy s;
+    clave__holder_policy_begin(&s, &usual);
+    assert_true(clave__holder_policy_limit(&s) == CLAVE_NEVER);
+    assert_int_equal(clave__holder_policy_extend(&s, DEADLINE), DEADLINE);
     /* Behind the guardian's moment, and before the deadline. */
-    assert_int_equal(clave__hold_policy_limit(&s), DEADLINE - LEAD / 2);
-    assert_false(clave__hold_policy_is_overdue(&s, DEADLINE - LEAD / 2 - 1));
-    assert_true(clave__hold_policy_is_overdue(&s, DEADLINE - LEAD / 2));
+    assert_int_equal(clave__holder_policy_limit(&s), DEADLINE - LEAD / 2);
+    assert_false(clave__holder_policy_is_overdue(&s, DEADLINE - LEAD / 2 - 1));
+    assert_true(clave__holder_policy_is_overdue(&s, DEADLINE - LEAD / 2));
     assert_int_equal(s.phase, HOLD_POLICY_SWEEPING);
-    assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_NONE));
+    assert_true(clave__holder_policy_was_cut_short(&s, CAUSE_NONE));
 }
 
 /* So what is to be done while it is held, as putting a run on record, can be done. */
@@ -236,54 +236,54 @@ static void behind_a_maximum_the_hold_is_not_lost(void **state)
 {
     (void)state;
     struct kill_policy_terms terms = usual;
-    struct hold_policy s;
+    struct holder_policy s;
     terms.until = NOW + GRACE;
-    clave__hold_policy_begin(&s, &terms);
-    assert_int_equal(clave__hold_policy_extend(&s, DEADLINE), terms.until);
+    clave__holder_policy_begin(&s, &terms);
+    assert_int_equal(clave__holder_policy_extend(&s, DEADLINE), terms.until);
     /* The command has had its grace, and the guardian a moment. */
-    assert_false(clave__hold_policy_is_overdue(&s, terms.until + GRACE + LEAD / 2 - 1));
-    assert_true(clave__hold_policy_is_overdue(&s, terms.until + GRACE + LEAD / 2));
-    assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_NONE));
+    assert_false(clave__holder_policy_is_overdue(&s, terms.until + GRACE + LEAD / 2 - 1));
+    assert_true(clave__holder_policy_is_overdue(&s, terms.until + GRACE + LEAD / 2));
+    assert_true(clave__holder_policy_was_cut_short(&s, CAUSE_NONE));
     assert_false(s.lost);
     /* Unless it is, by then. */
-    clave__hold_policy_begin(&s, &terms);
-    clave__hold_policy_extend(&s, DEADLINE);
-    assert_true(clave__hold_policy_is_overdue(&s, DEADLINE));
+    clave__holder_policy_begin(&s, &terms);
+    clave__holder_policy_extend(&s, DEADLINE);
+    assert_true(clave__holder_policy_is_overdue(&s, DEADLINE));
     assert_true(s.lost);
 }
 
 static void a_node_that_is_deleted_leaves_a_grace(void **state)
 {
     (void)state;
-    struct hold_policy s;
-    clave__hold_policy_begin(&s, &usual);
-    clave__hold_policy_extend(&s, DEADLINE);
-    clave__hold_policy_lose(&s, NOW);
-    assert_int_equal(clave__hold_policy_limit(&s), NOW + GRACE + LEAD / 2);
+    struct holder_policy s;
+    clave__holder_policy_begin(&s, &usual);
+    clave__holder_policy_extend(&s, DEADLINE);
+    clave__holder_policy_lose(&s, NOW);
+    assert_int_equal(clave__holder_policy_limit(&s), NOW + GRACE + LEAD / 2);
 }
 
 /* The machine slept, its guardian was stopped: what is lost by its deadline has no grace left. */
 static void a_deadline_that_has_passed_leaves_none(void **state)
 {
     (void)state;
-    struct hold_policy s;
-    clave__hold_policy_begin(&s, &usual);
-    clave__hold_policy_extend(&s, DEADLINE);
-    clave__hold_policy_lose(&s, DEADLINE + 1);
-    assert_true(clave__hold_policy_is_overdue(&s, DEADLINE + 1));
+    struct holder_policy s;
+    clave__holder_policy_begin(&s, &usual);
+    clave__holder_policy_extend(&s, DEADLINE);
+    clave__holder_policy_lose(&s, DEADLINE + 1);
+    assert_true(clave__holder_policy_is_overdue(&s, DEADLINE + 1));
 }
 
 static void what_looks_after_itself_is_let_be(void **state)
 {
     (void)state;
     struct kill_policy_terms terms = usual;
-    struct hold_policy s;
+    struct holder_policy s;
     terms.on_lost = ON_LOST_IGNORE;
-    clave__hold_policy_begin(&s, &terms);
-    clave__hold_policy_extend(&s, DEADLINE);
-    clave__hold_policy_lose(&s, NOW);
-    assert_false(clave__hold_policy_is_overdue(&s, 2 * DEADLINE));
-    clave__hold_policy_bereave(&s);
+    clave__holder_policy_begin(&s, &terms);
+    clave__holder_policy_extend(&s, DEADLINE);
+    clave__holder_policy_lose(&s, NOW);
+    assert_false(clave__holder_policy_is_overdue(&s, 2 * DEADLINE));
+    clave__holder_policy_bereave(&s);
     assert_int_equal(s.phase, HOLD_POLICY_SWEEPING);
 }
 
@@ -310,15 +310,15 @@ static void what_cannot_be_killed_is_tried_ever_more_rarely(void **state)
     clave__kill_policy_killed(&l, false);
     assert_true(clave__kill_policy_wake_at(&l, DEADLINE, now) - now <= LEAD / 2);
 
-    struct hold_policy s;
-    clave__hold_policy_begin(&s, &usual);
-    clave__hold_policy_extend(&s, DEADLINE);
-    clave__hold_policy_excuse(&s);
-    assert_true(clave__hold_policy_limit(&s) == CLAVE_NEVER);
-    assert_false(clave__hold_policy_is_overdue(&s, DEADLINE));
-    clave__hold_policy_lose(&s, DEADLINE);
-    assert_false(clave__hold_policy_is_overdue(&s, 2 * DEADLINE));
-    assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_NONE));
+    struct holder_policy s;
+    clave__holder_policy_begin(&s, &usual);
+    clave__holder_policy_extend(&s, DEADLINE);
+    clave__holder_policy_excuse(&s);
+    assert_true(clave__holder_policy_limit(&s) == CLAVE_NEVER);
+    assert_false(clave__holder_policy_is_overdue(&s, DEADLINE));
+    clave__holder_policy_lose(&s, DEADLINE);
+    assert_false(clave__holder_policy_is_overdue(&s, 2 * DEADLINE));
+    assert_true(clave__holder_policy_was_cut_short(&s, CAUSE_NONE));
 }
 
 static void times_follow_from_the_session(void **state)

@@ -14,8 +14,8 @@
 #include "base/path.h"
 #include "base/rand.h"
 #include "lib/queue_text.h"
-#include "observe/lock_grants.h"
-#include "observe/lock_listing.h"
+#include "observe/lock_from_children.h"
+#include "observe/lock_holders.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 #define HEX "0123456789abcdef0123456789abcdef"
@@ -171,7 +171,7 @@ static void check_links(const struct lock_model *m)
         const struct lock_session *s = MAP_ENTRY(n, struct lock_session, node);
         size_t nplaces = 0, nwaits = 0;
         for (struct list *at = s->places.next; at != &s->places; at = at->next) {
-            const struct lock_place *p = LIST_ENTRY(at, struct lock_place, in_session);
+            const struct lock_node *p = LIST_ENTRY(at, struct lock_node, in_session);
             nplaces++;
             nwaits += !p->holds;
             assert_int_equal(p->node.marks, clave__lock_marks(p));
@@ -224,14 +224,14 @@ static void compare_listing(const struct lock_model *m, const struct tree *t, co
     struct lock_listing l;
     size_t held = 0, waiting = 0;
     listing_of_tree(&l, t, path);
-    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&l, p));) {
+    for (const struct lock_node *p = NULL; (p = clave__lock_listing_after(&l, p));) {
         bool holds = clave__lock_listing_holds(&l, p);
         struct lock_key at = clave__lock_key(p);
         const struct ordered_node *n =
             q && p->queue->leases == q->leases && strcmp(p->queue->path, q->path) == 0
                 ? clave__ordered_find(&q->places, &at)
                 : NULL;
-        assert_int_equal(holds, n && ORDERED_ENTRY(n, struct lock_place, node)->holds);
+        assert_int_equal(holds, n && ORDERED_ENTRY(n, struct lock_node, node)->holds);
         held += holds;
         waiting += !holds;
         assert_true(waiting == 0 || !holds);
@@ -255,8 +255,8 @@ static void check_holders(const struct lock_model *m)
         if (leases)
             continue;
         for (struct ordered_node *n; (n = clave__ordered_after(&q->places, &at, ORDERED_ANY));
-             at = clave__lock_key(ORDERED_ENTRY(n, struct lock_place, node))) {
-            const struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+             at = clave__lock_key(ORDERED_ENTRY(n, struct lock_node, node))) {
+            const struct lock_node *p = ORDERED_ENTRY(n, struct lock_node, node);
             unsigned unseen = clave__queue_kind_unseen(p->kind, p->name);
             bool waits = before & (clave__queue_kind_waits_for(p->kind) | unseen);
             assert_int_equal(p->holds, !waits && !clave__lock_is_delayed(p));

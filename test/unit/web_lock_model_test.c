@@ -14,7 +14,7 @@
 #include "base/rand.h"
 #include "lib/failmem.h"
 #include "lib/queue_text.h"
-#include "observe/lock_grants.h"
+#include "observe/lock_holders.h"
 #include "observe/lock_json.h"
 #include "observe/lock_model.h"
 
@@ -25,7 +25,7 @@
 static struct clave_mem mem;
 static char told[4096]; /* what the model told: "queued NAME " and so on */
 
-static void note_change(void *arg, enum lock_change what, const struct lock_place *p, int64_t at)
+static void note_change(void *arg, enum lock_change what, const struct lock_node *p, int64_t at)
 {
     static const char *const words[] = {"queued", "granted", "asked", "ended"};
     size_t n = strlen(told);
@@ -127,7 +127,7 @@ static void a_place_is_shown_by_what_is_known_of_it(void **state)
         char who[LOCK_WHO_CAP];
         model_open(&m);
         add_of(&m, 1, "/a/_c_" UUID "-lock-0000000001", rows[i].session, rows[i].data);
-        const struct lock_place *p =
+        const struct lock_node *p =
             clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
         clave__lock_label(p, &label);
         assert_string_equal(clave__lock_who(p, who), rows[i].who);
@@ -354,7 +354,7 @@ static void a_place_that_may_not_be_read_holds_all_the_same(void **state)
     clave__lock_model_node(&m, 7, holder, &unknown, NULL, 0);
     clave__lock_model_loaded(&m);
     assert_string_equal(show_at(&m, "/a"), "lock 1 | 2");
-    struct lock_place *p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
+    struct lock_node *p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
     assert_true(p->unreadable);
     assert_int_equal(p->token, 0);
     assert_int_equal(clave__lock_held_since(p), -1);
@@ -379,7 +379,7 @@ static void a_stock_kazoo_lock_after_others_is_outside(void **state)
     add(&m, 3, "/a/_c_" UUID "-lock-0000000003");
     const struct lock_queue *q = clave__lock_model_find(&m, "/a");
     assert_string_equal(queue_text(q), "lock 1 | 2 3");
-    struct lock_place *kazoo = clave__lock_waiter_after(q, NULL);
+    struct lock_node *kazoo = clave__lock_waiter_after(q, NULL);
     assert_true(clave__lock_is_outside(kazoo));
     assert_false(clave__lock_is_outside(clave__lock_waiter_after(q, kazoo)));
     clave__lock_model_fini(&m);
@@ -394,7 +394,7 @@ static void changes_are_told_once_loaded(void **state)
     model_open(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
     clave__lock_model_loaded(&m);
-    struct lock_place *first = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
+    struct lock_node *first = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
     assert_true(first->held_before);
     assert_int_equal(first->held, 1);
     add(&m, 2, "/a/_c_" UUID "-lock-0000000002");
@@ -410,7 +410,7 @@ static void changes_are_told_once_loaded(void **state)
     clave__lock_model_gone(&m, 8, "/a/_c_" UUID "-lock-0000000009");
     assert_string_equal(told, "queued 0000000002@2 queued 0000000003@3 ended 0000000001@5 "
                               "granted 0000000002@5 asked 0000000002@7 ");
-    struct lock_place *second = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
+    struct lock_node *second = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
     assert_false(second->held_before);
     assert_int_equal(second->held, 5);
     clave__lock_model_fini(&m);
@@ -436,7 +436,7 @@ static void a_place_that_is_asked_for_keeps_who_it_is(void **state)
         clave__lock_model_loaded(&m);
         add_of(&m, 1, rows[i].path, 1, rows[i].first);
         struct lock_queue *q = clave__lock_model_after(&m, "", false);
-        struct lock_place *p = clave__lock_holder_after(q, NULL);
+        struct lock_node *p = clave__lock_holder_after(q, NULL);
         assert_false(p->asked);
         clave__lock_model_written(&m, 2, rows[i].path, 0, "older", 5);
         clave__lock_model_written(&m, 3, rows[i].path, 1, rows[i].then, strlen(rows[i].then));

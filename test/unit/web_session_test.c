@@ -11,7 +11,7 @@
 
 #include "lib/mutex_owner.h"
 #include "lib/webrig.h"
-#include "web/session/seal.h"
+#include "web/session/http_session_secret.h"
 #include "web/session/validity.h"
 
 struct user {

@@ -23,7 +23,7 @@
 static struct clave_mem mem;
 static char told[4096]; /* "queued NUMBER@TIME " and so on, as far as it is told at all */
 
-static void note_told(void *arg, enum lock_change what, const struct lock_place *p, int64_t at)
+static void note_told(void *arg, enum lock_change what, const struct lock_node *p, int64_t at)
 {
     static const char *const words[] = {"queued", "granted", "asked", "ended"};
     size_t n = strlen(told);
@@ -85,7 +85,7 @@ static void those_kept_longest_come_first(void **state)
     assert_null(clave__lock_model_find(&m, "/s/queue"));
     const struct lock_queue *q = clave__lock_model_find(&m, "/s");
     assert_int_equal(clave__lock_limit(q), 2);
-    const struct lock_place *first = clave__lock_holder_after(q, NULL);
+    const struct lock_node *first = clave__lock_holder_after(q, NULL);
     assert_int_equal(clave__lock_held_since(first), 3);
     char number[64], name[128];
     struct lock_key key = clave__lock_key(first), gone = {number, name};
@@ -150,7 +150,7 @@ static void a_slot_is_shown_by_the_id_in_its_name(void **state)
         model_open(&m);
         add(&m, rows[i].data ? 1 : 0, SLOT("rack%204"), rows[i].data ? rows[i].data : "");
         const struct lock_queue *q = clave__lock_model_find(&m, "/s");
-        const struct lock_place *p = clave__lock_holder_after(q, NULL);
+        const struct lock_node *p = clave__lock_holder_after(q, NULL);
         clave__lock_label(p, &label);
         assert_string_equal(clave__lock_who(p, who), rows[i].who);
         assert_string_equal(label.whose, "rack 4");

@@ -1,11 +1,12 @@
-/* create.c - clave_async_create and its kin: what is asked, and which search (lost_create.c,
- * identify.c) finds the node when the answer is lost. creation.c does the rest. */
+/* create.c - clave_async_create and its kin: what is asked, and which search
+ * (lost_create_by_name.c, lost_create_by_czxid.c) finds the node when the answer is lost.
+ * create_steps.c does the rest. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "client/engine.h"
-#include "client/request/creation.h"
+#include "client/client_internal.h"
+#include "client/request/create_steps.h"
 
 enum { UUID_AT = 3 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/engine.h"
+#include "client/client_internal.h"
 
 clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out)
 {

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/engine.h"
-#include "client/request/creation.h"
+#include "client/client_internal.h"
+#include "client/request/create_steps.h"
 
 /* Before the path in the frame of a create come the lengths of the frame and of the path, the xid
  * and the opcode. */

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "client/request/encode.h"
 #include "wire/opcode.h"
 

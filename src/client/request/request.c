@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/engine.h"
+#include "client/client_internal.h"
 #include "wire/opcode.h"
 
 /* Encodes the body as a frame in c->encode; the xid is filled in when the request is sent. */

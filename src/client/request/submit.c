@@ -1,12 +1,12 @@
 /* submit.c - the public requests: each checks its arguments, encodes itself and goes to the
- * pipeline. The composed ones are in create.c, identify.c and cleanup.c. A request that cannot be
- * submitted returns an error and never runs its callback. */
+ * pipeline. The composed ones are in create.c, lost_create_by_czxid.c and guaranteed_delete.c. A
+ * request that cannot be submitted returns an error and never runs its callback. */
 #include "client/request/submit.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "client/engine.h"
+#include "client/client_internal.h"
 
 /* ---- plain requests -------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* submit.h - what submit.c shares with the composed requests (create.c, identify.c, cleanup.c). On
- * an error each sets clave_async_client_errmsg. */
+/* submit.h - what submit.c shares with the composed requests (create.c, lost_create_by_czxid.c,
+ * guaranteed_delete.c). On an error each sets clave_async_client_errmsg. */
 #ifndef CLAVE_CLIENT_SUBMIT_H
 #define CLAVE_CLIENT_SUBMIT_H
 

@@ -20,7 +20,7 @@
 
 #include "base/duration.h"
 #include "clave/async/client.h"
-#include "cmd/cli/inheritance.h"
+#include "cmd/cli/inherited_fds.h"
 #include "cmd/cli/verb.h"
 #include "runtime/client/client_settings.h"
 
@@ -35,7 +35,7 @@ struct options {
     int64_t timeout_ms;            /* for connecting, and then for each answer */
     struct client_settings client; /* the identities of --auth, TLS, "local:" */
     bool tls_any_name;
-    /* Of these, what flags said, for hint.h; NULL: not they. */
+    /* Of these, what flags said, for shell_command.h; NULL: not they. */
     struct {
         const char *connect, *tls[CLIENT_TLS_TEXTS];
         int connect_after; /* so many arguments stood before -c */

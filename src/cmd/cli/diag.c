@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/cli/time_text.h"
 #include "runtime/blocking/call.h"
 #include "runtime/client/local_paths.h"

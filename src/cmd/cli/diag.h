@@ -5,7 +5,7 @@
 #define CLAVE_CMD_CLI_DIAG_H
 
 #include "clave/client.h"
-#include "client/fault.h"
+#include "client/errmsg.h"
 #include "cmd/cli/cmd_options.h"
 
 enum exit_code {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "clave/async/client.h"
 
 struct json json_to(FILE *out);

@@ -10,7 +10,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/serve/configured.h"
+#include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
 
 enum { GRACE_MS = 3000 };

@@ -1,6 +1,6 @@
 /* leader_follow.c - brings leader changes from the loop's thread to a verb (leader_follow.h).
- * leader.c and handover.c call it. The list of states is only touched under the mutex, the watch
- * only on the loop's thread. */
+ * leader.c and leader_resign.c call it. The list of states is only touched under the mutex, the
+ * watch only on the loop's thread. */
 #include "cmd/queues/leader_follow.h"
 
 #include <assert.h>

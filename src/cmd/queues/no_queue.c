@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
+#include "cmd/cli/shell_command.h"
 #include "observe/lock_model.h"
 
 /* The children: candidates, places in other queues, "leases" and "locks" of a semaphore, others;

@@ -12,13 +12,13 @@
 #include "base/path.h"
 #include "clave/uv.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/run/held_since.h"
+#include "cmd/run/granted_field.h"
 #include "cmd/znodes/request_window.h"
-#include "observe/lock_place.h"
+#include "observe/lock_node.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The first flight: a sync, then the sides in their order (lock_listing.h), then the mark. */
+/* The first flight: a sync, then the sides in their order (lock_from_children.h), then the mark. */
 enum { FLIGHT_SYNC, FLIGHT_SIDES, FLIGHT_MARK = FLIGHT_SIDES + LOCK_SIDES, FLIGHT };
 
 struct queue_view_read {
@@ -98,10 +98,10 @@ static clave_err queue_view_name_nodes(struct queue_view_read *r)
     v->nodes = calloc(v->listing.model.nplaces + 1, sizeof *v->nodes);
     if (!v->nodes)
         return CLAVE_ENOMEM;
-    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
+    for (const struct lock_node *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
         assert(v->nnodes < v->listing.model.nplaces);
         struct queue_view_node *node = &v->nodes[v->nnodes];
-        node->of.path = clave__lock_place_path(&v->mem, p);
+        node->of.path = clave__lock_node_path(&v->mem, p);
         if (!node->of.path)
             return CLAVE_ENOMEM;
         node->of.name = clave__path_name(node->of.path);
@@ -133,7 +133,7 @@ static clave_err queue_view_run(clave_client *c, struct queue_view_read *r, int6
 /* Every place was named, and they come in almost the same order: the search begins where the last
  * one was. */
 static const struct queue_view_node *queue_view_node_of(const struct queue_view *v,
-                                                        const struct lock_place *p, size_t *at)
+                                                        const struct lock_node *p, size_t *at)
 {
     assert(v->nnodes > 0);
     const struct queue_view_node *node;
@@ -143,7 +143,7 @@ static const struct queue_view_node *queue_view_node_of(const struct queue_view 
     return node;
 }
 
-static const char *queue_view_role(const struct queue_view *v, const struct lock_place *p)
+static const char *queue_view_role(const struct queue_view *v, const struct lock_node *p)
 {
     if (p->kind == QUEUE_LATCH && !clave__lock_is_outside(p))
         return p->holds ? "holder" : "waiting";
@@ -157,7 +157,7 @@ static clave_err queue_view_place_all(struct queue_view *v)
     if (!v->list || !v->participants)
         return CLAVE_ENOMEM;
     size_t from = 0;
-    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
+    for (const struct lock_node *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
         assert(v->n < v->nnodes);
         const struct queue_view_node *node = queue_view_node_of(v, p, &from);
         struct queue_view_place *at = &v->list[v->n];

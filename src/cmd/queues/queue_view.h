@@ -14,7 +14,7 @@
 #define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 
 #include "clave/client.h"
-#include "observe/lock_listing.h"
+#include "observe/lock_from_children.h"
 #include "recipe/queue/queue_nodes.h"
 
 struct queue_view_place {
@@ -26,7 +26,7 @@ struct queue_view_place {
     const char *role;
     const char *path;   /* of its node */
     bool asked;         /* to release it; of an election, to resign */
-    int64_t held_since; /* by held_since.h, if it holds; -1: its node does not tell */
+    int64_t held_since; /* by granted_field.h, if it holds; -1: its node does not tell */
 };
 
 struct queue_view_node {

@@ -13,10 +13,10 @@
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
+#include "cmd/cli/shell_command.h"
+#include "cmd/run/granted_field.h"
 #include "cmd/run/guardian/proctree.h"
 #include "cmd/run/guardian/spawn.h"
-#include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/runner.h"
@@ -38,7 +38,7 @@ int64_t child_lead(const struct runner *r)
 /* A watchdog armed for earlier stays: it fires once for nothing. */
 static void child_arm_watchdog(struct runner *r)
 {
-    int64_t at = clave__hold_policy_limit(&r->hold_policy);
+    int64_t at = clave__holder_policy_limit(&r->hold_policy);
     if (at >= r->watchdog_at)
         return;
     int64_t left = at - clave_now();
@@ -52,7 +52,7 @@ void child_publish(struct runner *r)
     struct grant_facts g;
     if (r->phase != HOLDING || r->hold_policy.lost || !acquisition_held(&r->acquisition, &g))
         return;
-    deadline_page_set(r->guardian.page, clave__hold_policy_extend(&r->hold_policy, g.deadline),
+    deadline_page_set(r->guardian.page, clave__holder_policy_extend(&r->hold_policy, g.deadline),
                       g.deadline);
     child_arm_watchdog(r);
 }
@@ -88,7 +88,7 @@ void child_begin(struct runner *r)
     r->watchdog_at = CLAVE_NEVER;
     if (plan->max_hold_ms > 0)
         t->terms.until = r->acquired_at + plan->max_hold_ms;
-    clave__hold_policy_begin(&r->hold_policy, &t->terms);
+    clave__holder_policy_begin(&r->hold_policy, &t->terms);
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
     if (plan->stages.slot)
         run_slot_put(r, t);
@@ -115,12 +115,12 @@ static int child_code_of_status(int status)
 static void child_conclude(struct runner *r, enum kill_policy_cause cause, int status)
 {
     assert(r->phase == HOLDING || r->phase == SWEEPING);
-    bool cut_short = clave__hold_policy_was_cut_short(&r->hold_policy, cause);
+    bool cut_short = clave__holder_policy_was_cut_short(&r->hold_policy, cause);
     int code = cut_short ? EXIT_LOST : child_code_of_status(status);
     r->told_to_end |= cause == CAUSE_PARENT;
     if (r->command == 0)
         child_report_not_started(r);
-    terminal_take(&r->terminal);
+    foreground_group_take(&r->terminal);
     lock_message_ended(r->plan, code, clave_now() - r->acquired_at);
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
     r->events->ended(r, code);
@@ -131,7 +131,7 @@ void child_lost(struct runner *r, clave_err why)
 {
     if (r->phase != HOLDING && r->phase != SWEEPING)
         return;
-    clave__hold_policy_lose(&r->hold_policy, clave_now());
+    clave__holder_policy_lose(&r->hold_policy, clave_now());
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
     lock_message_lost(r->plan, why);
     guardian_stop(&r->guardian);
@@ -222,9 +222,10 @@ static void child_begin_sweep(struct runner *r)
 static void child_on_command_stopped(struct runner *r, int sig)
 {
     bool asks = sig == SIGTTIN || sig == SIGTTOU;
-    if (asks && terminal_lend(&r->terminal, r->command)) {
+    if (asks && foreground_group_lend(&r->terminal, r->command)) {
         guardian_forward(&r->guardian, SIGCONT);
-    } else if ((asks && r->terminal.fd >= 0) || (sig == SIGTSTP && terminal_take(&r->terminal))) {
+    } else if ((asks && r->terminal.fd >= 0) ||
+               (sig == SIGTSTP && foreground_group_take(&r->terminal))) {
         r->wants_terminal = true;
         kill(0, sig);
     }
@@ -288,7 +289,7 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
         child_on_holdout(r, &report->holdout);
         break;
     case GUARDIAN_STUCK:
-        clave__hold_policy_excuse(&r->hold_policy);
+        clave__holder_policy_excuse(&r->hold_policy);
         child_report_stuck(r, &report->holdout,
                            r->hold_policy.lost || report->cause == CAUSE_DEADLINE);
         break;
@@ -307,7 +308,7 @@ static void child_on_guardian_death(struct runner *r)
     diag(r->o, "%s: the guardian was killed: %s", r->plan->path,
          r->phase == HOLDING ? "ending the command" : "giving up");
     if (r->phase == HOLDING) {
-        clave__hold_policy_bereave(&r->hold_policy);
+        clave__holder_policy_bereave(&r->hold_policy);
         child_begin_sweep(r);
     } else {
         r->events->leave(r, EXIT_INTERNAL);
@@ -342,7 +343,7 @@ void child_on_watchdog(uv_timer_t *timer)
         child_take_reports(r);
     if (r->phase != HOLDING)
         return;
-    if (!clave__hold_policy_is_overdue(&r->hold_policy, clave_now())) {
+    if (!clave__holder_policy_is_overdue(&r->hold_policy, clave_now())) {
         child_arm_watchdog(r);
         return;
     }
@@ -365,7 +366,7 @@ void child_on_continued(struct runner *r)
     assert(r->phase == HOLDING);
     if (deadline_page_get(r->guardian.page) <= clave_now() && r->plan->on_lost != ON_LOST_IGNORE)
         return; /* the guardian has ended it, or is about to */
-    if (r->wants_terminal && terminal_lend(&r->terminal, r->command))
+    if (r->wants_terminal && foreground_group_lend(&r->terminal, r->command))
         r->wants_terminal = false;
     guardian_forward(&r->guardian, SIGCONT);
 }

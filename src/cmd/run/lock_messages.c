@@ -1,5 +1,6 @@
 /* lock_messages.c - formats the messages and JSON events of lock_messages.h but for those of a wait
- * (lock_wait_messages.c). The runner, child.c and run_stages.c call it. Each event names the path.
+ * (lock_wait_messages.c). The runner, child.c and once_and_min_hold.c call it. Each event names the
+ * path.
  */
 #include "cmd/run/lock_messages.h"
 
@@ -11,7 +12,7 @@
 #include "cmd/cli/format.h"
 #include "cmd/cli/local_warning.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/run/lock_message_event.h"
+#include "cmd/run/lock_message_json.h"
 
 enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
 

@@ -4,7 +4,7 @@
 #define CLAVE_CMD_RUN_LOCK_MESSAGES_H
 
 #include "cmd/run/run_flags.h"
-#include "recipe/grant_facts.h"
+#include "recipe/grant_held.h"
 
 /* `holder`: NULL when it is not known. */
 void lock_message_waiting(const struct run_plan *p, size_t ahead, const clave_participant *holder);

@@ -5,9 +5,9 @@
 #include "base/duration.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
-#include "cmd/cli/hint.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/run/lock_message_event.h"
+#include "cmd/cli/shell_command.h"
+#include "cmd/run/lock_message_json.h"
 #include "cmd/run/lock_messages.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };

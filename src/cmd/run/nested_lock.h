@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "cmd/run/acquisition.h"
+#include "cmd/run/run_recipe.h"
 
 /* Makes the owner of a lock, part of the one in the environment (CLAVE_OWNER) if there is one. By
  * it a search for deadlocks sees, too, that the outer lock waits for the inner one

@@ -7,7 +7,7 @@
 
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/run/nested_lock.h"
 
 /* One of a list of words; *out is its index. */

@@ -4,11 +4,11 @@
 #define CLAVE_CMD_RUN_RUN_FLAGS_H
 
 #include "clave/async/mutex.h"
-#include "cmd/cli/acl.h"
+#include "cmd/cli/acl_text.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/guardian/guardian.h"
 #include "cmd/run/parent_watch.h"
-#include "cmd/run/stages/run_stages.h"
+#include "cmd/run/stages/once_and_min_hold.h"
 #include "cmd/service/sd_notify.h"
 
 enum { RUN_OWNER_CAP = 512 };

@@ -19,7 +19,7 @@
 #include "cmd/run/runner_signals.h"
 #include "cmd/run/stages/run_slot.h"
 #include "runtime/client/uv_client.h"
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 
 enum { LEAVE_MS = 3000 };
 
@@ -279,7 +279,7 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
         free(r);
         return code;
     }
-    terminal_open(&r->terminal);
+    foreground_group_open(&r->terminal);
     int fault = runner_open_loop(r);
     clave_err err = fault == 0 ? runner_open_client(r) : CLAVE_EIO;
     if (err != CLAVE_OK) { /* we are about to exit: the loop stays as it is */

@@ -9,8 +9,8 @@
  *       └─────────────┴────────────────────────────────────┘
  *
  * WAITING includes what happens between the grant and the start of the command, KEEPING is what
- * happens between its end and the release: run_stages.c. SWEEPING: the guardian is dead or overdue,
- * and what is left of the command is killed here.
+ * happens between its end and the release: once_and_min_hold.c. SWEEPING: the guardian is dead or
+ * overdue, and what is left of the command is killed here.
  *
  * Map of src/cmd/run, a command under a lock or a leadership:
  *   run_flags       the flags, parsed into a struct run_plan
@@ -33,15 +33,15 @@
 #include <uv.h>
 
 #include "clave/uv.h"
-#include "cmd/cli/terminal.h"
-#include "cmd/run/acquisition.h"
+#include "cmd/run/foreground_group.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
 #include "cmd/run/run_flags.h"
+#include "cmd/run/run_recipe.h"
 #include "cmd/run/sd_status.h"
-#include "cmd/run/stages/run_stages.h"
+#include "cmd/run/stages/once_and_min_hold.h"
 #include "cmd/run/wait_progress.h"
-#include "supervise/hold_policy.h"
+#include "supervise/holder_policy.h"
 
 enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
 
@@ -49,10 +49,10 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* run_stages.c, child.c, runner_acquire.c and runner_signals.c do not know runner.c: they report
- * through these. */
+/* once_and_min_hold.c, child.c, runner_acquire.c and runner_signals.c do not know runner.c: they
+ * report through these. */
 struct runner_events {
-    /* By run_stages.c: the command may start, child_begin. */
+    /* By once_and_min_hold.c: the command may start, child_begin. */
     void (*cleared)(struct runner *r);
     /* By child.c: the command has ended, or was not started, run_stages_end. */
     void (*ended)(struct runner *r, int code);
@@ -76,7 +76,7 @@ struct runner {
     struct nested nested;
     struct run_stages stages;
     struct guardian guardian;
-    struct terminal terminal;
+    struct foreground_group terminal;
     struct wait_progress progress;
     struct sd_status service;
     uv_poll_t reports;      /* from the guardian */
@@ -98,7 +98,7 @@ struct runner {
 
     /* While the command runs. */
     struct guardian_task task;
-    struct hold_policy hold_policy;
+    struct holder_policy hold_policy;
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;

@@ -9,7 +9,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/child.h"
-#include "cmd/run/held_since.h"
+#include "cmd/run/granted_field.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 

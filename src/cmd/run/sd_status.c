@@ -1,5 +1,5 @@
 /* sd_status.c - the STATUS lines, READY, STOPPING and the watchdog of a runner; runner.c, child.c
- * and run_stages.c call it. READY and STOPPING are sent at most once. */
+ * and once_and_min_hold.c call it. READY and STOPPING are sent at most once. */
 #include "cmd/run/sd_status.h"
 
 #include <stdio.h>

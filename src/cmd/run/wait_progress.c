@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
 #include "recipe/queue/identity.h"

@@ -8,8 +8,8 @@
 
 #include "clave/uv.h"
 #include "cmd/cli/unreachable.h"
-#include "cmd/run/acquisition.h"
 #include "cmd/run/run_flags.h"
+#include "cmd/run/run_recipe.h"
 
 /* `holder`: the first that holds it; NULL: not known. Valid during the call. */
 typedef void wait_progress_holder(void *arg, const clave_participant *holder);

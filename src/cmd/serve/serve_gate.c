@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/gate/gate_run.h"
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 
 /* The server ends with it: a session that cannot be ended at once goes on when both are back. */
 enum { GRACE_MS = 300 };

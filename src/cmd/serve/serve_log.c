@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/memory.h"
 #include "base/plural.h"
 #include "cmd/cli/time_text.h"

@@ -1,4 +1,5 @@
-/* settings_check.c - see settings_check.h; configured.c calls it, for flags and file together. */
+/* settings_check.c - see settings_check.h; settings_load.c calls it, for flags and file together.
+ */
 #include "cmd/serve/settings_check.h"
 
 #include <string.h>

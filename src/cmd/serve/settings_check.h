@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_SERVE_SETTINGS_CHECK_H
 #define CLAVE_CMD_SERVE_SETTINGS_CHECK_H
 
-#include "cmd/serve/serve_settings.h"
+#include "cmd/serve/settings_table.h"
 
 /* Checks that the settings are consistent, and fills in the defaults that depend on others. EINVAL:
  * with a line for each thing that is wrong. */

@@ -1,4 +1,4 @@
-/* settings_values.c - see settings_values.h; the table in serve_settings.c names these functions.
+/* settings_values.c - see settings_values.h; the table in settings_table.c names these functions.
  */
 #include "cmd/serve/settings_values.h"
 

@@ -1,5 +1,5 @@
 /* zoocfg_dirs.h - zoo.cfg's dataLogDir: Apache keeps its logs there, clave in dataDir.
- * serve_zoocfg.c asks whether it may be passed over. */
+ * zoocfg_load.c asks whether it may be passed over. */
 #ifndef CLAVE_CMD_SERVE_ZOOCFG_DIRS_H
 #define CLAVE_CMD_SERVE_ZOOCFG_DIRS_H
 

@@ -1,5 +1,5 @@
 /* zoocfg_keys.c - the table of Apache ZooKeeper's settings, up to 3.9: keys of zoo.cfg and system
- * properties, which Apache takes from that file as well. serve_zoocfg.c asks. A key is ignored only
+ * properties, which Apache takes from that file as well. zoocfg_load.c asks. A key is ignored only
  * if nobody relies on it for safety or correctness; else the server does not start. */
 #include "cmd/serve/zoocfg_keys.h"
 

@@ -1,5 +1,5 @@
 /* zoocfg_keys.h - which keys Apache ZooKeeper's zoo.cfg may have, and what clave does with each.
- * serve_zoocfg.c reads the table; docs/reference/zoo-cfg.md shows it, and a test compares the two.
+ * zoocfg_load.c reads the table; docs/reference/zoo-cfg.md shows it, and a test compares the two.
  */
 #ifndef CLAVE_CMD_SERVE_ZOOCFG_KEYS_H
 #define CLAVE_CMD_SERVE_ZOOCFG_KEYS_H

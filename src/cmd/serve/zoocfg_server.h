@@ -2,7 +2,7 @@
  *
  *   host:2888:3888[:participant][|host:2888:3888...][;[[address:]2181][;[address:]2281]]
  *
- * The last part, a port for TLS, is of the versions after 3.9. serve_zoocfg.c reads it. */
+ * The last part, a port for TLS, is of the versions after 3.9. zoocfg_load.c reads it. */
 #ifndef CLAVE_CMD_SERVE_ZOOCFG_SERVER_H
 #define CLAVE_CMD_SERVE_ZOOCFG_SERVER_H
 

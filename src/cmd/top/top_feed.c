@@ -11,10 +11,10 @@
 #include "clave/async/cache.h"
 #include "clave/uv.h"
 #include "cmd/cli/json.h"
-#include "cmd/run/held_since.h"
+#include "cmd/run/granted_field.h"
+#include "observe/lock_deadlocks.h"
 #include "observe/lock_json.h"
-#include "observe/lock_place.h"
-#include "observe/lock_waits.h"
+#include "observe/lock_node.h"
 #include "recipe/cache/cache_progress.h"
 #include "runtime/clock.h"
 
@@ -34,7 +34,7 @@ struct top_feed {
     /* the loop's thread only */
     clave_async_cache *cache;
     struct lock_model model;
-    struct lock_waits waits;
+    struct lock_deadlocks waits;
     size_t unreadable; /* nodes below which there may be locks */
     bool loaded, told; /* told: of something new since the last read */
     int64_t stale_at;
@@ -109,7 +109,7 @@ clave_err top_feed_new(struct top_feed **out, clave_client *client, const char *
         return CLAVE_ENOMEM;
     *f = (struct top_feed){.client = client, .path = path, .wakeup = wakeup};
     f->mem = clave__mem_or_default(NULL);
-    clave__lock_waits_init(&f->waits, &f->mem, clave_random_seed());
+    clave__lock_deadlocks_init(&f->waits, &f->mem, clave_random_seed());
     clave_err err = clave__lock_model_init(&f->model, &f->mem, clave_random_seed(), MODEL_BYTES);
     clave_err ran = err == CLAVE_OK ? clave_client_run(client, top_feed_begin, f) : err;
     err = ran == CLAVE_OK ? f->err : ran;
@@ -126,7 +126,7 @@ void top_feed_free(struct top_feed *f)
         return;
     if (f->cache)
         clave_client_run(f->client, top_feed_end, f);
-    clave__lock_waits_fini(&f->waits);
+    clave__lock_deadlocks_fini(&f->waits);
     clave__lock_model_fini(&f->model);
     free(f);
 }
@@ -141,15 +141,15 @@ struct top_read {
     clave_err err;
 };
 
-/* As the node tells (held_since.h), when the model has only seen it hold since it began. */
-static void top_read_since(const struct top_feed *f, const struct lock_place *p,
+/* As the node tells (granted_field.h), when the model has only seen it hold since it began. */
+static void top_read_since(const struct top_feed *f, const struct lock_node *p,
                            struct top_place *out)
 {
     clave_cache_node n;
     out->since = p->holds ? clave__lock_held_since(p) : p->unreadable ? -1 : p->queued;
     if (!p->holds || !p->held_before || p->unreadable || p->kept)
         return;
-    char *path = clave__lock_place_path(&f->mem, p);
+    char *path = clave__lock_node_path(&f->mem, p);
     bool found = path && clave_async_cache_get(f->cache, path, &n) == CLAVE_OK;
     clave__mem_free(&f->mem, path);
     int64_t since = found ? held_since(n.data, n.len, &n.stat) : -1;
@@ -157,7 +157,7 @@ static void top_read_since(const struct top_feed *f, const struct lock_place *p,
     out->since = since < 0 ? out->since : since;
 }
 
-static void top_read_place(struct top_read *r, const struct lock_place *p, struct top_place *out)
+static void top_read_place(struct top_read *r, const struct lock_node *p, struct top_place *out)
 {
     struct lock_label label;
     const char *client = clave__lock_client(p);
@@ -182,14 +182,14 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
 {
     assert(r->out->nlocks < r->f->model.queues.count);
     struct top_lock *l = &r->out->locks[r->out->nlocks];
-    const struct lock_place *holder = clave__lock_holder_after(q, NULL);
-    const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
+    const struct lock_node *holder = clave__lock_holder_after(q, NULL);
+    const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
     enum lock_sort sort = clave__lock_sort(q);
     bool waits = waiter && !waiter->unreadable && sort != LOCK_SORT_ELECTION;
     *l = (struct top_lock){.path = strdup(q->path),
                            .leases = q->leases,
                            .sort = sort,
-                           .deadlocked = clave__lock_waits_has(&r->f->waits, q),
+                           .deadlocked = clave__lock_deadlocks_has(&r->f->waits, q),
                            .holder.since = -1,
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),
@@ -211,9 +211,9 @@ static void top_read_places(struct top_read *r, const struct lock_queue *q)
         r->err = CLAVE_ENOMEM;
         return;
     }
-    for (struct lock_place *p = NULL; (p = clave__lock_holder_after(q, p));)
+    for (struct lock_node *p = NULL; (p = clave__lock_holder_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
-    for (struct lock_place *p = NULL; (p = clave__lock_waiter_after(q, p));)
+    for (struct lock_node *p = NULL; (p = clave__lock_waiter_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
     assert(out->nplaces == q->nholders + clave__lock_nwaiters(q)); /* as there was room for */
 }
@@ -275,7 +275,7 @@ static void top_read_all(clave_async_client *c, void *arg)
     f->told = false;
     while ((q = clave__lock_model_take_dirty(&f->model)))
         clave__lock_model_settle(&f->model, q);
-    clave__lock_waits_look(&f->waits, &f->model);
+    clave__lock_deadlocks_look(&f->waits, &f->model);
     top_read_server(r, c);
     r->out->err = f->err;
     r->out->locks = calloc(f->model.queues.count + 1, sizeof *r->out->locks);

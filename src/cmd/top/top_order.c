@@ -1,4 +1,4 @@
-/* top_order.c - see top_order.h. Called by top.c, top_choice.c and top_screen.c. */
+/* top_order.c - see top_order.h. Called by top.c, top_selection.c and top_screen.c. */
 #include "cmd/top/top_order.h"
 
 #include <assert.h>

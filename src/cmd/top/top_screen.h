@@ -3,9 +3,9 @@
 #ifndef CLAVE_CMD_TOP_TOP_SCREEN_H
 #define CLAVE_CMD_TOP_TOP_SCREEN_H
 
-#include "cmd/top/top_ask.h"
-#include "cmd/top/top_choice.h"
 #include "cmd/top/top_lines.h"
+#include "cmd/top/top_revoke.h"
+#include "cmd/top/top_selection.h"
 
 struct top_screen {
     const char *connect;  /* the servers, as they were given */

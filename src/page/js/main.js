@@ -1,7 +1,7 @@
 /* main.js - begins: asks who one is, listens to events, and draws the shell and the screen that the
  * address names (lib/address.js). Each screen is {title, view, enter?, leave?}. */
 import { render } from "./lib/dom.js";
-import { drawWith, soon } from "./lib/schedule.js";
+import { drawWith, soon } from "./lib/redraw.js";
 import { remember, where } from "./lib/address.js";
 import { store, connect, onChange, certainDeadlocks, clusterName } from "./model/store.js";
 import { onDenied, setToken, token } from "./net/api.js";

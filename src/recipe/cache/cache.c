@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "recipe/cache/cache_dir.h"
+#include "recipe/cache/cache_children.h"
 #include "recipe/cache/cache_internal.h"
 
 /* So many reads in a multiRead that their answer fits into four frames of a MiB, which the client
@@ -48,7 +48,7 @@ void clave__cache_end(clave_async_cache *cache, clave_err err)
     cache->phase = CACHE_ENDED;
     cache->up = false;
     clave__client_timer_clear(cache->client, &cache->pause);
-    clave__cache_refresh_end(cache);
+    clave__cache_poll_end(cache);
     clave__cache_tell(cache, CLAVE_CACHE_ENDED, err);
 }
 
@@ -59,7 +59,7 @@ void clave_async_cache_free(clave_async_cache *cache)
     cache->freed = true;
     cache->up = false;
     clave__client_timer_clear(cache->client, &cache->pause);
-    clave__cache_refresh_end(cache);
+    clave__cache_poll_end(cache);
     clave__cache_unwatch(cache);
     cache_drop(cache);
 }
@@ -151,7 +151,7 @@ clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c, 
     cache->as_of = cache->since = INT64_MIN;
     list_init(&cache->listener.link);
     clave__timer_init(&cache->pause, cache_on_pause);
-    clave__cache_refresh_init(cache);
+    clave__cache_poll_init(cache);
     clave__client_ref(c);
     err = cache_begin(cache, path);
     if (err != CLAVE_OK) {

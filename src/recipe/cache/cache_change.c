@@ -1,4 +1,5 @@
-/* cache_change.c - nodes that come to a cache and go. Called by cache_answer.c and cache_event.c.
+/* cache_change.c - nodes that come to a cache and go. Called by cache_reply.c and
+ * cache_watched_event.c.
  */
 #include "recipe/cache/cache_internal.h"
 
@@ -23,7 +24,7 @@ void clave__cache_delete(clave_async_cache *cache, struct cache_node *top)
     if (up)
         up->moved = true;
     while (n != top) {
-        struct cache_dir *parent = n->parent;
+        struct cache_children *parent = n->parent;
         uint32_t slot = clave__cache_tree_slot(t, n);
         cache_delete_one(cache, n);
         n = clave__cache_tree_after(parent, slot);

@@ -11,7 +11,7 @@
 
 #include "clave/async/cache.h"
 #include "clave/async/persistent_watcher.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/cache/cache_progress.h"
 #include "recipe/cache/cache_tree.h"
 
@@ -86,7 +86,8 @@ void clave__cache_enter(clave_async_cache *cache);
 void clave__cache_leave(clave_async_cache *cache);
 void clave__cache_end(clave_async_cache *cache, clave_err err);
 
-/* ---- cache_tell.c ---------------------------------------------------------------------------- */
+/* ---- cache_listener.c
+ * ---------------------------------------------------------------------------- */
 
 void clave__cache_tell(clave_async_cache *cache, clave_cache_event_type type, clave_err err);
 /* Of a node, whose place in the tree is that of `node`. */
@@ -118,7 +119,8 @@ void clave__cache_missed(clave_async_cache *cache, struct cache_node *up);
 /* Asks for a whole multiRead, or for all that waits. false: for nothing. */
 bool clave__cache_ask_some(clave_async_cache *cache);
 
-/* ---- cache_current.c ------------------------------------------------------------------------- */
+/* ---- cache_freshness.c -------------------------------------------------------------------------
+ */
 
 /* It may have changed without an event, and so may its children; one that could not be read may be
  * readable. */
@@ -137,19 +139,20 @@ void clave__cache_note_as_of(clave_async_cache *cache);
 /* It may lack changes from now on. */
 void clave__cache_become_stale(clave_async_cache *cache);
 
-/* ---- cache_refresh.c ------------------------------------------------------------------------- */
+/* ---- cache_poll.c ------------------------------------------------------------------------- */
 
 /* Begins, if the options say so. */
-void clave__cache_refresh_init(clave_async_cache *cache);
-void clave__cache_refresh_end(clave_async_cache *cache);
+void clave__cache_poll_init(clave_async_cache *cache);
+void clave__cache_poll_end(clave_async_cache *cache);
 
-/* ---- cache_answer.c -------------------------------------------------------------------------- */
+/* ---- cache_reply.c -------------------------------------------------------------------------- */
 
 /* The request has been answered, and its node is still ASKED; q->node may be another block after
  * it. */
 void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const clave_result *res);
 
-/* ---- cache_event.c --------------------------------------------------------------------------- */
+/* ---- cache_watched_event.c
+ * --------------------------------------------------------------------------- */
 
 void clave__cache_created(clave_async_cache *cache, const char *path);
 void clave__cache_changed(clave_async_cache *cache, const char *path);
@@ -164,7 +167,8 @@ void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent,
  * way. */
 void clave__cache_delete(clave_async_cache *cache, struct cache_node *top);
 
-/* ---- cache_room.c ---------------------------------------------------------------------------- */
+/* ---- cache_limits.c ----------------------------------------------------------------------------
+ */
 
 /* By max_nodes for one node more, by max_bytes for so many bytes more. */
 bool clave__cache_has_place(const clave_async_cache *cache);

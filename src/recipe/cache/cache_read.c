@@ -1,6 +1,6 @@
-/* cache_read.c - what a cache asks the server for, and in which order. cache_answer.c and
- * cache_event.c say what is wanted, cache_watch.c when there is a connection. Invariant: a node
- * that may differ from the tree is QUEUED or ASKED, or its parent is. */
+/* cache_read.c - what a cache asks the server for, and in which order. cache_reply.c and
+ * cache_watched_event.c say what is wanted, cache_watch.c when there is a connection. Invariant: a
+ * node that may differ from the tree is QUEUED or ASKED, or its parent is. */
 #include <assert.h>
 
 #include "base/err_class.h"

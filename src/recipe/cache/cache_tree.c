@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "recipe/cache/cache_dir.h"
+#include "recipe/cache/cache_children.h"
 #include "recipe/cache/cache_stat.h"
 
 /* Without the padding of the struct. */
@@ -42,7 +42,7 @@ static struct cache_node *cache_tree_node_new(struct cache_tree *t, const char *
     return n;
 }
 
-static void cache_tree_dir_free(struct cache_tree *t, struct cache_dir *d)
+static void cache_tree_dir_free(struct cache_tree *t, struct cache_children *d)
 {
     if (d->watches)
         t->free_watches(d->watches);
@@ -74,7 +74,7 @@ clave_err clave__cache_tree_init(struct cache_tree *t, const struct clave_mem *m
 }
 
 /* Any child that is left, in a dir that is being emptied: `present` counts the slots done. */
-static struct cache_node *cache_tree_take_child(struct cache_dir *d)
+static struct cache_node *cache_tree_take_child(struct cache_children *d)
 {
     while (d && d->present < d->nslots) {
         struct cache_node *n = d->slots[d->present++];
@@ -115,8 +115,8 @@ struct cache_node *clave__cache_tree_parent(const struct cache_node *n)
 struct cache_node *clave__cache_tree_child(const struct cache_tree *t, const struct cache_node *n,
                                            const char *name, size_t len)
 {
-    const struct cache_dir *d = n->dir;
-    return d && d->nslots ? d->slots[clave__cache_dir_place(t, d, name, len)] : NULL;
+    const struct cache_children *d = n->dir;
+    return d && d->nslots ? d->slots[clave__cache_children_place(t, d, name, len)] : NULL;
 }
 
 struct cache_node *clave__cache_tree_find(const struct cache_tree *t, const char *path, size_t n)
@@ -124,7 +124,7 @@ struct cache_node *clave__cache_tree_find(const struct cache_tree *t, const char
     const char *end = path + n;
     struct cache_node *at = t->root;
     size_t root = at->name_len;
-    if (n < root || memcmp(path, clave__cache_dir_name(at), root) != 0)
+    if (n < root || memcmp(path, clave__cache_children_name(at), root) != 0)
         return NULL;
     if (n == root)
         return at;
@@ -159,10 +159,10 @@ char *clave__cache_tree_path(const struct cache_node *n, uint8_t *bytes)
     out[at] = '\0';
     for (; n->parent; n = n->parent->owner) {
         at -= n->name_len;
-        memcpy(out + at, clave__cache_dir_name(n), n->name_len);
+        memcpy(out + at, clave__cache_children_name(n), n->name_len);
         out[--at] = '/';
     }
-    memcpy(out, clave__cache_dir_name(n), at);
+    memcpy(out, clave__cache_children_name(n), at);
     return out;
 }
 
@@ -187,14 +187,14 @@ clave_err clave__cache_tree_add(struct cache_tree *t, struct cache_node *parent,
     if (err == CLAVE_OK)
         err = clave__cache_tree_make_dir(t, parent);
     if (err == CLAVE_OK)
-        err = clave__cache_dir_reserve(t, parent->dir);
+        err = clave__cache_children_reserve(t, parent->dir);
     if (err != CLAVE_OK)
         return err;
     struct cache_node *n = cache_tree_node_new(t, name, len);
     if (!n)
         return CLAVE_ENOMEM;
     n->parent = parent->dir;
-    clave__cache_dir_insert(t, parent->dir, n);
+    clave__cache_children_insert(t, parent->dir, n);
     *out = n;
     return CLAVE_OK;
 }
@@ -217,15 +217,15 @@ clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
     is->null_data = !v->data;
     is->unreadable = v->unreadable;
     memcpy(is->bytes, stat, nstat);
-    memcpy(is->bytes + nstat, clave__cache_dir_name(was), was->name_len);
+    memcpy(is->bytes + nstat, clave__cache_children_name(was), was->name_len);
     is->bytes[nstat + was->name_len] = '\0';
     if (ndata)
         memcpy(is->bytes + nstat + was->name_len + 1, v->data, ndata);
     if (is->dir)
         is->dir->owner = is;
     if (is->parent)
-        is->parent->slots[clave__cache_dir_place(t, is->parent, clave__cache_dir_name(is),
-                                                 is->name_len)] = is;
+        is->parent->slots[clave__cache_children_place(t, is->parent, clave__cache_children_name(is),
+                                                      is->name_len)] = is;
     else
         t->root = is;
     t->bytes += cache_tree_node_size(is);
@@ -258,7 +258,7 @@ void clave__cache_tree_prune(struct cache_tree *t, struct cache_node *n)
 {
     while (cache_tree_is_of_no_use(n)) {
         struct cache_node *up = n->parent->owner;
-        clave__cache_dir_remove(t, n->parent, n);
+        clave__cache_children_remove(t, n->parent, n);
         cache_tree_node_free(t, n);
         n = up;
     }
@@ -286,13 +286,13 @@ struct cache_value clave__cache_tree_value(const struct cache_node *n)
 
 static struct cache_node *cache_tree_first_child(const struct cache_node *n)
 {
-    return n->dir ? clave__cache_dir_from(n->dir, 0) : NULL;
+    return n->dir ? clave__cache_children_from(n->dir, 0) : NULL;
 }
 
 uint32_t clave__cache_tree_slot(const struct cache_tree *t, const struct cache_node *n)
 {
     assert(n->parent);
-    return clave__cache_dir_place(t, n->parent, clave__cache_dir_name(n), n->name_len);
+    return clave__cache_children_place(t, n->parent, clave__cache_children_name(n), n->name_len);
 }
 
 struct cache_node *clave__cache_tree_deepest(struct cache_node *top)
@@ -303,9 +303,9 @@ struct cache_node *clave__cache_tree_deepest(struct cache_node *top)
 }
 
 /* What was behind the removed node in the table has its slot now, or a later one. */
-struct cache_node *clave__cache_tree_after(const struct cache_dir *parent, uint32_t slot)
+struct cache_node *clave__cache_tree_after(const struct cache_children *parent, uint32_t slot)
 {
-    struct cache_node *next = clave__cache_dir_from(parent, slot);
+    struct cache_node *next = clave__cache_children_from(parent, slot);
     return next ? clave__cache_tree_deepest(next) : parent->owner;
 }
 
@@ -314,7 +314,7 @@ struct cache_node *clave__cache_tree_down(const struct cache_tree *t, const stru
 {
     struct cache_node *next = cache_tree_first_child(at);
     while (!next && at != top) {
-        next = clave__cache_dir_from(at->parent, clave__cache_tree_slot(t, at) + 1);
+        next = clave__cache_children_from(at->parent, clave__cache_tree_slot(t, at) + 1);
         at = at->parent->owner;
     }
     return next;

@@ -2,7 +2,7 @@
  * knows no client and no events.
  *
  * A node is PRESENT when the user knows of it. Others are places kept for what is being read, or
- * was deleted while a request about it is under way; cache_answer.c moves them on. Only a present
+ * was deleted while a request about it is under way; cache_reply.c moves them on. Only a present
  * node has present children.
  *
  * The folder:
@@ -10,13 +10,13 @@
  *   cache.c                the public calls of the cache
  *   cache_watch.c          where changes are learned from
  *   cache_read.c           what is asked, in which order
- *   cache_answer.c         what answers mean; cache_event.c: what events mean
+ *   cache_reply.c         what answers mean; cache_watched_event.c: what events mean
  *   cache_change.c         nodes that come and go
- *   cache_room.c           the bounds, and what is left out for want of room
- *   cache_current.c        when it is current, and how old it is at most
- *   cache_refresh.c        what no event tells of
- *   cache_tell.c           what the user is told
- *   cache_tree.c, cache_dir.c, cache_stat.c   the nodes, their children, their Stats */
+ *   cache_limits.c           the bounds, and what is left out for want of room
+ *   cache_freshness.c        when it is current, and how old it is at most
+ *   cache_poll.c        what no event tells of
+ *   cache_listener.c           what the user is told
+ *   cache_tree.c, cache_children.c, cache_stat.c   the nodes, their children, their Stats */
 #ifndef CLAVE_RECIPE_CACHE_CACHE_TREE_H
 #define CLAVE_RECIPE_CACHE_CACHE_TREE_H
 
@@ -36,8 +36,8 @@ enum cache_node_phase {
 };
 
 struct cache_node {
-    struct cache_dir *parent; /* NULL: the root */
-    struct cache_dir *dir;    /* NULL: no children */
+    struct cache_children *parent; /* NULL: the root */
+    struct cache_children *dir;    /* NULL: no children */
     uint32_t data_len;
     uint32_t name_len : 24;
     uint32_t stat_len : 8; /* 0: it was never read */
@@ -66,7 +66,7 @@ struct cache_node {
 };
 
 /* The children of a node, in no order: a hash table with open addressing. */
-struct cache_dir {
+struct cache_children {
     struct cache_node *owner;
     struct cache_node **slots;
     uint32_t nslots; /* a power of two; 0: none yet */
@@ -140,6 +140,6 @@ struct cache_node *clave__cache_tree_down(const struct cache_tree *t, const stru
  * `top` to the one after that which had this slot of its parent, until `top` was. */
 struct cache_node *clave__cache_tree_deepest(struct cache_node *top);
 uint32_t clave__cache_tree_slot(const struct cache_tree *t, const struct cache_node *n);
-struct cache_node *clave__cache_tree_after(const struct cache_dir *parent, uint32_t slot);
+struct cache_node *clave__cache_tree_after(const struct cache_children *parent, uint32_t slot);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct cache_watches {
     clave_async_cache *cache;
-    struct cache_dir *dir; /* of the node */
+    struct cache_children *dir; /* of the node */
     clave_async_watch *data, *children;
 };
 

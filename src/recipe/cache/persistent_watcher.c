@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/err_class.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 
 enum { PAUSE_MS = 100, PAUSE_MAX_MS = 5000 };
 

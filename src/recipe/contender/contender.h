@@ -7,10 +7,10 @@
  *   contender_leave.c      release, failure, loss, and the delete of its node
  *   contender_session.c    a connection or a session that is lost
  *   contender_timers.c     the deadline, the maximum hold, the pause before another attempt
- *   contender_race.c       the recipe without a queue     contender_config.c    copies of options
- *   contender_downgrade.c  a write's place for a read     contender_describe.c  says something else
- *   node_watch.c           one watched node               guarded_write.c       guarded writes
- *   place_grant.c          copies of what is held, and writes under them
+ *   contender_single_node.c       the recipe without a queue     contender_config.c    copies of
+ * options contender_downgrade.c  a write's place for a read     contender_set_data.c  says
+ * something else node_watch.c           one watched node               guarded_write.c guarded
+ * writes contender_grant.c          copies of what is held, and writes under them
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
  *
@@ -22,7 +22,7 @@
  *      └───────────────── LEAVING <─────────────────────┘
  *                             └──> ENDED
  *
- * STANDING_BY is for contenders that do not queue: see contender_race.c.
+ * STANDING_BY is for contenders that do not queue: see contender_single_node.c.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits
  * starts over by itself, through LEAVING, which waits until no request of the old attempt is
@@ -39,12 +39,12 @@
 #include <stdint.h>
 
 #include "clave/async/mutex.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/contender/node_watch.h"
 #include "recipe/deadlock/deadlock_schedule.h"
-#include "recipe/grant_facts.h"
+#include "recipe/grant_held.h"
 #include "recipe/queue/queue_order.h"
-#include "recipe/queue_place.h"
+#include "recipe/reattach.h"
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
 struct contender_spec {
@@ -63,7 +63,7 @@ struct contender_spec {
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
-    struct queue_place *place; /* see queue_place.h; NULL: each contender has its own */
+    struct queue_place *place; /* see reattach.h; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
     bool *warned_of_kazoo;                       /* see kazoo.h; NULL: nobody is */
     const struct deadlock_terms *deadlock_terms; /* looks for deadlocks; NULL: nothing does */
@@ -274,8 +274,8 @@ void clave__contender_join_after_pause(struct contender *c);
 clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node);
 clave_err clave__contender_downgrade_submit(struct contender *c);
 
-/* contender_race.c: JOINING's create met another contender's node; the answers and events of the
- * watch on it. */
+/* contender_single_node.c: JOINING's create met another contender's node; the answers and events of
+ * the watch on it. */
 void clave__contender_race_stand_by(struct contender *c);
 /* Before _join: a contender that has just had the node starts a moment later, so that the others
  * hear of its end first. Does nothing to one that queues. */

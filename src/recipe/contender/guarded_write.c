@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 
 struct guarded_write {
     const struct clave_mem *mem;

@@ -3,7 +3,7 @@
 #define CLAVE_RECIPE_DEADLOCK_DEADLOCK_LIST_H
 
 #include "clave/async/deadlock.h"
-#include "recipe/deadlock/queue_snapshot.h"
+#include "recipe/deadlock/queue_two_scans.h"
 
 struct deadlock_list {
     const struct clave_mem *mem;

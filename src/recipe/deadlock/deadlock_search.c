@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/deadlock/deadlock_list.h"
 
 enum { MAX_NODES = 50000 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/queue/queue_kind.h"
 
 /* Pending requests at once: heartbeats and the user's own requests go between them. */

@@ -1,12 +1,12 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
  *   latch.c             its states, and its places one after another
- *   latch_callbacks.c   callbacks that are due once: of awaits and closes
+ *   latch_await.c   callbacks that are due once: of awaits and closes
  *   latch_leadership.c  gained, proved, lost, known; guarded writes
  *   latch_priority.c    what a priority changes
  *   leader_value.c      the leader's value            transfer.c      who leads next
- *   leader_watch.c      an election seen from outside  leader_view.c   what a look at it has found
- *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
+ *   leader_watch.c      an election seen from outside  leader_reading.c   what a look at it has
+ * found selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
  *
  *     LATENT ──> QUEUED <──> CLAIMED
  *                 ^ └─────┬─────┘
@@ -108,7 +108,7 @@ void clave__latch_claim(clave_async_latch *l);
 /* It has resigned: it stands with its priority again after a session timeout. */
 void clave__latch_regain_later(clave_async_latch *l);
 
-/* ---- latch_callbacks.c ---------------------------------------------------------------------- */
+/* ---- latch_await.c ---------------------------------------------------------------------- */
 
 /* Of an await, which waits for leadership until it is due, or of a close. It keeps the latch. */
 struct latch_callback {

@@ -1,12 +1,12 @@
 /* latch_layout.c - whose nodes a latch's are: Curator's, or those of programs written by hand.
- * Their rules say what is different: see queue_order.h, and contender_race.c for the layout without
- * a queue. Called by latch.c. */
+ * Their rules say what is different: see queue_order.h, and contender_single_node.c for the layout
+ * without a queue. Called by latch.c. */
 #include "recipe/election/latch_layout.h"
 
 #include <string.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 
 static clave_err latch_layout_unfair(struct latch_layout *l, clave_async_client *c,
                                      const char *node)

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/deadline.h"
-#include "recipe/contender/place_grant.h"
+#include "recipe/contender/contender_grant.h"
 #include "recipe/election/latch_internal.h"
 
 /* ---- gained, proved, lost ------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/contender/guarded_write.h"
 #include "recipe/election/latch_internal.h"
 

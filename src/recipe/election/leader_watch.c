@@ -11,9 +11,9 @@
 
 #include "base/err_class.h"
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/election/latch_internal.h"
-#include "recipe/election/leader_view.h"
+#include "recipe/election/leader_reading.h"
 #include "recipe/queue/participant_list.h"
 #include "recipe/queue/queue_order.h"
 
@@ -36,7 +36,7 @@ struct clave_async_leader_watch {
     enum stage stage; /* of the reading; STAGE_NONE: none is under way */
     enum stage again; /* where to begin when the reading ends; STAGE_NONE: nowhere */
     bool told;        /* `shown` was: a view that is all zero says that nobody leads */
-    struct leader_view now, shown;
+    struct leader_reading now, shown;
     unsigned refs; /* the user, a request under way, calls that run */
 };
 
@@ -49,8 +49,8 @@ static void leader_watch_drop(clave_async_leader_watch *w)
     assert(w->refs > 0);
     if (--w->refs > 0)
         return;
-    clave__leader_view_fini(&w->now, w->mem);
-    clave__leader_view_fini(&w->shown, w->mem);
+    clave__leader_reading_fini(&w->now, w->mem);
+    clave__leader_reading_fini(&w->shown, w->mem);
     clave__mem_free(w->mem, w->path);
     clave__mem_free(w->mem, w->value_path);
     clave__mem_free(w->mem, w);
@@ -81,7 +81,7 @@ static bool leader_watch_is_freed(const clave_async_leader_watch *w)
 
 static bool leader_watch_has_news(const clave_async_leader_watch *w)
 {
-    return !w->told || !clave__leader_view_equals(&w->shown, &w->now);
+    return !w->told || !clave__leader_reading_equals(&w->shown, &w->now);
 }
 
 static void leader_watch_retry_later(clave_async_leader_watch *w)
@@ -95,7 +95,7 @@ static void leader_watch_tell(clave_async_leader_watch *w)
     clave_participant leader;
     clave_leader_news news = {.err = w->now.err, .value = w->now.value, .len = w->now.nvalue};
     if (news.err == CLAVE_OK && w->now.node) {
-        news.err = clave__leader_view_describe(&w->now, w->mem, &leader, &text);
+        news.err = clave__leader_reading_describe(&w->now, w->mem, &leader, &text);
         news.leader = news.err == CLAVE_OK ? &leader : NULL;
     }
     if (news.err == CLAVE_ENOMEM && w->now.err == CLAVE_OK) {
@@ -113,13 +113,13 @@ static void leader_watch_tell(clave_async_leader_watch *w)
         leader_watch_drop(w);
         return;
     }
-    struct leader_view old = w->shown;
+    struct leader_reading old = w->shown;
     w->shown = w->now;
-    w->now = (struct leader_view){0};
+    w->now = (struct leader_reading){0};
     w->told = true;
     w->refs++;
     w->cb(w, &news, w->arg);
-    clave__leader_view_fini(&old, w->mem);
+    clave__leader_reading_fini(&old, w->mem);
     clave__mem_free(w->mem, text);
     leader_watch_drop(w);
 }
@@ -140,7 +140,7 @@ static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
     enum stage again = err == CLAVE_OK ? w->again : STAGE_NONE;
     w->stage = w->again = STAGE_NONE;
     if (err != CLAVE_OK) {
-        clave__leader_view_fini(&w->now, w->mem);
+        clave__leader_reading_fini(&w->now, w->mem);
         w->now.err = err;
     }
     if (err != CLAVE_OK && err != CLAVE_ECLOSED)
@@ -187,7 +187,7 @@ static bool leader_watch_continues(clave_async_leader_watch *w)
 
 static void leader_watch_on_vacant(clave_async_leader_watch *w)
 {
-    clave__leader_view_fini(&w->now, w->mem);
+    clave__leader_reading_fini(&w->now, w->mem);
     clave_async_watch_disarm(w->node_watch);
     clave_async_watch_disarm(w->value_watch);
     leader_watch_conclude(w, CLAVE_OK);
@@ -230,7 +230,7 @@ static clave_err leader_watch_set_node(clave_async_leader_watch *w, const char *
     if (w->now.node && strcmp(w->now.node, name) == 0)
         return CLAVE_OK;
     clave_async_watch_disarm(w->node_watch);
-    return clave__leader_view_begin(&w->now, w->mem, name);
+    return clave__leader_reading_begin(&w->now, w->mem, name);
 }
 
 static void leader_watch_on_names(clave_async_client *c, const clave_result *res, void *arg);
@@ -272,7 +272,7 @@ static void leader_watch_on_node(clave_async_client *c, const clave_result *res,
             leader_watch_next_stage(w, STAGE_LIST);
         else if (res->err != CLAVE_OK && res->err != CLAVE_ENOAUTH)
             leader_watch_conclude(w, res->err);
-        else if (clave__leader_view_take_node(&w->now, w->mem, res) != CLAVE_OK)
+        else if (clave__leader_reading_take_node(&w->now, w->mem, res) != CLAVE_OK)
             leader_watch_conclude(w, CLAVE_ENOMEM);
         else
             leader_watch_next_stage(w, w->first ? STAGE_NONE : STAGE_VALUE);
@@ -304,7 +304,7 @@ static void leader_watch_on_no_value(clave_async_client *c, const clave_result *
             leader_watch_submitted(
                 w, clave_async_get(c, w->value_path, NULL, leader_watch_on_value, w));
         else if (res->err == CLAVE_ENONODE)
-            leader_watch_conclude(w, clave__leader_view_take_value(&w->now, w->mem, res));
+            leader_watch_conclude(w, clave__leader_reading_take_value(&w->now, w->mem, res));
         else
             leader_watch_conclude(w, res->err);
     }
@@ -319,7 +319,7 @@ static void leader_watch_on_value(clave_async_client *c, const clave_result *res
             leader_watch_submitted(w, clave_async_exists(c, w->value_path, w->value_watch,
                                                          leader_watch_on_no_value, w));
         else if (res->err == CLAVE_OK || res->err == CLAVE_ENOAUTH || res->err == CLAVE_ENONODE)
-            leader_watch_conclude(w, clave__leader_view_take_value(&w->now, w->mem, res));
+            leader_watch_conclude(w, clave__leader_reading_take_value(&w->now, w->mem, res));
         else
             leader_watch_conclude(w, res->err);
     }
@@ -363,7 +363,7 @@ static void leader_watch_read_from(clave_async_leader_watch *w, enum stage stage
     }
     clave__client_timer_clear(w->client, &w->retry);
     if (stage != STAGE_LIST && !w->now.node && w->told && w->shown.node &&
-        clave__leader_view_begin_with(&w->now, w->mem, &w->shown) != CLAVE_OK)
+        clave__leader_reading_begin_with(&w->now, w->mem, &w->shown) != CLAVE_OK)
         stage = STAGE_LIST;
     leader_watch_next_stage(w, w->now.node ? stage : STAGE_LIST);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/election/latch_internal.h"
 #include "recipe/queue/priority_tag.h"
 #include "recipe/queue/queue_order.h"

@@ -7,15 +7,15 @@
 #include "clave/async/lock_delay.h"
 
 #include "base/deadline.h"
-#include "recipe/contender/place_grant.h"
-#include "recipe/lock/lock_record.h"
+#include "recipe/contender/contender_grant.h"
+#include "recipe/lock/record_node.h"
 
 enum phase { LOOKING, PAUSING, MARKING, HELD, ENDING, OVER };
 
 struct clave_async_delay {
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct lock_record *lock_record;
+    struct record_node *lock_record;
     clave_async_delay_cb *cb;
     void *arg;
     clave_delay_event_cb *event_cb;
@@ -34,15 +34,15 @@ static void lock_delay_tell(clave_async_delay *d, clave_err err)
         cb(d, err, d->arg);
 }
 
-static clave_err lock_delay_enter(clave_async_delay *d, enum phase phase, enum lock_record_act act)
+static clave_err lock_delay_enter(clave_async_delay *d, enum phase phase, enum record_node_act act)
 {
     d->phase = phase;
-    return clave__lock_record_do(d->lock_record, act);
+    return clave__record_node_do(d->lock_record, act);
 }
 
-static clave_err lock_delay_mark(clave_async_delay *d, enum lock_record_act act)
+static clave_err lock_delay_mark(clave_async_delay *d, enum record_node_act act)
 {
-    clave__lock_record_compose(d->lock_record, "held", 0);
+    clave__record_node_compose(d->lock_record, "held", 0);
     return lock_delay_enter(d, MARKING, act);
 }
 
@@ -61,7 +61,7 @@ static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
         return lock_delay_mark(d, LOCK_RECORD_CREATE);
     if (err != CLAVE_OK)
         return err;
-    bool lost = !clave__lock_record_is_own(d->lock_record);
+    bool lost = !clave__record_node_is_own(d->lock_record);
     return lost && !d->paused && d->delay_ms > 0 ? lock_delay_pause(d)
                                                  : lock_delay_mark(d, LOCK_RECORD_REPLACE);
 }
@@ -69,7 +69,7 @@ static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
 static clave_err lock_delay_marked(clave_async_delay *d, clave_err err)
 {
     d->phase = err == CLAVE_OK ? HELD : LOOKING;
-    return clave__lock_record_look_again(d->lock_record, err);
+    return clave__record_node_look_again(d->lock_record, err);
 }
 
 /* After every step: reports what there is to report. The callbacks may free d. */
@@ -83,7 +83,7 @@ static void lock_delay_conclude(clave_async_delay *d, clave_err err)
         d->event_cb(d, &d->lock_record->entry.identity, d->delay_ms, d->event_arg);
 }
 
-static void lock_delay_on_done(void *owner, enum lock_record_act act, clave_err err,
+static void lock_delay_on_done(void *owner, enum record_node_act act, clave_err err,
                                const clave_stat *stat)
 {
     (void)act;
@@ -134,14 +134,14 @@ clave_err clave_async_delay_begin(clave_async_delay **out, const clave_async_gra
     d->event_cb = o.event_cb;
     d->event_arg = o.event_arg;
     clave__timer_init(&d->timer, lock_delay_on_timer);
-    const struct lock_record_spec spec = {.done = lock_delay_on_done,
+    const struct record_node_spec spec = {.done = lock_delay_on_done,
                                           .owner = d,
                                           .grant = grant,
                                           .path = o.path,
                                           .acls = o.acls,
                                           .nacls = o.nacls,
                                           .identity = o.identity};
-    err = clave__lock_record_new(&d->lock_record, c, &spec, "the mark's path");
+    err = clave__record_node_new(&d->lock_record, c, &spec, "the mark's path");
     if (err == CLAVE_OK)
         err = lock_delay_enter(d, LOOKING, LOCK_RECORD_READ);
     if (err != CLAVE_OK) {
@@ -172,7 +172,7 @@ void clave_async_delay_free(clave_async_delay *d)
         return;
     clave_async_client *c = d->client;
     clave__client_timer_clear(c, &d->timer);
-    clave__lock_record_free(d->lock_record);
+    clave__record_node_free(d->lock_record);
     clave__mem_free(d->mem, d);
     clave__client_unref(c);
 }

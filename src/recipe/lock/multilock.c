@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "client/client_internal.h"
-#include "recipe/lock/mutex_parts.h"
+#include "client/client_for_recipes.h"
+#include "recipe/lock/mutex_for_recipes.h"
 
 struct part {
     clave_async_multilock *ml;

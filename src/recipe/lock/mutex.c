@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "recipe/contender/place_grant.h"
+#include "recipe/contender/contender_grant.h"
+#include "recipe/lock/mutex_for_recipes.h"
 #include "recipe/lock/mutex_internal.h"
-#include "recipe/lock/mutex_parts.h"
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 

@@ -1,11 +1,10 @@
 /* mutex_internal.h - a mutex and its owners, as its four files share them. The folder:
  *
  *   mutex.c          owners, events                mutex_acquire.c  acquire, cancel, release
- *   mutex_answer.c   answers to owners             mutex_handoff.c  owners that share one place
- *   mutex_parts.h    mutexes that other recipes are made of
- *   rwlock.c         two mutexes in one queue      multilock.c      several locks as one
- *   once.c           a job that runs once          lock_delay.c     a pause after a lost holder
- *   lock_record.c    the record node of both */
+ *   mutex_answer.c   answers to owners             mutex_local_handoff.c  owners that share one
+ * place mutex_for_recipes.h    mutexes that other recipes are made of rwlock.c         two mutexes
+ * in one queue      multilock.c      several locks as one once.c           a job that runs once
+ * lock_delay.c     a pause after a lost holder record_node.c    the record node of both */
 #ifndef CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
 #define CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
 
@@ -34,7 +33,7 @@ struct owner_entry {
     unsigned count;
     clave_err lost;          /* why; OK while it is not */
     int64_t downgrade_token; /* of the write whose place a read takes over */
-    /* Shared places (mutex_handoff.c): */
+    /* Shared places (mutex_local_handoff.c): */
     struct list link; /* in the mutex's `waiters`, while another owner has the place */
     int64_t deadline; /* of its acquire */
     struct timer limit;
@@ -97,7 +96,8 @@ clave_err clave__mutex_answer_post_new(clave_async_mutex *m, uint64_t owner, boo
 clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
                                         const char *downgrade);
 
-/* ---- mutex_handoff.c: one place for several owners ------------------------------------------- */
+/* ---- mutex_local_handoff.c: one place for several owners
+ * ------------------------------------------- */
 
 void clave__handoff_init(struct owner_entry *e);
 /* Takes a place, or waits for the existing one, which a try must not do. */

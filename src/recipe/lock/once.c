@@ -13,15 +13,15 @@
 
 #include <string.h>
 
-#include "recipe/contender/place_grant.h"
-#include "recipe/lock/lock_record.h"
+#include "recipe/contender/contender_grant.h"
+#include "recipe/lock/record_node.h"
 
 enum phase { LOOKING, TOUCHING, STARTING, RUNNING, ENDING, OVER };
 
 struct clave_async_once {
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct lock_record *lock_record;
+    struct record_node *lock_record;
     clave_async_once_cb *cb;
     void *arg;
     enum phase phase;
@@ -39,15 +39,15 @@ static void recipe_once_tell(clave_async_once *o, clave_err err)
         cb(o, err, &o->former, o->arg);
 }
 
-static clave_err recipe_once_enter(clave_async_once *o, enum phase phase, enum lock_record_act act)
+static clave_err recipe_once_enter(clave_async_once *o, enum phase phase, enum record_node_act act)
 {
     o->phase = phase;
-    return clave__lock_record_do(o->lock_record, act);
+    return clave__record_node_do(o->lock_record, act);
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-static clave_once_state once_state_of(const struct lock_record_entry *e)
+static clave_once_state once_state_of(const struct record_node_entry *e)
 {
     if (strcmp(e->state, "started") == 0)
         return CLAVE_ONCE_STARTED;
@@ -56,7 +56,7 @@ static clave_once_state once_state_of(const struct lock_record_entry *e)
 
 static void once_note_former(clave_async_once *o)
 {
-    const struct lock_record_entry *e = &o->lock_record->entry;
+    const struct record_node_entry *e = &o->lock_record->entry;
     o->former = (clave_once_record){.state = once_state_of(e),
                                     .began = e->stat.ctime,
                                     .age_ms = -1,
@@ -69,13 +69,13 @@ static void once_note_former(clave_async_once *o)
 static clave_err recipe_once_look_again(clave_async_once *o, clave_err err)
 {
     o->phase = LOOKING;
-    return clave__lock_record_look_again(o->lock_record, err);
+    return clave__record_node_look_again(o->lock_record, err);
 }
 
-static clave_err recipe_once_start(clave_async_once *o, enum lock_record_act act)
+static clave_err recipe_once_start(clave_async_once *o, enum record_node_act act)
 {
     o->began = clave__client_now(o->client);
-    clave__lock_record_compose(o->lock_record, "started", 0);
+    clave__record_node_compose(o->lock_record, "started", 0);
     return recipe_once_enter(o, STARTING, act);
 }
 
@@ -91,7 +91,7 @@ static clave_err recipe_once_looked(clave_async_once *o, clave_err err)
     if (err != CLAVE_OK)
         return err;
     /* The answer to our start was lost. A second start proves that the lock is still held. */
-    if (clave__lock_record_is_own(o->lock_record))
+    if (clave__record_node_is_own(o->lock_record))
         return recipe_once_start(o, LOCK_RECORD_REPLACE);
     once_note_former(o);
     if (o->former.state != CLAVE_ONCE_DONE && !o->at_most_once)
@@ -120,7 +120,7 @@ static clave_err once_started(clave_async_once *o, clave_err err)
     return CLAVE_OK;
 }
 
-static void recipe_once_on_done(void *owner, enum lock_record_act act, clave_err err,
+static void recipe_once_on_done(void *owner, enum record_node_act act, clave_err err,
                                 const clave_stat *stat)
 {
     (void)act;
@@ -166,14 +166,14 @@ clave_err clave_async_once_begin(clave_async_once **out, const clave_async_grant
     clave__client_ref(c);
     once->period_ms = o.period_ms;
     once->at_most_once = o.at_most_once;
-    const struct lock_record_spec spec = {.done = recipe_once_on_done,
+    const struct record_node_spec spec = {.done = recipe_once_on_done,
                                           .owner = once,
                                           .grant = grant,
                                           .path = o.path,
                                           .acls = o.acls,
                                           .nacls = o.nacls,
                                           .identity = o.identity};
-    err = clave__lock_record_new(&once->lock_record, c, &spec, "the record's path");
+    err = clave__record_node_new(&once->lock_record, c, &spec, "the record's path");
     if (err == CLAVE_OK)
         err = recipe_once_enter(once, LOOKING, LOCK_RECORD_READ);
     if (err != CLAVE_OK) {
@@ -189,7 +189,7 @@ clave_err clave_async_once_end(clave_async_once *o, bool succeeded, clave_async_
 {
     if (o->phase != RUNNING)
         return CLAVE_EINVAL;
-    clave__lock_record_compose(o->lock_record, succeeded ? "done" : "failed",
+    clave__record_node_compose(o->lock_record, succeeded ? "done" : "failed",
                                clave__client_now(o->client) - o->began);
     clave_err err = recipe_once_enter(o, ENDING, LOCK_RECORD_UPDATE);
     if (err != CLAVE_OK) {
@@ -206,7 +206,7 @@ void clave_async_once_free(clave_async_once *o)
     if (!o)
         return;
     clave_async_client *c = o->client;
-    clave__lock_record_free(o->lock_record);
+    clave__record_node_free(o->lock_record);
     clave__mem_free(o->mem, o);
     clave__client_unref(c);
 }

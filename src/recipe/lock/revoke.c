@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/kazoo.h"
 #include "recipe/queue/queue_kind.h"

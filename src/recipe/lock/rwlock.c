@@ -2,8 +2,8 @@
  * so a downgrade keeps its place and an upgrade is refused at once. */
 #include "clave/async/rwlock.h"
 
-#include "client/client_internal.h"
-#include "recipe/lock/mutex_parts.h"
+#include "client/client_for_recipes.h"
+#include "recipe/lock/mutex_for_recipes.h"
 #include "recipe/queue/participant_list.h"
 
 struct clave_async_rwlock {

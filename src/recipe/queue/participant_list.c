@@ -2,7 +2,7 @@
  * Called by rwlock, semaphore and leader_watch. Invariant: the callback runs once, later. */
 #include "recipe/queue/participant_list.h"
 
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/queue/priority_tag.h"
 #include "recipe/queue/queue_nodes.h"
 

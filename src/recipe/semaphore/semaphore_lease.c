@@ -1,5 +1,5 @@
 /* semaphore_lease.c - a lease once it was given out: its release, and what is known of it. */
-#include "recipe/contender/place_grant.h"
+#include "recipe/contender/contender_grant.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
 void clave__semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why)

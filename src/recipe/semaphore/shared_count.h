@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/contender/node_watch.h"
 
 enum { SHARED_COUNT_SIZE = 4 };

@@ -5,9 +5,9 @@
 
 #include "base/err_class.h"
 #include "base/path.h"
-#include "recipe/slots/slot_count.h"
 #include "recipe/slots/slot_data.h"
 #include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_owners_and_limit.h"
 
 enum { TRIES = 16, PAUSE_MS = 250 };
 

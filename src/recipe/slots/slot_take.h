@@ -14,8 +14,8 @@
 #ifndef CLAVE_RECIPE_SLOTS_SLOT_TAKE_H
 #define CLAVE_RECIPE_SLOTS_SLOT_TAKE_H
 
-#include "recipe/slots/slot_count.h"
 #include "recipe/slots/slot_data.h"
+#include "recipe/slots/slot_owners_and_limit.h"
 
 enum slot_take_state {
     TAKE_LOOKING,   /* does the id own a slot, and is there a limit? */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "recipe/contender/place_grant.h"
+#include "recipe/contender/contender_grant.h"
 #include "recipe/semaphore/shared_count.h"
 #include "recipe/slots/slot_name.h"
 

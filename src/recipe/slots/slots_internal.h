@@ -4,7 +4,7 @@
  *   slots_prepare.c    makes the nodes that are missing      slot_list.c   the list of the owners
  *   slot_take.c        one take: states, end, times          slot_name.c   the names of their nodes
  *   slot_take_steps.c  what it does in them                  slot_data.c   what these say
- *   slot_count.c       how many are owned, and the limit
+ *   slot_owners_and_limit.c       how many are owned, and the limit
  */
 #ifndef CLAVE_RECIPE_SLOTS_SLOTS_INTERNAL_H
 #define CLAVE_RECIPE_SLOTS_SLOTS_INTERNAL_H

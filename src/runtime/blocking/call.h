@@ -14,7 +14,7 @@
 #define CLAVE_RUNTIME_BLOCKING_CALL_H
 
 #include "clave/uv.h"
-#include "client/fault.h"
+#include "client/errmsg.h"
 #include "runtime/blocking/loop.h"
 
 /* A child of the client: a recipe made on it for threads (a mutex, a latch, a once ...). Lives on

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/sized_options.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "runtime/blocking/call.h"
 #include "runtime/client/client_settings.h"
 #include "runtime/client/uv_client.h"

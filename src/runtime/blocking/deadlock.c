@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime/blocking/arena.h"
-#include "runtime/blocking/thread_hold.h"
+#include "runtime/blocking/mutex_hold.h"
 
 /* ---- a copy in one block -------------------------------------------------------------------- */
 

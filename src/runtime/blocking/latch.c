@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "clave/async/leader.h"
-#include "recipe/grant_facts.h"
+#include "recipe/grant_held.h"
 #include "runtime/blocking/thread_grant.h"
 
 enum { FREE_WAIT_MS = 1000 };

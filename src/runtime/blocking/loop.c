@@ -8,10 +8,10 @@
 
 #include "base/deadline.h"
 #include "clave/uv.h"
-#include "runtime/blocking/loops.h"
+#include "runtime/blocking/all_loops.h"
 #include "runtime/clock.h"
-#include "runtime/resources.h"
 #include "runtime/start_error.h"
+#include "runtime/thread_start.h"
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 

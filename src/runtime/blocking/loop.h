@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "clave/client.h"
 #include "client/client_metrics.h"
-#include "runtime/wakeup.h"
+#include "runtime/suspend_resume.h"
 
 /* Work for the loop's thread. It is linked into the queue, so posting cannot fail. */
 struct task {
@@ -44,7 +44,7 @@ struct clave_loop {
     struct list clients; /* likewise: struct clave_client */
     /* What the clients did that are closed: the loop's thread, while it runs. */
     struct client_totals past;
-    struct list in_loops; /* loops.h */
+    struct list in_loops; /* all_loops.h */
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as is everything below */
     bool ending;       /* by _free; from then on no task is posted */

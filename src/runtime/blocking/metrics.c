@@ -1,14 +1,14 @@
 /* metrics.c - clave/metrics.h: adds up what the clients of all loops have counted. Each loop adds
  * up its own, on its thread, so a client's numbers need no lock. A client that is closed leaves
- * them to its loop, a loop that is freed to the process (loops.h): each counts exactly once. */
+ * them to its loop, a loop that is freed to the process (all_loops.h): each counts exactly once. */
 #include "clave/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "runtime/blocking/all_loops.h"
 #include "runtime/blocking/call.h"
-#include "runtime/blocking/loops.h"
 
 enum { MOST_PAGE = 1024 * 1024 };
 

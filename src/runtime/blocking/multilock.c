@@ -7,7 +7,7 @@
 
 #include "base/deadline.h"
 #include "recipe/queue/queue_order.h"
-#include "runtime/blocking/thread_hold.h"
+#include "runtime/blocking/mutex_hold.h"
 
 struct member {
     char *path;

@@ -1,5 +1,5 @@
 /* mutex.c - clave_mutex: clave_async_mutex for threads: its life, acquire, grants. What
- * each thread holds is thread_hold.c. An owner is a thread, never a thread id that may be
+ * each thread holds is mutex_hold.c. An owner is a thread, never a thread id that may be
  * reused. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "recipe/lock/mutex_parts.h"
+#include "recipe/lock/mutex_for_recipes.h"
+#include "runtime/blocking/mutex_hold.h"
 #include "runtime/blocking/thread_grant.h"
-#include "runtime/blocking/thread_hold.h"
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
 

@@ -3,8 +3,8 @@
  */
 #include "clave/rwlock.h"
 
-#include "recipe/lock/mutex_parts.h"
-#include "runtime/blocking/thread_hold.h"
+#include "recipe/lock/mutex_for_recipes.h"
+#include "runtime/blocking/mutex_hold.h"
 
 struct rwlock_sides {
     clave_mutex *read, *write;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "recipe/election/selector_state.h"
 #include "runtime/blocking/thread_grant.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "recipe/contender/place_grant.h"
+#include "recipe/contender/contender_grant.h"
 
 struct clave_grant {
     unsigned refs; /* atomic */

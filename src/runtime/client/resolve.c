@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/client/local_start.h"
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 #include "runtime/worker.h"
 
 /* What the C library's resolver may have open at a time, and the memory without which it is not

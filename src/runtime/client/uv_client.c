@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "client/client_for_recipes.h"
 #include "runtime/channel.h"
 #include "runtime/client/resolve.h"
 #include "runtime/client/uv_client.h"

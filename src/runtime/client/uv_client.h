@@ -3,7 +3,7 @@
 #define CLAVE_RUNTIME_CLIENT_UV_CLIENT_H
 
 #include "clave/uv.h"
-#include "runtime/wakeup.h"
+#include "runtime/suspend_resume.h"
 
 /* As clave_uv_start, on a loop that has a wakeup for all its clients. */
 clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup,

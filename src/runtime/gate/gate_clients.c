@@ -1,4 +1,4 @@
-/* gate_clients.c - see gate_clients.h; gate.c calls it. */
+/* gate_clients.c - see gate_clients.h; gate_engine.c calls it. */
 #include "runtime/gate/gate_clients.h"
 
 #include <assert.h>

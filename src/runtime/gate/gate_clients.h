@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "clave/async/client.h"
-#include "runtime/wakeup.h"
+#include "runtime/suspend_resume.h"
 
 struct gate_clients {
     uv_loop_t *loop;

@@ -8,8 +8,8 @@
 #include "runtime/gate/gate_internal.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
-#include "runtime/resources.h"
-#include "web/api/document_api.h"
+#include "runtime/thread_start.h"
+#include "web/api/openapi_and_page_api.h"
 
 enum { MAX_SESSIONS = 10000 };
 

@@ -10,7 +10,7 @@
 #include "runtime/gate/gate_internal.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 
 /* For sessions and clients: without so many it does not start. */
 enum { LEAST_FILES = 16 };

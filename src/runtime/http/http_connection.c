@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
-#include "runtime/http/http_proxy.h"
+#include "runtime/http/proxy_protocol_filter.h"
 #include "runtime/tls/tls_filter.h"
 #include "wire/x509_name.h"
 
@@ -84,7 +84,7 @@ static bool http_connection_join(struct http_connection *c)
 {
     struct http *h = c->http;
     bool is_exempt = !h->o.is_known || (h->o.is_exempt && h->o.is_exempt(h->o.arg, &c->peer));
-    return clave__http_share_join(&h->shares, &c->share, &c->peer, is_exempt) == CLAVE_OK;
+    return clave__http_evict_join(&h->shares, &c->share, &c->peer, is_exempt) == CLAVE_OK;
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
@@ -93,10 +93,10 @@ static bool http_connection_join(struct http_connection *c)
 static void http_connection_rest(struct http_connection *c, unsigned status)
 {
     struct http *h = c->http;
-    bool is_exempt = clave__http_share_is_exempt(&c->share);
+    bool is_exempt = clave__http_evict_is_exempt(&c->share);
     if (!h->o.is_known) /* nobody has to go */
         return;
-    clave__http_share_set(&h->shares, &c->share,
+    clave__http_evict_set(&h->shares, &c->share,
                           status == 401 && !is_exempt ? HTTP_TURNED_AWAY : HTTP_UNASKED);
     if (is_exempt)
         clave__http_gone(h);
@@ -274,7 +274,7 @@ static void http_connection_closing(struct channel *ch, enum channel_state was, 
     list_remove(&c->link);
     list_remove(&c->by_age);
     list_remove(&c->in_ready);
-    clave__http_share_leave(&h->shares, &c->share);
+    clave__http_evict_leave(&h->shares, &c->share);
     if (c->exchange)
         clave__http_exchange_free(c->exchange);
     c->exchange = NULL;
@@ -346,7 +346,7 @@ static bool http_connection_named(struct channel *ch, const struct peer_addr *na
     c->is_passed_on = true;
     c->peer.has_uid = false;
     if (named) {
-        clave__http_share_leave(&h->shares, &c->share);
+        clave__http_evict_leave(&h->shares, &c->share);
         c->peer = *named;
         c->peer.secure = c->is_tls;
         if (!http_connection_join(c))

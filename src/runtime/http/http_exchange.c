@@ -139,9 +139,9 @@ void clave__http_exchange_begin(struct http_exchange *x)
     c->in_call = true;
     x->is_begun = true;
     h->o.begin(h->o.arg, &x->q, x, &x->user);
-    bool may_be = c->share.standing != HTTP_KNOWN && !clave__http_share_is_exempt(&c->share);
+    bool may_be = c->share.standing != HTTP_KNOWN && !clave__http_evict_is_exempt(&c->share);
     bool known = may_be && h->o.is_known && x->user && h->o.is_known(h->o.arg, x->user, &c->kept);
-    clave__http_share_set(&h->shares, &c->share, known ? HTTP_KNOWN : HTTP_ASKING);
+    clave__http_evict_set(&h->shares, &c->share, known ? HTTP_KNOWN : HTTP_ASKING);
     if (x->parse.body_length == 0)
         http_exchange_end_request(x);
     else if (!x->answer && x->parse.expects_continue) /* its head was admitted */

@@ -7,9 +7,9 @@
 #include "base/list.h"
 #include "base/peer_addr.h"
 #include "runtime/channel.h"
+#include "runtime/http/http_evict.h"
 #include "runtime/http/http_parse.h"
 #include "runtime/http/http_server.h"
-#include "runtime/http/http_share.h"
 
 /* One read of a client. */
 enum { HTTP_READ_SIZE = 32 * 1024 };
@@ -50,7 +50,7 @@ struct http_connection {
     struct channel channel;
     struct list link, by_age, in_ready;
     struct http *http;
-    struct http_share share;
+    struct http_evict share;
     void *kept; /* the owner's, of a sender who is known */
     enum http_state state;
     bool is_tls;

@@ -63,7 +63,7 @@ static bool http_output_closes(const struct http_exchange *x)
     const struct http_connection *c = x->of;
     const struct http *h = c->http;
     bool is_pressed = x->answer->status == 401 && c->share.standing != HTTP_KNOWN &&
-                      !clave__http_share_is_exempt(&c->share) &&
+                      !clave__http_evict_is_exempt(&c->share) &&
                       h->nconnections > h->o.max_connections / 2;
     return x->is_faulty || !x->is_whole || !x->parse.keeps_alive || h->o.one_request ||
            is_pressed || (x->answer->more && !x->parse.is_1_1 && !http_output_is(x, "HEAD"));

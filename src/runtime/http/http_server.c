@@ -14,7 +14,7 @@
 #include "clave/uv.h"
 #include "runtime/http/http_internal.h"
 #include "runtime/listen.h"
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 #include "runtime/tls/tls_context.h"
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4 };
@@ -59,7 +59,7 @@ static size_t http_max_shaking(const struct http *h)
     return h->o.max_connections / 4 + 1;
 }
 
-static struct http_connection *http_of_share(struct http_share *s)
+static struct http_connection *http_of_share(struct http_evict *s)
 {
     return LIST_ENTRY(s, struct http_connection, share);
 }
@@ -68,7 +68,7 @@ static struct http_connection *http_of_share(struct http_share *s)
 static struct http_connection *http_victim(struct http *h, bool shakes)
 {
     if (h->nconnections >= h->o.max_connections) {
-        struct http_share *share = clave__http_shares_victim(&h->shares);
+        struct http_evict *share = clave__http_shares_victim(&h->shares);
         return share ? http_of_share(share) : NULL;
     }
     if (shakes && h->nshaking >= http_max_shaking(h)) /* the handshake that has taken longest */

@@ -1,5 +1,5 @@
-/* proxy_protocol.c - see proxy_protocol.h; http_proxy.c calls it. Nothing is believed of a header
- * before all of it has come. */
+/* proxy_protocol.c - see proxy_protocol.h; proxy_protocol_filter.c calls it. Nothing is believed of
+ * a header before all of it has come. */
 #include "runtime/http/proxy_protocol.h"
 
 #include <arpa/inet.h>

@@ -11,7 +11,7 @@
 
 #include "runtime/http/http_server.h"
 #include "server/monitoring/admin_commands.h"
-#include "server/monitoring/server_metrics.h"
+#include "server/monitoring/prometheus_page.h"
 
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */

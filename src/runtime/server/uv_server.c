@@ -10,9 +10,9 @@
 #include "clave/uv.h"
 #include "runtime/http/http_server.h"
 #include "runtime/listen.h"
-#include "runtime/resources.h"
 #include "runtime/server/admin.h"
 #include "runtime/server/uv_server_internal.h"
+#include "runtime/thread_start.h"
 
 /* Of the engine, in one turn of the loop: two milliseconds. */
 enum { WORK_A_TURN = 10000 };

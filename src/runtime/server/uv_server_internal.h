@@ -108,7 +108,7 @@ void clave__run_take_limits(struct server_run *r, const struct server_run_option
 /* For a restore of a backup (datadir.h). */
 clave_err clave__run_note_longest_session(const struct server_run *r, const struct fault *f);
 
-/* ---- turns of the loop (server_turn.c) ------------------------------------------------------- */
+/* ---- turns of the loop (server_loop.c) ------------------------------------------------------- */
 
 void clave__run_init_turns(struct server_run *r);
 /* Whether the caller is called by this server's loop. It may have ended. */
@@ -132,19 +132,20 @@ bool clave__run_is_durable(const struct server_run *r);
 
 /* ---- figures for conf, admin commands and metrics: `stats` ----------------------------------- */
 
-/* driver_info.c: port, directory and system, which change with the settings only. */
+/* conf_and_envi.c: port, directory and system, which change with the settings only. */
 void clave__run_set_driver_info(struct server_run *r);
 /* fsync_and_snapshot_times.c: a batch of the log was written, with its fsync; a snapshot was. */
 void clave__run_take_log(struct server_run *r, const struct txn_log_thread *log);
 void clave__run_take_snapshot(struct server_run *r);
-/* measure_timer.c: measures the room on the disk and the process from now on. */
+/* disk_and_process_timer.c: measures the room on the disk and the process from now on. */
 void clave__run_measure(struct server_run *r);
 void clave__run_take_space(struct server_run *r, const struct disk_space *space);
 void clave__run_take_process(struct server_run *r, const struct process_files *files);
 /* low_space_warning.c */
 void clave__run_warn_of_low_space(struct server_run *r, const struct disk_space *s);
 
-/* ---- open files (open_files.c) --------------------------------------------------------------- */
+/* ---- open files (open_file_limit.c)
+ * --------------------------------------------------------------- */
 
 /* A log that cannot be opened for lack of descriptors would stop the server. */
 size_t clave__open_files_for_connections(const struct server_run_options *o);

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 
 static void *disk_thread_main(void *arg)
 {

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/process_files.h"
+#include "runtime/process_usage.h"
 #include "runtime/store/disk_space.h"
 #include "runtime/store/disk_thread.h"
 #include "runtime/store/purge.h"

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <poll.h>
 
-#include "runtime/resources.h"
+#include "runtime/thread_start.h"
 
 /* The longest wait for sockets during a write. A connection that begins to be read meanwhile, and a
  * deadline that comes nearer, are noticed by the next one. */

@@ -2,8 +2,8 @@
  * stopped one keeps its port. */
 #include <stdio.h>
 
-#include "runtime/resources.h"
 #include "runtime/testing/testserver_internal.h"
+#include "runtime/thread_start.h"
 
 static void *testserver_serve(void *arg)
 {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/sized_options.h"
-#include "runtime/tls/tls_bytes.h"
-#include "runtime/tls/tls_refusal.h"
+#include "runtime/tls/tls_bio.h"
+#include "runtime/tls/tls_rejected_certificate.h"
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 
 #include "base/list.h"
 #include "base/memory.h"
-#include "runtime/tls/tls_bytes.h"
-#include "runtime/tls/tls_refusal.h"
+#include "runtime/tls/tls_bio.h"
+#include "runtime/tls/tls_rejected_certificate.h"
 
 /* The size of one pass of writes, and of what may wait for the socket, which needs room for the
  * answers to everything that one read may bring. */

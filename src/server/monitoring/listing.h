@@ -5,7 +5,7 @@
 #ifndef CLAVE_SERVER_MONITORING_LISTING_H
 #define CLAVE_SERVER_MONITORING_LISTING_H
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "server/monitoring/text.h"
 #include "server/server_internal.h"
 

@@ -3,8 +3,8 @@
  *   mntr_and_metrics.c   the table of figures: a new field of mntr or a new metric is a line
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
- *   server_metrics.c     the page for Prometheus, most of it from the table
- *   server_health.c      what the driver measures and the server counts; what the gate shows
+ *   prometheus_page.c     the page for Prometheus, most of it from the table
+ *   server_stats.c      what the driver measures and the server counts; what the gate shows
  *   listing.c            an answer in pieces: all of them are made so
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump
@@ -16,7 +16,7 @@
 #ifndef CLAVE_SERVER_MONITORING_MNTR_AND_METRICS_H
 #define CLAVE_SERVER_MONITORING_MNTR_AND_METRICS_H
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "base/prometheus.h"
 #include "server/connection/conn.h"
 #include "server/monitoring/text.h"

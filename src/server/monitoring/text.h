@@ -1,5 +1,5 @@
 /* text.h - formatted text at the end of a buffer: what the four-letter words and the page of
- * metrics are made of. A JSON answer uses base/json.h instead. */
+ * metrics are made of. A JSON answer uses base/json_writer.h instead. */
 #ifndef CLAVE_SERVER_MONITORING_TEXT_H
 #define CLAVE_SERVER_MONITORING_TEXT_H
 

@@ -6,8 +6,8 @@
 #include <assert.h>
 
 #include "server/connection/slow_requests.h"
-#include "server/request/session_nodes.h"
 #include "server/request/write.h"
+#include "server/request/zookeeper_sessions.h"
 
 /* ---- the connection itself ------------------------------------------------------------------- */
 

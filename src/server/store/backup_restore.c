@@ -1,6 +1,6 @@
 /* backup_restore.c - the state of a backup as the first state of another server (backup_restore.h).
  * The engine keeps the promise by one session that is nobody's: SESSION_OF_RESTORE in
- * request/session.h. */
+ * request/session_tracker.h. */
 #include "server/store/backup_restore.h"
 
 #include <assert.h>

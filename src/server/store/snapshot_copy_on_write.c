@@ -1,5 +1,6 @@
-/* snapshot_copy_on_write.c - see snapshot_copy_on_write.h. tree.c, session.c and acl.c report what
- * is about to change. A node is never in the file twice, and never before its parent. */
+/* snapshot_copy_on_write.c - see snapshot_copy_on_write.h. tree.c, session_tracker.c and acl.c
+ * report what is about to change. A node is never in the file twice, and never before its parent.
+ */
 #include "server/store/snapshot_copy_on_write.h"
 
 #include <assert.h>

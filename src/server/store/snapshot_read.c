@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 #include "wire/record.h"
 
 enum { HEADER = 16, DIGEST_VERSION = 2 };

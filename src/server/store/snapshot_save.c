@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "server/server_internal.h"
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 #include "server/store/snapshot_copy_on_write.h"
 #include "server/store/snapshot_record.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "server/server_internal.h"
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 #include "server/store/txn_log_read.h"
 #include "server/store/txn_record.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "server/server.h"
-#include "server/store/checksum.h"
+#include "server/store/adler32.h"
 #include "server/store/txn_record.h"
 #include "wire/jute.h"
 #include "wire/proto.h"

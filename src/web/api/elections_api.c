@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-#include "observe/lock_digest.h"
+#include "observe/lock_etag.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
-#include "web/http/pieces.h"
+#include "web/http/json_pieces.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
+#include "web/http/request_args.h"
 
 enum {
     PIECE_ELECTIONS = 40, /* that one piece shows */

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "web/api/observe_request.h"
-#include "web/api/session_call.h"
+#include "web/api/session_request.h"
 #include "web/http/answer.h"
-#include "web/http/limits.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
+#include "web/http/request_args.h"
+#include "web/http/request_limits.h"
 #include "web/observe/event_stream.h"
 
 static void events_open(struct web_exchange *x, const char *session)
@@ -32,11 +32,11 @@ static void events_open(struct web_exchange *x, const char *session)
         clave__web_problem_err(x, err, "follow", "/");
 }
 
-static void events_on_session(struct session_call *k)
+static void events_on_session(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const char *session = clave__web_sprintf(x, "%" PRId64, k->s->id);
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     if (session)
         events_open(x, session);
     else
@@ -48,7 +48,7 @@ void clave__web_get_events(struct web_exchange *x)
     if (!clave__observe_for(x) || !clave__query_path(x, "prefix") || !clave__query_path(x, "path"))
         return;
     if (clave__web_query(x, "claims"))
-        clave__session_call(x, NULL, events_on_session);
+        clave__session_request(x, NULL, events_on_session);
     else
         events_open(x, NULL);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "web/api/client_call.h"
+#include "web/api/request_client.h"
 #include "web/api/token_lookup.h"
 #include "web/http/problem.h"
 

@@ -2,7 +2,7 @@
 #include "web/api/health_api.h"
 
 #include "clave/version.h"
-#include "client/session_keeper.h"
+#include "client/client_for_gate.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"

@@ -7,9 +7,9 @@
 #include "base/rfc3339.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
-#include "web/http/pieces.h"
+#include "web/http/json_pieces.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
+#include "web/http/request_args.h"
 
 enum { PIECE_ENTRIES = 200, PIECE_LOOKS = 2000 };
 

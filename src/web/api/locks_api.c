@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-#include "observe/lock_digest.h"
+#include "observe/lock_etag.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
-#include "web/http/pieces.h"
+#include "web/http/json_pieces.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
+#include "web/http/request_args.h"
 
 enum {
     PIECE_PLACES = 400, /* that one piece shows */
@@ -149,7 +149,7 @@ void clave__web_get_lock(struct web_exchange *x)
         return;
     }
     char etag[COPY_ETAG_CAP];
-    clave__copy_etag(etag, clave__lock_digest(q));
+    clave__copy_etag(etag, clave__lock_etag(q));
     if (!clave__copy_is_news(x, path, etag))
         return;
     struct lock_one *l = clave__web_alloc(x, sizeof *l);

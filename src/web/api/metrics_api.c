@@ -1,4 +1,4 @@
-/* metrics_api.c - see metrics_api.h and observe/lock_metrics_page.h. Called by routes.c. Invariant:
+/* metrics_api.c - see metrics_api.h and observe/lock_metrics.h. Called by routes.c. Invariant:
  * the page is made while it is read, one piece a turn of the driver. */
 #include "web/api/metrics_api.h"
 
@@ -6,7 +6,7 @@
 #include "web/http/answer.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
-#include "web/observe/lock_metrics_page.h"
+#include "web/observe/lock_metrics.h"
 #include "web/observe/observe_feed.h"
 
 struct metrics_answer {
@@ -18,7 +18,7 @@ struct metrics_answer {
 static void metrics_answer_end(void *arg)
 {
     struct metrics_answer *a = arg;
-    clave__lock_metrics_page_fini(&a->page);
+    clave__lock_metrics_fini(&a->page);
 }
 
 static clave_err metrics_answer_more(void *arg, struct buf *out, bool *done)
@@ -31,7 +31,7 @@ static clave_err metrics_answer_more(void *arg, struct buf *out, bool *done)
         clave__http_metrics_put(a->x->web, &a->page.p);
         return a->page.p.err;
     }
-    clave_err err = clave__lock_metrics_page_piece(&a->page, out, done);
+    clave_err err = clave__lock_metrics_piece(&a->page, out, done);
     if (*done)
         clave__prometheus_end(&a->page.p);
     else if (clave__buf_len(out) == before) /* a piece of locks that all count as "other" */
@@ -57,7 +57,7 @@ void clave__web_get_metrics(struct web_exchange *x)
     }
     clave__observe_feed_start(x->web->observe);
     *a = (struct metrics_answer){.x = x};
-    clave__lock_metrics_page_init(&a->page, x->web->observe, &labels, format);
+    clave__lock_metrics_init(&a->page, x->web->observe, &labels, format);
     x->answer.more = metrics_answer_more;
     x->answer.end = metrics_answer_end;
     x->answer.arg = a;

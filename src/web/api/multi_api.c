@@ -9,9 +9,9 @@
 
 #include "base/base64.h"
 #include "base/path.h"
-#include "web/api/client_call.h"
 #include "web/api/guard_header.h"
-#include "web/api/node_json.h"
+#include "web/api/request_client.h"
+#include "web/api/znodes/node_json.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
@@ -106,7 +106,7 @@ static void multi_go_guarded(struct web_exchange *x, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
-        clave__client_call_refused(x, c, err, "do", "the transaction");
+        clave__request_client_refused(x, c, err, "do", "the transaction");
 }
 
 static void multi_go(struct web_exchange *x, clave_async_client *c)
@@ -279,5 +279,5 @@ void clave__web_post_multi(struct web_exchange *x)
         return;
     x->state = m;
     multi_tell(x, m);
-    clave__client_call(x, multi_go);
+    clave__request_client(x, multi_go);
 }

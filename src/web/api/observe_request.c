@@ -9,16 +9,16 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "client/client_internal.h"
-#include "web/api/session_call.h"
+#include "client/client_for_recipes.h"
+#include "web/api/session_request.h"
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
-#include "web/http/limits.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
+#include "web/http/request_args.h"
+#include "web/http/request_limits.h"
 #include "web/http/route.h"
+#include "web/observe/lock_long_poll.h"
 #include "web/observe/observe_feed.h"
-#include "web/observe/observe_poll.h"
 
 /* Each takes some kilobytes, and all are answered in one turn. */
 enum { MOST_WAITING = 1000, MOST_PROBES = 100 };

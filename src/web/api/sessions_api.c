@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-#include "web/api/session_call.h"
+#include "web/api/session_request.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/limits.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
+#include "web/http/request_args.h"
+#include "web/http/request_limits.h"
 #include "web/session/validity.h"
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
@@ -18,11 +18,11 @@ enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_
 
 static void on_session_made(struct session_wait *w, clave_err err)
 {
-    struct session_call *k = clave__session_call_of(w);
+    struct session_request *k = clave__session_request_of(w);
     struct web_exchange *x = k->x;
     char secret[SEAL_TEXT + 1];
     if (err != CLAVE_OK) {
-        clave__session_call_gone(k, err);
+        clave__session_request_gone(k, err);
         return;
     }
     x->deed.session = k->s->id;
@@ -34,12 +34,12 @@ static void on_session_made(struct session_wait *w, clave_err err)
     clave__json_string(&x->json, "secret", secret);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
     clave__json_close(&x->json, '}');
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_answer_json(x, 201);
 }
 
 /* Nobody has learned its secret. */
-static void session_on_maker_gone(struct session_call *k)
+static void session_on_maker_gone(struct session_request *k)
 {
     clave__http_session_end(k->s, CLAVE_ECANCELED, true);
 }
@@ -107,11 +107,11 @@ void clave__web_post_session(struct web_exchange *x)
         clave__web_problem_err(x, err, "make a session", NULL);
         return;
     }
-    struct session_call *k = clave__session_call_new(x, s);
+    struct session_request *k = clave__session_request_new(x, s);
     if (!k)
         return;
     k->hung_up = session_on_maker_gone;
-    clave__session_call_await(k, on_session_made);
+    clave__session_request_await(k, on_session_made);
     clave__http_session_flush(s);
     clave__http_session_await(s, &k->wait);
 }
@@ -148,10 +148,10 @@ static int64_t session_valid_ms(const struct web_exchange *x, const struct http_
 
 static void on_session_proven(struct session_wait *w, clave_err err)
 {
-    struct session_call *k = clave__session_call_of(w);
+    struct session_request *k = clave__session_request_of(w);
     struct web_exchange *x = k->x;
     if (err != CLAVE_OK) {
-        clave__session_call_gone(k, err);
+        clave__session_request_gone(k, err);
         return;
     }
     clave__json_open(&x->json, NULL, '{');
@@ -160,20 +160,20 @@ static void on_session_proven(struct session_wait *w, clave_err err)
     clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
     session_put_claims(x, k->s, true);
     clave__json_close(&x->json, '}');
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_answer_json(x, 200);
 }
 
-static void session_renew(struct session_call *k)
+static void session_renew(struct session_request *k)
 {
     session_admit_claims(k->x, k->s);
-    clave__session_call_await(k, on_session_proven);
+    clave__session_request_await(k, on_session_proven);
     clave__http_session_prove(k->s, &k->wait);
 }
 
 void clave__web_renew_session(struct web_exchange *x)
 {
-    clave__session_call(x, x->params[0], session_renew);
+    clave__session_request(x, x->params[0], session_renew);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -207,36 +207,36 @@ static void session_put(struct web_exchange *x, struct http_session *s, bool pro
     clave__json_close(&x->json, '}');
 }
 
-static void session_show(struct session_call *k)
+static void session_show(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     session_put(x, k->s, true);
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_answer_json(x, 200);
 }
 
 static void session_on_looked(struct session_wait *w, clave_err err)
 {
-    struct session_call *k = clave__session_call_of(w);
+    struct session_request *k = clave__session_request_of(w);
     if (err == CLAVE_OK)
         session_show(k);
     else
-        clave__session_call_gone(k, err);
+        clave__session_request_gone(k, err);
 }
 
-static void session_look(struct session_call *k)
+static void session_look(struct session_request *k)
 {
     if (!clave__http_session_is_shared(k->s)) {
         session_show(k);
         return;
     }
-    clave__session_call_await(k, session_on_looked);
+    clave__session_request_await(k, session_on_looked);
     clave__http_session_prove(k->s, &k->wait);
 }
 
 void clave__web_get_session(struct web_exchange *x)
 {
-    clave__session_call(x, x->params[0], session_look);
+    clave__session_request(x, x->params[0], session_look);
 }
 
 /* For who may do everything, since it has what is held on any path. It takes no session from
@@ -287,24 +287,24 @@ void clave__web_list_sessions(struct web_exchange *x)
 
 static void on_session_closed(struct session_wait *w, clave_err err)
 {
-    struct session_call *k = clave__session_call_of(w);
+    struct session_request *k = clave__session_request_of(w);
     struct web_exchange *x = k->x;
     if (err != CLAVE_OK) {
-        clave__session_call_gone(k, err);
+        clave__session_request_gone(k, err);
         return;
     }
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_answer_empty(x, 204);
 }
 
-static void session_close(struct session_call *k)
+static void session_close(struct session_request *k)
 {
     k->x->begun = true;
-    clave__session_call_await(k, on_session_closed);
+    clave__session_request_await(k, on_session_closed);
     clave__http_session_close(k->s, &k->wait);
 }
 
 void clave__web_delete_session(struct web_exchange *x)
 {
-    clave__session_call(x, x->params[0], session_close);
+    clave__session_request(x, x->params[0], session_close);
 }

@@ -1,10 +1,11 @@
-/* token_lookup.c - see token_lookup.h. Called by guard_header.c, actions/token_api.c and
+/* token_lookup.c - see token_lookup.h. Called by guard_header.c, web/api/lock_token_api.c and
  * actions/revoke_api.c.
  *
  * A flight lists the path and reads the mark of a lock delay; a second one a semaphore's sides.
  * Then the names tell who holds. A token is the czxid of a node, which only the node itself tells:
  * the nodes of one queue have numbers that grow with their czxid, so the search halves, and most
- * locks have one holder. What its node says is read only where it may decide (lock_listing.h).
+ * locks have one holder. What its node says is read only where it may decide
+ * (lock_from_children.h).
  *
  * Invariants: [low, high) of `nodes` are those of one queue, up to `end`, that may still be it; the
  * other queues follow. The search is freed when it is done, or when the last answer has come that
@@ -18,9 +19,9 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "clave/async/slots.h"
-#include "observe/lock_listing.h"
-#include "observe/lock_place.h"
-#include "web/api/client_call.h"
+#include "observe/lock_from_children.h"
+#include "observe/lock_node.h"
+#include "web/api/request_client.h"
 #include "web/http/problem.h"
 
 enum { MOST_TRIES = 3 };
@@ -134,11 +135,11 @@ static void lookup_sent(struct token_lookup *s)
 static void lookup_next(struct token_lookup *s, clave_async_client *c);
 static void lookup_list(struct token_lookup *s, clave_async_client *c);
 
-static const struct lock_place *lookup_place_at(const struct token_lookup *s, const char *path)
+static const struct lock_node *lookup_place_at(const struct token_lookup *s, const char *path)
 {
     const char *name = clave__path_name(path);
     const struct lock_queue *q = s->nodes[s->at].queue;
-    const struct lock_place *p = NULL;
+    const struct lock_node *p = NULL;
     while ((p = clave__lock_listing_after(&s->listing, p)))
         if (p->queue == q && strcmp(p->name, name) == 0)
             return p;
@@ -150,7 +151,7 @@ static void lookup_judge(struct token_lookup *s, clave_async_client *c)
 {
     assert(s->at < s->n);
     const char *path = s->nodes[s->at].path;
-    const struct lock_place *p = lookup_place_at(s, path);
+    const struct lock_node *p = lookup_place_at(s, path);
     bool holds = p && clave__lock_listing_holds(&s->listing, p);
     if (holds || s->q.any)
         lookup_finish(s, c, PLACE_HOLDS, path);
@@ -186,14 +187,14 @@ static void lookup_read(struct token_lookup *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
     const struct lock_queue *q = s->nodes[s->at].queue;
-    const struct lock_place *first = q->leases ? clave__lock_waiter_after(q, NULL) : NULL;
+    const struct lock_node *first = q->leases ? clave__lock_waiter_after(q, NULL) : NULL;
     bool marked = q->mark != 0 && q->mark != s->q.token;
     if (s->q.any || (!marked && !q->leases)) {
         lookup_judge(s, c);
         return;
     }
     lookup_expect(s, clave_async_get(c, path, NULL, lookup_on_read, s));
-    char *waiter = first ? clave__lock_place_path(&s->mem, first) : NULL;
+    char *waiter = first ? clave__lock_node_path(&s->mem, first) : NULL;
     if (waiter)
         lookup_expect(s, clave_async_get(c, waiter, NULL, lookup_on_read, s));
     else if (first && s->err == CLAVE_OK)
@@ -258,11 +259,11 @@ static clave_err lookup_collect(struct token_lookup *s, bool all)
     s->nodes = clave__mem_zalloc(&s->mem, (s->listing.model.nplaces + 1) * sizeof *s->nodes);
     if (!s->nodes)
         return CLAVE_ENOMEM;
-    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&s->listing, p));) {
+    for (const struct lock_node *p = NULL; (p = clave__lock_listing_after(&s->listing, p));) {
         if (!all && !clave__lock_listing_holds(&s->listing, p))
             break; /* holders come first */
         struct search_node *node = &s->nodes[s->n];
-        node->path = clave__lock_place_path(&s->mem, p);
+        node->path = clave__lock_node_path(&s->mem, p);
         if (!node->path)
             return CLAVE_ENOMEM;
         node->queue = p->queue;

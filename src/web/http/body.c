@@ -1,7 +1,7 @@
 /* body.c - see body.h. Called by web.c, head_checks.c and handlers. Invariant: of jansson only the
  * functions of the driver's table are used. */
 #include "web/http/body.h"
-#include "web/http/limits.h"
+#include "web/http/request_limits.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #ifndef CLAVE_WEB_HTTP_EXCHANGE_H
 #define CLAVE_WEB_HTTP_EXCHANGE_H
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "web/http/authorization.h"
 #include "web/http/jansson.h"
 #include "web/http/target.h"
@@ -62,7 +62,7 @@ struct web_exchange {
      * or 504. */
     void (*late)(struct web_exchange *x);
     void *state; /* the handler's own */
-    /* Of client_call.c: what is done with the client once there is one. */
+    /* Of request_client.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
     struct timer timer; /* gives up what waits for callbacks */
     /* Of sender.h. */

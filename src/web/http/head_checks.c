@@ -8,8 +8,8 @@
 
 #include "web/http/answer.h"
 #include "web/http/forwarded.h"
-#include "web/http/limits.h"
 #include "web/http/problem.h"
+#include "web/http/request_limits.h"
 #include "web/http/route.h"
 
 enum { MAX_HEADER_BYTES = 16384 };

@@ -1,6 +1,6 @@
-/* sender_limits.c - see sender_limits.h. Called by limits.c, answer.c, exchange.c and web.c for
- * requests, and by the sessions. Invariant: what the senders have of a pool adds up to what the
- * pool has given. */
+/* sender_limits.c - see sender_limits.h. Called by request_limits.c, answer.c, exchange.c and
+ * web.c for requests, and by the sessions. Invariant: what the senders have of a pool adds up to
+ * what the pool has given. */
 #include "web/http/sender_limits.h"
 
 #include <assert.h>

@@ -26,7 +26,8 @@ size_t clave__senders_have(const struct web *w, enum sender_share share);
 
 /* ---- what a request has of them ------------------------------------------------------------- */
 
-/* Refused by limits.c before it begins: what may have been done is answered, whatever there is. */
+/* Refused by request_limits.c before it begins: what may have been done is answered, whatever
+ * there is. */
 
 /* Bodies and answers up to this do not count: a connection costs as much. So a claim, a small
  * write, and every refusal have room in any case. */

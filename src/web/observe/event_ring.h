@@ -6,7 +6,7 @@
 #define CLAVE_WEB_OBSERVE_EVENT_RING_H
 
 #include "base/map.h"
-#include "base/ordered.h"
+#include "base/ordered_set.h"
 #include "observe/lock_model.h"
 
 struct event {

@@ -11,7 +11,7 @@
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
-#include "web/observe/observe_poll.h"
+#include "web/observe/lock_long_poll.h"
 
 enum {
     FLUSH_MS = 20,
@@ -46,7 +46,7 @@ bool clave__observe_is_below(const char *path, const char *prefix)
 static void observe_tell_election(struct observe *o, struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
-    const struct lock_place *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
+    const struct lock_node *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
     int64_t id = clave__election_leader_id(leader);
     if (!clave__election_is_shown(e) ||
         (id == e->told_leader && !e->value_changed && e->over == e->told_over))
@@ -96,7 +96,7 @@ void clave__observe_look_for_deadlocks(struct observe *o)
     if (!o->waits_changed || !o->current)
         return;
     o->waits_changed = false;
-    clave__lock_waits_look(&o->waits, &o->model);
+    clave__lock_deadlocks_look(&o->waits, &o->model);
     for (struct list *at = o->waits.found.next; at != &o->waits.found; at = at->next) {
         const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
         if (d->fresh)
@@ -181,7 +181,7 @@ static void observe_settle(struct timer *t, int64_t now)
     int left = DONE_A_TURN;
     struct lock_end *end;
     for (; left > 0 && (end = clave__lock_end_causes_take(&o->ends, now, &o->model)); left--) {
-        clave__lock_metrics_note_cause(&o->metrics, end);
+        clave__lock_counters_note_cause(&o->metrics, end);
         clave__history_set_cause(&o->history, end->entry, end->cause);
         clave__election_set_cause(&o->elections, end->path, end->token, end->cause);
         clave__lock_end_causes_free(&o->ends, end);
@@ -193,27 +193,26 @@ static void observe_settle(struct timer *t, int64_t now)
 
 /* While a tree never rests its load is over when some nodes are still to be read. */
 static bool observe_is_replayed(const struct observe *o, enum lock_change what,
-                                const struct lock_place *p, int64_t at)
+                                const struct lock_node *p, int64_t at)
 {
     return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed && !p->unreadable;
 }
 
 /* The place that waited for this slot has become it, and was seen to go before: so it was told that
  * it queued, and how long it waited is known. false: there was none. */
-static bool observe_take_back_end(struct observe *o, const struct lock_place *slot,
-                                  const char *path)
+static bool observe_take_back_end(struct observe *o, const struct lock_node *slot, const char *path)
 {
     struct lock_end *end = clave__lock_end_causes_taken(&o->ends, slot, path);
     if (!end)
         return false;
     clave__history_forget(&o->history, end->entry);
-    clave__lock_metrics_note_taken(&o->metrics, end);
+    clave__lock_counters_note_taken(&o->metrics, end);
     clave__lock_end_causes_free(&o->ends, end);
     o->taken = slot->token;
     return true;
 }
 
-static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
+static void observe_on_change(void *arg, enum lock_change what, const struct lock_node *p,
                               int64_t at)
 {
     struct observe *o = arg;
@@ -224,7 +223,7 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
         return;
     clave__election_note(&o->elections, what, at, p);
     if (what != LOCK_GRANTED || p->token != o->taken)
-        clave__lock_metrics_note(&o->metrics, what, p, at);
+        clave__lock_counters_note(&o->metrics, what, p, at);
     uint64_t n = observe_is_replayed(o, what, p, at)
                      ? 0
                      : clave__history_add(&o->history, at, what == LOCK_QUEUED ? p->token : 0, what,
@@ -383,9 +382,9 @@ clave_err clave__observe_new(struct web *w)
     clave__timer_init(&o->flush, observe_flush);
     clave__timer_init(&o->settle, observe_settle);
     clave__timer_init(&o->look, observe_on_look);
-    clave__lock_waits_init(&o->waits, &w->mem, clave__rand_u64(&w->rand));
+    clave__lock_deadlocks_init(&o->waits, &w->mem, clave__rand_u64(&w->rand));
     clave__election_model_init(&o->elections, &w->mem, clave__rand_u64(&w->rand));
-    clave__lock_metrics_init(&o->metrics);
+    clave__lock_counters_init(&o->metrics);
     clave__history_init(&o->history, &w->mem, clave__rand_u64(&w->rand));
     clave_err err =
         clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), LOCK_MODEL_BYTES);
@@ -411,7 +410,7 @@ void clave__observe_free(struct web *w)
     clave__map_fini(&o->polls);
     clave__web_timer_clear(w, &o->settle);
     clave__web_timer_clear(w, &o->look);
-    clave__lock_waits_fini(&o->waits);
+    clave__lock_deadlocks_fini(&o->waits);
     clave__lock_end_causes_fini(&o->ends);
     clave__history_fini(&o->history);
     clave__election_model_fini(&o->elections);

@@ -13,11 +13,11 @@
 #ifndef CLAVE_WEB_OBSERVE_OBSERVE_H
 #define CLAVE_WEB_OBSERVE_OBSERVE_H
 
-#include "observe/election_model.h"
-#include "observe/history.h"
-#include "observe/lock_metrics.h"
+#include "observe/election_terms.h"
+#include "observe/lock_counters.h"
+#include "observe/lock_deadlocks.h"
+#include "observe/lock_history.h"
 #include "observe/lock_model.h"
-#include "observe/lock_waits.h"
 #include "web/observe/event_ring.h"
 #include "web/web_internal.h"
 
@@ -45,12 +45,12 @@ struct observe {
     struct lock_end_causes ends;
     int64_t taken; /* the token of the slot whose wait was noted last */
     struct election_model elections;
-    struct lock_waits waits;
-    struct lock_metrics metrics;
+    struct lock_deadlocks waits;
+    struct lock_counters metrics;
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     size_t nwaiting;
-    struct map polls;  /* of observe_poll.c: those that wait for a change, by path */
+    struct map polls;  /* of lock_long_poll.c: those that wait for a change, by path */
     struct list woken; /* those of them for which there is one */
     struct timer poll_turn;
     struct timer flush;

@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "clave/async/cache.h"
-#include "client/session_keeper.h"
+#include "client/client_for_gate.h"
 #include "recipe/cache/cache_progress.h"
 
 enum {

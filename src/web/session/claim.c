@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/session_keeper.h"
-#include "recipe/contender/place_grant.h"
+#include "client/client_for_gate.h"
+#include "recipe/contender/contender_grant.h"
 #include "web/session/claim_events.h"
 #include "web/session/validity.h"
 

@@ -11,9 +11,9 @@
 #define CLAVE_WEB_SESSION_CLAIM_H
 
 #include "clave/async/lock_delay.h"
-#include "recipe/grant_facts.h"
+#include "recipe/grant_held.h"
 #include "recipe/queue/queue_kind.h"
-#include "recipe/queue_place.h"
+#include "recipe/reattach.h"
 #include "web/session/http_session.h"
 
 enum claim_state {
@@ -178,7 +178,8 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
 
-/* ---- claim_place.c --------------------------------------------------------------------------- */
+/* ---- claim_one_per_path.c
+ * --------------------------------------------------------------------------- */
 
 /* Whether this node of the session excludes one of the claim whose place this is: it is of another
  * claim on the same path. */

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "client/session_keeper.h"
+#include "client/client_for_gate.h"
 #include "web/http/sender_limits.h"
 
 enum { OPENING_MS = 10000 };

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "client/session_keeper.h"
+#include "client/client_for_gate.h"
 #include "web/http/sender_limits.h"
 #include "web/session/claim_events.h"
 #include "web/session/http_session.h"

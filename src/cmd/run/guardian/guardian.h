@@ -14,7 +14,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/deadline_page.h"
 #include "cmd/run/guardian/cgroup.h"
-#include "cmd/run/guardian/holdout.h"
+#include "cmd/run/guardian/unkillable.h"
 #include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
 

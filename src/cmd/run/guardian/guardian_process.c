@@ -29,10 +29,10 @@
  *                       run on, and only the fencing token protects the next holder, which is
  *                       granted the lock when the session expires
  *
- * A process that cannot be killed (holdout.h) is reported as soon as a look finds it. When its time
- * has come, the guardian goes on trying, and the runner neither releases the lock nor leaves before
- * it has ended; if the session is lost, the next holder does not wait for that. As the kernel
- * clears the parent-death signal of a set-user-ID program, it also outlives both processes.
+ * A process that cannot be killed (unkillable.h) is reported as soon as a look finds it. When its
+ * time has come, the guardian goes on trying, and the runner neither releases the lock nor leaves
+ * before it has ended; if the session is lost, the next holder does not wait for that. As the
+ * kernel clears the parent-death signal of a set-user-ID program, it also outlives both processes.
  *
  *   the machine         everything at once; the session expires */
 #include "cmd/run/guardian/guardian_process.h"

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "cmd/cli/inheritance.h"
+#include "cmd/cli/inherited_fds.h"
 #include "cmd/run/guardian/cgroup.h"
 
 enum { SPAWN_NO_PROCESS = -2 };

@@ -1,5 +1,6 @@
-/* run_slot.c - see run_slot.h; run_stages.c, child.c and `clave slot` call it. The lock of the run
- * is held meanwhile, so a second run of the same id neither takes nor gives back the slot. */
+/* run_slot.c - see run_slot.h; once_and_min_hold.c, child.c and `clave slot` call it. The lock of
+ * the run is held meanwhile, so a second run of the same id neither takes nor gives back the slot.
+ */
 #include "cmd/run/stages/run_slot.h"
 
 #include <assert.h>
@@ -10,8 +11,8 @@
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/cli/time_text.h"
 #include "cmd/run/runner.h"
 

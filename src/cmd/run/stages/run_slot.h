@@ -1,11 +1,11 @@
-/* run_slot.h - the slot that a command of `clave slot run` owns: a stage of run_stages.h. It is
- * taken when the lock of the run is held, before the command, and given back after it, or kept.
+/* run_slot.h - the slot that a command of `clave slot run` owns: a stage of once_and_min_hold.h. It
+ * is taken when the lock of the run is held, before the command, and given back after it, or kept.
  * Also how `clave slot` and this stage say that a slot was not taken or not given. */
 #ifndef CLAVE_CMD_RUN_RUN_SLOT_H
 #define CLAVE_CMD_RUN_RUN_SLOT_H
 
 #include "clave/async/slots.h"
-#include "client/fault.h"
+#include "client/errmsg.h"
 #include "cmd/cli/cmd_options.h"
 
 struct runner;

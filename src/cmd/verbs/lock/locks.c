@@ -1,6 +1,6 @@
 /* locks.c - `clave locks`: lists the participants of a lock; all locks, revoke, break and
- * --deadlocks are top/top_list.h, queues/revoke.h and queues/deadlocks.h. The listing itself
- * changes nothing. */
+ * --deadlocks are cmd/top/all_locks.h, queues/locks_revoke.h and queues/locks_deadlocks.h. The
+ * listing itself changes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/suggestion.h"
-#include "cmd/queues/deadlocks.h"
+#include "cmd/queues/locks_deadlocks.h"
+#include "cmd/queues/locks_revoke.h"
 #include "cmd/queues/no_queue.h"
 #include "cmd/queues/queue_repeat.h"
 #include "cmd/queues/queue_view.h"
-#include "cmd/queues/revoke.h"
-#include "cmd/top/top_list.h"
+#include "cmd/top/all_locks.h"
 #include "runtime/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };

@@ -1,7 +1,7 @@
 /* resign.c - `clave resign`: asks the leader of an election to resign and waits until it has
- * (cmd/queues/handover.h). Any client that may write to the election's path may ask. */
+ * (cmd/queues/leader_resign.h). Any client that may write to the election's path may ask. */
 #include "cmd/cli/cmd_options.h"
-#include "cmd/queues/handover.h"
+#include "cmd/queues/leader_resign.h"
 
 static int resign_run(struct options *o, int argc, char **argv)
 {

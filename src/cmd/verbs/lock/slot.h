@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "clave/slots.h"
-#include "cmd/cli/acl.h"
+#include "cmd/cli/acl_text.h"
 #include "cmd/run/stages/run_slot.h"
 
 enum { SLOT_ID_TEXT = 37, SLOT_HOST_CAP = 256 };
@@ -42,7 +42,8 @@ int slot_open(struct slot_command *s, clave_client **c);
 void slot_close(struct slot_command *s, clave_client *c);
 
 /* An id of this machine and of slots only: derived from the machine id, which is confidential, so
- * that nobody can tell that from it. false after a message: this machine has none. (slot_id.c) */
+ * that nobody can tell that from it. false after a message: this machine has none.
+ * (slot_machine_id.c) */
 bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT]);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/verbs/lock/slot.h"
 #include "runtime/blocking/call.h"
 

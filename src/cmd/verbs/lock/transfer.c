@@ -1,5 +1,5 @@
 /* transfer.c - `clave transfer`: finds the candidate that is to lead next, then hands over to it
- * (cmd/queues/handover.h). A candidate that would be asked to resign at once is refused. */
+ * (cmd/queues/leader_resign.h). A candidate that would be asked to resign at once is refused. */
 #include <string.h>
 
 #include "clave/async/leader.h"
@@ -7,8 +7,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
-#include "cmd/queues/handover.h"
+#include "cmd/cli/shell_command.h"
+#include "cmd/queues/leader_resign.h"
 #include "cmd/queues/no_queue.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a

@@ -1,5 +1,5 @@
 /* sessions.c - `clave sessions`: the sessions of a `clave serve`, and their end by a super user.
- * The server shows them as nodes (server/request/session_nodes.h). */
+ * The server shows them as nodes (server/request/zookeeper_sessions.h). */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/shell_command.h"
 
 enum { SESSIONS_KILL = FLAG_LONG, SESSIONS_NOW, SESSIONS_PATH_CAP = 64 };
 

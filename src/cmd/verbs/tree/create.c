@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "cmd/cli/acl.h"
+#include "cmd/cli/acl_text.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"

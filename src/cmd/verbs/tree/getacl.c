@@ -2,7 +2,7 @@
  * them. */
 #include <stdio.h>
 
-#include "cmd/cli/acl.h"
+#include "cmd/cli/acl_text.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"

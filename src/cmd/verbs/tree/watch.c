@@ -20,8 +20,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/verbs/tree/watch_recursive.h"
 #include "cmd/znodes/tree_walk.h"
-#include "cmd/znodes/tree_watch.h"
 
 enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE, WATCH_RECURSIVE };
 
@@ -38,7 +38,7 @@ struct watching {
     const char *path;
     bool children;
     bool once;
-    bool recursive; /* by tree_watch.c */
+    bool recursive; /* by watch_recursive.c */
 
     /* the loop's thread only */
     clave_async_watch *node_watch;

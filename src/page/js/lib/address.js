@@ -1,6 +1,6 @@
 /* address.js - the screen that the address names, and what it shows there: #/locks, #/locks/PATH,
  * #/locks?filter=web1&sort=-held. So every view can be sent to somebody. */
-import { soon } from "./schedule.js";
+import { soon } from "./redraw.js";
 
 const last = new Map(); /* screen -> its list's address, as it was left */
 

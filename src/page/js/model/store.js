@@ -2,7 +2,7 @@
  * loaded once, then kept by events; screens read it and are drawn again after each change. An event that
  * comes during a load is newer than the load, and wins. */
 import { get, getAll, getPages, token, Problem } from "../net/api.js";
-import { listen } from "../net/stream.js";
+import { listen } from "../net/tab_events.js";
 import * as clock from "../lib/clock.js";
 import { instant } from "../lib/format.js";
 

@@ -1,7 +1,7 @@
 /* api.js - requests to the gate. A refusal is thrown as a Problem: what RFC 9457's body says. The token is
  * kept in sessionStorage: for this tab, as long as it is open. */
 import { heardDate } from "../lib/clock.js";
-import { gateUrl, keptAs } from "../lib/gate.js";
+import { gateUrl, keptAs } from "../lib/gate_url.js";
 
 const KEY = keptAs("clave-token");
 const TIMEOUT_MS = 15000;

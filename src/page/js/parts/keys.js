@@ -3,7 +3,7 @@ import { h } from "../lib/dom.js";
 import { openForm } from "./dialog.js";
 import { stepRow } from "./table.js";
 import { addressOf } from "../lib/address.js";
-import { keptAs } from "../lib/gate.js";
+import { keptAs } from "../lib/gate_url.js";
 
 const OFF = keptAs("clave-keys-off");
 const LIST = [[["1", "…", "7"], "the screens, from Locks to Server"], [["/"], "the filter"], [["j", "k"], "the next and the previous row; in the list also ↓ and ↑"],

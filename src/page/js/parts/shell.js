@@ -1,7 +1,7 @@
 /* shell.js - what is around every screen: navigation, cluster, role, whether the gate answers. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { soon } from "../lib/schedule.js";
+import { soon } from "../lib/redraw.js";
 import { clockTime, count } from "../lib/format.js";
 import { addressOf } from "../lib/address.js";
 import { store, connect, bestGrant, certainDeadlocks, clusterName, isOld } from "../model/store.js";

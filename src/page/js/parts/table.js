@@ -4,7 +4,7 @@
  * A column is {id, title, width, num, sort, down, cell(item) -> td}; order.js has the last two. Rows have a link
  * `a.main`; arrows, j and k go from one to the next. */
 import { h } from "../lib/dom.js";
-import { soon } from "../lib/schedule.js";
+import { soon } from "../lib/redraw.js";
 import { show } from "../lib/address.js";
 import { orderOf, sortBy } from "./order.js";
 

@@ -5,7 +5,7 @@ import { count, hexSession, plural, urlPath } from "../lib/format.js";
 import { store, certainDeadlocks } from "../model/store.js";
 import { waitGraph } from "../parts/waitgraph.js";
 import { narrow } from "../parts/table.js";
-import { clientName, namedText, pathText, whoText } from "../parts/place.js";
+import { clientName, namedText, pathText, whoText } from "../parts/participant.js";
 import { empty, refused } from "../parts/empty.js";
 
 export const title = () => "Deadlocks";

@@ -1,16 +1,16 @@
 /* election.js - one election: leader, value, candidates, terms; transfer and a new value for those who may. */
 import { h } from "../lib/dom.js";
-import { age } from "../lib/schedule.js";
+import { age } from "../lib/redraw.js";
 import { count, dateTime, duration, instant, urlPath } from "../lib/format.js";
 import { call } from "../net/api.js";
 import { may, onEvent } from "../model/store.js";
-import { Kept } from "../parts/kept.js";
+import { Kept } from "../parts/cached_answer.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";
-import { who, whoText, command, pathText, roleBadge, causeText, clientName, oldBadge } from "../parts/place.js";
+import { who, whoText, command, pathText, roleBadge, causeText, clientName, oldBadge } from "../parts/participant.js";
 import { addressOf } from "../lib/address.js";
-import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/terms.js";
+import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/election_timeline.js";
 
 const one = new Kept();
 let stopListening = null;

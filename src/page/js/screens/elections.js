@@ -1,12 +1,12 @@
 /* elections.js - every election: who leads since when, who else stands, and its terms as bars. */
 import { h } from "../lib/dom.js";
-import { age } from "../lib/schedule.js";
+import { age } from "../lib/redraw.js";
 import { count, instant, plural, urlPath } from "../lib/format.js";
 import { store, command as commandLine } from "../model/store.js";
 import { table } from "../parts/table.js";
-import { who, whoText, command, pathText } from "../parts/place.js";
+import { who, whoText, command, pathText } from "../parts/participant.js";
 import { arrange, compare } from "../parts/order.js";
-import { leaderless, spanOf, termBars, axis } from "../parts/terms.js";
+import { leaderless, spanOf, termBars, axis } from "../parts/election_timeline.js";
 import { empty, refused } from "../parts/empty.js";
 
 export const title = () => "Elections";

@@ -1,18 +1,18 @@
 /* lock.js - one lock: its holders and its queue with tokens, what happened to it last, and, for those who
  * may, revoke (asks a holder to let go) and break (deletes its node). */
 import { h } from "../lib/dom.js";
-import { age } from "../lib/schedule.js";
+import { age } from "../lib/redraw.js";
 import { count, hexSession, instant, urlPath } from "../lib/format.js";
 import { call } from "../net/api.js";
 import { store, may, onEvent, deadlockedPaths } from "../model/store.js";
-import { Kept } from "../parts/kept.js";
+import { Kept } from "../parts/cached_answer.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";
-import { entryTable, SETTLED_MS } from "../parts/entries.js";
-import { timeline } from "../parts/timeline.js";
-import { newest } from "../model/past.js";
-import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate, oldBadge } from "../parts/place.js";
+import { entryTable, SETTLED_MS } from "../parts/history_table.js";
+import { timeline } from "../parts/lock_timeline.js";
+import { newest } from "../model/lock_history.js";
+import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate, oldBadge } from "../parts/participant.js";
 import { addressOf } from "../lib/address.js";
 
 const one = new Kept();

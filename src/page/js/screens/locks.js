@@ -2,19 +2,19 @@
  * longest wait, then the longest hold. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { age, soon } from "../lib/schedule.js";
+import { age, soon } from "../lib/redraw.js";
 import { count, urlPath } from "../lib/format.js";
 import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
 import { store, certainDeadlocks, command as commandLine, deadlockedPaths, onEvent } from "../model/store.js";
 import { table } from "../parts/table.js";
 import { arrange, compare } from "../parts/order.js";
-import { who, whoText, command, pathText, kindBadge, isLate, sideText } from "../parts/place.js";
+import { who, whoText, command, pathText, kindBadge, isLate, sideText } from "../parts/participant.js";
 import { empty, refused } from "../parts/empty.js";
 import { choice } from "../parts/choice.js";
-import { hourBar } from "../parts/hourbar.js";
-import { Kept } from "../parts/kept.js";
-import { newest } from "../model/past.js";
+import { hourBar } from "../parts/lock_last_hour.js";
+import { Kept } from "../parts/cached_answer.js";
+import { newest } from "../model/lock_history.js";
 
 const state = { held: false };
 let shown = { mark: null, asked: null, items: [] };

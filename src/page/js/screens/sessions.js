@@ -3,12 +3,12 @@
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { asked, show } from "../lib/address.js";
-import { gateUrl } from "../lib/gate.js";
+import { gateUrl } from "../lib/gate_url.js";
 import { count, duration, hexSession, urlPath } from "../lib/format.js";
 import { getAll } from "../net/api.js";
 import { onEvent, store } from "../model/store.js";
-import { Kept } from "../parts/kept.js";
-import { clientName, namedText } from "../parts/place.js";
+import { Kept } from "../parts/cached_answer.js";
+import { clientName, namedText } from "../parts/participant.js";
 import { table } from "../parts/table.js";
 import { arrange } from "../parts/order.js";
 import { empty, refused } from "../parts/empty.js";

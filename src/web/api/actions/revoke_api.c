@@ -11,7 +11,7 @@
 #include "clave/async/mutex.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_kind.h"
-#include "web/api/client_call.h"
+#include "web/api/request_client.h"
 #include "web/api/token_lookup.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -93,7 +93,7 @@ static void revoke_change(struct web_exchange *x, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
-        clave__client_call_refused(x, c, err, revoke_verb(r), r->path);
+        clave__request_client_refused(x, c, err, revoke_verb(r), r->path);
 }
 
 /* ---- the node ------------------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
-        clave__client_call_refused(x, c, err, revoke_verb(r), x->params[0]);
+        clave__request_client_refused(x, c, err, revoke_verb(r), x->params[0]);
 }
 
 static void revoke_look(struct web_exchange *x, clave_async_client *c)
@@ -225,7 +225,7 @@ static void revoke_begin(struct web_exchange *x, bool breaks)
         return;
     }
     x->state = r;
-    clave__client_call(x, revoke_go);
+    clave__request_client(x, revoke_go);
 }
 
 void clave__web_post_revoke(struct web_exchange *x)
@@ -265,7 +265,7 @@ static void revoke_transfer_go(struct web_exchange *x, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
-        clave__client_call_refused(x, c, err, "transfer the leadership of", x->params[0]);
+        clave__request_client_refused(x, c, err, "transfer the leadership of", x->params[0]);
 }
 
 void clave__web_post_transfer(struct web_exchange *x)
@@ -285,5 +285,5 @@ void clave__web_post_transfer(struct web_exchange *x)
     }
     x->state = r;
     x->deed.path = clave__web_child(x, x->params[0], r->node);
-    clave__client_call(x, revoke_transfer_go);
+    clave__request_client(x, revoke_transfer_go);
 }

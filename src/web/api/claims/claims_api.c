@@ -5,12 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "web/api/claims/claim_order.h"
-#include "web/api/session_call.h"
+#include "web/api/claims/claim_request.h"
+#include "web/api/session_request.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/limits.h"
 #include "web/http/problem.h"
+#include "web/http/request_limits.h"
 
 /* ---- what is answered ------------------------------------------------------------------------ */
 
@@ -25,7 +25,7 @@ static void claim_put_cause(struct json *j, const void *arg)
 }
 
 /* It was not granted, or is over. */
-static void claim_answer_end(struct session_call *k)
+static void claim_answer_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
@@ -44,7 +44,7 @@ static void claim_answer_end(struct session_call *k)
     }
     if (c->granted_at == 0 && p.status == 410 && c->why != CLAVE_ECANCELED)
         p.err = c->why;
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     if (refused) {
         clave__web_problem_err(x, cause.why, "claim or release", p.path);
         return;
@@ -71,15 +71,15 @@ static void on_claim_news(struct claim_poll *p);
 
 /* The first of the queue is this session's: what another gate got after the try had ended, or what
  * was tried and is being deleted. */
-static void claim_is_own(struct session_call *k, const char *node)
+static void claim_is_own(struct session_request *k, const char *node)
 {
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
     bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
     const char *id = is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
     bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
-    if (!left && k->poll.done == on_claim_news && clave__claim_order_begin_again(k))
+    if (!left && k->poll.done == on_claim_news && clave__claim_request_begin_again(k))
         return;
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
                        p.path ? p.path : "it",
                        left ? "its place is being given back" : "another of this session has it");
@@ -92,10 +92,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     (void)client;
     if (!clave__web_expected(x))
         return;
-    struct session_call *k = x->pending;
+    struct session_request *k = x->pending;
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
     if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
-        clave__session_call_gone(k, k->s->why ? k->s->why : err);
+        clave__session_request_gone(k, k->s->why ? k->s->why : err);
         return;
     }
     if (err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id) {
@@ -106,7 +106,7 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         p.members = claim_put_holder;
         p.arg = &list[0];
     }
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     if (err == CLAVE_OK && n == 0)
         clave__web_problem(x, &p,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
@@ -121,7 +121,7 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
 
 /* It was not to wait, and is not free: whose is it? Its place is perhaps not yet deleted, so a
  * request that is not answered is not one of which nothing was done. */
-static bool claim_ask_holder(struct session_call *k)
+static bool claim_ask_holder(struct session_request *k)
 {
     const struct claim *c = k->claim;
     clave_async_client *client = k->s->client;
@@ -136,14 +136,14 @@ static bool claim_ask_holder(struct session_call *k)
     return true;
 }
 
-void clave__web_answer_claim(struct session_call *k, unsigned held)
+void clave__web_answer_claim(struct session_request *k, unsigned held)
 {
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
     bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
     if (tried && !clave__http_session_is_live(k->s)) {
-        clave__session_call_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+        clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
         return;
     }
     if (tried && claim_ask_holder(k))
@@ -157,7 +157,7 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
         clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
                               c->place.uuid);
     clave__web_put_claim(x, c, true);
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_answer_json(x, status);
 }
 
@@ -165,31 +165,31 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
 
 static void on_claim_news(struct claim_poll *p)
 {
-    struct session_call *k = LIST_ENTRY(p, struct session_call, poll);
-    if (!clave__claim_order_is_excluded(k))
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    if (!clave__claim_request_is_excluded(k))
         clave__web_answer_claim(k, 201);
 }
 
 static void on_claim_polled(struct claim_poll *p)
 {
-    clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 200);
+    clave__web_answer_claim(LIST_ENTRY(p, struct session_request, poll), 200);
 }
 
 /* false: it has answered that too many wait. That is asked after the session was found: a poll that
  * is refused is a sign of life, so that its place is kept. */
-static bool claim_may_wait(struct session_call *k)
+static bool claim_may_wait(struct session_request *k)
 {
     bool may = clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
     if (!may)
-        clave__session_call_done(k);
+        clave__session_request_done(k);
     return may;
 }
 
 static void on_claim_proven(struct session_wait *w, clave_err err)
 {
-    struct session_call *k = clave__session_call_of(w);
+    struct session_request *k = clave__session_request_of(w);
     if (err != CLAVE_OK) {
-        clave__session_call_gone(k, err);
+        clave__session_request_gone(k, err);
         return;
     }
     clave__claim_poll_cancel(&k->poll);
@@ -198,18 +198,18 @@ static void on_claim_proven(struct session_wait *w, clave_err err)
 }
 
 /* Another gate may have given back what was held when the request arrived. If so, that is news. */
-static void claim_prove(struct session_call *k)
+static void claim_prove(struct session_request *k)
 {
     k->poll.wants_end = true;
     clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
-    clave__session_call_await(k, on_claim_proven);
+    clave__session_request_await(k, on_claim_proven);
     clave__http_session_prove(k->s, &k->wait);
 }
 
 /* Without "Prefer: wait" the answer to a new claim comes as soon as the place in the queue is
  * known, and whoever looks at one is told what is known: such a request is not counted, so it must
  * not wait. */
-static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p))
+static void claim_wait(struct session_request *k, void (*done)(struct claim_poll *p))
 {
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
     bool looks = done == on_claim_polled;
@@ -225,11 +225,11 @@ static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p
         clave__claim_await(k->claim, &k->poll, now + wait);
 }
 
-void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path)
+void clave__web_refuse_claim(struct session_request *k, clave_err err, const char *path)
 {
     assert(err != CLAVE_OK);
     struct web_exchange *x = k->x;
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     if (err == CLAVE_EINUSE)
         clave__web_problem(
             x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
@@ -254,25 +254,25 @@ static bool claim_is_of(const struct http_session *s, const struct claim_terms *
  */
 static void claim_stop(struct web_exchange *x)
 {
-    struct session_call *k = x->pending;
+    struct session_request *k = x->pending;
     struct claim *c = k->claim;
     bool kept = c && !c->trying && c->state < CLAIM_LEAVING &&
                 (c->placed || c->state > CLAIM_WAITING) && clave__http_session_is_shared(k->s);
     if (!kept) {
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "claim", x->deed.path);
         return;
     }
     clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), c->place.uuid);
     clave__web_put_claim(x, c, false);
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_answer_json(x, 202);
 }
 
 /* Nothing is in its way. */
-static void claim_begin(struct session_call *k)
+static void claim_begin(struct session_request *k)
 {
-    const struct claim_order *o = k->arg;
+    const struct claim_request *o = k->arg;
     bool repeated = k->claim != NULL;
     clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
     if (err == CLAVE_OK)
@@ -287,17 +287,17 @@ static void claim_begin(struct session_call *k)
     clave__web_refuse_claim(k, err, o->terms.path);
 }
 
-static void claim_post(struct session_call *k)
+static void claim_post(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const char *key = clave__web_header(x, "Idempotency-Key");
-    struct claim_order *o = claim_may_wait(k) ? clave__claim_order_read(x) : NULL;
+    struct claim_request *o = claim_may_wait(k) ? clave__claim_request_read(x) : NULL;
     if (!o) {
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         return;
     }
     if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
                            "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
                            "given, which is the session's: see POST /v1/sessions");
@@ -312,18 +312,18 @@ static void claim_post(struct session_call *k)
     if (!o->terms.name)
         o->terms.name = k->s->name;
     k->arg = o;
-    clave__claim_order_look(k, claim_begin);
+    clave__claim_request_look(k, claim_begin);
 }
 
 void clave__web_post_claim(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, claim_post);
+    clave__session_request(x, NULL, claim_post);
 }
 
 /* ---- GET -------------------------------------------------------------------------- */
 
 /* NULL: it has answered. */
-static struct claim *claim_named(struct session_call *k)
+static struct claim *claim_named(struct session_request *k)
 {
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
     struct web_exchange *x = k->x;
@@ -333,7 +333,7 @@ static struct claim *claim_named(struct session_call *k)
         x->deed.what = k->claim->kind->name;
         return k->claim;
     }
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__web_problem(
         x, &unknown,
         "this gate knows no such claim of the session. If it was made by another gate, or before a "
@@ -342,7 +342,7 @@ static struct claim *claim_named(struct session_call *k)
 }
 
 /* Who may not lock there any more does not wait there either. */
-static void claim_get(struct session_call *k)
+static void claim_get(struct session_request *k)
 {
     struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
     if (!c)
@@ -353,14 +353,14 @@ static void claim_get(struct session_call *k)
         (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
         claim_wait(k, on_claim_polled);
     } else {
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         clave__web_must(x, WEB_LOCK, x->acts_on);
     }
 }
 
 void clave__web_get_claim(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, claim_get);
+    clave__session_request(x, NULL, claim_get);
 }
 
 /* ---- PATCH ----------------------------------------------------------------------------------- */
@@ -373,7 +373,7 @@ struct claim_change {
 
 static void claim_leave_session(struct web_exchange *x)
 {
-    clave__session_call_done(x->pending);
+    clave__session_request_done(x->pending);
 }
 
 static void on_claim_described(void *arg, clave_err err)
@@ -381,7 +381,7 @@ static void on_claim_described(void *arg, clave_err err)
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
-    struct session_call *k = x->pending;
+    struct session_request *k = x->pending;
     struct claim_change *change = k->arg;
     assert(change->pending > 0);
     change->err = change->err != CLAVE_OK ? change->err : err;
@@ -422,7 +422,7 @@ static bool claim_read_said(struct web_exchange *x, clave_identity *said)
     return false;
 }
 
-static void claim_patch(struct session_call *k)
+static void claim_patch(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
@@ -461,30 +461,30 @@ static void claim_patch(struct session_call *k)
 
 void clave__web_patch_claim(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, claim_patch);
+    clave__session_request(x, NULL, claim_patch);
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
 static void on_claim_gone(struct claim_poll *p)
 {
-    struct session_call *k = LIST_ENTRY(p, struct session_call, poll);
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
     clave_err why = c->why;
     if (c->state == CLAIM_ENDED && (why == CLAVE_OK || why == CLAVE_ECANCELED)) {
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         clave__web_answer_empty(x, 204);
     } else if (c->state == CLAIM_ENDED) {
         claim_answer_end(k);
     } else { /* the node's delete goes on */
         static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         clave__web_problem(x, &unknown, "the release is not confirmed yet");
     }
 }
 
-static void claim_delete(struct session_call *k)
+static void claim_delete(struct session_request *k)
 {
     if (!claim_named(k))
         return;
@@ -499,5 +499,5 @@ static void claim_delete(struct session_call *k)
 
 void clave__web_delete_claim(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, claim_delete);
+    clave__session_request(x, NULL, claim_delete);
 }

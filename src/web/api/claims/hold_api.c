@@ -8,12 +8,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "web/api/claims/claim_order.h"
+#include "web/api/claims/claim_request.h"
 #include "web/api/claims/claims_api.h"
-#include "web/api/session_call.h"
+#include "web/api/session_request.h"
 #include "web/http/answer.h"
-#include "web/http/limits.h"
 #include "web/http/problem.h"
+#include "web/http/request_limits.h"
 
 enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
 /* Proxies give up a stream that is silent for longer: nginx after 60 s, HAProxy in Debian after 50.
@@ -133,7 +133,7 @@ static void hold_on_end(void *arg)
     clave__http_session_leave(h->s);
 }
 
-static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
+static void hold_begin_stream(struct session_request *k, struct hold_stream *h)
 {
     assert(h->claim == k->claim && k->closes);
     struct web_exchange *x = k->x;
@@ -142,7 +142,7 @@ static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
     clave__timer_init(&h->beat, hold_on_beat);
     clave__http_session_enter(h->s); /* until hold_on_end */
     k->closes = false;
-    clave__session_call_done(k);
+    clave__session_request_done(k);
     clave__claim_await(h->claim, &h->news, CLAVE_NEVER);
     hold_arm_beat(h);
     x->answer.more = hold_more;
@@ -159,28 +159,28 @@ static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
 static void hold_on_first_news(struct claim_poll *p)
 {
     static const struct problem busy = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
-    struct session_call *k = LIST_ENTRY(p, struct session_call, poll);
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct web_exchange *x = k->x;
     if (k->claim->state == CLAIM_ENDED) {
         clave__web_answer_claim(k, 200);
     } else if (clave__web_prefer_wait(x) > 0 && k->claim->state != CLAIM_HELD) {
-        clave__session_call_done(k);
+        clave__session_request_done(k);
         clave__web_problem(x, &busy, "it was not acquired in time");
     } else {
-        hold_begin_stream(k, ((struct claim_order *)k->arg)->arg);
+        hold_begin_stream(k, ((struct claim_request *)k->arg)->arg);
     }
 }
 
 /* The gate stops. Its place goes with its session, which the servers may not have heard yet. */
 static void hold_stop(struct web_exchange *x)
 {
-    clave__session_call_done(x->pending);
+    clave__session_request_done(x->pending);
     clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);
 }
 
-static void hold_claim(struct session_call *k)
+static void hold_claim(struct session_request *k)
 {
-    const struct claim_order *o = k->arg;
+    const struct claim_request *o = k->arg;
     struct hold_stream *h = o->arg;
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
     clave_err err = clave__claim_new(k->s, &o->terms, &k->claim);
@@ -198,12 +198,12 @@ static void hold_claim(struct session_call *k)
 
 static void hold_on_session(struct session_wait *w, clave_err err)
 {
-    struct session_call *k = clave__session_call_of(w);
+    struct session_request *k = clave__session_request_of(w);
     k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
-        clave__claim_order_look(k, hold_claim);
+        clave__claim_request_look(k, hold_claim);
     else
-        clave__session_call_gone(k, err);
+        clave__session_request_gone(k, err);
 }
 
 void clave__web_post_hold(struct web_exchange *x)
@@ -215,7 +215,7 @@ void clave__web_post_hold(struct web_exchange *x)
         return;
     }
     *h = (struct hold_stream){.x = x};
-    struct claim_order *o = clave__claim_order_read(x);
+    struct claim_request *o = clave__claim_request_read(x);
     if (!o || !clave__web_may_wait(x) || !clave__web_may_make_session(x))
         return;
     o->terms.trying = clave__web_prefer_wait(x) == 0;
@@ -228,13 +228,13 @@ void clave__web_post_hold(struct web_exchange *x)
         clave__web_problem_err(x, err, "make a session", NULL);
         return;
     }
-    struct session_call *k = clave__session_call_new(x, s);
+    struct session_request *k = clave__session_request_new(x, s);
     if (!k)
         return;
     h->s = s;
     k->arg = o;
     k->closes = true;
-    clave__session_call_await(k, hold_on_session);
+    clave__session_request_await(k, hold_on_session);
     clave__http_session_flush(s);
     clave__http_session_await(s, &k->wait);
 }

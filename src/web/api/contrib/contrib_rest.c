@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "web/api/client_call.h"
 #include "web/api/contrib/contrib_rest_format.h"
+#include "web/api/request_client.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/limits.h"
-#include "web/session/rest_session.h"
+#include "web/http/request_limits.h"
+#include "web/session/contrib_rest_session.h"
 
 struct rest_call;
 typedef void rest_done(struct web_exchange *x, const struct rest_call *k, const clave_result *res);
@@ -134,12 +134,12 @@ static struct rest_call *rest_call_new(struct web_exchange *x, rest_done *done)
 }
 
 /* With the client of the session that it names, or the engine's own. */
-static void rest_run(struct web_exchange *x, client_call *go)
+static void rest_run(struct web_exchange *x, request_client *go)
 {
     const char *uuid = clave__web_query(x, "session");
     struct rest_session *r = uuid && uuid[0] ? clave__rest_session_find(x->web, uuid) : NULL;
     if (!uuid || !uuid[0]) {
-        clave__client_call(x, go);
+        clave__request_client(x, go);
     } else if (!r) {
         clave__rest_fault(x, 401, "session %.64s not found", uuid);
     } else if (clave__web_may_call(x)) {

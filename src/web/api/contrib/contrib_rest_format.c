@@ -1,5 +1,5 @@
 /* contrib_rest_format.c - see contrib_rest_format.h. Called by contrib_rest.c and
- * contrib_rest_sessions.c. */
+ * contrib_rest_sessions_api.c. */
 #include "web/api/contrib/contrib_rest_format.h"
 
 #include <assert.h>

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "recipe/slots/slot_name.h"
-#include "web/api/parents.h"
+#include "web/api/znodes/parents_access.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
-#include "web/slots/slot_place.h"
+#include "web/slots/slot_wait.h"
 
 /* A machine asks again before it gives up. MOST_GROUP: a node's name. */
 enum { PATIENCE_MS = 5000, MOST_BODY = 4096, MOST_GROUP = 128 };
@@ -172,11 +172,11 @@ static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
 void clave__web_fleetlock_take(struct web_exchange *x)
 {
     if (fleetlock_read(x))
-        clave__client_call(x, fleetlock_look_above);
+        clave__request_client(x, fleetlock_look_above);
 }
 
 void clave__web_fleetlock_give(struct web_exchange *x)
 {
     if (fleetlock_read(x))
-        clave__client_call(x, fleetlock_give);
+        clave__request_client(x, fleetlock_give);
 }

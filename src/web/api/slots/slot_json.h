@@ -2,7 +2,7 @@
 #ifndef CLAVE_WEB_API_SLOTS_SLOT_JSON_H
 #define CLAVE_WEB_API_SLOTS_SLOT_JSON_H
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "clave/async/slots.h"
 
 /* The members token, since, host, by, reason and node of an open object. */

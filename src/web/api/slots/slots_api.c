@@ -5,13 +5,13 @@
 #include <inttypes.h>
 
 #include "recipe/slots/slot_name.h"
-#include "web/api/parents.h"
 #include "web/api/slots/slot_json.h"
+#include "web/api/znodes/parents_access.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
-#include "web/http/query.h"
-#include "web/slots/slot_place.h"
+#include "web/http/request_args.h"
+#include "web/slots/slot_wait.h"
 
 static const struct problem bad_slots = {.status = 400, .err = CLAVE_EINVAL};
 
@@ -108,13 +108,13 @@ static void slots_list(struct web_exchange *x, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
-        clave__client_call_refused(x, c, err, "list the slots of", x->params[0]);
+        clave__request_client_refused(x, c, err, "list the slots of", x->params[0]);
 }
 
 void clave__web_get_slots(struct web_exchange *x)
 {
     if (slots_may_ask(x))
-        clave__client_call(x, slots_list);
+        clave__request_client(x, slots_list);
 }
 
 /* ---- PUT: the limit -------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static void slots_set_limit(struct web_exchange *x, clave_async_client *c)
         return;
     }
     clave_async_slots_free(s);
-    clave__client_call_refused(x, c, err, "set the limit of", x->params[0]);
+    clave__request_client_refused(x, c, err, "set the limit of", x->params[0]);
 }
 
 static void slots_look_above(struct web_exchange *x, clave_async_client *c)
@@ -180,7 +180,7 @@ void clave__web_put_slots_limit(struct web_exchange *x)
         return;
     x->deed.what = clave__web_sprintf(x, "slot limit=%" PRId64, *limit);
     if (*limit >= 0)
-        clave__client_call(x, slots_look_above);
+        clave__request_client(x, slots_look_above);
     else
         clave__web_problem(x, &bad_slots, "\"limit\" is missing: how many owners there may be");
 }
@@ -224,7 +224,7 @@ static void slots_break(struct web_exchange *x, clave_async_client *c)
         return;
     }
     clave_async_slots_free(s);
-    clave__client_call_refused(x, c, err, "break a slot of", x->params[0]);
+    clave__request_client_refused(x, c, err, "break a slot of", x->params[0]);
 }
 
 static bool slots_read_break(struct web_exchange *x, clave_slot *b)
@@ -260,5 +260,5 @@ void clave__web_break_slot(struct web_exchange *x)
         return;
     x->deed.what = clave__web_sprintf(x, "slot of %s", b->id);
     x->deed.reason = b->reason;
-    clave__client_call(x, slots_break);
+    clave__request_client(x, slots_break);
 }

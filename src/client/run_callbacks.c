@@ -1,0 +1,132 @@
+/* run_callbacks.c - the entries into the engine, and where callbacks run: one at a time, only when
+ * the engine is consistent, and in the order that recipes rely on: state changes, then lost
+ * watches, then failed requests, then moves of the hold deadline; deferred tasks
+ * (clave__client_later) run last, at the end of an entry. Every public call that may run callbacks
+ * enters and leaves through clave__engine_enter and clave__engine_leave. */
+#include "client/client_internal.h"
+
+#include <assert.h>
+
+enum { KEEP_OUT = 64 * 1024 };
+/* What stays of room for messages. A process may have a thousand clients, each of which has listed
+ * the same long queue once. */
+enum { KEEP_ROOM = 4 * 1024 };
+
+/* Calls each present listener once, even if some are added or removed meanwhile. */
+static void run_callbacks_call_listeners(clave_async_client *c, clave_state state, clave_err why)
+{
+    struct list round;
+    struct list *l;
+    list_init(&round);
+    list_splice(&round, &c->listeners);
+    while ((l = list_pop_front(&round))) {
+        struct listener *listener = LIST_ENTRY(l, struct listener, link);
+        list_push_back(&c->listeners, l);
+        listener->on_state(listener, state, why);
+    }
+}
+
+static bool run_callbacks_deliver_state(clave_async_client *c)
+{
+    struct deliveries *d = &c->deliveries;
+    if (d->nstates == 0)
+        return false;
+    clave_state state = d->states[d->first_state].state;
+    clave_err why = d->states[d->first_state].why;
+    d->first_state = (d->first_state + 1) % DELIVERY_STATES;
+    d->nstates--;
+    run_callbacks_call_listeners(c, state, why);
+    if (c->state_cb)
+        c->state_cb(c, state, why, c->state_arg);
+    if (state == CLAVE_STATE_CLOSED) {
+        clave__auth_end(c);
+        clave__creations_end(c);
+        clave__cleanups_end(c);
+    }
+    return true;
+}
+
+static bool run_callbacks_deliver_failure(clave_async_client *c)
+{
+    struct list *l = list_pop_front(&c->deliveries.failed);
+    if (l)
+        clave__pipeline_failed(LIST_ENTRY(l, struct request, link));
+    return l != NULL;
+}
+
+/* A waiter removes itself from the list; one added meanwhile waits for the next move. */
+static bool run_callbacks_deliver_deadline(clave_async_client *c)
+{
+    struct list round;
+    struct list *l;
+    if (!c->deliveries.deadline_moved)
+        return false;
+    c->deliveries.deadline_moved = false;
+    list_init(&round);
+    list_splice(&round, &c->confirms);
+    while ((l = list_pop_front(&round))) {
+        struct confirm_waiter *w = LIST_ENTRY(l, struct confirm_waiter, link);
+        list_push_back(&c->confirms, l);
+        w->on_confirmed(w);
+    }
+    return true;
+}
+
+void clave__engine_deliver(clave_async_client *c)
+{
+    assert(c->deliveries.depth > 0);
+    if (c->deliveries.depth > 1)
+        return;
+    while (run_callbacks_deliver_state(c) || clave__client_watches_deliver_lost(c) ||
+           run_callbacks_deliver_failure(c) || run_callbacks_deliver_deadline(c))
+        continue;
+}
+
+void clave__engine_enter(clave_async_client *c, int64_t now)
+{
+    c->deliveries.depth++;
+    clave__engine_note(c, now);
+    /* First of all, so that input that arrives too late does not count as a sign of life. */
+    clave__session_tick(c);
+}
+
+/* Runs one round. Tasks added meanwhile wait for the next entry, so that a caller that retries at
+ * once does not keep the client in here for ever. For a closed client there may be no next entry,
+ * and it accepts nothing new: all tasks run. */
+static void run_callbacks_run_client_tasks(clave_async_client *c)
+{
+    struct list round;
+    struct list *l;
+    list_init(&round);
+    do {
+        list_splice(&round, &c->deliveries.client_tasks);
+        while ((l = list_pop_front(&round))) {
+            struct client_task *e = LIST_ENTRY(l, struct client_task, link);
+            e->run(e);
+            clave__engine_deliver(c);
+        }
+    } while (c->session.state == CLAVE_STATE_CLOSED && !list_empty(&c->deliveries.client_tasks));
+}
+
+/* Frees the memory that a huge message needed. */
+static void run_callbacks_trim(clave_async_client *c)
+{
+    struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};
+    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++) {
+        clave__buf_clear(scratch[i]);
+        clave__buf_trim(scratch[i], KEEP_ROOM);
+    }
+    clave__buf_trim(&c->link.out, KEEP_OUT);
+    clave__buf_trim(&c->link.in.held, KEEP_ROOM);
+}
+
+void clave__engine_leave(clave_async_client *c)
+{
+    assert(c->deliveries.depth > 0);
+    clave__engine_deliver(c);
+    if (c->deliveries.depth == 1) {
+        run_callbacks_run_client_tasks(c);
+        run_callbacks_trim(c);
+    }
+    c->deliveries.depth--;
+}

@@ -1,0 +1,73 @@
+/* shell_command.c - see shell_command.h. Called where a message names the command to try next. */
+#include "cmd/cli/shell_command.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+struct hint_text {
+    char *out;
+    size_t n;
+};
+
+static void shell_command_put(struct hint_text *t, const char *text, size_t n)
+{
+    assert(t->n < HINT_CAP);
+    size_t room = HINT_CAP - 1 - t->n;
+    n = n < room ? n : room;
+    memcpy(t->out + t->n, text, n);
+    t->n += n;
+    t->out[t->n] = '\0';
+}
+
+/* In single quotes, where only a single quote needs care. */
+static void shell_command_put_word(struct hint_text *t, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "/_-.,:=@%+";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        shell_command_put(t, word, strlen(word));
+        return;
+    }
+    shell_command_put(t, "'", 1);
+    for (size_t n; *word; word += n) {
+        n = strcspn(word, "'");
+        shell_command_put(t, word, n);
+        if (word[n] == '\'') {
+            shell_command_put(t, "'\\''", 4);
+            n++;
+        }
+    }
+    shell_command_put(t, "'", 1);
+}
+
+static void shell_command_put_flag(struct hint_text *t, const char *flag, const char *value)
+{
+    if (!value)
+        return;
+    shell_command_put(t, flag, strlen(flag));
+    shell_command_put_word(t, value);
+}
+
+const char *hint_word(const char *word, char out[HINT_CAP])
+{
+    struct hint_text t = {out, 0};
+    shell_command_put_word(&t, word);
+    return out;
+}
+
+const char *hint_command(const struct options *o, const char *const *words, char out[HINT_CAP])
+{
+    struct hint_text t = {out, 0};
+    shell_command_put(&t, "clave", 5);
+    shell_command_put_flag(&t, " -c ", o->flags.connect);
+    shell_command_put_flag(&t, " --tls-ca ", o->flags.tls[CLIENT_TLS_CA]);
+    shell_command_put_flag(&t, " --tls-cert ", o->flags.tls[CLIENT_TLS_CERT]);
+    shell_command_put_flag(&t, " --tls-key ", o->flags.tls[CLIENT_TLS_KEY]);
+    shell_command_put_flag(&t, " --tls-name ", o->flags.tls[CLIENT_TLS_NAME]);
+    if (o->tls_any_name)
+        shell_command_put(&t, " --tls-any-name", 15);
+    for (; *words; words++)
+        shell_command_put_flag(&t, " ", *words);
+    return out;
+}

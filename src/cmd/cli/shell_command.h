@@ -1,0 +1,15 @@
+/* shell_command.h - commands of clave in messages, which can be pasted into a shell as they are. */
+#ifndef CLAVE_CMD_CLI_SHELL_COMMAND_H
+#define CLAVE_CMD_CLI_SHELL_COMMAND_H
+
+#include "cmd/cli/cmd_options.h"
+
+/* "clave WORD...", quoted for a shell, with the flags that named the server on our own command
+ * line: what came from the environment or a file applies to the other command too. Identities are
+ * left out, which are secret. `words` ends with NULL. Returns out; cut to its capacity. */
+enum { HINT_CAP = 2048 };
+const char *hint_command(const struct options *o, const char *const *words, char out[HINT_CAP]);
+/* One word, quoted if a shell needs it. Returns out. */
+const char *hint_word(const char *word, char out[HINT_CAP]);
+
+#endif

@@ -1,0 +1,172 @@
+/* granted_field.c - the field "granted=" in a lock node's data. run_recipe.c appends it, runner.c
+ * updates it after the grant, `clave locks` reads it. The update never changes the length of the
+ * data, nor any other field. child.c may add a field "text=" later, and with it the time that the
+ * node's mtime has told until then. */
+#include "cmd/run/granted_field.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipe/queue/identity.h"
+
+static const char numbered[] = "\ngranted-at="; /* milliseconds since the epoch */
+static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
+static const char asked[] = "\nasked=1\n";
+_Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
+
+/* A revocable lock takes any write to its node for a request to release it. */
+static bool granted_field_can_record(const struct run_plan *plan)
+{
+    return !plan->elects && !plan->revocable && acl_lets_owner_write(&plan->acl);
+}
+
+/* A field of clave's form (clave_identity_format), whose readers skip unknown fields. The newline
+ * before it is there already. */
+size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, size_t cap)
+{
+    size_t len = sizeof waited - 2;
+    if (!granted_field_can_record(plan) || n + len >= cap)
+        return n;
+    assert(n > 0 && data[n - 1] == '\n');
+    memcpy(data + n, waited + 1, len + 1);
+    return n + len;
+}
+
+static void *granted_field_find(const void *data, size_t n, const char *what, size_t len)
+{
+    const char *p = data;
+    for (size_t i = 0; i + len <= n; i++)
+        if (memcmp(p + i, what, len) == 0)
+            return (void *)(uintptr_t)(p + i);
+    return NULL;
+}
+
+/* Only writes over the version that was read: not over a "__REVOKE__" that comes in between. */
+static void granted_on_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    char *node = arg;
+    size_t n = res->err == CLAVE_OK ? res->len : 0;
+    char *data = n > 0 ? malloc(n) : NULL;
+    if (data) {
+        memcpy(data, res->data, n);
+        char *at = granted_field_find(data, n, waited, sizeof waited - 1);
+        if (at) {
+            memcpy(at, granted, sizeof granted - 1);
+            (void)clave_async_set(c, node, data, n, res->stat->version, NULL, NULL);
+        }
+    }
+    free(data);
+    free(node);
+}
+
+void held_since_record(clave_async_client *c, const struct run_plan *plan, const char *node)
+{
+    char *copy = granted_field_can_record(plan) ? strdup(node) : NULL;
+    if (copy && clave_async_get(c, copy, NULL, granted_on_read, copy) != CLAVE_OK)
+        free(copy);
+}
+
+struct held_text {
+    int attempts; /* left */
+    char *node;
+    char text[];
+};
+
+static void held_text_free(struct held_text *t)
+{
+    free(t->node);
+    free(t);
+}
+
+static void held_text_read(clave_async_client *c, struct held_text *t);
+
+/* The time of the grant may have been written between our read and our write; and whether a write
+ * was done whose answer is lost, the next read tells. */
+static void held_text_on_written(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct held_text *t = arg;
+    bool again = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ECONNLOSS;
+    if (again && t->attempts > 0)
+        held_text_read(c, t);
+    else
+        held_text_free(t);
+}
+
+/* The node's mtime, which said when the lock was granted, is about to change: the time itself is
+ * written. NULL: nothing is to be written. */
+static char *held_text_compose(const clave_result *res, const char *text, size_t *n)
+{
+    static const char said[] = "\ntext=";
+    const struct clave_mem mem = clave__mem_or_default(NULL); /* its memory is free's */
+    const clave_identity more = {.text = text};
+    if (!clave__identity_is_form(res->data, res->len) ||
+        granted_field_find(res->data, res->len, said, sizeof said - 1))
+        return NULL;
+    char *data = clave__identity_extend(&mem, res->data, res->len, &more, n);
+    char *out = NULL;
+    if (data && granted_field_find(data, *n, granted, sizeof granted - 1)) {
+        int len = asprintf(&out, "%s%s%lld\n", data, numbered + 1, (long long)res->stat->mtime);
+        *n = len > 0 ? (size_t)len : 0;
+        free(data);
+        return len > 0 ? out : NULL;
+    }
+    return data;
+}
+
+static void held_text_on_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct held_text *t = arg;
+    size_t n = 0;
+    char *data = res->err == CLAVE_OK ? held_text_compose(res, t->text, &n) : NULL;
+    if (!data || clave_async_set(c, t->node, data, n, res->stat->version, held_text_on_written,
+                                 t) != CLAVE_OK)
+        held_text_free(t);
+    free(data);
+}
+
+static void held_text_read(clave_async_client *c, struct held_text *t)
+{
+    assert(t->attempts > 0);
+    t->attempts--;
+    if (clave_async_get(c, t->node, NULL, held_text_on_read, t) != CLAVE_OK)
+        held_text_free(t);
+}
+
+void held_since_add_text(clave_async_client *c, const struct run_plan *plan, const char *node,
+                         const char *text)
+{
+    size_t n = strlen(text) + 1;
+    struct held_text *t = granted_field_can_record(plan) ? malloc(sizeof *t + n) : NULL;
+    if (!t)
+        return;
+    *t = (struct held_text){.attempts = 3, .node = strdup(node)};
+    memcpy(t->text, text, n);
+    if (t->node)
+        held_text_read(c, t);
+    else
+        free(t);
+}
+
+static int64_t granted_field_number(const char *at, const char *end)
+{
+    int64_t ms = 0;
+    for (; at < end && *at >= '0' && *at <= '9' && ms < INT64_MAX / 100; at++)
+        ms = 10 * ms + (*at - '0');
+    return ms;
+}
+
+int64_t held_since(const void *data, size_t n, const clave_stat *stat)
+{
+    if (!clave__identity_is_form(data, n) ||
+        granted_field_find(data, n, asked,
+                           sizeof asked - 1)) /* since then, that was written last */
+        return -1;
+    const char *at = granted_field_find(data, n, numbered, sizeof numbered - 1);
+    if (at)
+        return granted_field_number(at + sizeof numbered - 1, (const char *)data + n);
+    if (granted_field_find(data, n, granted, sizeof granted - 1))
+        return stat->mtime;
+    return granted_field_find(data, n, waited, sizeof waited - 1) ? stat->ctime : -1;
+}

@@ -1,0 +1,56 @@
+/* lock_counters.c - see lock_counters.h. Called by observe.c. Invariant: a hold that began before
+ * the gate looked is counted when it ends, but not measured: its beginning is not known. */
+#include "observe/lock_counters.h"
+
+/* Milliseconds. */
+static const struct histogram_bounds durations = {
+    12, {1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 60000, 300000, 3600000}};
+
+void clave__lock_counters_init(struct lock_counters *m)
+{
+    *m = (struct lock_counters){0};
+    for (int sort = 0; sort < LOCK_SORTS; sort++) {
+        clave__histogram_init(&m->waited[sort], &durations);
+        clave__histogram_init(&m->left[sort], &durations);
+        clave__histogram_init(&m->held[sort], &durations);
+    }
+}
+
+/* The clocks of servers and gate may differ. */
+static int64_t counters_since(int64_t at, int64_t then)
+{
+    return at > then ? at - then : 0;
+}
+
+/* The owner of a lease or slot has waited since it queued for it. */
+static int64_t counters_queued(const struct lock_node *p)
+{
+    const struct lock_node *turn = clave__lock_turn_of(p);
+    return turn && turn->queued < p->queued ? turn->queued : p->queued;
+}
+
+void clave__lock_counters_note(struct lock_counters *m, enum lock_change what,
+                               const struct lock_node *p, int64_t at)
+{
+    enum lock_sort sort = clave__lock_sort(p->queue);
+    bool holds = p->holds && !clave__lock_acquired(p->queue); /* the first to wait has the turn */
+    if (what == LOCK_GRANTED)
+        clave__histogram_note(&m->waited[sort], counters_since(at, counters_queued(p)));
+    if (what == LOCK_ENDED && !holds && sort != LOCK_SORT_SLOT)
+        clave__histogram_note(&m->left[sort], counters_since(at, p->queued));
+    if (what == LOCK_ENDED && holds && !p->held_before)
+        clave__histogram_note(&m->held[sort], counters_since(at, p->held));
+}
+
+void clave__lock_counters_note_taken(struct lock_counters *m, const struct lock_end *waited)
+{
+    clave__histogram_note(&m->waited[LOCK_SORT_SLOT], waited->waited);
+}
+
+void clave__lock_counters_note_cause(struct lock_counters *m, const struct lock_end *end)
+{
+    if (end->held)
+        m->ends[end->sort][end->cause]++;
+    else if (end->sort == LOCK_SORT_SLOT) /* only now is it certain that it did not get one */
+        clave__histogram_note(&m->left[end->sort], end->waited);
+}

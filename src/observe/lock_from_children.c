@@ -1,0 +1,175 @@
+/* lock_from_children.c - see lock_from_children.h. Called by queue_view.c of the program and
+ * token_lookup.c of the gate. Invariant: the model is what it would be if the tree had these nodes
+ * and no others; it never ends to load, since nobody is told of changes. */
+#include "observe/lock_from_children.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "observe/lock_json.h"
+#include "observe/lock_node.h"
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static char *lock_listing_beside(const struct clave_mem *mem, const char *path, const char *suffix)
+{
+    size_t n = strlen(path), nsuffix = strlen(suffix) + 1;
+    char *out = clave__mem_alloc(mem, n + nsuffix);
+    if (!out)
+        return NULL;
+    memcpy(out, path, n);
+    memcpy(out + n, suffix, nsuffix);
+    return out;
+}
+
+char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side)
+{
+    switch (side) {
+    case LOCK_SIDE_LEASES:
+        return clave__path_child(mem, path, "leases");
+    case LOCK_SIDE_LOCKS:
+        return clave__path_child(mem, path, "locks");
+    case LOCK_SIDE_KAZOO:
+        return lock_listing_beside(mem, path, "-__lock__");
+    case LOCK_SIDE_PATH:
+    case LOCK_SIDES:
+        break;
+    }
+    return lock_listing_beside(mem, path, "");
+}
+
+char *clave__lock_mark_path(const struct clave_mem *mem, const char *path)
+{
+    return lock_listing_beside(mem, path, "-held");
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+clave_err clave__lock_listing_init(struct lock_listing *l, const struct clave_mem *mem,
+                                   uint64_t seed, const char *path)
+{
+    *l = (struct lock_listing){.path = path};
+    clave_err err = clave__lock_model_init(&l->model, mem, seed, 0);
+    l->locks = clave__lock_side_path(mem, path, LOCK_SIDE_LOCKS);
+    return l->locks ? err : CLAVE_ENOMEM;
+}
+
+void clave__lock_listing_fini(struct lock_listing *l)
+{
+    clave__mem_free(l->model.mem, l->locks);
+    clave__lock_model_fini(&l->model);
+}
+
+static clave_err lock_listing_err(const struct lock_listing *l)
+{
+    return l->model.left_out > 0 ? CLAVE_ENOMEM : CLAVE_OK;
+}
+
+/* There are places among them, or the sides of a semaphore. */
+static bool lock_listing_is_known(const char *const *names, size_t n)
+{
+    bool known = false;
+    for (size_t i = 0; i < n && !known; i++)
+        known = clave__queue_kind_of(names[i]) != QUEUE_OTHER || clave__lock_is_bare(names[i]) ||
+                strcmp(names[i], "leases") == 0 || strcmp(names[i], "locks") == 0;
+    return known;
+}
+
+static bool lock_listing_may_be_place(const struct lock_listing *l, const char *name)
+{
+    return clave__queue_kind_of(name) != QUEUE_OTHER || clave__lock_is_bare(name) ||
+           (l->model.plain && clave__lock_is_plain(name));
+}
+
+clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
+                                    const char *const *names, size_t n)
+{
+    assert(side != LOCK_SIDES && l->model.loading);
+    static const clave_stat unknown = {0};
+    const struct clave_mem *mem = l->model.mem;
+    char *dir = clave__lock_side_path(mem, l->path, side);
+    if (!dir)
+        return CLAVE_ENOMEM;
+    if (side == LOCK_SIDE_KAZOO) /* that it is there tells that the path is a semaphore's */
+        clave__lock_model_node(&l->model, 0, dir, &unknown, NULL, 0);
+    l->model.plain = l->certain && side == LOCK_SIDE_PATH && !lock_listing_is_known(names, n);
+    clave_err err = lock_listing_err(l);
+    for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
+        if (!lock_listing_may_be_place(l, names[i]))
+            continue;
+        char *path = clave__path_child(mem, dir, names[i]);
+        if (path)
+            clave__lock_model_node(&l->model, 0, path, &unknown, NULL, 0);
+        err = path ? lock_listing_err(l) : CLAVE_ENOMEM;
+        clave__mem_free(mem, path);
+    }
+    clave__mem_free(mem, dir);
+    return err;
+}
+
+clave_err clave__lock_listing_node(struct lock_listing *l, const char *path, const clave_stat *stat,
+                                   const void *data, size_t len)
+{
+    clave__lock_model_node(&l->model, 0, path, stat, data, len);
+    return lock_listing_err(l);
+}
+
+void clave__lock_listing_gone(struct lock_listing *l, const char *path)
+{
+    clave__lock_model_gone(&l->model, 0, path);
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+bool clave__lock_listing_holds(const struct lock_listing *l, const struct lock_node *p)
+{
+    return p->holds && strcmp(p->queue->path, l->path) == 0;
+}
+
+/* The queue of those that wait for a lease, of which none need be taken. */
+static const struct lock_queue *lock_listing_acquires(const struct lock_listing *l)
+{
+    const struct lock_queue *leases = clave__lock_model_get(&l->model, l->path, true);
+    const struct lock_queue_key key = {l->locks, strlen(l->locks), false};
+    return leases && leases->partner ? leases->partner : clave__lock_queue_at(&l->model, &key);
+}
+
+/* The next one of those in this queue that hold, or of the others. */
+static const struct lock_node *lock_listing_of(const struct lock_queue *q,
+                                               const struct lock_node *p, bool waits)
+{
+    if (!q)
+        return NULL;
+    return waits ? clave__lock_waiter_after(q, p) : clave__lock_holder_after(q, p);
+}
+
+static const struct lock_node *lock_listing_acquire(const struct lock_queue *q,
+                                                    const struct lock_node *p)
+{
+    struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
+    struct ordered_node *n = q ? clave__ordered_after(&q->places, &key, ORDERED_ANY) : NULL;
+    return n ? ORDERED_ENTRY(n, struct lock_node, node) : NULL;
+}
+
+const struct lock_node *clave__lock_listing_after(const struct lock_listing *l,
+                                                  const struct lock_node *p)
+{
+    const struct lock_queue *q = clave__lock_model_get(&l->model, l->path, false);
+    const struct lock_queue *leases = clave__lock_model_get(&l->model, l->path, true);
+    const struct lock_node *next = NULL;
+    bool here = !p || p->queue == q, lease = p && p->queue == leases;
+    if (here && (!p || p->holds))
+        next = lock_listing_of(q, p, false);
+    if (here && !next)
+        next = lock_listing_of(q, p && !p->holds ? p : NULL, true);
+    if ((here || lease) && !next)
+        next = lock_listing_of(leases, lease ? p : NULL, false);
+    return next ? next : lock_listing_acquire(lock_listing_acquires(l), here || lease ? NULL : p);
+}
+
+const char *clave__lock_listing_role(const struct lock_listing *l, const struct lock_node *p)
+{
+    return strcmp(p->queue->path, l->path) == 0 ? clave__lock_role_of_side(p) : "waiting";
+}

@@ -1,0 +1,195 @@
+/* lock_holders.c - see lock_holders.h. Called by lock_model.c. Invariant: those of one kind that
+ * hold are the first of that kind in the queue, so what changes is found at the end of them. */
+#include "observe/lock_holders.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Bits of a kind from QUEUE_LOCK on; a holder's are shifted. */
+enum { HOLDING_SHIFT = QUEUE_KINDS - 1, ALL_KINDS = (1 << QUEUE_KINDS) - 2 };
+
+uint16_t clave__lock_mark_waiting(unsigned kinds)
+{
+    return (uint16_t)((kinds & ALL_KINDS) >> 1);
+}
+
+uint16_t clave__lock_mark_holding(unsigned kinds)
+{
+    return (uint16_t)((kinds & ALL_KINDS) >> 1 << HOLDING_SHIFT);
+}
+
+uint16_t clave__lock_marks(const struct lock_node *p)
+{
+    unsigned own = 1u << p->kind;
+    return (p->holds ? clave__lock_mark_holding(own) : clave__lock_mark_waiting(own)) |
+           (p->limit ? LOCK_MARK_LIMIT : 0) |
+           (p->owned || (p->session && p->session->linked) ? LOCK_MARK_LINKED : 0);
+}
+
+void clave__lock_queue_mark(struct lock_model *m, struct lock_queue *q)
+{
+    struct lock_queue_key key = {q->path, q->len, q->leases};
+    bool linked = clave__ordered_first(&q->places, LOCK_MARK_LINKED) != NULL;
+    clave__ordered_mark(&m->queues, &q->node, &key, linked ? LOCK_QUEUE_LINKED : 0);
+}
+
+static void holders_mark(struct lock_model *m, struct lock_node *p)
+{
+    struct lock_key key = clave__lock_key(p);
+    clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
+    clave__lock_queue_mark(m, p->queue);
+}
+
+void clave__lock_link(struct lock_model *m, struct lock_session *s)
+{
+    bool linked = s && s->nplaces > 1 && s->nwaits > 0;
+    if (!s || s->linked == linked)
+        return;
+    s->linked = linked;
+    for (struct list *at = s->places.next; at != &s->places; at = at->next)
+        holders_mark(m, LIST_ENTRY(at, struct lock_node, in_session));
+}
+
+static struct lock_node *holders_place(struct ordered_node *node)
+{
+    return node ? ORDERED_ENTRY(node, struct lock_node, node) : NULL;
+}
+
+static const struct lock_node *holders_first(const struct lock_queue *q, unsigned kinds)
+{
+    uint16_t marks = clave__lock_mark_waiting(kinds) | clave__lock_mark_holding(kinds);
+    return marks ? holders_place(clave__ordered_first(&q->places, marks)) : NULL;
+}
+
+/* Is one of these kinds before it? Nodes of two kinds with one number are a downgrade: of one
+ * owner, which does not wait for itself. */
+static bool holders_has_before(const struct lock_node *p, unsigned kinds)
+{
+    const struct lock_node *first = holders_first(p->queue, kinds);
+    if (!first || first == p)
+        return false;
+    struct lock_key a = clave__lock_key(first), b = clave__lock_key(p);
+    int cmp = strcmp(a.number, b.number);
+    return cmp < 0 || (cmp == 0 && first->kind == p->kind && strcmp(a.name, b.name) < 0);
+}
+
+bool clave__lock_is_outside(const struct lock_node *p)
+{
+    return holders_has_before(p, clave__queue_kind_unseen(p->kind, p->name));
+}
+
+/* The read side of a downgrade says what its write side said, and is past the delay. */
+bool clave__lock_is_delayed(const struct lock_node *p)
+{
+    bool begins = p->delays && (p->kind == QUEUE_LOCK || p->kind == QUEUE_WRITE);
+    return begins && p->queue->mark != 0 && p->queue->mark != p->token;
+}
+
+static bool holders_must_wait(const struct lock_node *p)
+{
+    unsigned kinds =
+        clave__queue_kind_waits_for(p->kind) | clave__queue_kind_unseen(p->kind, p->name);
+    return holders_has_before(p, kinds) || clave__lock_is_delayed(p);
+}
+
+static void holders_set(struct lock_model *m, struct lock_node *p, bool holds, int64_t at)
+{
+    struct lock_queue *q = p->queue;
+    assert(p->holds != holds && (holds || q->nholders > 0));
+    assert(!holds || !p->session || p->session->nwaits > 0);
+    p->holds = holds;
+    q->nholders += holds ? 1 : (size_t)-1;
+    if (holds)
+        p->held = at;
+    holders_mark(m, p);
+    if (p->session)
+        p->session->nwaits += holds ? (size_t)-1 : 1;
+    clave__lock_link(m, p->session);
+    if (!holds || p->told)
+        return;
+    p->told = true;
+    p->held_before = m->loading;
+    if (!m->loading && m->changed)
+        m->changed(m->arg, LOCK_GRANTED, p, at);
+}
+
+static void holders_update_kind(struct lock_model *m, struct lock_queue *q, enum queue_kind kind,
+                                int64_t at, const struct lock_node *fresh)
+{
+    uint16_t waiting = clave__lock_mark_waiting(1u << kind);
+    uint16_t holding = clave__lock_mark_holding(1u << kind);
+    struct lock_node *p;
+    while ((p = holders_place(clave__ordered_last(&q->places, holding))) && holders_must_wait(p))
+        holders_set(m, p, false, at);
+    while ((p = holders_place(clave__ordered_first(&q->places, waiting))) && !holders_must_wait(p))
+        holders_set(m, p, true, p == fresh || m->loading ? p->queued : at);
+}
+
+/* ---- semaphores ------------------------------------------------------------------------------ */
+
+uint32_t clave__lock_limit(const struct lock_queue *q)
+{
+    if (!q->leases)
+        return 0;
+    if (clave__lock_is_slots(q))
+        return q->slots_limit;
+    const struct lock_node *p = holders_place(clave__ordered_last(&q->places, LOCK_MARK_LIMIT));
+    if (!p && q->partner)
+        p = holders_place(clave__ordered_last(&q->partner->places, LOCK_MARK_LIMIT));
+    return p ? p->limit : 0;
+}
+
+/* The newest lease may still wait for room if its session is the first of those who acquire one:
+ * Curator and clave leave that queue as soon as there is room. It does not when the leases are no
+ * more than the limit; kazoo makes a lease when there is room for it. */
+static const struct lock_node *holders_lease_without_room(const struct lock_queue *q)
+{
+    uint32_t limit = clave__lock_limit(q);
+    if ((limit != 0 && q->places.count <= limit) || !q->partner)
+        return NULL;
+    const struct lock_node *newest = holders_place(clave__ordered_last(&q->places, ORDERED_ANY));
+    if (!newest || (limit == 0 && clave__queue_kind_of(newest->name) != QUEUE_LEASE))
+        return NULL;
+    const struct lock_node *first =
+        holders_place(clave__ordered_first(&q->partner->places, ORDERED_ANY));
+    return !newest->kept && first && first->session && first->session == newest->session ? newest
+                                                                                         : NULL;
+}
+
+/* With more leases than the limit a lease's own place and limit decide, as they do for one that was
+ * found again (contender_turn.c): it may wait though nobody acquires, when its session's place
+ * there was taken away. */
+static void holders_update_leases(struct lock_model *m, struct lock_queue *q, int64_t at,
+                                  const struct lock_node *fresh)
+{
+    const struct lock_node *none = holders_lease_without_room(q);
+    uint32_t limit = clave__lock_limit(q);
+    bool full = limit != 0 && q->places.count > limit;
+    uint16_t marks = full ? ORDERED_ANY : clave__lock_mark_waiting(1 << QUEUE_LEASE);
+    struct lock_key last = {"", ""};
+    struct lock_node *p;
+    for (size_t before = 0; (p = holders_place(clave__ordered_after(&q->places, &last, marks)));
+         before++) {
+        last = clave__lock_key(p);
+        bool holds = p->kept || (p != none && (!full || p->limit == 0 || before < p->limit));
+        if (holds != p->holds)
+            holders_set(m, p, holds, p == fresh || m->loading ? p->queued : at);
+    }
+    p = holders_place(clave__ordered_last(&q->places, ORDERED_ANY));
+    if (p && p == none && p->holds)
+        holders_set(m, p, false, at);
+}
+
+void clave__lock_grants_update(struct lock_model *m, struct lock_queue *q, int64_t at,
+                               const struct lock_node *fresh)
+{
+    if (q->leases) {
+        holders_update_leases(m, q, at, fresh);
+        return;
+    }
+    for (enum queue_kind kind = QUEUE_LOCK; kind < QUEUE_LEASE; kind++)
+        if (q->of_kind[kind] > 0)
+            holders_update_kind(m, q, kind, at, fresh);
+    if (q->partner)
+        holders_update_leases(m, q->partner, at, NULL);
+}

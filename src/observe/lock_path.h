@@ -1,0 +1,21 @@
+/* lock_path.h - where a node belongs, by its path: its kind, and its queue. */
+#ifndef CLAVE_OBSERVE_LOCK_PATH_H
+#define CLAVE_OBSERVE_LOCK_PATH_H
+
+#include "observe/lock_model.h"
+
+struct lock_site {
+    enum queue_kind kind;
+    struct lock_queue_key key;
+    const char *name;
+    bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
+    bool kept; /* a slot */
+};
+
+/* The model may be NULL: no places of programs written by hand. */
+struct lock_site clave__lock_site_of(const struct lock_model *m, const char *path);
+/* It belongs to the leases of the path without a folder of n characters at its end. */
+void clave__lock_site_go_up(struct lock_site *s, size_t n);
+bool clave__lock_path_ends(const char *path, size_t len, const char *end, size_t n);
+
+#endif

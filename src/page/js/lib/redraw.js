@@ -1,0 +1,34 @@
+/* redraw.js - draws at the next frame, once for however many reasons; and the ages every second. */
+import { duration } from "./format.js";
+import { h } from "./dom.js";
+import * as clock from "./clock.js";
+
+let draw = () => {};
+let due = false;
+
+export function drawWith(f) {
+    draw = f;
+}
+
+export function soon() {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => {
+        due = false;
+        draw();
+    });
+}
+
+/* How long ago `since` (ms) was; counts on by itself. */
+export function age(since, props = {}) {
+    if (since === null || since === undefined) return h("span.none", {}, "–");
+    return h("time", { "data-since": since, datetime: new Date(since).toISOString(), ...props },
+        duration(clock.now() - since));
+}
+
+setInterval(() => {
+    for (const el of document.querySelectorAll("time[data-since]")) {
+        const text = duration(clock.now() - Number(el.getAttribute("data-since")));
+        if (el.textContent !== text) el.firstChild.data = text;
+    }
+}, 1000);

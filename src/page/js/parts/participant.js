@@ -1,0 +1,97 @@
+/* participant.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
+import { h } from "../lib/dom.js";
+import { duration, hexSession, instant } from "../lib/format.js";
+import * as clock from "../lib/clock.js";
+
+/* "" if its node names nobody. */
+export function namedText(place) {
+    const where = [place.host, place.pid ? `pid ${place.pid}` : null].filter(Boolean).join(" ");
+    return where || place.name || place.text || "";
+}
+
+export function whoText(place) {
+    if (!place) return "nobody";
+    if (place.role === "slot" && place.name) return place.name;
+    if (place.unreadable) return "a client whose node may not be read";
+    const session = [place.client === "other" ? null : clientName(place.client), `session ${hexSession(place.session)}`].filter(Boolean).join(" ");
+    return namedText(place) || (place.session ? session : place.node || "unknown");
+}
+
+/* Line 1: host and pid, and the name; line 2: the command. */
+export function who(place, more = 0) {
+    if (!place) return h("span.none", {}, "nobody");
+    if (place.role === "slot") {
+        return h("span.who.cut", { title: whoText(place) }, h("b", {}, whoText(place)), place.host && place.host !== place.name ? ` · ${place.host}` : "",
+            more > 0 ? h("span.sub", {}, `  + ${more} more`) : null);
+    }
+    const first = place.host
+        ? [h("b", {}, place.host), place.pid ? ` · ${place.pid}` : ""]
+        : [h("b", {}, whoText(place))];
+    const named = place.host && place.name ? ` · ${place.name}` : "";
+    return h("span.who.cut", { title: whoText(place) }, first, named, more > 0 ? h("span.sub", {}, `  + ${more} more`) : null);
+}
+
+export function commandOf(place) {
+    if (place?.role === "slot") return [place.reason, place.by ? `by ${place.by}` : null].filter(Boolean).join(", ") || null;
+    if (place?.command) return place.text ? `${place.command}: ${place.text}` : place.command;
+    if (whoText(place) !== place?.text) return place?.text || (place?.host ? null : place?.node) || null;
+    return null;
+}
+
+export const askedText = (role) => (role === "leader" ? "asked to resign" : "asked to release");
+
+/* The command, behind the request that its owner has not met yet. */
+export function command(place) {
+    const text = commandOf(place);
+    return h("span.sub.cut", { title: text }, place?.asked ? [h("span.badge.amber", {}, askedText(place.role)), " "] : null,
+        h("span.mono", {}, text || "\u00a0"));
+}
+
+const CLIENTS = { clave: "clave", curator: "Curator", kazoo: "kazoo", other: "other client" };
+
+export const clientName = (client) => CLIENTS[client] || client || "–";
+
+export function pathText(path) {
+    const i = path.lastIndexOf("/");
+    return h("span.path.cut", { title: path }, h("span.dir", {}, path.slice(0, i + 1)), h("span.last", {}, path.slice(i + 1)));
+}
+
+const KINDS = { lock: "lock", rw: "read-write", semaphore: "semaphore", election: "election", slot: "slots", mixed: "mixed" };
+
+function kindText(lock) {
+    const kind = KINDS[lock.kind] || lock.kind;
+    const first = lock.holders?.[0]?.role;
+    if (lock.kind === "semaphore" && lock.limit) return `${kind} of ${lock.limit}`;
+    if (lock.kind === "slot" && typeof lock.limit === "number") return `${lock.nholders} of ${lock.limit} slots`;
+    return first === "writer" ? `${kind}: writing` : first === "reader" ? `${kind}: ${lock.nholders} reading` : kind;
+}
+
+export const kindBadge = (lock) => h("span.badge", {}, kindText(lock));
+
+/* "to write": what somebody in a read-write lock waits for, or "" in any other. */
+export function sideText(place) {
+    return place?.role === "reader" ? "to read" : place?.role === "writer" ? "to write" : "";
+}
+
+const LATE_MS = 60000; /* a wait this long is marked */
+
+export const isLate = (since) => since !== null && since !== undefined && clock.now() - since > LATE_MS;
+
+const CAUSES = { released: "released", expired: "session expired", closed: "session closed", broken: "broken by somebody else",
+    unknown: "released, or session ended" };
+
+export const causeText = (cause) => CAUSES[cause] || cause;
+
+/* Of an answer from a copy that is not kept up to date. */
+export function oldBadge(answer) {
+    if (answer?.current !== false) return null;
+    return h("span.badge.amber", {}, typeof answer.age_ms === "number" ? `as it was ${duration(answer.age_ms)} ago` : "may be out of date");
+}
+
+const TONES = { holder: "accent", lease: "accent", slot: "accent", leader: "green", writer: "accent", reader: "accent" };
+
+export function roleBadge(place, holds) {
+    const late = place.role !== "candidate" && isLate(instant(place.since));
+    const tone = holds ? TONES[place.role] || "accent" : late ? "amber" : "";
+    return h(`span.badge${tone ? `.${tone}` : ""}`, {}, holds ? place.role : sideText(place) || place.role);
+}

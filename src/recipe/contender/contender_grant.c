@@ -1,0 +1,208 @@
+/* contender_grant.c - clave_async_grant: counted copies of what a holder has, and the writes under
+ * them. Mutex, semaphore and latch make them; the contender says when the hold is over. Invariant:
+ * a grant watches its place exactly as long as the hold lasts. */
+#include "recipe/contender/contender_grant.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/deadline.h"
+#include "recipe/contender/contender.h"
+#include "recipe/contender/guarded_write.h"
+#include "recipe/grant_held.h"
+
+struct clave_async_grant {
+    struct hold_watcher watcher;   /* of the place, until it is over */
+    const struct contender *place; /* NULL: it is over, or kept */
+    bool kept;                     /* by the server alone: only it knows when the hold is over */
+    clave_async_client *client;    /* with a reference */
+    unsigned refs;
+    int64_t token;
+    int64_t session_id;
+    grant_over *on_over; /* may be NULL */
+    void *over_arg;
+    char node[];
+};
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void contender_grant_over(struct hold_watcher *w)
+{
+    clave_async_grant *g = LIST_ENTRY(w, clave_async_grant, watcher);
+    g->place = NULL;
+    if (g->on_over)
+        g->on_over(g->over_arg);
+}
+
+static clave_async_grant *contender_grant_alloc(clave_async_client *c, const char *node,
+                                                int64_t token)
+{
+    size_t len = strlen(node) + 1;
+    clave_async_grant *g = clave__mem_zalloc(clave__client_mem(c), sizeof *g + len);
+    if (!g)
+        return NULL;
+    g->client = c;
+    clave__client_ref(c);
+    g->refs = 1;
+    g->token = token;
+    memcpy(g->node, node, len);
+    g->watcher.over = contender_grant_over;
+    list_init(&g->watcher.link);
+    return g;
+}
+
+clave_err clave__grant_new(clave_async_grant **out, const struct grant_facts *f)
+{
+    struct contender *place = f->place;
+    assert(place->state == CONTENDER_HELD);
+    clave_async_grant *g = contender_grant_alloc(place->client, f->node, f->token);
+    *out = g;
+    if (!g)
+        return CLAVE_ENOMEM;
+    g->place = place;
+    g->session_id = f->session_id;
+    list_push_back(&place->grant.watchers, &g->watcher.link);
+    return CLAVE_OK;
+}
+
+clave_err clave__grant_new_kept(clave_async_grant **out, clave_async_client *c, const char *node,
+                                int64_t token)
+{
+    clave_async_grant *g = contender_grant_alloc(c, node, token);
+    *out = g;
+    if (!g)
+        return CLAVE_ENOMEM;
+    g->kept = true;
+    return CLAVE_OK;
+}
+
+static bool contender_grant_is_over(const clave_async_grant *g)
+{
+    return !g->place && !g->kept;
+}
+
+void clave__grant_observe(clave_async_grant *g, grant_over *on_over, void *arg)
+{
+    g->on_over = on_over;
+    g->over_arg = arg;
+}
+
+clave_async_grant *clave_async_grant_ref(clave_async_grant *g)
+{
+    g->refs++;
+    return g;
+}
+
+void clave_async_grant_free(clave_async_grant *g)
+{
+    if (!g)
+        return;
+    assert(g->refs > 0);
+    if (--g->refs > 0)
+        return;
+    clave_async_client *c = g->client;
+    list_remove(&g->watcher.link);
+    clave__mem_free(clave__client_mem(c), g);
+    clave__client_unref(c);
+}
+
+clave_async_client *clave__grant_client(const clave_async_grant *g)
+{
+    return g->client;
+}
+
+/* ---- what it names, and how long it is valid ------------------------------------------------ */
+
+const char *clave_async_grant_node(const clave_async_grant *g)
+{
+    return g->node;
+}
+
+int64_t clave_async_grant_token(const clave_async_grant *g)
+{
+    return g->token;
+}
+
+int64_t clave_async_grant_session_id(const clave_async_grant *g)
+{
+    return g->session_id;
+}
+
+int64_t clave_async_grant_deadline(const clave_async_grant *g)
+{
+    if (g->kept)
+        return CLAVE_NEVER;
+    return g->place ? clave__contender_deadline(g->place) : INT64_MIN;
+}
+
+bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_t ms)
+{
+    return !contender_grant_is_over(g) && deadline_lasts(clave_async_grant_deadline(g), now, ms);
+}
+
+/* ---- guarded writes ------------------------------------------------------------------------- */
+
+clave_err clave__grant_write(clave_async_grant *g, const clave_op *op, clave_result_cb *cb,
+                             void *arg)
+{
+    struct write_guard guard = {.nodes = (const char *const[]){g->node}, .n = 1, .kept = g->kept};
+    return contender_grant_is_over(g) ? CLAVE_ELOST
+                                      : clave__guarded_write_one(g->client, guard, op, cb, arg);
+}
+
+clave_err clave_async_grant_create(clave_async_grant *g, const char *path, const void *data,
+                                   size_t len, clave_create_mode mode, clave_result_cb *cb,
+                                   void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return clave__grant_write(g, &op, cb, arg);
+}
+
+clave_err clave_async_grant_set(clave_async_grant *g, const char *path, const void *data,
+                                size_t len, int32_t version, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return clave__grant_write(g, &op, cb, arg);
+}
+
+clave_err clave_async_grant_delete(clave_async_grant *g, const char *path, int32_t version,
+                                   clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return clave__grant_write(g, &op, cb, arg);
+}
+
+static clave_err place_grants_check(clave_async_grant *const *grants, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (grants[i]->client != grants[0]->client)
+            return CLAVE_EINVAL;
+    for (size_t i = 0; i < n; i++)
+        if (contender_grant_is_over(grants[i]))
+            return CLAVE_ELOST;
+    return n > 0 ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+clave_err clave_async_grant_multi(clave_async_grant *const *grants, size_t n, const clave_op *ops,
+                                  size_t nops, clave_result_cb *cb, void *arg)
+{
+    clave_err err = place_grants_check(grants, n);
+    if (err != CLAVE_OK)
+        return err;
+    clave_async_client *c = grants[0]->client;
+    const struct clave_mem *mem = clave__client_mem(c);
+    if (n > SIZE_MAX / sizeof(char *))
+        return CLAVE_ETOOBIG;
+    const char **nodes = clave__mem_alloc(mem, n * sizeof *nodes);
+    if (!nodes)
+        return CLAVE_ENOMEM;
+    struct write_guard guard = {.nodes = nodes, .n = n, .kept = true};
+    for (size_t i = 0; i < n; i++) {
+        nodes[i] = grants[i]->node;
+        guard.kept = guard.kept && grants[i]->kept;
+    }
+    err = clave__guarded_write_multi(c, guard, ops, nops, cb, arg);
+    clave__mem_free(mem, nodes);
+    return err;
+}

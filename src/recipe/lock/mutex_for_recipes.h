@@ -1,0 +1,19 @@
+/* mutex_for_recipes.h - mutexes that other recipes are made of: the two sides of a read-write lock,
+ * the parts of a multi-lock. */
+#ifndef CLAVE_RECIPE_LOCK_MUTEX_FOR_RECIPES_H
+#define CLAVE_RECIPE_LOCK_MUTEX_FOR_RECIPES_H
+
+#include "clave/async/mutex.h"
+#include "recipe/contender/contender.h"
+#include "recipe/queue/queue_order.h"
+
+/* clave_async_mutex_new with the names of another rule; NULL: as the options say. */
+clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
+                           const clave_mutex_options *o, const struct queue_order_rule *rule);
+/* In place of the callback of the options. */
+void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg);
+/* Until either is freed, an owner of `write` keeps its place when it acquires `read`; an owner of
+ * `read` gets no `write`. */
+void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write);
+
+#endif

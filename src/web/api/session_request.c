@@ -1,0 +1,210 @@
+/* session_request.c - see session_request.h. */
+#include "web/api/session_request.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "web/http/answer.h"
+#include "web/http/problem.h"
+#include "web/http/request_limits.h"
+#include "web/session/claim_rights.h"
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+void clave__session_request_done(struct session_request *k)
+{
+    struct http_session *s = k->s;
+    if (!s)
+        return;
+    k->s = NULL;
+    k->x->cancel = NULL;
+    if (k->waits)
+        clave__session_wait_cancel(&k->wait);
+    if (k->polls)
+        clave__claim_poll_cancel(&k->poll);
+    if (k->closes)
+        clave__http_session_close(s, NULL);
+    clave__http_session_leave(s);
+}
+
+static void session_request_on_cancel(struct web_exchange *x)
+{
+    struct session_request *k = x->pending;
+    if (k->waits)
+        clave__session_wait_cancel(&k->wait); /* what follows may end it */
+    if (k->hung_up && k->s)
+        k->hung_up(k);
+    clave__session_request_done(k);
+}
+
+struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s)
+{
+    assert(!x->cancel && s->present > 0);
+    struct session_request *k = clave__web_alloc(x, sizeof *k);
+    if (!k) {
+        clave__http_session_leave(s);
+        clave__web_problem_err(x, CLAVE_ENOMEM, "attach to the session", NULL);
+        return NULL;
+    }
+    *k = (struct session_request){.x = x, .s = s};
+    x->pending = k;
+    x->cancel = session_request_on_cancel;
+    return k;
+}
+
+void clave__session_request_await(struct session_request *k,
+                                  void (*done)(struct session_wait *w, clave_err err))
+{
+    assert(k->s);
+    k->waits = true;
+    k->wait.done = done;
+}
+
+/* ---- finding the session --------------------------------------------------------------------- */
+
+static void session_put_cause(struct json *j, const void *arg)
+{
+    clave__web_put_cause(j, *(const clave_err *)arg);
+}
+
+void clave__session_request_gone(struct session_request *k, clave_err why)
+{
+    struct web_exchange *x = k->x;
+    struct http_session *s = k->s;
+    struct problem p = {
+        .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
+    char *fault = clave__web_sprintf(x, "%s", s->fault);
+    clave__session_request_done(k);
+    if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ETIMEDOUT ||
+        why == CLAVE_ENOMEM) {
+        p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
+        clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault ? fault : "");
+    } else if (why == CLAVE_ETOOBIG) {
+        clave__web_problem_err(x, why, "prove in one transaction all that is held", NULL);
+    } else if (why == CLAVE_EAUTHFAILED) {
+        p = (struct problem){.status = 403, .err = why};
+        clave__web_problem(x, &p, "a server refuses an identity of \"auth\"");
+    } else {
+        clave__web_problem(x, &p, "the session has ended: %s", clave__web_cause(why));
+    }
+}
+
+static void session_request_on_live(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    k->x->deed.session = k->s->id;
+    if (err == CLAVE_OK)
+        k->live(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void session_refuse(struct web_exchange *x, clave_err err)
+{
+    static const struct problem foreign = {.status = 403, .err = CLAVE_ENOAUTH};
+    if (err == CLAVE_EAUTHFAILED)
+        clave__web_problem(x, &foreign,
+                           "Clave-Session is not a secret of this gate: send it as POST "
+                           "/v1/sessions returned it; without --http-key a restart makes all "
+                           "secrets invalid");
+    else
+        clave__web_problem_err(x, err, "attach to the session", NULL);
+}
+
+void clave__session_request(struct web_exchange *x, const char *id,
+                            void (*live)(struct session_request *k))
+{
+    static const struct problem missing = {.status = 401, .err = CLAVE_ENOAUTH};
+    static const struct problem other = {.status = 403, .err = CLAVE_ENOAUTH};
+    const char *secret = clave__web_header(x, "Clave-Session");
+    struct http_session *s;
+    char own[24];
+    if (!secret) {
+        clave__web_problem(x, &missing,
+                           "the header Clave-Session is missing: the secret of a "
+                           "session, see POST /v1/sessions");
+        return;
+    }
+    clave_err err = clave__http_session_find(x->web->sessions, secret, clave__web_sender(x), &s);
+    if (err != CLAVE_OK) {
+        session_refuse(x, err);
+        return;
+    }
+    struct session_request *k = clave__session_request_new(x, s);
+    if (!k)
+        return;
+    snprintf(own, sizeof own, "%" PRId64, s->id);
+    if (id && strcmp(id, own) != 0) {
+        clave__session_request_done(k);
+        clave__web_problem(x, &other, "Clave-Session is the secret of session %s", own);
+        return;
+    }
+    if (!clave__web_may_call(x)) { /* asked when the session has heard of its client */
+        clave__session_request_done(k);
+        return;
+    }
+    k->live = live;
+    clave__session_request_await(k, session_request_on_live);
+    clave__http_session_await(s, &k->wait);
+}
+
+/* ---- what is said of claims ------------------------------------------------------------------ */
+
+int64_t clave__web_prefer_wait(const struct web_exchange *x)
+{
+    const char *prefer = clave__web_header(x, "Prefer");
+    const char *at = prefer ? strstr(prefer, "wait=") : NULL;
+    if (!at || at[5] < '0' || at[5] > '9')
+        return -1;
+    int64_t s = 0;
+    for (at += 5; *at >= '0' && *at <= '9' && s < 1000000; at++)
+        s = s * 10 + (*at - '0');
+    return s * 1000;
+}
+
+static const char *session_request_claim_state_name(const struct claim *c, bool proven)
+{
+    switch (c->state) {
+    case CLAIM_WAITING:
+    case CLAIM_DELAYED:
+    case CLAIM_PROVING:
+        return "waiting";
+    case CLAIM_HELD:
+        return proven ? "held" : "suspended";
+    case CLAIM_LEAVING:
+        return "released";
+    case CLAIM_ENDED:
+        break;
+    }
+    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
+}
+
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
+{
+    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
+}
+
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
+{
+    struct json *j = &x->json;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "id", c->place.uuid);
+    clave__json_string(j, "path", c->path);
+    clave__json_string(j, "kind", c->kind->name);
+    clave__json_string(j, "state", session_request_claim_state_name(c, proven));
+    if (c->state == CLAIM_HELD) {
+        clave__json_int64(j, "token", c->grant.token);
+        if (proven)
+            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
+        clave__json_string(j, "node", c->node);
+        if (c->forbidden)
+            clave__web_put_cause(j, CLAVE_EAUTHFAILED);
+    } else if (c->state == CLAIM_WAITING && c->placed) {
+        clave__json_int(j, "position", (int64_t)c->ahead + 1);
+    } else if (c->state == CLAIM_ENDED) {
+        clave__web_put_cause(j, c->why);
+    }
+    clave__json_close(j, '}');
+}

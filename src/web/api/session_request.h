@@ -1,0 +1,53 @@
+/* session_request.h - a request that names its session: what the endpoints of sessions and claims
+ * have in common. The session's client is present from the request's arrival until its answer, or
+ * until it hangs up. Invariant: after _done nothing of the session is touched for this request. */
+#ifndef CLAVE_WEB_API_SESSION_REQUEST_H
+#define CLAVE_WEB_API_SESSION_REQUEST_H
+
+#include "web/http/exchange.h"
+#include "web/session/claim.h"
+
+struct session_request {
+    struct web_exchange *x;
+    struct http_session *s; /* NULL: done */
+    struct session_wait wait;
+    struct claim *claim; /* valid while `poll` waits; NULL: none */
+    struct claim_poll poll;
+    bool waits, polls; /* `wait`, `poll` is in use */
+    bool closes;       /* the session is this request's alone, and is closed with it */
+    void *arg;         /* the handler's */
+    const char *path;  /* of a claim that was not granted, while its holder is asked for */
+    /* The session is LIVE. */
+    void (*live)(struct session_request *k);
+    void (*hung_up)(struct session_request *k); /* before the answer; NULL: nothing to do */
+};
+
+/* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
+ * has answered: 401 without the header, 403 for one that proves nothing or another session than
+ * `id` (NULL: any), 410 when it has ended, 503. */
+void clave__session_request(struct web_exchange *x, const char *id,
+                            void (*live)(struct session_request *k));
+/* For a session that is being made: `s` was entered. */
+struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s);
+/* Before the answer: the client is not present any more. */
+void clave__session_request_done(struct session_request *k);
+/* The session has ended, or was never there: answers. */
+void clave__session_request_gone(struct session_request *k, clave_err why);
+/* What calls off a wait when its client hangs up. */
+void clave__session_request_await(struct session_request *k,
+                                  void (*done)(struct session_wait *w, clave_err err));
+static inline struct session_request *clave__session_request_of(struct session_wait *w)
+{
+    return LIST_ENTRY(w, struct session_request, wait);
+}
+
+/* "Prefer: wait=30", in ms; -1: there is none. */
+int64_t clave__web_prefer_wait(const struct web_exchange *x);
+
+/* A claim as JSON, told to this request. `proven`: that it is held was proved since the request
+ * arrived, or no other gate can have given it back; otherwise it is not said. */
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven);
+/* The sender of this request may lock there: clave__claim_admit. */
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
+
+#endif

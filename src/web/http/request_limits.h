@@ -1,0 +1,26 @@
+/* request_limits.h - a request is refused before it begins, when its sender or all together
+ * have enough of what all share. Invariant: a request that is refused here has changed nothing. */
+#ifndef CLAVE_WEB_HTTP_REQUEST_LIMITS_H
+#define CLAVE_WEB_HTTP_REQUEST_LIMITS_H
+
+#include "web/http/sender_limits.h"
+
+/* The longest that a request waits for news, whatever its `Prefer: wait` says, in milliseconds. */
+enum { LONGEST_POLL_MS = 300000 };
+
+/* The request is about to wait, or to be answered by a stream. false: too many do, and it has
+ * answered 429 or 503. */
+bool clave__web_may_wait(struct web_exchange *x);
+/* It is about to leave something behind that waits when it is answered. false: as _may_wait. */
+bool clave__web_may_keep_waiting(struct web_exchange *x);
+/* It is about to ask a server, who may not answer for long. false: as _may_wait. Always true of a
+ * route that needs nothing of what all share. */
+bool clave__web_may_call(struct web_exchange *x);
+/* It is about to make a session for its sender. false: it has answered 429 or 503. */
+bool clave__web_may_make_session(struct web_exchange *x);
+/* Of the body, n bytes in all. false: it has answered 413, 429 or 503. */
+bool clave__web_may_receive(struct web_exchange *x, int64_t n);
+/* Whether its body may be parsed, which takes at most n bytes. */
+bool clave__web_may_parse(struct web_exchange *x, size_t n);
+
+#endif
