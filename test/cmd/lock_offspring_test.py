@@ -6,6 +6,7 @@ import select
 import shlex
 import signal
 import subprocess
+import sys
 import unittest
 
 import harness
@@ -76,6 +77,54 @@ class Breeders(unittest.TestCase):
             h = self.hold(how, "sleep 1000")
             os.kill(h.guardian, signal.SIGKILL)
             self.assertEqual(self.ended(h), 137)
+
+
+# Its first thread ends, and another goes on: /proc calls such a process a zombie.
+HEADLESS = """
+import ctypes, sys, threading, time
+threading.Thread(target=time.sleep, args=(float(sys.argv[1]),)).start()
+print(flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[sys.argv[2]], 0)
+"""
+
+
+@unittest.skipUnless(PRCTL, "the number of exit(2) is not known here")
+class Headless(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def hold(self, then):
+        path = f"/{self.id().rpartition('.')[2]}"
+        words = shlex.join([sys.executable, "-c", HEADLESS, str(LIFE_S), os.uname().machine])
+        h = Holder(self.server, path, "--grace", "50ms", "--session-timeout", LONG,
+                   script=f"setsid {words} & echo $!; {then}").started()
+        child = int(h.run.line())
+        self.assertEqual(h.run.line(), "")
+        until(lambda: state(child) == "Z")
+        h.path = path
+        return h
+
+    def test_the_command_ends(self):
+        h = self.hold("trap 'exit 3' USR1; while :; do sleep 0.05; done")
+        os.kill(h.command, signal.SIGUSR1)
+        self.assertEqual(h.run.process.wait(PATIENCE), 3)
+        self.assertTrue(is_over(h.run.process.stdout), "its threads outlive the wrapper")
+
+    def test_the_lock_is_lost(self):
+        h = self.hold("sleep 1000")
+        clave("rm", f"{h.path}/{nodes(self.server, h.path)[0]}", connect=self.server.connect)
+        self.assertEqual(h.run.process.wait(PATIENCE), 76)
+        self.assertTrue(is_over(h.run.process.stdout), "its threads outlive the wrapper")
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0]
 
 
 def mounts_of_cgroup2():

@@ -22,7 +22,7 @@ static clave_mutex *new_lock(clave_client *s, const char *path)
 
 enum { THREADS = 4, TURNS = 25 };
 
-struct record_node {
+struct lock_record {
     atomic_int inside;
     atomic_int faults;
     int64_t newest_token; /* under the lock */
@@ -31,13 +31,13 @@ struct record_node {
 
 struct worker {
     clave_mutex *lock;
-    struct record_node *lock_record;
+    struct lock_record *lock_record;
 };
 
 static void *take_turns(void *arg)
 {
     struct worker *w = arg;
-    struct record_node *g = w->lock_record;
+    struct lock_record *g = w->lock_record;
     for (unsigned i = 0; i < TURNS; i++) {
         if (clave_mutex_acquire(w->lock, 30000) != CLAVE_OK) {
             atomic_fetch_add(&g->faults, 1);
@@ -62,7 +62,7 @@ static void *take_turns(void *arg)
 /* On one lock object, or every thread with a session and a lock of its own. */
 static void all_take_turns(const char *path, bool apart)
 {
-    struct record_node lock_record = {.count = 0};
+    struct lock_record lock_record = {.count = 0};
     struct worker workers[THREADS];
     clave_client *sessions[THREADS] = {0};
     pthread_t threads[THREADS];

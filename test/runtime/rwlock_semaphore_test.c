@@ -27,24 +27,24 @@ static bool comes_to(clave_client *s, const char *path, size_t n)
 
 enum { THREADS = 6, TURNS = 30 };
 
-struct record_node {
+struct lock_record {
     atomic_int readers, writers, faults;
 };
 
 struct worker {
     clave_client *session;
-    struct record_node *lock_record;
+    struct lock_record *lock_record;
     unsigned seed;
 };
 
-static void look_around(struct record_node *g, bool writing)
+static void look_around(struct lock_record *g, bool writing)
 {
     int readers = atomic_load(&g->readers), writers = atomic_load(&g->writers);
     if (writers > (writing ? 1 : 0) || (writing && readers > 0))
         atomic_fetch_add(&g->faults, rig_unsafe("a writer that is not alone"));
 }
 
-static void write_and_downgrade(struct record_node *g, clave_mutex *read, clave_mutex *write)
+static void write_and_downgrade(struct lock_record *g, clave_mutex *read, clave_mutex *write)
 {
     bool fine = clave_mutex_acquire(write, 30000) == CLAVE_OK;
     atomic_fetch_add(&g->writers, 1);
@@ -65,7 +65,7 @@ static void write_and_downgrade(struct record_node *g, clave_mutex *read, clave_
 static void *read_or_write(void *arg)
 {
     struct worker *w = arg;
-    struct record_node *g = w->lock_record;
+    struct lock_record *g = w->lock_record;
     clave_mutex *read, *write;
     if (clave_rwlock_new(&read, &write, w->session, "/rw", NULL, NULL) != CLAVE_OK) {
         atomic_fetch_add(&g->faults, 1);
@@ -92,7 +92,7 @@ static void *read_or_write(void *arg)
 static void threads_read_together_and_write_alone(void **state)
 {
     (void)state;
-    struct record_node lock_record = {.faults = 0};
+    struct lock_record lock_record = {.faults = 0};
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {

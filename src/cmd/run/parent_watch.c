@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
+#include "cmd/run/guardian/proc_stat.h"
 
 enum { PARENT_WATCH_POLL_MS = 200 };
 /* From this program to itself: the process that started it first. */
@@ -21,40 +22,12 @@ static const char passed_on[] = "CLAVE_WITH_PARENT";
 
 /* ---- without a pidfd ------------------------------------------------------------------------ */
 
-struct parent_stat {
-    unsigned long long start; /* in ticks since the machine was started */
-    bool dead;
-};
-
-/* "PID (NAME) STATE PPID ..."; the name may contain anything. The 20th field is the number of
- * threads, the 22nd the start time. A process whose first thread has ended is a zombie with other
- * threads. */
-static bool parent_stat_read(pid_t pid, struct parent_stat *out)
-{
-    char path[64], line[1024], state;
-    int threads;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f)
-        fclose(f);
-    line[n] = '\0';
-    const char *rest = strrchr(line, ')');
-    if (!rest || sscanf(rest + 1,
-                        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d "
-                        "%*s %llu",
-                        &state, &threads, &out->start) != 3)
-        return false;
-    out->dead = state == 'X' || (state == 'Z' && threads <= 1);
-    return true;
-}
-
 /* Without /proc, or where it hides what other users run, the number has to do. */
 static bool parent_watch_number_has_ended(const struct parent_watch *w)
 {
     assert(w->pid > 0 && w->fd < 0);
-    struct parent_stat now;
-    if (parent_stat_read(w->pid, &now))
+    struct proc_stat now;
+    if (proc_stat_read(w->pid, &now))
         return now.dead || (w->start != 0 && now.start != w->start);
     return kill(w->pid, 0) != 0 && errno == ESRCH;
 }
@@ -85,7 +58,7 @@ static int parent_watch_gone(const struct parent_watch *w, const struct options 
 
 static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const char *path)
 {
-    struct parent_stat now;
+    struct proc_stat now;
     w->fd = (int)syscall(SYS_pidfd_open, w->pid, 0u);
     if (w->fd >= 0)
         return EXIT_OK;
@@ -93,7 +66,7 @@ static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const
     if (error == ESRCH)
         return parent_watch_gone(w, o, path);
     if (error == ENOSYS || error == EPERM) { /* before Linux 5.3; or a filter of system calls */
-        if (parent_stat_read(w->pid, &now))
+        if (proc_stat_read(w->pid, &now))
             w->start = now.start;
         return EXIT_OK;
     }

@@ -16,15 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd/run/guardian/proc_stat.h"
+
 /* How often we look again before killing what is known: what has started others after the last look
  * is met at the next call. */
 enum { STOP_ROUNDS = 20, CHILD_ROUNDS = 100, CHILDREN_CAP = 4096 };
 
 struct process {
-    pid_t pid, parent, group, session;
-    /* together with the pid this identifies a process, even if the number is reused */
-    unsigned long long start;
-    bool dead; /* a zombie */
+    pid_t pid;
+    struct proc_stat stat;
     bool ours;
     bool server; /* of "local:" */
 };
@@ -34,29 +34,10 @@ struct census {
     size_t n, cap;
 };
 
-/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
- * start time is the 22nd field. */
 static bool proctree_read_process(pid_t pid, struct process *p)
 {
-    char path[64], line[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-    if (f)
-        fclose(f);
-    line[n] = '\0';
-    const char *rest = strrchr(line, ')');
-    char state;
-    int parent, group, session;
-    unsigned long long start;
-    if (!rest || sscanf(rest + 1,
-                        " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-                        &state, &parent, &group, &session, &start) != 5)
-        return false;
-    *p = (struct process){
-        .pid = pid, .parent = parent, .group = group, .session = session, .start = start};
-    p->dead = state == 'Z' || state == 'X';
-    return true;
+    *p = (struct process){.pid = pid};
+    return proc_stat_read(pid, &p->stat);
 }
 
 static bool proctree_add(struct census *c, const struct process *p)
@@ -116,10 +97,10 @@ static bool proctree_has_words_of_server(pid_t pid)
  * alone prove nothing, since any program can choose its own. */
 static bool proctree_is_local_server(const struct census *c, const struct process *p)
 {
-    const struct process *leader = proctree_find(c, p->session);
-    bool detached = p->session != getsid(0) && (!leader || leader->dead);
-    return detached && proctree_runs_our_program(p->parent) && proctree_runs_our_program(p->pid) &&
-           proctree_has_words_of_server(p->pid);
+    const struct process *leader = proctree_find(c, p->stat.session);
+    bool detached = p->stat.session != getsid(0) && (!leader || leader->stat.dead);
+    return detached && proctree_runs_our_program(p->stat.parent) &&
+           proctree_runs_our_program(p->pid) && proctree_has_words_of_server(p->pid);
 }
 
 /* ---- the census ----------------------------------------------------------------------------- */
@@ -147,8 +128,8 @@ static bool proctree_list_processes(struct census *c)
 /* A child of a server that is left alone is still ours: the server starts nothing itself. */
 static bool proctree_is_ours(const struct census *c, const struct process *p)
 {
-    const struct process *parent = proctree_find(c, p->parent);
-    return p->parent == getpid() || (parent && (parent->ours || parent->server));
+    const struct process *parent = proctree_find(c, p->stat.parent);
+    return p->stat.parent == getpid() || (parent && (parent->ours || parent->server));
 }
 
 static void proctree_mark(struct census *c)
@@ -185,7 +166,7 @@ static void proctree_signal_process(const struct process *p, int sig)
     bool kernel_lacks_it = fd < 0 && errno != ESRCH;
     if (fd < 0 && !kernel_lacks_it)
         return;
-    if (proctree_read_process(p->pid, &now) && now.start == p->start) {
+    if (proctree_read_process(p->pid, &now) && now.stat.start == p->stat.start) {
         if (fd >= 0)
             (void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
         else
@@ -203,10 +184,11 @@ static int proctree_signal_all(const struct census *c, const struct census *but,
     for (size_t i = 0; i < c->n; i++) {
         const struct process *p = &c->list[i];
         const struct process *before = but ? proctree_find(but, p->pid) : NULL;
-        if (!p->ours || p->dead || (before && before->ours && before->start == p->start))
+        if (!p->ours || p->stat.dead ||
+            (before && before->ours && before->stat.start == p->stat.start))
             continue;
         alive++;
-        if (sig != 0 && (group <= 0 || p->group != group))
+        if (sig != 0 && (group <= 0 || p->stat.group != group))
             proctree_signal_process(p, sig);
     }
     return alive;
@@ -281,8 +263,9 @@ static bool proctree_are_done(const struct children *c, const struct census *all
 {
     for (size_t i = 0; i < c->n; i++) {
         struct process p;
-        if (proctree_read_process(c->list[i], &p) ? !p.dead && !proctree_is_local_server(all, &p)
-                                                  : proctree_child_is_alive(c->list[i]))
+        if (proctree_read_process(c->list[i], &p)
+                ? !p.stat.dead && !proctree_is_local_server(all, &p)
+                : proctree_child_is_alive(c->list[i]))
             return false;
     }
     return true;
@@ -387,7 +370,7 @@ void proctree_each_server(void (*visit)(const void *arg, pid_t server), const vo
     struct census c = {0};
     bool known = proctree_census_take(&c);
     for (size_t i = 0; known && i < c.n; i++)
-        if (c.list[i].server && !c.list[i].dead)
+        if (c.list[i].server && !c.list[i].stat.dead)
             visit(arg, c.list[i].pid);
     free(c.list);
 }

@@ -19,6 +19,7 @@ enum { LINE_CAP = 256 };
 struct process_status {
     struct holdout is;
     char state;
+    int threads;       /* of a zombie more than one: only its first has ended */
     bool kill_pending; /* SIGKILL was sent to it, and has not arrived */
 };
 
@@ -30,7 +31,8 @@ static void unkillable_take_line(struct process_status *s, const char *line)
     uint64_t pending;
     if (sscanf(line, "Name:\t%63[^\n]", s->is.name) == 1)
         return;
-    if (sscanf(line, "State:\t%c", &s->state) == 1)
+    if (sscanf(line, "State:\t%c", &s->state) == 1 ||
+        sscanf(line, "Threads:\t%d", &s->threads) == 1)
         return;
     if (sscanf(line, "Uid:\t%*u\t%u", &uid) == 1)
         s->is.uid = uid;
@@ -76,7 +78,7 @@ static void unkillable_visit(void *arg, pid_t pid)
     struct process_status p;
     bool refuses = kill(pid, 0) != 0 && errno == EPERM;
     bool shown = unkillable_read_status(pid, &p);
-    if (shown ? p.state == 'Z' || p.state == 'X' : !refuses)
+    if (shown ? p.state == 'X' || (p.state == 'Z' && p.threads <= 1) : !refuses)
         return; /* dead */
     p.is.asleep = !refuses && p.state == 'D' && p.kill_pending;
     if ((!refuses && !p.is.asleep) || (refuses && cgroup_has(s->cgroup, pid)))

@@ -1,0 +1,30 @@
+/* proc_stat.c - see proc_stat.h. Called by proctree.c and parent_watch.c. */
+#include "cmd/run/guardian/proc_stat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
+ * 20th field is the number of threads, the 22nd the start time. A process whose first thread has
+ * ended is a zombie that counts other threads: those run on. */
+bool proc_stat_read(pid_t pid, struct proc_stat *out)
+{
+    char path[64], line[1024], state;
+    int threads;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f)
+        fclose(f);
+    line[n] = '\0';
+    const char *rest = strrchr(line, ')');
+    if (!rest ||
+        sscanf(rest + 1,
+               " %c %d %d %d"
+               " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+               " %d %*s %llu",
+               &state, &out->parent, &out->group, &out->session, &threads, &out->start) != 6)
+        return false;
+    out->dead = state == 'X' || (state == 'Z' && threads <= 1);
+    return true;
+}

@@ -1,0 +1,19 @@
+/* proc_stat.h - what /proc/PID/stat says of a process. */
+#ifndef CLAVE_CMD_RUN_GUARDIAN_PROC_STAT_H
+#define CLAVE_CMD_RUN_GUARDIAN_PROC_STAT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct proc_stat {
+    pid_t parent, group, session;
+    /* In ticks since the machine was started. Together with the pid this identifies a process, even
+     * if the number is reused. */
+    unsigned long long start;
+    bool dead; /* a zombie, without a thread that runs */
+};
+
+/* false: there is no such process, or it is hidden from us (hidepid). */
+bool proc_stat_read(pid_t pid, struct proc_stat *out);
+
+#endif
