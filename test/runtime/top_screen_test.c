@@ -17,8 +17,8 @@ enum { NOW = 1000000, MOST = 300 };
 
 static struct top_lock locks[MOST];
 static struct top_view view;
-static struct top_choice choice;
-static struct top_ask ask;
+static struct top_selection choice;
+static struct top_revoke ask;
 static struct top_screen screen;
 static char shown[1 << 16]; /* the lines of the last screen */
 static size_t lines;
@@ -35,7 +35,7 @@ static void keep_line(void *arg, enum top_style style, const char *line)
 
 static void draw(void)
 {
-    size_t n = top_choice_arrange(&choice, &view);
+    size_t n = top_selection_arrange(&choice, &view);
     const struct top_shown s = {&screen, &view, n, &ask, NOW};
     shown[0] = '\0';
     lines = 0;
@@ -44,7 +44,7 @@ static void draw(void)
 
 static void move(long by)
 {
-    top_choice_move(&choice, &view, top_choice_arrange(&choice, &view), by);
+    top_selection_move(&choice, &view, top_selection_arrange(&choice, &view), by);
     draw();
 }
 
@@ -52,8 +52,8 @@ static int begin(void **state)
 {
     (void)state;
     view = (struct top_view){.loaded = true, .server = "one:2181", .locks = locks};
-    choice = (struct top_choice){.order = 0};
-    ask = (struct top_ask){.open = false};
+    choice = (struct top_selection){.order = 0};
+    ask = (struct top_revoke){.open = false};
     screen = (struct top_screen){.connect = "one:2181"};
     return 0;
 }
@@ -61,7 +61,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    top_choice_fini(&choice);
+    top_selection_fini(&choice);
     return 0;
 }
 
@@ -199,7 +199,7 @@ static void the_bar_of_a_queue_stays_on_its_place(void **state)
     }
     add("/a", LOCK_SORT_LOCK, 70000, 60070);
     screen = (struct top_screen){.connect = "one:2181", .rows = 15, .columns = 80};
-    top_choice_enter(&choice, &view, top_choice_arrange(&choice, &view));
+    top_selection_enter(&choice, &view, top_selection_arrange(&choice, &view));
     view.places = places;
     view.nplaces = 40;
     move(20);
@@ -215,7 +215,7 @@ static void the_bar_of_a_queue_stays_on_its_place(void **state)
     row(">* 0  waiting  n5");
     move(1000);
     row(">34  waiting  n39"); /* not a minute yet */
-    top_choice_leave(&choice);
+    top_selection_leave(&choice);
     draw();
     row(">*/a ");
 }
@@ -225,7 +225,7 @@ static void a_question_is_shown_whole(void **state)
     (void)state;
     add("/jobs/nightly", LOCK_SORT_LOCK, 1, -1);
     screen = (struct top_screen){.connect = "one:2181", .rows = 12, .columns = 30};
-    ask = (struct top_ask){
+    ask = (struct top_revoke){
         .open = true, .said = "Ask web1 pid 47, holder of \x1b[31m/jobs/nightly, to release it?"};
     draw();
     row(">Ask web1 pid 47, holder of\n>\\x1b[31m/jobs/nightly, to\n>release it?\n");

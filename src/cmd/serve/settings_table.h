@@ -4,13 +4,13 @@
  *
  * Map of src/cmd/serve:
  *   serve            the verb: start, SIGHUP, the ready line, systemd
- *   configured       flags over a file, for `clave serve` and `clave gate`; reloading
- *   serve_settings   all settings: names, and what may change while running
+ *   settings_load    flags over a file, for `clave serve` and `clave gate`; reloading
+ *   settings_table   all settings: names, and what may change while running
  *   settings_values  what the text of one may be
  *   settings_check   whether all of them go together; the defaults that depend on others
- *   serve_config     the configuration file: which form it has, and clave's own form
- *   serve_zoocfg     Apache's zoo.cfg: each of its keys, and what becomes of it
- *   properties       the syntax of Java's properties files
+ *   config_file      the configuration file: which form it has, and clave's own form
+ *   zoocfg_load      Apache's zoo.cfg: each of its keys, and what becomes of it
+ *   java_properties  the syntax of Java's properties files
  *   serve_log        the log on standard error
  * The server itself is src/runtime/server. */
 #ifndef CLAVE_CMD_SERVE_SETTINGS_TABLE_H

@@ -26,8 +26,8 @@ struct top {
     struct options *o;
     struct top_feed *feed;
     struct top_screen screen;
-    struct top_choice choice;
-    struct top_ask ask;
+    struct top_selection choice;
+    struct top_revoke ask;
     struct top_view view; /* as of the last read */
     size_t n;             /* locks that are listed */
     const char *path;
@@ -36,7 +36,7 @@ struct top {
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-static void top_type(struct top_choice *c, int key)
+static void top_type(struct top_selection *c, int key)
 {
     size_t n = strlen(c->filter);
     if (key == TOP_KEY_ESCAPE)
@@ -81,45 +81,45 @@ static long top_distance(const struct top *t, int key)
 /* Revoke or break: the place under the bar, or the first holder of the lock there. */
 static void top_begin_ask(struct top *t, bool breaks)
 {
-    const struct top_choice *c = &t->choice;
+    const struct top_selection *c = &t->choice;
     const struct top_view *v = &t->view;
     const struct top_lock *l = NULL;
-    size_t at = top_choice_at(c, v, t->n);
+    size_t at = top_selection_at(c, v, t->n);
     for (size_t i = 0; c->one && i < v->nlocks; i++)
         if (v->locks[i].leases == c->one_leases && strcmp(v->locks[i].path, c->one) == 0)
             l = &v->locks[i];
     if (c->one && l && at < v->nplaces)
-        top_ask_begin(&t->ask, v, l, &v->places[at], breaks);
+        top_revoke_begin(&t->ask, v, l, &v->places[at], breaks);
     else if (!c->one && at < t->n && v->locks[at].nholders > 0)
-        top_ask_begin(&t->ask, v, &v->locks[at], &v->locks[at].holder, breaks);
+        top_revoke_begin(&t->ask, v, &v->locks[at], &v->locks[at].holder, breaks);
 }
 
 /* false: it is time to end. */
 static bool top_obey(struct top *t, int key)
 {
-    struct top_choice *c = &t->choice;
+    struct top_selection *c = &t->choice;
     long by = top_distance(t, key);
     if (t->ask.open) {
-        top_ask_answer(&t->ask, t->o, key);
+        top_revoke_answer(&t->ask, t->o, key);
         return true;
     }
-    top_ask_clear(&t->ask);
+    top_revoke_clear(&t->ask);
     if (c->typing) {
         top_type(c, key);
         return true;
     }
     if (by != 0)
-        top_choice_move(c, &t->view, t->n, by);
+        top_selection_move(c, &t->view, t->n, by);
     else if (key == TOP_KEY_ENTER)
-        top_choice_enter(c, &t->view, t->n);
+        top_selection_enter(c, &t->view, t->n);
     else if (key == TOP_KEY_LEFT || key == TOP_KEY_ESCAPE || key == 'u')
-        top_choice_leave(c);
+        top_selection_leave(c);
     else if (key == '/' && !c->one)
         c->typing = true;
     else if (key == 's')
         c->order = top_order_next(c->order);
     else if (key == 'v')
-        top_choice_next_listed(c);
+        top_selection_next_listed(c);
     else if (key == 'r' || key == 'b')
         top_begin_ask(t, key == 'b');
     else if (key == 'h' || key == '?')
@@ -137,7 +137,7 @@ static clave_err top_read(struct top *t)
     clave_err err = top_feed_read(t->feed, t->choice.one, t->choice.one_leases, &t->view);
     if (err == CLAVE_OK)
         err = t->view.err;
-    t->n = top_choice_arrange(&t->choice, &t->view);
+    t->n = top_selection_arrange(&t->choice, &t->view);
     return err;
 }
 
@@ -165,7 +165,7 @@ static bool top_take_key(struct top *t, int key)
     if (queue != (t->choice.one != NULL))
         top_read(t); /* the loop meets its error again */
     else
-        t->n = top_choice_arrange(&t->choice, &t->view);
+        t->n = top_selection_arrange(&t->choice, &t->view);
     return goes_on;
 }
 
@@ -267,8 +267,8 @@ static int top_run(struct top *t, clave_client *c, bool once)
     int code = err != CLAVE_OK ? diag_err(t->o, t->path, err, c) : once ? top_once(t) : top_live(t);
     top_feed_free(t->feed);
     top_view_fini(&t->view);
-    top_ask_clear(&t->ask);
-    top_choice_fini(&t->choice);
+    top_revoke_clear(&t->ask);
+    top_selection_fini(&t->choice);
     close(t->wakeup);
     return code;
 }

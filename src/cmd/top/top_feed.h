@@ -3,10 +3,10 @@
  *
  * Map of src/cmd/top:
  *   top           the verb: waits for keys and changes, and draws
- *   top_list      `clave locks` without a path
+ *   all_locks     `clave locks` without a path
  *   top_feed      the locks, live
- *   top_choice    what the user has chosen: which are listed, the order, the bar
- *   top_ask       revoke and break: the question, the request, the outcome
+ *   top_selection what the user has chosen: which are listed, the order, the bar
+ *   top_revoke    revoke and break: the question, the request, the outcome
  *   top_screen    what is shown of all that
  *   top_lines     text as lines, tables
  *   top_terminal  puts lines on the terminal, by ncurses */

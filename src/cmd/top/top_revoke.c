@@ -13,12 +13,12 @@
 #include "cmd/cli/diag.h"
 #include "cmd/queues/locks_revoke.h"
 
-void top_ask_clear(struct top_ask *a)
+void top_revoke_clear(struct top_revoke *a)
 {
     free(a->path);
     free(a->node);
     free(a->said);
-    *a = (struct top_ask){.open = false};
+    *a = (struct top_revoke){.open = false};
 }
 
 /* ---- the question --------------------------------------------------------------------------- */
@@ -46,12 +46,12 @@ static void top_revoke_question(FILE *to, const struct top_lock *l, const struct
     fputs(" y: yes, any other key: no", to);
 }
 
-void top_ask_begin(struct top_ask *a, const struct top_view *v, const struct top_lock *l,
-                   const struct top_place *p, bool breaks)
+void top_revoke_begin(struct top_revoke *a, const struct top_view *v, const struct top_lock *l,
+                      const struct top_place *p, bool breaks)
 {
     const char *refusal = top_revoke_refusal(v, l, breaks);
     size_t n;
-    top_ask_clear(a);
+    top_revoke_clear(a);
     FILE *to = open_memstream(&a->said, &n);
     if (!to)
         return;
@@ -70,7 +70,7 @@ void top_ask_begin(struct top_ask *a, const struct top_view *v, const struct top
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* What it prints would be on the screen: it is kept in a file meanwhile. Returns the exit code. */
-static int top_revoke_do(const struct top_ask *a, struct options *o, int printed)
+static int top_revoke_do(const struct top_revoke *a, struct options *o, int printed)
 {
     struct revoke_request request = {
         .path = a->path, .node = a->node, .breaks = a->breaks, .yes = true};
@@ -89,7 +89,7 @@ static int top_revoke_do(const struct top_ask *a, struct options *o, int printed
 }
 
 /* The lines of the file as one text. */
-static void top_revoke_keep(struct top_ask *a, int printed, const char *otherwise)
+static void top_revoke_keep(struct top_revoke *a, int printed, const char *otherwise)
 {
     char text[2048], *said = NULL;
     ssize_t n = pread(printed, text, sizeof text - 1, 0);
@@ -107,12 +107,12 @@ static void top_revoke_keep(struct top_ask *a, int printed, const char *otherwis
     a->said = said;
 }
 
-void top_ask_answer(struct top_ask *a, struct options *o, int key)
+void top_revoke_answer(struct top_revoke *a, struct options *o, int key)
 {
     assert(a->open && a->path && a->node);
     a->open = false;
     if (key != 'y') {
-        top_ask_clear(a);
+        top_revoke_clear(a);
         return;
     }
     int printed = memfd_create("clave-top", MFD_CLOEXEC);

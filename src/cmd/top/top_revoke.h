@@ -7,7 +7,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/top/top_feed.h"
 
-struct top_ask {
+struct top_revoke {
     bool open;   /* the question is, and waits for a key */
     bool breaks; /* delete the node; otherwise its owner is asked to release it */
     char *path, *node;
@@ -15,11 +15,11 @@ struct top_ask {
 };
 
 /* Of a place in the queue of this lock, as of this view. */
-void top_ask_begin(struct top_ask *a, const struct top_view *v, const struct top_lock *l,
-                   const struct top_place *p, bool breaks);
+void top_revoke_begin(struct top_revoke *a, const struct top_view *v, const struct top_lock *l,
+                      const struct top_place *p, bool breaks);
 /* 'y': it is done now, which takes up to the time limits of `o`. Any other key: it is not. */
-void top_ask_answer(struct top_ask *a, struct options *o, int key);
+void top_revoke_answer(struct top_revoke *a, struct options *o, int key);
 /* Nothing is asked or said. */
-void top_ask_clear(struct top_ask *a);
+void top_revoke_clear(struct top_revoke *a);
 
 #endif

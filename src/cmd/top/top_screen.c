@@ -20,8 +20,8 @@ enum {
 struct top_drawing {
     const struct top_screen *s;
     const struct top_view *v;
-    const struct top_choice *c;
-    const struct top_ask *ask;
+    const struct top_selection *c;
+    const struct top_revoke *ask;
     size_t n;    /* locks that are listed */
     int64_t now; /* of the view, if that is older */
     struct top_lines to;
@@ -238,20 +238,20 @@ static void top_draw_title(const struct top_drawing *d, const struct top_table *
         snprintf(text, sizeof text, "%s%s", top_lines_clean(&d->to, d->c->one, clean),
                  t->n ? range : ": nobody is in this queue");
     else
-        snprintf(text, sizeof text, "%s%s%s%s", top_choice_listed(d->c), range,
+        snprintf(text, sizeof text, "%s%s%s%s", top_selection_listed(d->c), range,
                  *d->c->filter && !d->c->typing ? ", matching " : "",
                  d->c->typing ? "" : top_lines_clean(&d->to, d->c->filter, clean));
     top_lines_say(&d->to, TOP_BOLD, text);
 }
 
-static const char *top_nothing(const struct top_choice *c)
+static const char *top_nothing(const struct top_selection *c)
 {
     static const char *const none[TOP_LISTED] = {"No lock is held and no election has a leader.",
                                                  "No lock is held.", "No election has a leader."};
     return *c->filter ? "Nothing that is listed contains it." : none[c->listed];
 }
 
-static void top_draw_rows(const struct top_drawing *d, struct top_choice *c, size_t seen)
+static void top_draw_rows(const struct top_drawing *d, struct top_selection *c, size_t seen)
 {
     bool queue = c->one;
     struct top_table t = {.columns = queue ? queue_columns : list_columns,
@@ -260,9 +260,9 @@ static void top_draw_rows(const struct top_drawing *d, struct top_choice *c, siz
                           .arg = d,
                           .n = queue ? d->v->nplaces : d->n,
                           .seen = seen};
-    size_t at = top_choice_at(c, d->v, d->n);
+    size_t at = top_selection_at(c, d->v, d->n);
     if (d->s->rows)
-        top_choice_scroll(c, at, seen, t.n);
+        top_selection_scroll(c, at, seen, t.n);
     t.first = d->s->rows ? c->first : 0;
     t.bar = d->s->rows ? at : t.n;
     top_draw_title(d, &t);
@@ -272,7 +272,7 @@ static void top_draw_rows(const struct top_drawing *d, struct top_choice *c, siz
         top_lines_say(&d->to, TOP_PLAIN, top_nothing(c));
 }
 
-static void top_draw_body(const struct top_drawing *d, struct top_choice *c, size_t taken)
+static void top_draw_body(const struct top_drawing *d, struct top_selection *c, size_t taken)
 {
     enum { TITLES = 2 };
     size_t rows = d->s->rows;
@@ -285,7 +285,8 @@ static void top_draw_body(const struct top_drawing *d, struct top_choice *c, siz
         top_draw_rows(d, c, !rows ? SIZE_MAX / 2 : rows > taken + 1 ? rows - taken : 1);
 }
 
-void top_screen_draw(const struct top_shown *shown, struct top_choice *c, top_put *put, void *arg)
+void top_screen_draw(const struct top_shown *shown, struct top_selection *c, top_put *put,
+                     void *arg)
 {
     const struct top_screen *s = shown->screen;
     const struct top_view *v = shown->view;

@@ -18,10 +18,11 @@ struct top_shown {
     const struct top_screen *screen;
     const struct top_view *view;
     size_t n;
-    const struct top_ask *ask;
+    const struct top_revoke *ask;
     int64_t now;
 };
 /* Scrolls to the bar. */
-void top_screen_draw(const struct top_shown *shown, struct top_choice *c, top_put *put, void *arg);
+void top_screen_draw(const struct top_shown *shown, struct top_selection *c, top_put *put,
+                     void *arg);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "cmd/top/top_order.h"
 
-void top_choice_fini(struct top_choice *c)
+void top_selection_fini(struct top_selection *c)
 {
     free(c->one);
     free(c->chosen);
@@ -17,18 +17,18 @@ void top_choice_fini(struct top_choice *c)
 
 /* ---- what is listed ------------------------------------------------------------------------- */
 
-void top_choice_next_listed(struct top_choice *c)
+void top_selection_next_listed(struct top_selection *c)
 {
     c->listed = (c->listed + 1) % TOP_LISTED;
 }
 
-const char *top_choice_listed(const struct top_choice *c)
+const char *top_selection_listed(const struct top_selection *c)
 {
     static const char *const names[TOP_LISTED] = {"Locks and elections", "Locks", "Elections"};
     return names[c->listed];
 }
 
-static bool top_is_listed(const struct top_choice *c, const struct top_lock *l)
+static bool top_is_listed(const struct top_selection *c, const struct top_lock *l)
 {
     bool election = l->sort == LOCK_SORT_ELECTION;
     if (election ? c->listed == TOP_LOCKS : c->listed == TOP_ELECTIONS)
@@ -38,7 +38,7 @@ static bool top_is_listed(const struct top_choice *c, const struct top_lock *l)
             (strcasestr(l->holder.whose, c->filter) || strcasestr(l->holder.task, c->filter)));
 }
 
-size_t top_choice_arrange(const struct top_choice *c, struct top_view *v)
+size_t top_selection_arrange(const struct top_selection *c, struct top_view *v)
 {
     size_t n = 0;
     for (size_t i = 0; i < v->nlocks; i++) {
@@ -55,7 +55,7 @@ size_t top_choice_arrange(const struct top_choice *c, struct top_view *v)
 /* ---- the bar -------------------------------------------------------------------------------- */
 
 /* When what was under it is gone: what has come to its place at the top of the screen. */
-size_t top_choice_at(const struct top_choice *c, const struct top_view *v, size_t n)
+size_t top_selection_at(const struct top_selection *c, const struct top_view *v, size_t n)
 {
     size_t rows = c->one ? v->nplaces : n;
     for (size_t i = 0; c->one && c->place && i < rows; i++)
@@ -82,16 +82,16 @@ static size_t top_moved(size_t at, size_t n, long by)
     return at + step < n ? at + step : n ? n - 1 : 0;
 }
 
-static void top_choose(struct top_choice *c, const struct top_lock *l)
+static void top_choose(struct top_selection *c, const struct top_lock *l)
 {
     c->chosen_leases = l->leases;
     top_keep(&c->chosen, l->path);
 }
 
-void top_choice_move(struct top_choice *c, const struct top_view *v, size_t n, long by)
+void top_selection_move(struct top_selection *c, const struct top_view *v, size_t n, long by)
 {
     size_t rows = c->one ? v->nplaces : n;
-    size_t at = top_moved(top_choice_at(c, v, n), rows, by);
+    size_t at = top_moved(top_selection_at(c, v, n), rows, by);
     if (at >= rows)
         return;
     if (c->one)
@@ -100,9 +100,9 @@ void top_choice_move(struct top_choice *c, const struct top_view *v, size_t n, l
         top_choose(c, &v->locks[at]);
 }
 
-void top_choice_enter(struct top_choice *c, const struct top_view *v, size_t n)
+void top_selection_enter(struct top_selection *c, const struct top_view *v, size_t n)
 {
-    size_t at = top_choice_at(c, v, n);
+    size_t at = top_selection_at(c, v, n);
     if (c->one || at >= n)
         return;
     top_choose(c, &v->locks[at]);
@@ -112,14 +112,14 @@ void top_choice_enter(struct top_choice *c, const struct top_view *v, size_t n)
     c->first = 0;
 }
 
-void top_choice_leave(struct top_choice *c)
+void top_selection_leave(struct top_selection *c)
 {
     top_keep(&c->one, NULL);
     c->help = false;
     c->first = 0;
 }
 
-void top_choice_scroll(struct top_choice *c, size_t at, size_t seen, size_t n)
+void top_selection_scroll(struct top_selection *c, size_t at, size_t seen, size_t n)
 {
     assert(seen > 0);
     size_t last = n > seen ? n - seen : 0; /* no empty rows below */

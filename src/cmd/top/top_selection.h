@@ -9,7 +9,7 @@ enum { TOP_FILTER_CAP = 256 };
 
 enum top_listed { TOP_LOCKS_AND_ELECTIONS, TOP_LOCKS, TOP_ELECTIONS, TOP_LISTED };
 
-struct top_choice {
+struct top_selection {
     size_t order; /* see top_order.h */
     enum top_listed listed;
     char filter[TOP_FILTER_CAP]; /* only what has this in its path, holder or command */
@@ -23,23 +23,23 @@ struct top_choice {
     size_t first; /* row of the list, or of the queue, at the top */
 };
 
-void top_choice_fini(struct top_choice *c);
+void top_selection_fini(struct top_selection *c);
 
-void top_choice_next_listed(struct top_choice *c);
+void top_selection_next_listed(struct top_selection *c);
 /* "Locks and elections", ... */
-const char *top_choice_listed(const struct top_choice *c);
+const char *top_selection_listed(const struct top_selection *c);
 
 /* Sorts the locks, those of a deadlock first, and leaves only those that are listed, at the front;
  * returns how many those are. Before all that follows. */
-size_t top_choice_arrange(const struct top_choice *c, struct top_view *v);
+size_t top_selection_arrange(const struct top_selection *c, struct top_view *v);
 /* The row under the bar, of the n locks or, when a queue is shown, of its places. */
-size_t top_choice_at(const struct top_choice *c, const struct top_view *v, size_t n);
+size_t top_selection_at(const struct top_selection *c, const struct top_view *v, size_t n);
 /* Moves the bar by so many rows. */
-void top_choice_move(struct top_choice *c, const struct top_view *v, size_t n, long by);
+void top_selection_move(struct top_selection *c, const struct top_view *v, size_t n, long by);
 /* Shows the queue of the lock under the bar; and the list again. */
-void top_choice_enter(struct top_choice *c, const struct top_view *v, size_t n);
-void top_choice_leave(struct top_choice *c);
+void top_selection_enter(struct top_selection *c, const struct top_view *v, size_t n);
+void top_selection_leave(struct top_selection *c);
 /* Scrolls as little as it must, for the bar to be among `seen` rows of n. */
-void top_choice_scroll(struct top_choice *c, size_t at, size_t seen, size_t n);
+void top_selection_scroll(struct top_selection *c, size_t at, size_t seen, size_t n);
 
 #endif

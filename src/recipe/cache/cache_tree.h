@@ -9,13 +9,14 @@
  *   persistent_watcher.c   a recipe of its own, on which the cache stands
  *   cache.c                the public calls of the cache
  *   cache_watch.c          where changes are learned from
+ *   cache_watched_event.c  what events mean
  *   cache_read.c           what is asked, in which order
- *   cache_reply.c         what answers mean; cache_watched_event.c: what events mean
+ *   cache_reply.c          what answers mean
  *   cache_change.c         nodes that come and go
- *   cache_limits.c           the bounds, and what is left out for want of room
- *   cache_freshness.c        when it is current, and how old it is at most
- *   cache_poll.c        what no event tells of
- *   cache_listener.c           what the user is told
+ *   cache_limits.c         the bounds, and what is left out for want of room
+ *   cache_freshness.c      when it is current, and how old it is at most
+ *   cache_poll.c           what no event tells of
+ *   cache_listener.c       what the user is told
  *   cache_tree.c, cache_children.c, cache_stat.c   the nodes, their children, their Stats */
 #ifndef CLAVE_RECIPE_CACHE_CACHE_TREE_H
 #define CLAVE_RECIPE_CACHE_CACHE_TREE_H

@@ -1,16 +1,19 @@
 /* contender.h - one place in a queue, from the create of its node to the node's end. Mutexes are
  * built on it, and so is every other recipe that queues with sequential nodes. The folder:
  *
- *   contender.c            its states, and what is known of it
- *   contender_join.c       the create of its node, and what the answer means
- *   contender_turn.c       is it our turn?
- *   contender_leave.c      release, failure, loss, and the delete of its node
- *   contender_session.c    a connection or a session that is lost
- *   contender_timers.c     the deadline, the maximum hold, the pause before another attempt
- *   contender_single_node.c       the recipe without a queue     contender_config.c    copies of
- * options contender_downgrade.c  a write's place for a read     contender_set_data.c  says
- * something else node_watch.c           one watched node               guarded_write.c guarded
- * writes contender_grant.c          copies of what is held, and writes under them
+ *   contender.c              its states, and what is known of it
+ *   contender_join.c         the create of its node, and what the answer means
+ *   contender_turn.c         is it our turn?
+ *   contender_leave.c        release, failure, loss, and the delete of its node
+ *   contender_session.c      a connection or a session that is lost
+ *   contender_timers.c       the deadline, the maximum hold, the pause before another attempt
+ *   contender_single_node.c  the recipe without a queue
+ *   contender_downgrade.c    a write's place for a read
+ *   contender_set_data.c     says something else in the node
+ *   contender_config.c       copies of options
+ *   contender_grant.c        copies of what is held, and writes under them
+ *   guarded_write.c          guarded writes
+ *   node_watch.c             one watched node
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
  *

@@ -1,12 +1,14 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
  *   latch.c             its states, and its places one after another
- *   latch_await.c   callbacks that are due once: of awaits and closes
+ *   latch_await.c       callbacks that are due once: of awaits and closes
  *   latch_leadership.c  gained, proved, lost, known; guarded writes
  *   latch_priority.c    what a priority changes
- *   leader_value.c      the leader's value            transfer.c      who leads next
- *   leader_watch.c      an election seen from outside  leader_reading.c   what a look at it has
- * found selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
+ *   leader_value.c      the leader's value
+ *   transfer.c          who leads next
+ *   leader_watch.c      an election seen from outside
+ *   leader_reading.c    what a look at it has found
+ *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
  *
  *     LATENT ──> QUEUED <──> CLAIMED
  *                 ^ └─────┬─────┘
