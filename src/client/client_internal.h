@@ -19,8 +19,8 @@
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
  *   client_metrics.c     what it counts
- *   request/             submit, encode, request, reply; of several requests: create_steps and
- *                        lost_create_by_*, guaranteed_delete
+ *   request/             submit, encode, request, reply, request_errmsg; of several requests:
+ *                        create_steps, create_parents, lost_create_by_*, guaranteed_delete
  *
  * Calls go down: client and driver_calls; run_callbacks; request/submit and what is composed of it;
  * reconnect, connection_state, pipeline and heartbeat; the rest. Only those four call each other in
