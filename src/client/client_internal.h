@@ -9,8 +9,6 @@
  *   connection_state.c   the states users see; LOST
  *   pipeline.c           requests to and from the wire
  *   unqueued_request.c   requests past the pipeline: pings, identities, watches, closeSession
- *   heartbeat.c          pings, confirmed heartbeats
- *   hold_deadline.c      its arithmetic
  *   hosts.c              the servers, in order; the chroot
  *   auth.c               identities
  *   watch.c              the registry of watches; watch_handle.c: a watch as its user has it
@@ -19,13 +17,15 @@
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
  *   client_metrics.c     what it counts
+ *   hold/                hold: what is held; hold_deadline: its arithmetic; heartbeat: pings, and
+ *                        confirmed heartbeats; standalone_server: where pings are enough
  *   request/             submit, encode, request, reply, request_errmsg; of several requests:
  *                        create_steps, create_parents, lost_create_by_*, guaranteed_delete
  *
  * Calls go down: client and driver_calls; run_callbacks; request/submit and what is composed of it;
- * reconnect, connection_state, pipeline and heartbeat; the rest. Only those four call each other in
- * a circle: a request or heartbeat that fails ends the connection, which suspends the session,
- * which fails requests. Recipes include client_for_recipes.h, not this file. */
+ * reconnect, connection_state, pipeline and hold/; the rest. Only those call each other in a
+ * circle: a request or heartbeat that fails ends the connection, which suspends the session, which
+ * fails requests. Recipes include client_for_recipes.h, not this file. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
@@ -33,7 +33,7 @@
 #include "base/map.h"
 #include "client/client_for_recipes.h"
 #include "client/client_metrics.h"
-#include "client/hold_deadline.h"
+#include "client/hold/hold_deadline.h"
 #include "client/hosts.h"
 #include "client/request/request.h"
 #include "client/watch.h"
@@ -229,6 +229,12 @@ void clave__heartbeat_detached(clave_async_client *c);
 void clave__heartbeat_tick(clave_async_client *c);
 int64_t clave__heartbeat_deadline(const clave_async_client *c);
 void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err);
+
+/* ---- standalone_server ----------------------------------------------------------------------- */
+
+bool clave__is_standalone(const clave_async_client *c);
+/* Asks the server of this connection. */
+void clave__standalone_server_ask(clave_async_client *c);
 
 /* ---- auth ------------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
  * heartbeat.c. `proven` never exceeds the time from which the leader counts: a deadline computed
  * here is never too late.
  */
-#include "client/hold_deadline.h"
+#include "client/hold/hold_deadline.h"
 
 void clave__hold_deadline_init(struct hold_deadline *d)
 {
