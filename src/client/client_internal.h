@@ -1,10 +1,11 @@
 /* client_internal.h - the inside of a clave_async_client, as the files of this folder share it.
  *
  *   client.c             new and free, queries
- *   client_options.c     checks and defaults of clave_client_options
+ *   client_options.c     checks and defaults of clave_client_options; takes those of recipes
  *   run_callbacks.c      the entries into the client; runs the callbacks at their ends
  *   pending_callbacks.c  the callbacks that wait for it
  *   driver_calls.c       what the driver calls: bytes, time, connections
+ *   handshake.c          ConnectRequest and ConnectResponse
  *   reconnect.c          which host is dialled and when; when a connection is given up
  *   connection_state.c   the states users see; LOST
  *   pipeline.c           requests to and from the wire
@@ -102,6 +103,15 @@ static inline bool clave__link_is_open(const struct link *l)
 /* Writes a request to the connection that is not tracked in the pipeline: its answer is recognised
  * by its xid. ENOMEM: nothing is written. */
 clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_request *q);
+
+/* ---- handshake ------------------------------------------------------------------------------- */
+
+/* Sends ConnectRequest for the session, or for a new one. */
+void clave__handshake_send(clave_async_client *c);
+/* Takes ConnectResponse: the link is open, or given up. */
+void clave__handshake_take(clave_async_client *c, struct jreader *r);
+/* What came cannot be a frame, `n` read as its length: something other than ZooKeeper is there. */
+void clave__handshake_bad_frame(clave_async_client *c, size_t n);
 
 /* ---- session: what users see ----------------------------------------------------------------- */
 

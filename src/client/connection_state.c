@@ -1,7 +1,7 @@
 /* connection_state.c - the session states users see: CONNECTED, SUSPENDED, RECONNECTED, LOST,
- * READ_ONLY, CLOSED, in Curator's order. reconnect.c calls it on attach, detach and expiry,
- * pending_callbacks.c on every entry for the deadlines. connection_state_enter is the only function
- * that changes the state. */
+ * READ_ONLY, CLOSED, in Curator's order. handshake.c, driver_calls.c and reconnect.c call it on
+ * attach, detach and expiry, run_callbacks.c on every entry for the deadlines.
+ * connection_state_enter is the only function that changes the state. */
 #include <assert.h>
 #include <string.h>
 
