@@ -34,8 +34,3 @@ clave_err_class clave_err_classify(clave_err err)
 {
     return err_find(err).class_;
 }
-
-const char *clave_version(void)
-{
-    return CLAVE_VERSION_STRING;
-}

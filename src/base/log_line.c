@@ -33,12 +33,3 @@ void clave__log_about(const struct log *l, int level, const struct log_about *ab
     clave__log_list(l, level, about, fmt, ap);
     va_end(ap);
 }
-
-bool clave__log_may_tell(uint64_t *again_at, uint64_t now)
-{
-    enum { PAUSE_MS = 1000 };
-    if (now < *again_at)
-        return false;
-    *again_at = now + PAUSE_MS;
-    return true;
-}

@@ -34,8 +34,5 @@ __attribute__((format(printf, 4, 5))) void clave__log_about(const struct log *l,
 __attribute__((format(printf, 4, 0))) void clave__log_list(const struct log *l, int level,
                                                            const struct log_about *about,
                                                            const char *fmt, va_list ap);
-/* Whether a line that others can cause without end is written now: one a second, by a clock of
- * milliseconds. */
-bool clave__log_may_tell(uint64_t *again_at, uint64_t now);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/siphash.h"
+#include "base/hash/siphash.h"
 #include "clave/err.h"
 #include "clave/mem.h"
 

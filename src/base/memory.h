@@ -1,15 +1,18 @@
 /* memory.h - the only way to the allocator. NULL hooks mean libc.
  *
  * The layer src/base knows no protocol and nothing of clients or servers:
- *   memory    allocation through the owner's hooks   err      the table of errors
- *   buf       a byte queue with a maximum            list     an intrusive list
- *   map       an intrusive hash map                  path     znode paths and the chroot
- *   rand      seeded random numbers, UUIDs           log_line a line for the owner's log hook
- *   json      JSON output                            options  growing option structs
- *   deadline  arithmetic with moments                utf8     characters
- *   histogram how often values are below bounds      prometheus  pages of metrics
- *   quantiles of recent values                       ordered  a set in the order of keys
- *   base64, sha1, rfc3339 (moments as text)
+ *   memory      allocation through the owner's hooks   list         an intrusive list
+ *   buf         a byte queue with a maximum            map          an intrusive hash map
+ *   path        znode paths                            ordered_set  a set in the order of keys
+ *   err_lookup  the table of errors                    err_class    which errors pass
+ *   rand, uuid  seeded random numbers, and UUIDs       deadline     arithmetic with moments
+ *   json_writer, base64, utf8                          duration     "4s"
+ *   log_line    a line for the owner's log hook        rfc3339      moments as text
+ *   log_rate    how often such a line is written       plural       "sessions"
+ *   ip_range    addresses and ranges of them           peer_addr    who is connected
+ *   histogram   how often values are below bounds      http_reason  "Not Found"
+ *   sized_options  growing option structs              version      of the library
+ *   hash/       crc32, sha1, siphash                   prometheus/  pages of metrics
  * Every object here borrows the hooks it was given and keeps no state outside itself. */
 #ifndef CLAVE_BASE_MEMORY_H
 #define CLAVE_BASE_MEMORY_H

@@ -1,5 +1,5 @@
 /* client.c - creating, closing and freeing a client, and the queries about it. Each public call
- * that may run callbacks is surrounded by clave__engine_enter and _leave (pending_callbacks.c). */
+ * that may run callbacks is surrounded by clave__engine_enter and _leave (run_callbacks.c). */
 #include <assert.h>
 #include <string.h>
 

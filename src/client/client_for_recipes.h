@@ -6,7 +6,7 @@
 #include "base/list.h"
 #include "base/log_line.h"
 #include "base/memory.h"
-#include "base/rand.h"
+#include "base/uuid.h"
 #include "clave/async/client.h"
 #include "client/client_for_gate.h"
 #include "client/errmsg.h"
@@ -131,7 +131,7 @@ struct hold {
     /* Called once, when a whole heartbeat interval has passed since the hold began: only then is
      * it worth a watch on its node. _settle_hold calls it as well. */
     void (*on_settled)(struct hold *h);
-    bool settled;  /* heartbeat.c writes it */
+    bool settled;  /* hold.c writes it */
     int64_t since; /* likewise */
 };
 void clave__client_hold(clave_async_client *c, struct hold *h);

@@ -1,16 +1,15 @@
 /* client_internal.h - the inside of a clave_async_client, as the files of this folder share it.
  *
  *   client.c             new and free, queries
- *   client_options.c     checks and defaults of clave_client_options
+ *   client_options.c     checks and defaults of clave_client_options; takes those of recipes
  *   run_callbacks.c      the entries into the client; runs the callbacks at their ends
  *   pending_callbacks.c  the callbacks that wait for it
  *   driver_calls.c       what the driver calls: bytes, time, connections
+ *   handshake.c          ConnectRequest and ConnectResponse
  *   reconnect.c          which host is dialled and when; when a connection is given up
  *   connection_state.c   the states users see; LOST
  *   pipeline.c           requests to and from the wire
  *   unqueued_request.c   requests past the pipeline: pings, identities, watches, closeSession
- *   heartbeat.c          pings, confirmed heartbeats
- *   hold_deadline.c      its arithmetic
  *   hosts.c              the servers, in order; the chroot
  *   auth.c               identities
  *   watch.c              the registry of watches; watch_handle.c: a watch as its user has it
@@ -19,13 +18,15 @@
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
  *   client_metrics.c     what it counts
- *   request/             submit, encode, request, reply; of several requests: create_steps and
- *                        lost_create_by_*, guaranteed_delete
+ *   hold/                hold: what is held; hold_deadline: its arithmetic; heartbeat: pings, and
+ *                        confirmed heartbeats; standalone_server: where pings are enough
+ *   request/             submit, encode, request, reply, request_errmsg; of several requests:
+ *                        create_steps, create_parents, lost_create_by_*, guaranteed_delete
  *
  * Calls go down: client and driver_calls; run_callbacks; request/submit and what is composed of it;
- * reconnect, connection_state, pipeline and heartbeat; the rest. Only those four call each other in
- * a circle: a request or heartbeat that fails ends the connection, which suspends the session,
- * which fails requests. Recipes include client_for_recipes.h, not this file. */
+ * reconnect, connection_state, pipeline and hold/; the rest. Only those call each other in a
+ * circle: a request or heartbeat that fails ends the connection, which suspends the session, which
+ * fails requests. Recipes include client_for_recipes.h, not this file. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
@@ -33,7 +34,7 @@
 #include "base/map.h"
 #include "client/client_for_recipes.h"
 #include "client/client_metrics.h"
-#include "client/hold_deadline.h"
+#include "client/hold/hold_deadline.h"
 #include "client/hosts.h"
 #include "client/request/request.h"
 #include "client/watch.h"
@@ -102,6 +103,15 @@ static inline bool clave__link_is_open(const struct link *l)
 /* Writes a request to the connection that is not tracked in the pipeline: its answer is recognised
  * by its xid. ENOMEM: nothing is written. */
 clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_request *q);
+
+/* ---- handshake ------------------------------------------------------------------------------- */
+
+/* Sends ConnectRequest for the session, or for a new one. */
+void clave__handshake_send(clave_async_client *c);
+/* Takes ConnectResponse: the link is open, or given up. */
+void clave__handshake_take(clave_async_client *c, struct jreader *r);
+/* What came cannot be a frame, `n` read as its length: something other than ZooKeeper is there. */
+void clave__handshake_bad_frame(clave_async_client *c, size_t n);
 
 /* ---- session: what users see ----------------------------------------------------------------- */
 
@@ -229,6 +239,12 @@ void clave__heartbeat_detached(clave_async_client *c);
 void clave__heartbeat_tick(clave_async_client *c);
 int64_t clave__heartbeat_deadline(const clave_async_client *c);
 void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err);
+
+/* ---- standalone_server ----------------------------------------------------------------------- */
+
+bool clave__is_standalone(const clave_async_client *c);
+/* Asks the server of this connection. */
+void clave__standalone_server_ask(clave_async_client *c);
 
 /* ---- auth ------------------------------------------------------------------------------------ */
 

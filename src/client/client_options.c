@@ -1,4 +1,5 @@
-/* client_options.c - clave_client_options: their checks, and their defaults. Called by client.c. */
+/* client_options.c - clave_client_options: their checks, and their defaults, for client.c; and how
+ * recipes take options of their own. */
 #include "client/client_options.h"
 
 #include <string.h>
@@ -81,4 +82,13 @@ void clave__client_options_apply(clave_async_client *c, const clave_client_optio
     c->link.until = CLAVE_NEVER;
     c->hash_seed = o->seed;
     clave__rand_seed(&c->rand, o->seed);
+}
+
+clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
+                                     const void *src, const char *name)
+{
+    const char *fault = clave__options_fault(dst_size, src);
+    if (fault)
+        clave__client_fault(c, "%s %s", name, fault);
+    return clave__options_take(dst, dst_size, src);
 }

@@ -1,7 +1,7 @@
 /* connection_state.c - the session states users see: CONNECTED, SUSPENDED, RECONNECTED, LOST,
- * READ_ONLY, CLOSED, in Curator's order. reconnect.c calls it on attach, detach and expiry,
- * pending_callbacks.c on every entry for the deadlines. connection_state_enter is the only function
- * that changes the state. */
+ * READ_ONLY, CLOSED, in Curator's order. handshake.c, driver_calls.c and reconnect.c call it on
+ * attach, detach and expiry, run_callbacks.c on every entry for the deadlines.
+ * connection_state_enter is the only function that changes the state. */
 #include <assert.h>
 #include <string.h>
 
@@ -38,34 +38,6 @@ static void connection_state_enter(clave_async_client *c, clave_state to, clave_
 }
 
 /* ---- attached -------------------------------------------------------------------------------- */
-
-/* /zookeeper/config is empty on a standalone server and lists the members in an ensemble. In an
- * ensemble, a session that is re-attached with holds keeps its previous deadline until something
- * is committed. */
-static void connection_state_on_config(clave_async_client *c, const clave_result *res, void *arg)
-{
-    (void)arg;
-    if (res->err == CLAVE_OK && res->len == 0)
-        clave__hold_deadline_set_relay(&c->hold_deadline, 0);
-    else if (c->hold_deadline.proven < c->hold_deadline.attached)
-        clave__heartbeat_catch_up(c);
-    clave__session_hold_moved(c);
-}
-
-/* Without memory for the request the server counts as a member of an ensemble, which is safe. */
-static void connection_state_ask_for_config(clave_async_client *c)
-{
-    struct request *r;
-    struct request_spec spec = {.again = AGAIN_NEVER,
-                                .op = OP_GET_DATA,
-                                .path = "/zookeeper/config",
-                                .cb = connection_state_on_config,
-                                .quiet = true,
-                                .raw = true};
-    union wire_body body = {.read = {.path = clave__jbytes(spec.path)}};
-    if (clave__request_new(c, &spec, &body, &r) == CLAVE_OK)
-        clave__pipeline_submit(c, r);
-}
 
 static void connection_state_take_deadline(clave_async_client *c, bool read_only, bool made,
                                            int64_t sent)
@@ -134,7 +106,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     if (!made && !alone && !r->read_only)
         clave__heartbeat_catch_up(c);
     if (!s->closing)
-        connection_state_ask_for_config(c);
+        clave__standalone_server_ask(c);
     clave__pipeline_fill(c);
 }
 

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/sized_options.h"
 #include "client/client_internal.h"
 
 static void errmsg_set(clave_async_client *c, const char *before, const char *fmt, va_list args)
@@ -44,15 +43,6 @@ const struct client_fault *clave__client_latest_fault(const clave_async_client *
 const char *clave__client_fault_detail(const struct client_fault *f, clave_err err)
 {
     return err != CLAVE_OK && f->err == err ? f->text + f->detail : "";
-}
-
-clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
-                                     const void *src, const char *name)
-{
-    const char *fault = clave__options_fault(dst_size, src);
-    if (fault)
-        clave__client_fault(c, "%s %s", name, fault);
-    return clave__options_take(dst, dst_size, src);
 }
 
 const char *clave_async_client_errmsg(const clave_async_client *c)

@@ -1,6 +1,7 @@
 /* pipeline.c - requests between their submission and their answer. submit.c and the composed
- * requests put them in, reconnect.c passes the replies. Replies come in the order of the requests
- * (ZooKeeper's FIFO), so `sent` is a queue whose head is the only request a reply can be for. */
+ * requests put them in, driver_calls.c passes the replies. Replies come in the order of the
+ * requests (ZooKeeper's FIFO), so `sent` is a queue whose head is the only request a reply can be
+ * for. */
 #include <assert.h>
 
 #include "client/client_internal.h"

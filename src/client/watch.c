@@ -153,7 +153,7 @@ void clave__client_watch_asked(clave_async_watch *w, struct request *r)
 
 /* Best effort: without memory or a connection the entry stays at the server until its event, which
  * the client then ignores; a persistent one, until the connection ends. */
-static void send_remove_watches(clave_async_client *c, const char *path, int32_t type)
+static void client_watch_send_remove(clave_async_client *c, const char *path, int32_t type)
 {
     struct request *r;
     struct jbytes full;
@@ -175,12 +175,12 @@ static void client_watch_forget(clave_async_client *c, char *path, enum watch_ki
     clave_async_watch gone = {.client = c, .path = path, .kind = kind};
     gone.node.hash = clave__map_hash_bytes(&c->watches.by_path, path, strlen(path));
     int32_t type = watch_remove_type(&gone);
-    send_remove_watches(c, path, type);
+    client_watch_send_remove(c, path, type);
     if (!watch_is_persistent(&gone) || type == 0 || type == WATCHER_ANY)
         return;
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         gone.kind = beside[i];
-        send_remove_watches(c, path, watch_remove_type(&gone));
+        client_watch_send_remove(c, path, watch_remove_type(&gone));
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/siphash.h"
+#include "base/hash/siphash.h"
 
 enum { DIGEST_PLACES = 1000 }; /* of each side */
 

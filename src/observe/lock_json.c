@@ -60,7 +60,7 @@ const char *clave__lock_role_of_side(const struct lock_node *p)
 }
 
 /* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
- * (base/rand.h). */
+ * (base/uuid.h). */
 const char *clave__lock_client(const struct lock_node *p)
 {
     enum { AT_VERSION = sizeof "_c_01234567-0123-" - 1 };

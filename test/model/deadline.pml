@@ -13,7 +13,7 @@
  * beyond T, since nothing depends on how much older something is. Clocks are alike (the margin is
  * for clocks that are not).
  *
- * The rule (src/client/hold_deadline.c): the deadline is T behind the sending of the newest answered request
+ * The rule (src/client/hold/hold_deadline.c): the deadline is T behind the sending of the newest answered request
  * such that a write, sent R or more after that answer had come on the same connection, was answered
  * too; a handshake counts with the first write behind it.
  *

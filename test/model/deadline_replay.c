@@ -1,14 +1,14 @@
 /* deadline_replay.c - a run of deadline.pml, on standard input, played to
- * src/client/hold_deadline.c: the same requests, answers and handshakes at the same times. Behind
- * each step the hold deadline has to be the model's: T after what is proven. Prints how often a
- * proof has moved it. */
+ * src/client/hold/hold_deadline.c: the same requests, answers and handshakes at the same times.
+ * Behind each step the hold deadline has to be the model's: T after what is proven. Prints how
+ * often a proof has moved it. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/hold_deadline.h"
+#include "client/hold/hold_deadline.h"
 
 enum { STEP_MS = 1000, MARGIN_MS = 125, FLIGHT = 16 };
 

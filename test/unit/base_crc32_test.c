@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/crc32.h"
+#include "base/hash/crc32.h"
 #include "base/rand.h"
 
 enum { MOST = 700 };

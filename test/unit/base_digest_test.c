@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/base64.h"
-#include "base/sha1.h"
+#include "base/hash/sha1.h"
 
 static const char *hex_of(const void *p, size_t n)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "client/hold_deadline.h"
+#include "client/hold/hold_deadline.h"
 
 enum { T = 8000, MARGIN = 1000, RELAY = 2000 };
 

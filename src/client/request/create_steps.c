@@ -1,8 +1,8 @@
-/* create_steps.c - the states of a create of more than one request: with the missing ancestors,
- * with a listing of the parent sent together with it, and with a search for its node when the
- * answer was lost. Which search that is, create.c has chosen: lost_create_by_name.c by the
- * protected name, lost_create_by_czxid.c by the order in which the server executes. Both step back
- * into the states here.
+/* create_steps.c - the states of a create of more than one request: with the missing ancestors
+ * (create_parents.c), with a listing of the parent sent together with it, and with a search for its
+ * node when the answer was lost. Which search that is, create.c has chosen: lost_create_by_name.c
+ * by the protected name, lost_create_by_czxid.c by the order in which the server executes. Both
+ * step back into the states here.
  *
  *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
  *    ▲ │ ▲          │  ▲ │ found   │ of an older session │
@@ -13,12 +13,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/err_class.h"
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "client/request/create_steps.h"
 
-enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
+enum { PAUSE_MS = 100 };
 
 /* Which states may follow which. */
 #define TO(state) (1u << CREATION_##state)
@@ -120,13 +119,8 @@ static void create_steps_conclude(struct creation *k, const clave_result *listin
 static void create_steps_on_parent(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
-    if (res->err == CLAVE_EUNIMPLEMENTED)
-        c->no_containers = true; /* a server before 3.5: use persistent nodes */
-    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS &&
-             k->ancestors.err == CLAVE_OK) {
-        k->ancestors.err = res->err; /* the first error causes the others */
-        k->ancestors.len = strlen(res->path);
-    }
+    (void)c;
+    clave__creation_parent_answered(k, res);
     if (--k->busy == 0)
         create_steps_conclude(k, NULL);
 }
@@ -235,62 +229,17 @@ void clave__creation_create(struct creation *k)
         clave__creation_finish(k, k->err, NULL);
 }
 
-/* The path as the server knows it, in k->found. */
-static clave_err create_steps_put_full_path(struct creation *k, struct jbytes *full)
+static void create_steps_with_parents(struct creation *k)
 {
-    clave_err err = clave__path_to_create(k->client, k->what.path, k->what.mode, full);
-    if (err != CLAVE_OK || full->n >= (int32_t)k->found_cap)
-        return CLAVE_ENOMEM;
-    memcpy(k->found, full->p, (size_t)full->n);
-    return CLAVE_OK;
-}
-
-/* Sends the creates of all ancestors, including those in the chroot, right before the create and
- * without waiting for answers: for existing ones the server answers NODEEXISTS. */
-static void create_steps_make_parents(struct creation *k)
-{
-    clave_async_client *c = k->client;
-    struct jbytes full;
-    k->ancestors.attempts++;
-    k->ancestors.err = CLAVE_OK;
-    if (create_steps_put_full_path(k, &full) != CLAVE_OK) {
+    if (clave__creation_send_parents(k, create_steps_on_parent) == CLAVE_OK)
+        clave__creation_create(k);
+    else
         clave__creation_finish(k, CLAVE_ENOMEM, NULL);
-        return;
-    }
-    /* Empty data, as Curator and kazoo write it: kazoo cannot read null data. */
-    struct submit_create parent = {
-        .path = k->found, .data = "", .raw = true, .place = CREATE_ANCESTOR};
-    parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
-    for (int32_t i = 1; i < full.n; i++) {
-        if (k->found[i] != '/')
-            continue;
-        k->found[i] = '\0';
-        if (clave__submit_create(c, &parent, create_steps_on_parent, k) == CLAVE_OK)
-            k->busy++;
-        else
-            k->ancestors.err = CLAVE_ENOMEM;
-        k->found[i] = '/';
-    }
-    clave__creation_create(k);
 }
 
-/* Whether the ancestors are worth another attempt: they existed and are gone again, or their
- * creates were lost with a connection while the create itself went out on the next. */
-static bool create_steps_may_retry_parents(const struct creation *k)
-{
-    return (k->flags & CLAVE_CREATE_PARENTS) && k->ancestors.attempts < MAX_PARENT_ATTEMPTS &&
-           (k->ancestors.err == CLAVE_OK || clave__err_passes(k->ancestors.err));
-}
-
-/* Without an answer, the fault that the link has set says more. */
 static void create_steps_no_parent(struct creation *k)
 {
-    struct jbytes full;
-    bool answered = clave_err_classify(k->ancestors.err) == CLAVE_CLASS_FINAL;
-    if (answered && create_steps_put_full_path(k, &full) == CLAVE_OK) {
-        k->found[k->ancestors.len] = '\0';
-        clave__request_tell_ancestor(k->client, k->found, k->ancestors.err);
-    }
+    clave__creation_tell_parent(k);
     clave__creation_finish(k, k->ancestors.err, NULL);
 }
 
@@ -313,8 +262,8 @@ static void create_steps_conclude(struct creation *k, const clave_result *listin
     k->cuts = cut ? k->cuts + 1 : 0;
     if (k->err == CLAVE_ENONODE && clave__creation_is_unwanted(k))
         clave__creation_finish(k, k->err, NULL);
-    else if (k->err == CLAVE_ENONODE && create_steps_may_retry_parents(k))
-        create_steps_make_parents(k);
+    else if (k->err == CLAVE_ENONODE && clave__creation_may_retry_parents(k))
+        create_steps_with_parents(k);
     else if (k->err == CLAVE_ENONODE && k->ancestors.err != CLAVE_OK)
         create_steps_no_parent(k);
     else if (k->err == CLAVE_EOPTIMEOUT && !k->once && k->search)

@@ -13,7 +13,7 @@ enum creation_state {
     CREATION_PAUSED,
 };
 
-/* The missing ancestors of its path; create_steps.c makes them. */
+/* The missing ancestors of its path; create_parents.c makes them. */
 struct creation_ancestors {
     unsigned attempts;
     clave_err err; /* why one could not be made */
@@ -80,8 +80,7 @@ struct creation {
     struct creation_certain certain;
 };
 
-/* ---- create_steps.c
- * ------------------------------------------------------------------------------ */
+/* ---- create_steps.c -------------------------------------------------------------------------- */
 
 void clave__creation_init(struct creation *k);
 /* Submits the create, and the listing right after it. */
@@ -105,8 +104,19 @@ void clave__creation_step_failed(struct creation *k, clave_err err);
  * found. */
 const char *clave__creation_parent(struct creation *k);
 
-/* ---- the searches: lost_create_by_name.c, lost_create_by_czxid.c
- * ------------------------------------------------- */
+/* ---- create_parents.c ------------------------------------------------------------------------ */
+
+/* Sends the creates of all ancestors, including those in the chroot; the caller sends the create
+ * right behind them. `cb` gets each answer, for _parent_answered. ENOMEM: none is sent. */
+clave_err clave__creation_send_parents(struct creation *k, clave_result_cb *cb);
+void clave__creation_parent_answered(struct creation *k, const clave_result *res);
+/* Whether the ancestors are worth another attempt: they existed and are gone again, or their
+ * creates were lost with a connection while the create itself went out on the next. */
+bool clave__creation_may_retry_parents(const struct creation *k);
+/* Sets clave_async_client_errmsg: which ancestor could not be made. */
+void clave__creation_tell_parent(struct creation *k);
+
+/* ---- the searches: lost_create_by_name.c, lost_create_by_czxid.c ----------------------------- */
 
 void clave__creation_search(struct creation *k);
 void clave__creation_identify(struct creation *k);

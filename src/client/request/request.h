@@ -29,11 +29,6 @@ enum { SEQUENCE_ROOM = 11 };
 
 bool clave__mode_is_sequential(clave_create_mode mode);
 
-/* How many bytes of a path a message shows: what follows the path matters more than its end. */
-enum { PATH_SHOWN = 128, PATH_SHOWN_CAP = PATH_SHOWN + sizeof "..." };
-/* Writes the path for a message, and dots in place of what is cut. */
-const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP]);
-
 /* Whether a request is sent again when its connection goes before its answer arrives. */
 enum request_again {
     AGAIN_BY_OPCODE,  /* in a spec: a write is AGAIN_NEVER, a read AGAIN_BY_POLICY */
@@ -109,9 +104,22 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
 void clave__request_free(struct request *r);
 /* Runs the callback, and then frees the request. */
 void clave__request_answer(struct request *r, const clave_result *res);
-/* Sets clave_async_client_errmsg as for a request that the server has refused: the create of an
- * ancestor, which lies at `path` on the server. */
+
+/* ---- request_errmsg.c ------------------------------------------------------------------------ */
+
+/* How many bytes of a path a message shows: what follows the path matters more than its end. */
+enum { PATH_SHOWN = 128, PATH_SHOWN_CAP = PATH_SHOWN + sizeof "..." };
+/* Writes the path for a message, and dots in place of what is cut. */
+const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP]);
+
+/* Sets clave_async_client_errmsg, unless the error is no fault; `res`, which may be NULL, says
+ * which operation of a multi it was. */
+void clave__request_tell(const struct request *r, clave_err err, const clave_result *res);
+/* As for a request that the server has refused: the create of an ancestor, which lies at `path` on
+ * the server. */
 void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err);
+
+/* ---- reply.c --------------------------------------------------------------------------------- */
 
 /* Decodes the body of a successful reply. EPROTO; ENOMEM, never for a write. */
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,

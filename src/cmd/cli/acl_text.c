@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/sha1.h"
+#include "base/hash/sha1.h"
 #include "cmd/cli/diag.h"
 
 enum { HASH_MAX = 64 }; /* SHA-512 */

@@ -26,8 +26,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/hash/siphash.h"
 #include "base/memory.h"
-#include "base/siphash.h"
 #include "clave/async/client.h"
 
 enum cache_node_phase {

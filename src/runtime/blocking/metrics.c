@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/prometheus/prometheus_accept.h"
 #include "runtime/blocking/all_loops.h"
 #include "runtime/blocking/call.h"
 

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/log_rate.h"
 #include "runtime/http/http_internal.h"
 #include "runtime/listen.h"
 #include "runtime/tls/tls_context.h"

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log_rate.h"
 #include "runtime/server/uv_conn.h"
 
 /* The most that may wait in the kernel for a slow client. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/hash/sha1.h"
 #include "base/ip_range.h"
-#include "base/sha1.h"
 #include "wire/x509_name.h"
 
 /* The digest users of one connection are bounded, since each makes every check slower. */

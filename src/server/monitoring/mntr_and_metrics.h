@@ -10,14 +10,14 @@
  *   list_sessions.c      dump
  *   list_watches.c       wchs, wchc, wchp, watch_summary, watches, watches_by_path
  *   text.c               formatted text
- *   The page of metrics is written by base/prometheus.h.
+ *   The page of metrics is written by base/prometheus/prometheus.h.
  *
  * Nothing here waits until a write is on the disk. */
 #ifndef CLAVE_SERVER_MONITORING_MNTR_AND_METRICS_H
 #define CLAVE_SERVER_MONITORING_MNTR_AND_METRICS_H
 
 #include "base/json_writer.h"
-#include "base/prometheus.h"
+#include "base/prometheus/prometheus.h"
 #include "server/connection/conn.h"
 #include "server/monitoring/text.h"
 

@@ -2,7 +2,7 @@
 #ifndef CLAVE_SERVER_MONITORING_PROMETHEUS_PAGE_H
 #define CLAVE_SERVER_MONITORING_PROMETHEUS_PAGE_H
 
-#include "base/prometheus.h"
+#include "base/prometheus/prometheus.h"
 #include "server/server.h"
 
 /* Appends all metrics. ETOOBIG, ENOMEM: discard them. */

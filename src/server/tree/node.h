@@ -2,7 +2,7 @@
 #ifndef CLAVE_SERVER_TREE_NODE_H
 #define CLAVE_SERVER_TREE_NODE_H
 
-#include "base/crc32.h"
+#include "base/hash/crc32.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "wire/record.h"

@@ -5,7 +5,7 @@
 #ifndef CLAVE_SERVER_TREE_TREE_H
 #define CLAVE_SERVER_TREE_TREE_H
 
-#include "base/crc32.h"
+#include "base/hash/crc32.h"
 #include "server/access/acl.h"
 #include "server/tree/node.h"
 

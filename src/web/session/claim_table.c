@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash/siphash.h"
 #include "base/path.h"
-#include "base/siphash.h"
 #include "recipe/queue/identity.h"
 #include "web/session/claim.h"
 

@@ -4,7 +4,7 @@
 #ifndef CLAVE_WEB_SESSION_CONTRIB_REST_SESSION_H
 #define CLAVE_WEB_SESSION_CONTRIB_REST_SESSION_H
 
-#include "base/rand.h"
+#include "base/uuid.h"
 #include "web/session/http_session.h"
 
 struct rest_session {

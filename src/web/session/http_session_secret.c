@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/sha1.h"
+#include "base/hash/sha1.h"
 
 enum { SHA1_BLOCK = 64, MOST_INPUT = 1 + SEAL_PLAIN + SEAL_AUTHS };
 

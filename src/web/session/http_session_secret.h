@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/rand.h"
+#include "base/uuid.h"
 
 enum {
     SEAL_KEY = 32,

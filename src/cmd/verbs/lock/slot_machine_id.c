@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/sha1.h"
+#include "base/hash/sha1.h"
 #include "cmd/cli/diag.h"
 #include "cmd/verbs/lock/slot.h"
 

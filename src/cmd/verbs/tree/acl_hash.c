@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "base/sha1.h"
+#include "base/hash/sha1.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 

@@ -1,5 +1,5 @@
 /* sha1.c - SHA-1 of a whole message in memory (FIPS 180-4); see sha1.h. */
-#include "base/sha1.h"
+#include "base/hash/sha1.h"
 
 #include <string.h>
 

@@ -12,8 +12,8 @@
  * decimal fraction of the unit, so nothing depends on the locale and nothing is rounded.
  * The first error sticks: after it every call does nothing. `out` may be emptied or exchanged
  * between two calls, so a long page can be made in pieces. */
-#ifndef CLAVE_BASE_PROMETHEUS_H
-#define CLAVE_BASE_PROMETHEUS_H
+#ifndef CLAVE_BASE_PROMETHEUS_PROMETHEUS_H
+#define CLAVE_BASE_PROMETHEUS_PROMETHEUS_H
 
 #include <stdbool.h>
 
@@ -54,9 +54,6 @@ struct prometheus {
 
 /* The Content-Type of a page. */
 const char *clave__prometheus_content_type(enum prometheus_format format);
-/* The format for an Accept header (NULL: none): OpenMetrics if it is named there, and the text
- * format is not preferred to it. */
-enum prometheus_format clave__prometheus_accepted(const char *accept);
 
 struct prometheus clave__prometheus_to(struct buf *out, enum prometheus_format format);
 /* Begins a family; `f` is valid until the next one. */

@@ -1,8 +1,8 @@
 /* crc32.h - CRC-32 as zlib computes it, eight bytes at a time by a table: for the few bytes of a
  * path or of a Stat it takes a third of zlib's time, and for more than a kilobyte longer, unless
  * the processor multiplies without carries: then it takes a third for those, too. */
-#ifndef CLAVE_BASE_CRC32_H
-#define CLAVE_BASE_CRC32_H
+#ifndef CLAVE_BASE_HASH_CRC32_H
+#define CLAVE_BASE_HASH_CRC32_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* siphash.c - SipHash with one round per word and three at the end (Aumasson and Bernstein, 2012),
  * as Python and Rust use it for their tables; map.c calls it. */
-#include "base/siphash.h"
+#include "base/hash/siphash.h"
 
 #include <string.h>
 

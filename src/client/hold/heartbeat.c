@@ -1,8 +1,9 @@
 /* heartbeat.c - signs of life, driven by clave_async_client_tick. A session that holds nothing
  * pings when it has been silent for a third of its timeout, as every ZooKeeper client does. One
- * with holds sends a heartbeat every quarter of the timeout, which keeps the hold deadline ahead:
- * on a standalone server a ping is enough; in an ensemble the heartbeat must pass the leader, so it
- * is a multi that checks held nodes, which also proves that they still exist. */
+ * with holds (hold.c) sends a heartbeat every quarter of the timeout, which keeps the hold deadline
+ * ahead: on a standalone server (standalone_server.c) a ping is enough; in an ensemble the
+ * heartbeat must pass the leader, so it is a multi that checks held nodes, which also proves that
+ * they still exist. */
 #include <assert.h>
 
 #include "base/deadline.h"
@@ -12,11 +13,6 @@
 static bool heartbeat_has_holds(const clave_async_client *c)
 {
     return !list_empty(&c->holds);
-}
-
-static bool heartbeat_is_standalone(const clave_async_client *c)
-{
-    return c->hold_deadline.relay_ms == 0;
 }
 
 static int64_t heartbeat_interval(const clave_async_client *c)
@@ -122,23 +118,17 @@ static void heartbeat_confirm(clave_async_client *c)
 static void heartbeat_beat(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
-    bool out = heartbeat_is_standalone(c) ? b->ping_out : b->confirming;
+    bool out = clave__is_standalone(c) ? b->ping_out : b->confirming;
     b->wanted = out; /* another one after the one under way */
     if (out)
         return;
-    if (heartbeat_is_standalone(c))
+    if (clave__is_standalone(c))
         heartbeat_ping(c);
     else
         heartbeat_confirm(c);
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */
-
-void clave__client_settle_hold(struct hold *h)
-{
-    h->settled = true;
-    h->on_settled(h);
-}
 
 static void heartbeat_settle_holds(clave_async_client *c)
 {
@@ -258,24 +248,4 @@ void clave__client_confirm(clave_async_client *c)
 void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w)
 {
     list_push_back(&c->confirms, &w->link);
-}
-
-void clave__client_hold(clave_async_client *c, struct hold *h)
-{
-    if (!heartbeat_has_holds(c))
-        c->heartbeat.answered = c->now; /* the first interval begins */
-    h->since = c->now;
-    h->settled = false;
-    list_push_back(&c->holds, &h->link);
-    clave__session_hold_moved(c);
-}
-
-void clave__client_unhold(clave_async_client *c, struct hold *h)
-{
-    assert(!list_empty(&h->link));
-    list_remove(&h->link);
-    for (size_t i = 0; i < HEARTBEAT_HOLDS; i++)
-        if (c->heartbeat.checked[i] == h)
-            c->heartbeat.checked[i] = NULL;
-    clave__session_hold_moved(c);
 }

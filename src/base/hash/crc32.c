@@ -1,7 +1,7 @@
 /* crc32.c - the tables of crc32.h and the sum ("slicing by eight", Kounavis and Berry, 2005), for
  * many bytes with carry-less multiplication (Gopal and others, Intel, 2009) where the processor has
  * it; the server's nodes use it for their digests. */
-#include "base/crc32.h"
+#include "base/hash/crc32.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

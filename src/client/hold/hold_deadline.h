@@ -12,8 +12,8 @@
  * committed, on the same connection, proves that a request passed the leader.
  *
  * Times are milliseconds of the client's clock; those of one connection come in order. */
-#ifndef CLAVE_CLIENT_HOLD_DEADLINE_H
-#define CLAVE_CLIENT_HOLD_DEADLINE_H
+#ifndef CLAVE_CLIENT_HOLD_HOLD_DEADLINE_H
+#define CLAVE_CLIENT_HOLD_HOLD_DEADLINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

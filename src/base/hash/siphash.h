@@ -1,7 +1,7 @@
 /* siphash.h - SipHash-1-3: a hash that others cannot predict without its key, so that nobody can
  * choose names that all fall into one bucket. */
-#ifndef CLAVE_BASE_SIPHASH_H
-#define CLAVE_BASE_SIPHASH_H
+#ifndef CLAVE_BASE_HASH_SIPHASH_H
+#define CLAVE_BASE_HASH_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* sha1.h - SHA-1, for ZooKeeper's digest scheme only. It protects nothing by itself. */
-#ifndef CLAVE_BASE_SHA1_H
-#define CLAVE_BASE_SHA1_H
+#ifndef CLAVE_BASE_HASH_SHA1_H
+#define CLAVE_BASE_HASH_SHA1_H
 
 #include <stddef.h>
 #include <stdint.h>
