@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "observe/lock_json.h"
+#include "observe/lock_who.h"
 
 enum { MOST_ELECTIONS = 10000, MOST_TERMS = 32 };
 

@@ -9,10 +9,10 @@ static const struct histogram_bounds durations = {
 void clave__lock_counters_init(struct lock_counters *m)
 {
     *m = (struct lock_counters){0};
-    for (int sort = 0; sort < LOCK_SORTS; sort++) {
-        clave__histogram_init(&m->waited[sort], &durations);
-        clave__histogram_init(&m->left[sort], &durations);
-        clave__histogram_init(&m->held[sort], &durations);
+    for (int kind = 0; kind < LOCK_KINDS; kind++) {
+        clave__histogram_init(&m->waited[kind], &durations);
+        clave__histogram_init(&m->left[kind], &durations);
+        clave__histogram_init(&m->held[kind], &durations);
     }
 }
 
@@ -32,25 +32,25 @@ static int64_t counters_queued(const struct lock_node *p)
 void clave__lock_counters_note(struct lock_counters *m, enum lock_change what,
                                const struct lock_node *p, int64_t at)
 {
-    enum lock_sort sort = clave__lock_sort(p->queue);
+    enum lock_queue_kind kind = clave__lock_kind(p->queue);
     bool holds = p->holds && !clave__lock_acquired(p->queue); /* the first to wait has the turn */
     if (what == LOCK_GRANTED)
-        clave__histogram_note(&m->waited[sort], counters_since(at, counters_queued(p)));
-    if (what == LOCK_ENDED && !holds && sort != LOCK_SORT_SLOT)
-        clave__histogram_note(&m->left[sort], counters_since(at, p->queued));
+        clave__histogram_note(&m->waited[kind], counters_since(at, counters_queued(p)));
+    if (what == LOCK_ENDED && !holds && kind != LOCK_KIND_SLOT)
+        clave__histogram_note(&m->left[kind], counters_since(at, p->queued));
     if (what == LOCK_ENDED && holds && !p->held_before)
-        clave__histogram_note(&m->held[sort], counters_since(at, p->held));
+        clave__histogram_note(&m->held[kind], counters_since(at, p->held));
 }
 
 void clave__lock_counters_note_taken(struct lock_counters *m, const struct lock_end *waited)
 {
-    clave__histogram_note(&m->waited[LOCK_SORT_SLOT], waited->waited);
+    clave__histogram_note(&m->waited[LOCK_KIND_SLOT], waited->waited);
 }
 
 void clave__lock_counters_note_cause(struct lock_counters *m, const struct lock_end *end)
 {
     if (end->held)
-        m->ends[end->sort][end->cause]++;
-    else if (end->sort == LOCK_SORT_SLOT) /* only now is it certain that it did not get one */
-        clave__histogram_note(&m->left[end->sort], end->waited);
+        m->ends[end->kind][end->cause]++;
+    else if (end->kind == LOCK_KIND_SLOT) /* only now is it certain that it did not get one */
+        clave__histogram_note(&m->left[end->kind], end->waited);
 }

@@ -7,10 +7,10 @@
 #include "observe/lock_end_cause.h"
 
 struct lock_counters {
-    struct histogram waited[LOCK_SORTS]; /* until they were granted */
-    struct histogram left[LOCK_SORTS];   /* until they gave up, or their session ended */
-    struct histogram held[LOCK_SORTS];
-    uint64_t ends[LOCK_SORTS][LOCK_CAUSES];
+    struct histogram waited[LOCK_KINDS]; /* until they were granted */
+    struct histogram left[LOCK_KINDS];   /* until they gave up, or their session ended */
+    struct histogram held[LOCK_KINDS];
+    uint64_t ends[LOCK_KINDS][LOCK_CAUSES];
 };
 
 void clave__lock_counters_init(struct lock_counters *m);

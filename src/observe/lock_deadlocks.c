@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "observe/lock_holders.h"
 #include "observe/lock_json.h"
+#include "observe/lock_who.h"
 #include "recipe/deadlock/deadlock_list.h"
 #include "recipe/queue/identity.h"
 

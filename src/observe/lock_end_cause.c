@@ -113,7 +113,7 @@ struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t n
     *end = (struct lock_end){.due = now + SETTLE_MS,
                              .session = p->session ? p->session->id : 0,
                              .token = p->token,
-                             .sort = clave__lock_sort(p->queue),
+                             .kind = clave__lock_kind(p->queue),
                              .held = p->holds && !clave__lock_acquired(p->queue),
                              .kept = p->kept,
                              .id = end_slot_id(e, p)};
@@ -129,7 +129,7 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
         return NULL;
     struct lock_end *end = LIST_ENTRY(e->pending.next, struct lock_end, link);
     struct said_cause *said = cause_find(e, end->token);
-    bool may_be_taken = end->sort == LOCK_SORT_SLOT && !end->held; /* its slot may come yet */
+    bool may_be_taken = end->kind == LOCK_KIND_SLOT && !end->held; /* its slot may come yet */
     if ((!said || may_be_taken) && end->due > now)
         return NULL;
     if (said) {
@@ -148,7 +148,7 @@ struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
     uint32_t id = end_slot_id(e, slot);
     for (struct list *at = e->pending.next; id != 0 && at != &e->pending; at = at->next) {
         struct lock_end *end = LIST_ENTRY(at, struct lock_end, link);
-        bool waited = end->sort == LOCK_SORT_SLOT && !end->held && end->id == id;
+        bool waited = end->kind == LOCK_KIND_SLOT && !end->held && end->id == id;
         if (!waited || end->token >= slot->token || strcmp(end->path, path) != 0)
             continue;
         list_remove(&end->link);

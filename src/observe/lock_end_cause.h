@@ -26,7 +26,7 @@ struct lock_end {
     int64_t due; /* by the engine's clock */
     int64_t session, token;
     enum lock_cause cause;
-    enum lock_sort sort;
+    enum lock_queue_kind kind;
     bool held;
     bool kept;      /* a slot: released unless somebody says that it was broken */
     int64_t waited; /* ms, of one that did not hold */

@@ -45,7 +45,7 @@ static uint64_t etag_add_last(uint64_t digest, const struct lock_queue *q)
 
 uint64_t clave__lock_etag(const struct lock_queue *q)
 {
-    const uint64_t head[] = {clave__lock_sort(q), clave__lock_limit(q), q->nholders,
+    const uint64_t head[] = {clave__lock_kind(q), clave__lock_limit(q), q->nholders,
                              clave__lock_nwaiters(q)};
     uint64_t digest = etag_bytes(head, sizeof head);
     digest = etag_add_places(digest, q, clave__lock_holder_after);

@@ -1,6 +1,5 @@
 /* lock_find.c - the locks of a model, as they are shown; see lock_model.h. Called by everything
  * that reads the model. Invariant: nothing is changed here. */
-#include <assert.h>
 #include <string.h>
 
 #include "observe/lock_holders.h"
@@ -117,31 +116,6 @@ const char *clave__lock_told_path(enum lock_change what, const struct lock_node 
         return NULL;
     const struct lock_queue *acquired = clave__lock_acquired(p->queue);
     return acquired ? acquired->path : p->queue->path;
-}
-
-enum lock_sort clave__lock_sort(const struct lock_queue *q)
-{
-    const struct lock_queue *acquired = clave__lock_acquired(q);
-    bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
-    bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
-    if (acquired || q->leases)
-        return clave__lock_is_slots(acquired ? acquired : q) ? LOCK_SORT_SLOT : LOCK_SORT_SEMAPHORE;
-    if (sides + latches + locks > 1)
-        return LOCK_SORT_MIXED;
-    if (sides)
-        return LOCK_SORT_RW;
-    return latches ? LOCK_SORT_ELECTION : LOCK_SORT_LOCK;
-}
-
-const char *clave__lock_sort_name(enum lock_sort sort)
-{
-    static const char *const names[LOCK_SORTS] = {
-        [LOCK_SORT_LOCK] = "lock",           [LOCK_SORT_RW] = "rw",
-        [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_SLOT] = "slot",
-        [LOCK_SORT_ELECTION] = "election",   [LOCK_SORT_MIXED] = "mixed",
-    };
-    assert(names[sort]);
-    return names[sort];
 }
 
 int64_t clave__lock_held_since(const struct lock_node *p)

@@ -11,40 +11,6 @@
 #include "observe/lock_json.h"
 #include "observe/lock_node.h"
 
-/* ---- paths ----------------------------------------------------------------------------------- */
-
-static char *lock_listing_beside(const struct clave_mem *mem, const char *path, const char *suffix)
-{
-    size_t n = strlen(path), nsuffix = strlen(suffix) + 1;
-    char *out = clave__mem_alloc(mem, n + nsuffix);
-    if (!out)
-        return NULL;
-    memcpy(out, path, n);
-    memcpy(out + n, suffix, nsuffix);
-    return out;
-}
-
-char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side)
-{
-    switch (side) {
-    case LOCK_SIDE_LEASES:
-        return clave__path_child(mem, path, "leases");
-    case LOCK_SIDE_LOCKS:
-        return clave__path_child(mem, path, "locks");
-    case LOCK_SIDE_KAZOO:
-        return lock_listing_beside(mem, path, "-__lock__");
-    case LOCK_SIDE_PATH:
-    case LOCK_SIDES:
-        break;
-    }
-    return lock_listing_beside(mem, path, "");
-}
-
-char *clave__lock_mark_path(const struct clave_mem *mem, const char *path)
-{
-    return lock_listing_beside(mem, path, "-held");
-}
-
 /* ---- what is told ---------------------------------------------------------------------------- */
 
 clave_err clave__lock_listing_init(struct lock_listing *l, const struct clave_mem *mem,

@@ -11,6 +11,7 @@
 #define CLAVE_OBSERVE_LOCK_FROM_CHILDREN_H
 
 #include "observe/lock_model.h"
+#include "observe/lock_path.h"
 
 struct lock_listing {
     struct lock_model model;
@@ -20,19 +21,6 @@ struct lock_listing {
      * program written by hand (simple_prefix, clave/async/mutex.h), the lowest number first. */
     bool certain;
 };
-
-/* Where the nodes of one lock can be. */
-enum lock_side {
-    LOCK_SIDE_PATH,
-    LOCK_SIDE_LEASES,
-    LOCK_SIDE_LOCKS,
-    LOCK_SIDE_KAZOO, /* its semaphores queue beside the path */
-    LOCK_SIDES
-};
-/* The path whose children they are, to be freed. NULL: no memory. */
-char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side);
-/* The path of the mark of a lock delay, likewise. */
-char *clave__lock_mark_path(const struct clave_mem *mem, const char *path);
 
 /* ENOMEM: _fini is harmless. */
 clave_err clave__lock_listing_init(struct lock_listing *l, const struct clave_mem *mem,

@@ -75,7 +75,7 @@ uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lo
     if (e) {
         *e = (struct history_entry){
             .n = ++h->last, .at = at, .zxid = zxid, .what = what, .size = size};
-        e->sort = clave__lock_sort(p->queue);
+        e->kind = clave__lock_kind(p->queue);
         memcpy(e->path, path, npath);
         memcpy(e->path + npath, clave__buf_bytes(&place), nplace);
         e->place = e->path + npath;
@@ -150,7 +150,7 @@ void clave__history_json(struct json *j, const struct history_entry *e)
         clave__json_string(j, "zxid", NULL);
     clave__lock_time_json(j, "time", e->at);
     clave__json_string(j, "path", e->path);
-    clave__json_string(j, "kind", clave__lock_sort_name(e->sort));
+    clave__json_string(j, "kind", clave__lock_kind_name(e->kind));
     clave__json_string(j, "what", what[e->what]);
     clave__json_string(j, "cause", e->what == LOCK_ENDED ? clave__lock_cause_name(e->cause) : NULL);
     clave__json_number(j, "place", e->place);

@@ -13,7 +13,7 @@ struct history_entry {
     int64_t at;   /* wall clock */
     int64_t zxid; /* 0: not known */
     enum lock_change what;
-    enum lock_sort sort;
+    enum lock_queue_kind kind;
     enum lock_cause cause; /* of ENDED */
     size_t size;
     const char *place; /* JSON */

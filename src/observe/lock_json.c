@@ -2,16 +2,13 @@
  * clients wrote into nodes is shown as text and never trusted: the JSON writer escapes it. */
 #include "observe/lock_json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/rfc3339.h"
-#include "base/utf8.h"
+#include "observe/lock_who.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/kazoo.h"
-#include "recipe/slots/slot_name.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -73,41 +70,18 @@ const char *clave__lock_client(const struct lock_node *p)
     return clave__kazoo_is_name(p->name) ? "kazoo" : "other";
 }
 
-/* `text` is what the identity points into. The name of a slot's node says its id. */
-static void lock_json_place_identity(const struct lock_node *p, char text[LOCK_TEXT_CAP],
-                                     clave_identity *id)
-{
-    char *slot = text + LOCK_DATA_MAX + 1;
-    *id = (clave_identity){0};
-    if (p->data) {
-        memcpy(text, p->data, p->ndata + 1);
-        clave__identity_parse(text, p->ndata, id);
-    }
-    if (p->kept && clave__slot_name_parse(p->name, slot))
-        id->name = slot;
-}
-
-/* A field that only slots have; NULL: there is none. */
-static const char *lock_json_place_field(const struct lock_node *p, const char *key,
-                                         char out[CLAVE_SLOT_TEXT_MAX + 1])
-{
-    bool there = p->kept && p->data &&
-                 clave__identity_get_field(p->data, p->ndata, key, out, CLAVE_SLOT_TEXT_MAX + 1);
-    return there ? out : NULL;
-}
-
 static void place_slot_json(struct json *j, const struct lock_node *p)
 {
     char text[CLAVE_SLOT_TEXT_MAX + 1];
-    clave__json_string(j, "by", lock_json_place_field(p, "by", text));
-    clave__json_string(j, "reason", lock_json_place_field(p, "reason", text));
+    clave__json_string(j, "by", clave__lock_who_field(p, "by", text));
+    clave__json_string(j, "reason", clave__lock_who_field(p, "reason", text));
 }
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_node *p)
 {
     char data[LOCK_TEXT_CAP];
     clave_identity id;
-    lock_json_place_identity(p, data, &id);
+    clave__lock_who_identity(p, data, &id);
     clave__json_open(j, key, '{');
     clave__json_string(j, "node", p->name);
     clave__lock_token_json(j, "token", p->token);
@@ -144,109 +118,6 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_n
     clave__json_close(j, '}');
 }
 
-/* Control characters of others are not shown. */
-static void lock_json_who_clean(char *text)
-{
-    for (size_t i = 0, n = strlen(text), len; i < n; i += len) {
-        len = clave__utf8_printable(text + i, n - i);
-        if (len == 0)
-            text[i] = '?';
-        len += len == 0;
-    }
-}
-
-/* How much of it fits in so many bytes, whole characters only. */
-static int lock_json_who_fits(const char *text, size_t most)
-{
-    size_t n = strlen(text);
-    if (n > most)
-        for (n = most; n > 0 && (text[n] & 0xc0) == 0x80;)
-            n--;
-    return (int)n;
-}
-
-/* The first that says something; "": none does. */
-static const char *lock_json_who_first(const char *a, const char *b, const char *c)
-{
-    const char *of = a && *a ? a : b && *b ? b : c;
-    return of ? of : "";
-}
-
-/* Known by its host or process: then its name is a second thing to say. */
-static bool lock_json_who_is_placed(const clave_identity *id)
-{
-    return id->pid || *lock_json_who_first(id->host, NULL, NULL);
-}
-
-static void lock_json_who_whose(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
-{
-    const char *host = lock_json_who_first(id->host, NULL, NULL);
-    const char *text = lock_json_who_first(id->name, id->command, id->text);
-    char pid[32] = "";
-    if (id->pid)
-        snprintf(pid, sizeof pid, "%spid %" PRId64, *host ? " " : "", id->pid);
-    if (lock_json_who_is_placed(id))
-        snprintf(out, LOCK_WHO_CAP, "%.*s%s", lock_json_who_fits(host, 100), host, pid);
-    else if (*text)
-        snprintf(out, LOCK_WHO_CAP, "%.*s", lock_json_who_fits(text, 200), text);
-    else if (session)
-        snprintf(out, LOCK_WHO_CAP, "session 0x%" PRIx64, (uint64_t)session);
-    else
-        snprintf(out, LOCK_WHO_CAP, "an unnamed client");
-}
-
-const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
-{
-    const char *name = lock_json_who_first(id->name, id->command, NULL);
-    lock_json_who_whose(id, session, out);
-    size_t n = strlen(out);
-    if (*name && lock_json_who_is_placed(id))
-        snprintf(out + n, LOCK_WHO_CAP - n, " (%.*s)", lock_json_who_fits(name, 100), name);
-    lock_json_who_clean(out);
-    return out;
-}
-
-static void lock_json_label_slot(const struct lock_node *p, const clave_identity *id,
-                                 struct lock_label *out)
-{
-    char text[CLAVE_SLOT_TEXT_MAX + 1];
-    const char *reason = lock_json_place_field(p, "reason", text),
-               *host = lock_json_who_first(id->host, NULL, NULL);
-    snprintf(out->whose, sizeof out->whose, "%s", id->name);
-    snprintf(out->kept, sizeof out->kept, "%s%s%s", host, *host && reason ? ": " : "",
-             reason ? reason : "");
-    out->task = out->kept;
-}
-
-void clave__lock_label(const struct lock_node *p, struct lock_label *out)
-{
-    clave_identity id;
-    lock_json_place_identity(p, out->data, &id);
-    if (p->unreadable)
-        strcpy(out->whose, "(not readable)");
-    else
-        lock_json_who_whose(&id, p->session ? p->session->id : 0, out->whose);
-    out->host = id.host;
-    out->pid = id.pid;
-    out->task = lock_json_who_first(id.name, id.command, NULL);
-    if (!lock_json_who_is_placed(&id))
-        out->task = id.name && *id.name ? lock_json_who_first(id.command, NULL, NULL) : "";
-    if (p->kept)
-        lock_json_label_slot(p, &id, out);
-}
-
-const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP])
-{
-    char data[LOCK_TEXT_CAP];
-    clave_identity id;
-    lock_json_place_identity(p, data, &id);
-    if (p->kept)
-        id = (clave_identity){.host = id.name, .name = id.host};
-    else if (p->unreadable)
-        return strcpy(out, "a client whose node may not be read");
-    return clave__lock_who_says(&id, p->session ? p->session->id : 0, out);
-}
-
 /* ---- a lock ---------------------------------------------------------------------------------- */
 
 static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t now)
@@ -255,7 +126,7 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
     const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
     uint32_t limit = clave__lock_limit(q);
     clave__json_string(j, "path", q->path);
-    clave__json_string(j, "kind", clave__lock_sort_name(clave__lock_sort(q)));
+    clave__json_string(j, "kind", clave__lock_kind_name(clave__lock_kind(q)));
     if (limit || clave__lock_is_slots(q))
         clave__json_int(j, "limit", limit);
     clave__json_int(j, "nholders", (int64_t)q->nholders);
@@ -290,11 +161,11 @@ void clave__lock_json(struct json *j, const char *key, const struct lock_queue *
     clave__json_close(j, '}');
 }
 
-void clave__lock_json_vanished(struct json *j, const char *path, enum lock_sort sort)
+void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue_kind kind)
 {
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "path", path);
-    clave__json_string(j, "kind", clave__lock_sort_name(sort));
+    clave__json_string(j, "kind", clave__lock_kind_name(kind));
     clave__json_int(j, "nholders", 0);
     clave__json_int(j, "nwaiters", 0);
     clave__json_string(j, "oldest_wait_ms", NULL);

@@ -3,8 +3,6 @@
 #define CLAVE_OBSERVE_LOCK_JSON_H
 
 #include "base/json_writer.h"
-#include "clave/async/mutex.h"
-#include "clave/async/slots.h"
 #include "observe/lock_model.h"
 
 /* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "slot",
@@ -16,25 +14,6 @@ const char *clave__lock_role_of_side(const struct lock_node *p);
 const char *clave__lock_client(const struct lock_node *p);
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_node *p);
-/* Who it is, in words: "web1 pid 4711 (nightly)"; of a slot its id and host, "rack-4 (web1)"; of a
- * client that names neither host nor process, its name, else the text of its node (kazoo's
- * identifier, the address that is Curator's default), else its session. Returns out. */
-enum { LOCK_WHO_CAP = 256, LOCK_TEXT_CAP = LOCK_DATA_MAX + 1 + CLAVE_SLOT_ID_MAX + 1 };
-const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
-const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP]);
-/* The same in two parts, for tables: whose place it is, without the "(nightly)", which is `task`:
- * "" when nothing more is known. Of a slot: its id; its host and the reason. Control characters of
- * others are in both. */
-struct lock_label {
-    char whose[LOCK_WHO_CAP];
-    const char *task; /* into what follows, or "" */
-    const char *host; /* the same; NULL: not known */
-    int64_t pid;      /* 0: not known */
-    char data[LOCK_TEXT_CAP];
-    char kept[LOCK_TEXT_CAP]; /* of a slot, its task */
-};
-void clave__lock_label(const struct lock_node *p, struct lock_label *out);
-
 /* null when it is 0: of a node that may not be read. */
 void clave__lock_token_json(struct json *j, const char *key, int64_t token);
 /* null when `ms` is negative. */
@@ -46,7 +25,7 @@ void clave__lock_json(struct json *j, const char *key, const struct lock_queue *
                       size_t most);
 
 /* Of a lock that is gone. */
-void clave__lock_json_vanished(struct json *j, const char *path, enum lock_sort sort);
+void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue_kind kind);
 
 /* The same of a lock of any size, piece by piece, while it may change. */
 struct lock_walk {

@@ -12,6 +12,7 @@
 #include "observe/lock_node.h"
 #include "observe/lock_path.h"
 #include "recipe/queue/identity.h"
+#include "recipe/queue/lock_delay_field.h"
 #include "recipe/semaphore/shared_count.h"
 
 static const char locks_name[] = "/locks", queue_name[] = "/queue", kazoo_name[] = "-__lock__";
@@ -358,7 +359,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
 {
     struct lock_site site = clave__lock_site_of(m, path);
     lock_model_see_kazoo(m, path, true);
-    lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
+    lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
     bool readable = stat->czxid != 0;
     if (site.kind == QUEUE_OTHER || (site.bare && readable && stat->ephemeral_owner == 0) ||
@@ -380,7 +381,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 {
     struct lock_site site = clave__lock_site_of(m, path);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
-    lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
+    lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
     if (p && version > p->version && !lock_place_written(m, at, p, version, data, len))
         m->left_out++;

@@ -7,17 +7,27 @@
  * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
  * milliseconds. Map of the folder:
  *
- *   lock_model      the locks of a tree            lock_grants      who holds what of it
- *   lock_site       where a node belongs           lock_place       a node in a queue
- *   lock_slots      slots among the locks          lock_find        which locks there are
- *   lock_listing    one lock, of one listing       lock_metrics     what happens to them, counted
- *   lock_json       a lock and a place as JSON
- *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
- *   history         who held what when             lock_end_cause   why a hold ended
- *   lock_replay     the same from before, of a transaction log
+ *   lock_model          the locks of a tree
+ *   lock_path           where a node belongs
+ *   lock_node           a node in a queue
+ *   lock_holders        who holds what of it
+ *   lock_slots          slots among the locks
+ *   lock_find           which locks there are
+ *   lock_kind           of which kind each is
+ *   lock_who            who has a place, in words
+ *   lock_json           a lock and a place as JSON
+ *   lock_etag           the state of a lock as a number
+ *   lock_from_children  one lock, of one listing
+ *   lock_counters       what happens to them, counted
+ *   lock_deadlocks      deadlocks among them
+ *   election_terms      terms, vacancies, values
+ *   lock_history        who held what when
+ *   lock_end_cause      why a hold ended
+ *   lock_replay         the same from before, of a transaction log
  *
- * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_grants and
- * nowhere else: those who look once fill a lock_listing, those who follow a tree a lock_model. */
+ * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_holders
+ * and nowhere else: those who look once fill a lock_listing, those who follow a tree a lock_model.
+ */
 #ifndef CLAVE_OBSERVE_LOCK_MODEL_H
 #define CLAVE_OBSERVE_LOCK_MODEL_H
 
@@ -171,7 +181,7 @@ struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char 
 /* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
                                            bool leases);
-/* The next queue that has linked places, of any sort; NULL: the first. */
+/* The next queue that has linked places, of any kind; NULL: the first. */
 struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
                                                   const struct lock_queue *q);
 bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
@@ -210,18 +220,18 @@ const struct lock_node *clave__lock_turn_of(const struct lock_node *p);
  * that is told. */
 const char *clave__lock_told_path(enum lock_change what, const struct lock_node *p);
 
-enum lock_sort {
-    LOCK_SORT_LOCK,
-    LOCK_SORT_RW,
-    LOCK_SORT_SEMAPHORE,
-    LOCK_SORT_SLOT,
-    LOCK_SORT_ELECTION,
-    LOCK_SORT_MIXED,
-    LOCK_SORTS
+enum lock_queue_kind {
+    LOCK_KIND_LOCK,
+    LOCK_KIND_RW,
+    LOCK_KIND_SEMAPHORE,
+    LOCK_KIND_SLOT,
+    LOCK_KIND_ELECTION,
+    LOCK_KIND_MIXED,
+    LOCK_KINDS
 };
-enum lock_sort clave__lock_sort(const struct lock_queue *q);
+enum lock_queue_kind clave__lock_kind(const struct lock_queue *q);
 /* "lock", "rw", "semaphore", "slot", "election", "mixed". */
-const char *clave__lock_sort_name(enum lock_sort sort);
+const char *clave__lock_kind_name(enum lock_queue_kind kind);
 
 /* Of slots, and of a semaphore: what the newest of its nodes says that says one; 0: not known, or
  * another kind. */

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
+#include "recipe/queue/lock_delay_field.h"
 
 enum { DIGITS = 10, TOKEN_CAP = 17 };
 
@@ -155,7 +156,7 @@ static void lock_node_read_identity(struct lock_node *p)
     }
     p->limit = id.limit;
     p->owned = id.owner != NULL;
-    p->delays = p->data && clave__identity_delays(p->data, p->ndata);
+    p->delays = p->data && clave__lock_delay_field_is_set(p->data, p->ndata);
     p->asked = p->asked || id.asked;
 }
 

@@ -1,9 +1,11 @@
-/* lock_path.c - see lock_path.h. Called by lock_model.c. Invariant: a path alone tells; what the
- * nodes of that path say may show that it is nothing of a lock after all. */
+/* lock_path.c - see lock_path.h. Called by lock_model.c, and by those who look once. Invariant: a
+ * path alone tells; what the nodes of that path say may show that it is nothing of a lock after
+ * all. */
 #include "observe/lock_path.h"
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/path.h"
 #include "observe/lock_node.h"
 #include "recipe/slots/slot_name.h"
@@ -66,4 +68,38 @@ bool clave__lock_is_place(const char *path)
 bool clave__lock_may_be_below(const char *path)
 {
     return clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+}
+
+/* ---- the paths of a lock --------------------------------------------------------------------- */
+
+static char *lock_path_beside(const struct clave_mem *mem, const char *path, const char *suffix)
+{
+    size_t n = strlen(path), nsuffix = strlen(suffix) + 1;
+    char *out = clave__mem_alloc(mem, n + nsuffix);
+    if (!out)
+        return NULL;
+    memcpy(out, path, n);
+    memcpy(out + n, suffix, nsuffix);
+    return out;
+}
+
+char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side)
+{
+    switch (side) {
+    case LOCK_SIDE_LEASES:
+        return clave__path_child(mem, path, "leases");
+    case LOCK_SIDE_LOCKS:
+        return clave__path_child(mem, path, "locks");
+    case LOCK_SIDE_KAZOO:
+        return lock_path_beside(mem, path, "-__lock__");
+    case LOCK_SIDE_PATH:
+    case LOCK_SIDES:
+        break;
+    }
+    return lock_path_beside(mem, path, "");
+}
+
+char *clave__lock_mark_path(const struct clave_mem *mem, const char *path)
+{
+    return lock_path_beside(mem, path, "-held");
 }

@@ -1,4 +1,5 @@
-/* lock_path.h - where a node belongs, by its path: its kind, and its queue. */
+/* lock_path.h - where a node belongs, by its path: its kind, and its queue; and where the nodes of
+ * a lock are. */
 #ifndef CLAVE_OBSERVE_LOCK_PATH_H
 #define CLAVE_OBSERVE_LOCK_PATH_H
 
@@ -17,5 +18,18 @@ struct lock_site clave__lock_site_of(const struct lock_model *m, const char *pat
 /* It belongs to the leases of the path without a folder of n characters at its end. */
 void clave__lock_site_go_up(struct lock_site *s, size_t n);
 bool clave__lock_path_ends(const char *path, size_t len, const char *end, size_t n);
+
+/* Where the nodes of one lock can be. */
+enum lock_side {
+    LOCK_SIDE_PATH,
+    LOCK_SIDE_LEASES,
+    LOCK_SIDE_LOCKS,
+    LOCK_SIDE_KAZOO, /* its semaphores queue beside the path */
+    LOCK_SIDES
+};
+/* The path whose children they are, to be freed. NULL: no memory. */
+char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side);
+/* The path of the mark of a lock delay, likewise. */
+char *clave__lock_mark_path(const struct clave_mem *mem, const char *path);
 
 #endif

@@ -10,7 +10,7 @@
 #include "server/connection/slow_requests.h"
 #include "server/request/quota.h"
 #include "server/request/write.h"
-#include "server/store/backup_restore.h"
+#include "server/store/restore.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
@@ -243,7 +243,7 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     s->serving = true;
     s->txn_log.durable_zxid = s->counts.started_zxid = s->last_zxid;
     s->sweep.next = now + s->limits.container_check_ms;
-    clave__backup_restore_start(s);
+    clave__restore_start(s);
     clave__sessions_start(&s->sessions, now, wall);
     clave__quota_recount(s);
     server_expire_orphans(s);

@@ -2,19 +2,20 @@
  *
  *   server.c       new and free, options, time, durability
  *   version.c      the version text
- *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_output,
- *                  unread_output, client_limits, slow_requests, fair_schedule (how much of whose
- *                  input a turn takes)
+ *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_accept,
+ *                  conn_close, conn_output, unread_output, client_limits, slow_requests,
+ *                  fair_schedule (how much of whose input a turn takes)
  *   request/       what is asked for: connect, request (dispatch), read, visible_zxid, watch_ops,
- *                  write, create, multi, container_ttl, session, end_session, session_nodes, quota,
- *                  audit
+ *                  auth_ops, write, create, multi, reconfig, container_ttl, session_tracker,
+ *                  end_session, zookeeper_sessions, quota, audit
  *   access/        auth (who a client is), acl (what it may do)
  *   tree/          node, tree (znodes by path), watch (the watches)
- *   store/         txn (one transaction), txn_record (its bytes), txn_log, txn_log_read,
- *                  snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
- *                  bytes), snapshot_read, snapshot_load, snapshot_schedule (when), recovery_plan
- *                  (which files, in which order), backup_restore (going on from a backup),
- *                  checksum, inspect: Apache's file formats, in memory only
+ *   store/         txn (one transaction), txn_record (its bytes), txn_replay (its changes),
+ *                  txn_log_append, txn_log_read, txn_log_replay, snapshot_save (a piece at a time),
+ *                  snapshot_copy_on_write, snapshot_record (its bytes), snapshot_read,
+ *                  snapshot_load, snapshot_schedule (when), recovery_plan (which files, in which
+ *                  order), restore (going on from a backup), adler32, each_node_and_session:
+ *                  Apache's file formats, in memory only
  *   monitoring/    what monitoring reads: mntr_and_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
@@ -135,7 +136,7 @@ struct server_refused {
     struct bound_state bounds[SERVER_BOUNDS];
 };
 
-/* Records on their way to the disk; see store/txn_log.c. */
+/* Records on their way to the disk; see store/txn_log_append.c. */
 struct server_txn_log {
     struct buf pending; /* those that the driver has not taken */
     int64_t pending_first;
@@ -280,7 +281,8 @@ struct server {
     struct server_counts counts;
 };
 
-/* ---- txn_log.c ------------------------------------------------------------------------------- */
+/* ---- txn_log_append.c, txn_log_replay.c -------------------------------------------------------
+ */
 
 /* Appends the record of s->txn to the pending ones; its zxid is the next one. The record of a
  * failed request has no digest. */

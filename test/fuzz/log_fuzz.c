@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/memserver.h"
 #include "server/store/adler32.h"
-#include "server/store/inspect.h"
+#include "server/store/txn_log_read.h"
 
 enum { RECORD_HEAD = 12, END_MARK = 'B' };
 
@@ -51,7 +51,7 @@ static void serve_and_save(struct memserver *d)
 static void look_through(const uint8_t *p, size_t n)
 {
     struct log_walk w;
-    struct log_entry e;
+    struct txn_log_entry e;
     struct change_record c;
     bool is_log = clave__txn_log_walk(&w, p, n);
     must(is_log == (w.fault[0] == '\0'));

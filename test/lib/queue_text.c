@@ -15,7 +15,7 @@ const char *queue_text(const struct lock_queue *q)
     static char text[1024];
     if (!q)
         return "none";
-    snprintf(text, sizeof text, "%s", clave__lock_sort_name(clave__lock_sort(q)));
+    snprintf(text, sizeof text, "%s", clave__lock_kind_name(clave__lock_kind(q)));
     for (int side = 0; side < 2; side++) {
         struct lock_node *p = NULL;
         size_t n = 0, said = side == 0 ? q->nholders : clave__lock_nwaiters(q);

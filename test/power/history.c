@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/store/inspect.h"
+#include "server/store/txn_log_read.h"
 #include "wire/proto.h"
 
 /* Of a tree that only has what every tree has. */
@@ -52,7 +52,7 @@ static void add(struct history *h, const struct txn_record *t)
 static void read_batch(struct history *h, const struct event *e)
 {
     struct log_walk w;
-    struct log_entry entry;
+    struct txn_log_entry entry;
     uint8_t *file = malloc(SERVER_LOG_HEADER + e->n);
     must(file != NULL);
     clave__server_log_header(file);

@@ -65,12 +65,12 @@ static int end(void **state)
     return 0;
 }
 
-static struct top_lock *add(const char *path, enum lock_sort sort, int64_t held_ms,
+static struct top_lock *add(const char *path, enum lock_queue_kind kind, int64_t held_ms,
                             int64_t waits_ms)
 {
     struct top_lock *l = &locks[view.nlocks++];
     *l = (struct top_lock){.path = (char *)path,
-                           .sort = sort,
+                           .kind = kind,
                            .nholders = 1,
                            .nwaiters = waits_ms >= 0,
                            .waiting_since = waits_ms >= 0 ? NOW - waits_ms : -1};
@@ -91,11 +91,11 @@ static const char *row(const char *text)
 static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void **state)
 {
     (void)state;
-    add("/a/idle", LOCK_SORT_LOCK, 500000, -1);
-    add("/b/election", LOCK_SORT_ELECTION, 900000, -1)->nwaiters = 5;
-    add("/c/minute", LOCK_SORT_LOCK, 70000, 60000);
-    add("/d/late", LOCK_SORT_RW, 70000, 60001);
-    add("/e/dead", LOCK_SORT_LOCK, 70000, 3000)->deadlocked = true;
+    add("/a/idle", LOCK_KIND_LOCK, 500000, -1);
+    add("/b/election", LOCK_KIND_ELECTION, 900000, -1)->nwaiters = 5;
+    add("/c/minute", LOCK_KIND_LOCK, 70000, 60000);
+    add("/d/late", LOCK_KIND_RW, 70000, 60001);
+    add("/e/dead", LOCK_KIND_LOCK, 70000, 3000)->deadlocked = true;
     draw();
     assert_true(row("\n!/e/dead") < row("\n*/d/late"));
     assert_true(row("\n*/d/late") < row("\n/c/minute"));
@@ -113,8 +113,8 @@ static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void 
 static void who_was_asked_to_release_is_told_before_the_command(void **state)
 {
     (void)state;
-    add("/a/asked", LOCK_SORT_LOCK, 70000, -1)->holder.asked = true;
-    add("/b/leader", LOCK_SORT_ELECTION, 70000, -1)->holder =
+    add("/a/asked", LOCK_KIND_LOCK, 70000, -1)->holder.asked = true;
+    add("/b/leader", LOCK_KIND_ELECTION, 70000, -1)->holder =
         (struct top_place){.role = "leader", .whose = "n1", .task = "", .asked = true};
     draw();
     row("  (asked to release it) nightly\n");
@@ -128,7 +128,7 @@ static void a_table_that_is_longer_than_the_screen_says_which_part_is_seen(void 
     for (int i = 0; i < 200; i++)
         snprintf(paths[i], sizeof paths[i], "/jobs/%03d", i);
     for (int i = 0; i < 200; i++)
-        add(paths[i], LOCK_SORT_LOCK, 1000000 - i, -1);
+        add(paths[i], LOCK_KIND_LOCK, 1000000 - i, -1);
     draw();
     row("Locks and elections  1-200 of 200\n");
     screen = (struct top_screen){.connect = "one:2181", .rows = 25, .columns = 80};
@@ -169,11 +169,11 @@ static void what_is_listed_contains_the_filter_somewhere(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         view.nlocks = 0;
-        add("/a/nightly", LOCK_SORT_LOCK, 1, -1)->holder.task = "";
-        add("/b", LOCK_SORT_LOCK, 1, -1)->holder =
+        add("/a/nightly", LOCK_KIND_LOCK, 1, -1)->holder.task = "";
+        add("/b", LOCK_KIND_LOCK, 1, -1)->holder =
             (struct top_place){.role = "holder", .whose = "db7 pid 3", .task = "backup.sh"};
-        add("/c", LOCK_SORT_LOCK, 1, -1)->nholders = 0;
-        add("/d", LOCK_SORT_ELECTION, 1, -1)->holder.task = "";
+        add("/c", LOCK_KIND_LOCK, 1, -1)->nholders = 0;
+        add("/d", LOCK_KIND_ELECTION, 1, -1)->holder.task = "";
         snprintf(choice.filter, sizeof choice.filter, "%s", rows[i].filter);
         choice.listed = rows[i].listed;
         draw();
@@ -197,7 +197,7 @@ static void the_bar_of_a_queue_stays_on_its_place(void **state)
                                        .since = NOW - 59990 - 2 * (40 - i),
                                        .waits = i > 0};
     }
-    add("/a", LOCK_SORT_LOCK, 70000, 60070);
+    add("/a", LOCK_KIND_LOCK, 70000, 60070);
     screen = (struct top_screen){.connect = "one:2181", .rows = 15, .columns = 80};
     top_selection_enter(&choice, &view, top_selection_arrange(&choice, &view));
     view.places = places;
@@ -223,7 +223,7 @@ static void the_bar_of_a_queue_stays_on_its_place(void **state)
 static void a_question_is_shown_whole(void **state)
 {
     (void)state;
-    add("/jobs/nightly", LOCK_SORT_LOCK, 1, -1);
+    add("/jobs/nightly", LOCK_KIND_LOCK, 1, -1);
     screen = (struct top_screen){.connect = "one:2181", .rows = 12, .columns = 30};
     ask = (struct top_revoke){
         .open = true, .said = "Ask web1 pid 47, holder of \x1b[31m/jobs/nightly, to release it?"};

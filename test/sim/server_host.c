@@ -7,8 +7,8 @@
 #include "inspector.h"
 #include "operator.h"
 #include "server/request/session_tracker.h"
-#include "server/store/backup_restore.h"
 #include "server/store/recovery_plan.h"
+#include "server/store/restore.h"
 
 #define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
 enum { READ_SIZE = 65536, BUSY_US = 20 };
@@ -316,7 +316,7 @@ void server_host_restore(struct server_host *h)
     new_server(h);
     recover(h);
     struct restore r = {.wall = WALL_AT_BOOT + clock_now(h), .quiet_ms = 1};
-    r.zxid = clave__backup_restore_zxid(inspector_zxid(h), 0, r.wall);
+    r.zxid = clave__restore_zxid(inspector_zxid(h), 0, r.wall);
     world_must(clave__server_restore(h->server, &r, &gone) == CLAVE_OK);
     clave__buf_init(&image, &h->allocator.mem, SIZE_MAX / 4);
     world_must(clave__server_save_snapshot(h->server, &image, &zxid) == CLAVE_OK);

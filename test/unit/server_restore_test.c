@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "lib/memserver.h"
 #include "server/request/session_tracker.h"
-#include "server/store/backup_restore.h"
 #include "server/store/recovery_plan.h"
+#include "server/store/restore.h"
 #include "wire/proto.h"
 
 #define YEAR_2026 ((int64_t)1795413600 * 1000)
@@ -26,25 +26,25 @@ static void the_zxid_grows_with_the_clock(void **state)
     (void)state;
     int64_t last = 0x500, before = 0;
     for (int64_t ms = 0; ms < 3600 * 1000; ms += 997) {
-        int64_t zxid = clave__backup_restore_zxid(last, 0, YEAR_2026 + ms);
+        int64_t zxid = clave__restore_zxid(last, 0, YEAR_2026 + ms);
         assert_true(zxid > before && zxid > last);
         assert_true(zxid >> 32 >= 1 && zxid < (int64_t)1 << 53);
         before = zxid;
     }
     /* A backup of what was restored a moment ago. */
-    assert_true(clave__backup_restore_zxid(before, 0, YEAR_2026 + 3600 * 1000) > before);
+    assert_true(clave__restore_zxid(before, 0, YEAR_2026 + 3600 * 1000) > before);
 }
 
 static void an_epoch_ahead_of_the_clock_is_passed(void **state)
 {
     (void)state;
     int64_t ahead = (int64_t)0x7000000 << 32;
-    assert_int_equal(clave__backup_restore_zxid(ahead | 9, 0, YEAR_2026) >> 32, 0x7000001);
-    assert_int_equal(clave__backup_restore_zxid(9, 0x7000005, YEAR_2026) >> 32, 0x7000006);
-    int64_t now = clave__backup_restore_zxid(9, 0, YEAR_2026) >> 32;
-    assert_int_equal(clave__backup_restore_zxid(9, now, YEAR_2026) >> 32, now + 1);
-    assert_false(clave__backup_restore_knows_time(1000));
-    assert_true(clave__backup_restore_knows_time(YEAR_2026));
+    assert_int_equal(clave__restore_zxid(ahead | 9, 0, YEAR_2026) >> 32, 0x7000001);
+    assert_int_equal(clave__restore_zxid(9, 0x7000005, YEAR_2026) >> 32, 0x7000006);
+    int64_t now = clave__restore_zxid(9, 0, YEAR_2026) >> 32;
+    assert_int_equal(clave__restore_zxid(9, now, YEAR_2026) >> 32, now + 1);
+    assert_false(clave__restore_knows_time(1000));
+    assert_true(clave__restore_knows_time(YEAR_2026));
 }
 
 /* ---- what it has ----------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static struct restored backup_restore(struct backup *b, int64_t wall)
     struct memserver d;
     struct restored gone;
     load(&d, &b->image, NULL);
-    const struct restore r = {clave__backup_restore_zxid(b->zxid, 0, wall), wall, QUIET_MS};
+    const struct restore r = {clave__restore_zxid(b->zxid, 0, wall), wall, QUIET_MS};
     assert_int_equal(clave__server_restore(d.s, &r, &gone), CLAVE_OK);
     clave__buf_clear(&b->image);
     assert_int_equal(clave__server_save_snapshot(d.s, &b->image, &b->zxid), CLAVE_OK);

@@ -14,7 +14,7 @@
 #include "lib/log_records.h"
 #include "lib/memserver.h"
 #include "server/store/adler32.h"
-#include "server/store/inspect.h"
+#include "server/store/txn_log_read.h"
 #include "wire/frame.h"
 
 enum { BLOCK = 512, CREATES = 12, DATA = 300 };
@@ -335,7 +335,7 @@ static void the_last_zxid_there_is(void **state)
     struct story s;
     struct log_replay r;
     struct log_walk w;
-    struct log_entry e;
+    struct txn_log_entry e;
     struct server_stats st;
     enum { ZXID_AT = 8 + 4 };
     story_open(&s);

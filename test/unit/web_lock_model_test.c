@@ -15,8 +15,8 @@
 #include "lib/failmem.h"
 #include "lib/queue_text.h"
 #include "observe/lock_holders.h"
-#include "observe/lock_json.h"
 #include "observe/lock_model.h"
+#include "observe/lock_who.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 #define HEX "0123456789abcdef0123456789abcdef"

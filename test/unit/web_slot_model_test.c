@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "lib/observe_scene.h"
 #include "lib/queue_text.h"
-#include "observe/lock_json.h"
 #include "observe/lock_replay.h"
+#include "observe/lock_who.h"
 
 #define SLOT(id) "/s/owners/" id "-" UUID
 #define SAYS(id) "clave/1\nhost=web1\nname=" id "\n"

@@ -10,8 +10,8 @@
 #include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "server/store/inspect.h"
 #include "server/store/recovery_plan.h"
+#include "server/store/txn_log_read.h"
 
 struct checking {
     struct data_files *f;
@@ -130,7 +130,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
 /* `next`: the zxid in the name of the log that follows; 0: none follows. */
 static void data_check_walk(struct checking *c, struct log_walk *w, struct verdict *v, int64_t next)
 {
-    struct log_entry e;
+    struct txn_log_entry e;
     enum log_step step;
     while ((step = clave__txn_log_next_entry(w, &e)) == LOG_STEP_RECORD) {
         v->first_zxid = v->records++ == 0 ? w->last_zxid : v->first_zxid;

@@ -10,7 +10,8 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "server/store/inspect.h"
+#include "server/store/each_node_and_session.h"
+#include "server/store/txn_log_read.h"
 #include "server/tree/node.h"
 
 struct dumping {
@@ -120,7 +121,7 @@ static void dump_json_change(struct json *j, const struct change_record *c)
 
 /* ---- a log ----------------------------------------------------------------------------------- */
 
-static void dump_show_entry(const struct dumping *d, const struct log_entry *e)
+static void dump_show_entry(const struct dumping *d, const struct txn_log_entry *e)
 {
     const struct txn_record *t = &e->txn;
     struct jreader at = t->body;
@@ -142,7 +143,7 @@ static void dump_show_entry(const struct dumping *d, const struct log_entry *e)
         dump_show_change(&c, t->failed);
 }
 
-static void dump_json_entry(const struct dumping *d, const struct log_entry *e)
+static void dump_json_entry(const struct dumping *d, const struct txn_log_entry *e)
 {
     const struct txn_record *t = &e->txn;
     struct jreader at = t->body;
@@ -175,7 +176,7 @@ static void dump_json_entry(const struct dumping *d, const struct log_entry *e)
 static int dump_log(struct dumping *d, const void *p, size_t n)
 {
     struct log_walk w;
-    struct log_entry e;
+    struct txn_log_entry e;
     enum log_step step = LOG_STEP_DAMAGED;
     if (clave__txn_log_walk(&w, p, n))
         while ((step = clave__txn_log_next_entry(&w, &e)) == LOG_STEP_RECORD) {

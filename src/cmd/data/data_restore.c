@@ -1,6 +1,6 @@
 /* data_restore.c - `clave data restore`: loads a backup, or any data directory, and writes one
  * snapshot from which a server goes on without repeating a fencing token. What that takes is
- * decided by server/store/backup_restore.h; data.c calls it. */
+ * decided by server/store/restore.h; data.c calls it. */
 #include "cmd/data/data_restore.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "cmd/data/data_slots.h"
 #include "cmd/data/data_until.h"
 #include "runtime/store/copy_dir.h"
-#include "server/store/backup_restore.h"
-#include "server/store/inspect.h"
+#include "server/store/each_node_and_session.h"
+#include "server/store/restore.h"
 
 /* Twenty ticks of two seconds, the longest session timeout of a server that is not told another;
  * and whatever it was told when the backup was made, it may have been told this later. */
@@ -103,14 +103,14 @@ static int restore_choose_zxid(struct restoring *r)
         return diag_end(r->f->o, NULL, EXIT_USAGE,
                         "--epoch %" PRId64 " is not above that of the data, %" PRId64, r->o->epoch,
                         newest);
-    if (r->o->epoch == 0 && !clave__backup_restore_knows_time(wall))
+    if (r->o->epoch == 0 && !clave__restore_knows_time(wall))
         return diag_end(
             r->f->o, NULL, EXIT_REFUSED,
             "the clock of this machine is before 2020, so it cannot tell what a server "
             "that was restored earlier has handed out: set it, or give an --epoch above "
             "every earlier one");
-    r->begin.zxid = r->o->epoch > 0 ? r->o->epoch << 32
-                                    : clave__backup_restore_zxid(r->from_zxid, r->epoch, wall);
+    r->begin.zxid =
+        r->o->epoch > 0 ? r->o->epoch << 32 : clave__restore_zxid(r->from_zxid, r->epoch, wall);
     return EXIT_OK;
 }
 

@@ -10,7 +10,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
-#include "server/store/inspect.h"
+#include "server/store/txn_log_read.h"
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ static bool until_search_log(struct until_search *u, int64_t zxid)
     char name[FILE_NAME_SIZE];
     struct file_content bytes;
     struct log_walk w;
-    struct log_entry e;
+    struct txn_log_entry e;
     clave__file_name(name, FILE_LOG, zxid);
     if (!data_files_read(u->f, name, &bytes))
         return false;

@@ -12,7 +12,7 @@
 #include "clave/uv.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/run/participant_identity.h"
-#include "recipe/queue/identity.h"
+#include "recipe/queue/lock_delay_field.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
@@ -50,7 +50,7 @@ static size_t run_recipe_format_identity(const struct run_plan *plan, char *out,
     if (n >= cap)
         return cap - 1;
     if (plan->stages.lock_delay_ms > 0)
-        n = clave__identity_put_delays(out, n, cap);
+        n = clave__lock_delay_field_put(out, n, cap);
     return held_since_promise(plan, out, n, cap);
 }
 

@@ -22,9 +22,9 @@ enum { TOP_LIST_COLUMN = 1024 };
 static const char *all_locks_command(const struct top_lock *l)
 {
     const struct top_place *p = &l->holder;
-    if (l->sort != LOCK_SORT_SLOT && p->task && *p->task)
+    if (l->kind != LOCK_KIND_SLOT && p->task && *p->task)
         return p->task;
-    return l->sort == LOCK_SORT_SLOT || (!p->host && p->pid == 0) ? p->whose : NULL;
+    return l->kind == LOCK_KIND_SLOT || (!p->host && p->pid == 0) ? p->whose : NULL;
 }
 
 static void all_locks_line(const struct top_lock *l, int64_t now)
@@ -36,7 +36,7 @@ static void all_locks_line(const struct top_lock *l, int64_t now)
     if (p->pid != 0)
         snprintf(pid, sizeof pid, "%" PRId64, p->pid);
     format_text(stdout, l->path);
-    printf(" %s %zu %zu %s%s %s %s %s\n", clave__lock_sort_name(l->sort), l->nholders, l->nwaiters,
+    printf(" %s %zu %zu %s%s %s %s %s\n", clave__lock_kind_name(l->kind), l->nholders, l->nwaiters,
            p->since >= 0 && p->at_most ? "<" : "", age,
            participant_text_column(p->host, false, host, sizeof host), pid,
            participant_text_column(all_locks_command(l), true, command, sizeof command));

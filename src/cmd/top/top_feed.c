@@ -15,6 +15,7 @@
 #include "observe/lock_deadlocks.h"
 #include "observe/lock_json.h"
 #include "observe/lock_node.h"
+#include "observe/lock_who.h"
 #include "recipe/cache/cache_progress.h"
 #include "runtime/clock.h"
 
@@ -184,11 +185,11 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
     struct top_lock *l = &r->out->locks[r->out->nlocks];
     const struct lock_node *holder = clave__lock_holder_after(q, NULL);
     const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
-    enum lock_sort sort = clave__lock_sort(q);
-    bool waits = waiter && !waiter->unreadable && sort != LOCK_SORT_ELECTION;
+    enum lock_queue_kind kind = clave__lock_kind(q);
+    bool waits = waiter && !waiter->unreadable && kind != LOCK_KIND_ELECTION;
     *l = (struct top_lock){.path = strdup(q->path),
                            .leases = q->leases,
-                           .sort = sort,
+                           .kind = kind,
                            .deadlocked = clave__lock_deadlocks_has(&r->f->waits, q),
                            .holder.since = -1,
                            .nholders = q->nholders,

@@ -37,7 +37,7 @@ struct top_place {
 struct top_lock {
     char *path;
     bool leases;
-    enum lock_sort sort;
+    enum lock_queue_kind kind;
     bool deadlocked;         /* owners wait for each other, and one of them waits here */
     struct top_place holder; /* the first; since -1: nobody holds it */
     size_t nholders, nwaiters;

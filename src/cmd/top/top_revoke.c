@@ -28,9 +28,9 @@ static const char *top_revoke_refusal(const struct top_view *v, const struct top
 {
     if (v->stale_at)
         return "not connected: nothing can be asked now";
-    if (l->sort == LOCK_SORT_ELECTION && !breaks)
+    if (l->kind == LOCK_KIND_ELECTION && !breaks)
         return "this is an election: 'clave resign' asks its leader to resign";
-    if (l->sort == LOCK_SORT_SLOT)
+    if (l->kind == LOCK_KIND_SLOT)
         return "a slot is its owner's until 'clave slot give PATH --id ID' or "
                "'clave slot break PATH ID --reason TEXT'";
     return NULL;

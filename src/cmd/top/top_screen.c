@@ -69,7 +69,7 @@ static void top_list_row(const void *arg, size_t i, struct top_cells *out)
     const struct top_lock *l = &d->v->locks[i];
     char age[AGE_CAP];
     top_lines_clean(&d->to, l->path, out->text[0]);
-    strcpy(out->text[1], clave__lock_sort_name(l->sort));
+    strcpy(out->text[1], clave__lock_kind_name(l->kind));
     strcpy(out->text[2], dash);
     strcpy(out->text[3], dash);
     strcpy(out->text[6], dash);
@@ -146,7 +146,7 @@ static void top_draw_sums(const struct top_drawing *d)
     int64_t oldest = -1;
     for (size_t i = 0; i < d->n; i++) {
         const struct top_lock *l = &v->locks[i];
-        bool election = l->sort == LOCK_SORT_ELECTION;
+        bool election = l->kind == LOCK_KIND_ELECTION;
         elections += election;
         held += !election && l->nholders > 0;
         waiting += election ? 0 : l->nwaiters;

@@ -30,7 +30,7 @@ const char *top_selection_listed(const struct top_selection *c)
 
 static bool top_is_listed(const struct top_selection *c, const struct top_lock *l)
 {
-    bool election = l->sort == LOCK_SORT_ELECTION;
+    bool election = l->kind == LOCK_KIND_ELECTION;
     if (election ? c->listed == TOP_LOCKS : c->listed == TOP_ELECTIONS)
         return false;
     return strcasestr(l->path, c->filter) ||

@@ -1,14 +1,15 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
- *   latch.c             its states, and its places one after another
- *   latch_await.c       callbacks that are due once: of awaits and closes
- *   latch_leadership.c  gained, proved, lost, known; guarded writes
- *   latch_priority.c    what a priority changes
- *   leader_value.c      the leader's value
- *   transfer.c          who leads next
- *   leader_watch.c      an election seen from outside
- *   leader_reading.c    what a look at it has found
- *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
+ *   latch.c               its states, and its places one after another
+ *   latch_await.c         callbacks that are due once: of awaits and closes
+ *   latch_leadership.c    gained, proved, lost, known; guarded writes
+ *   latch_priority.c      what a priority changes
+ *   latch_participants.c  who leads and who stands, asked once
+ *   leader_value.c        the leader's value
+ *   transfer.c            who leads next
+ *   leader_watch.c        an election seen from outside
+ *   leader_reading.c      what a look at it has found
+ *   selector_state.c      a LeaderSelector's state, for runtime/blocking/selector.c
  *
  *     LATENT ──> QUEUED <──> CLAIMED
  *                 ^ └─────┬─────┘
@@ -172,5 +173,11 @@ clave_err clave__transfer_yield(clave_async_latch *l, clave_async_transfer_cb *c
 /* A waiting candidate asks a leader of a lower priority to resign, unless another candidate has a
  * higher one still. */
 clave_err clave__transfer_claim(clave_async_latch *l, clave_async_transfer_cb *cb);
+
+/* ---- leader_watch.c -------------------------------------------------------------------------- */
+
+/* Reads once who leads: the one participant that the callback gets, or none. */
+clave_err clave__leader_watch_once(clave_async_client *c, const char *path,
+                                   clave_async_participants_cb *cb, void *arg);
 
 #endif

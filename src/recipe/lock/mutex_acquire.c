@@ -1,11 +1,9 @@
-/* mutex_acquire.c - acquire, cancel and release of a mutex. Called by the public API. Invariant: an
- * owner has at most one pending acquire. */
+/* mutex_acquire.c - acquire of a mutex. Called by the public API, and by mutex_local_handoff.c for
+ * a place. Invariant: an owner has at most one pending acquire. */
 #include <assert.h>
 #include <stdio.h>
 
 #include "recipe/lock/mutex_internal.h"
-
-/* ---- acquire --------------------------------------------------------------------------------- */
 
 static clave_err mutex_acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
 {
@@ -17,25 +15,6 @@ static clave_err mutex_acquire_again(struct owner_entry *e, clave_async_mutex_cb
     if (err == CLAVE_OK)
         e->count++;
     return err;
-}
-
-/* What the owner has on the other side: the place that a read takes over, or an error if it must
- * not acquire. */
-static clave_err mutex_check_other_side(const clave_async_mutex *m, uint64_t owner,
-                                        const struct contender **downgrade)
-{
-    const struct owner_entry *e = m->other ? clave__mutex_find(m->other, owner) : NULL;
-    *downgrade = NULL;
-    if (!e)
-        return CLAVE_OK;
-    if (!m->config.spec.rule->shares)
-        return CLAVE_EUPGRADE;
-    if (e->count == 0)
-        return CLAVE_EINVAL; /* one is pending */
-    if (e->lost != CLAVE_OK)
-        return CLAVE_ELOST;
-    *downgrade = e->place;
-    return CLAVE_OK;
 }
 
 /* Writes whose place it is. A shared place belongs to several owners in turn: "*". */
@@ -79,7 +58,7 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     const struct contender *downgrade;
-    clave_err err = mutex_check_other_side(m, owner, &downgrade);
+    clave_err err = clave__rwlock_upgrade_check(m, owner, &downgrade);
     if (err != CLAVE_OK)
         return err;
     e = clave__mem_zalloc(m->mem, sizeof *e);
@@ -106,79 +85,4 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     }
     clave__map_insert(&m->owner_entries, &e->node, clave__map_hash_u64(owner));
     return CLAVE_OK;
-}
-
-clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
-{
-    struct owner_entry *e = clave__mutex_find(m, owner);
-    if (e && e->callback_due)
-        return CLAVE_OK; /* it is granted: its callback is about to run */
-    if (!e || e->count > 0)
-        return CLAVE_ENOTHELD;
-    clave__owner_entry_remove(m, e);
-    return CLAVE_OK;
-}
-
-/* ---- release --------------------------------------------------------------------------------- */
-
-/* Gives the last hold back: deletes the node. With a callback the entry lives until the node is
- * certainly gone. */
-static void mutex_release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
-{
-    clave_async_mutex *m = e->answer.m;
-    struct contender *place = e->place;
-    bool shared = m->place_owner == e;
-    /* A read that took over the write's place has the same number, not a later one: the next writer
-     * must queue after that read. */
-    bool downgraded = m->other && clave__mutex_find(m->other, e->answer.owner);
-    clave__map_remove(&m->owner_entries, &e->node);
-    if (shared && !downgraded && clave__handoff_hand_over(e)) {
-        /* The node stays: another owner has it now. */
-        if (cb) {
-            clave__mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
-            clave__mutex_answer_post(&e->answer, CLAVE_OK);
-        } else {
-            clave__mem_free(m->mem, e);
-        }
-        return;
-    }
-    if (cb) {
-        clave__mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
-        clave__contender_leave(place, clave__owner_entry_left, e);
-    } else {
-        clave__mem_free(m->mem, e);
-        clave__contender_leave(place, NULL, NULL);
-    }
-    /* After the delete: at the end of the queue. */
-    if (shared)
-        clave__handoff_promote(m);
-}
-
-static clave_err mutex_release_lost(struct owner_entry *e)
-{
-    assert(!e->place && e->count > 0 && e->lost != CLAVE_OK);
-    clave_err verdict = e->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
-    if (--e->count == 0) {
-        clave__map_remove(&e->answer.m->owner_entries, &e->node);
-        clave__mem_free(e->answer.m->mem, e);
-    }
-    return verdict;
-}
-
-clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_async_mutex_cb *cb,
-                                    void *arg)
-{
-    struct owner_entry *e = clave__mutex_find(m, owner);
-    if (!e || e->count == 0 || e->callback_due)
-        return CLAVE_ENOTHELD;
-    if (!e->place)
-        return mutex_release_lost(e);
-    if (e->count == 1) {
-        mutex_release_place(e, cb, arg);
-        return CLAVE_OK;
-    }
-    clave_err err = cb ? clave__mutex_answer_post_new(m, owner, false, cb, arg) : CLAVE_OK;
-    if (err == CLAVE_OK)
-        e->count--;
-    return err;
 }

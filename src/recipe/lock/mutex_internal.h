@@ -1,10 +1,18 @@
-/* mutex_internal.h - a mutex and its owners, as its four files share them. The folder:
+/* mutex_internal.h - a mutex and its owners, as its files share them. The folder:
  *
- *   mutex.c          owners, events                mutex_acquire.c  acquire, cancel, release
- *   mutex_answer.c   answers to owners             mutex_local_handoff.c  owners that share one
- * place mutex_for_recipes.h    mutexes that other recipes are made of rwlock.c         two mutexes
- * in one queue      multilock.c      several locks as one once.c           a job that runs once
- * lock_delay.c     a pause after a lost holder record_node.c    the record node of both */
+ *   mutex.c                owners, events
+ *   mutex_acquire.c        acquire
+ *   mutex_release.c        release, cancel
+ *   mutex_answer.c         answers to owners
+ *   mutex_local_handoff.c  owners that share one place
+ *   mutex_for_recipes.h    mutexes that other recipes are made of
+ *   rwlock.c               two mutexes in one queue
+ *   rwlock_upgrade.c       an owner of one side that acquires the other
+ *   multilock.c            several locks as one
+ *   once.c                 a job that runs once
+ *   lock_delay.c           a pause after a lost holder
+ *   record_node.c          the record node of both
+ *   revoke.c               asks a holder to release */
 #ifndef CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
 #define CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
 
@@ -96,8 +104,14 @@ clave_err clave__mutex_answer_post_new(clave_async_mutex *m, uint64_t owner, boo
 clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
                                         const char *downgrade);
 
-/* ---- mutex_local_handoff.c: one place for several owners
- * ------------------------------------------- */
+/* ---- rwlock_upgrade.c ----------------------------------------------------------------------- */
+
+/* What the owner has on the other side of a read-write lock: the place that a read takes over, NULL
+ * if there is none; or an error if it must not acquire: EUPGRADE, ELOST, EINVAL. */
+clave_err clave__rwlock_upgrade_check(const clave_async_mutex *m, uint64_t owner,
+                                      const struct contender **downgrade);
+
+/* ---- mutex_local_handoff.c ------------------------------------------------------------------ */
 
 void clave__handoff_init(struct owner_entry *e);
 /* Takes a place, or waits for the existing one, which a try must not do. */

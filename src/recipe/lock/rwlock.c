@@ -1,5 +1,5 @@
 /* rwlock.c - two mutexes in one queue. The public API's file. Invariant: each side knows the other,
- * so a downgrade keeps its place and an upgrade is refused at once. */
+ * so a downgrade keeps its place and an upgrade is refused at once (rwlock_upgrade.c). */
 #include "clave/async/rwlock.h"
 
 #include "client/client_for_recipes.h"

@@ -1,5 +1,5 @@
 /* identity.c - writes and reads what lock nodes say about their owner. Called by the contender,
- * participants, the deadlock folder, lock_record and src/observe. Invariant: only data in clave's
+ * participants, the deadlock folder, record_node and src/observe. Invariant: only data in clave's
  * form is read as fields; anything else printable is text. */
 #include "recipe/queue/identity.h"
 
@@ -168,8 +168,7 @@ static void identity_unescape(char *text)
     *to = '\0';
 }
 
-/* 0: it is not a positive decimal number. */
-static int64_t identity_number(const char *text)
+int64_t clave__identity_number(const char *text)
 {
     int64_t n = 0;
     for (; *text; text++) {
@@ -187,7 +186,7 @@ static void identity_take_field(clave_identity *out, const char *key, char *valu
     if (strcmp(key, "host") == 0)
         out->host = value;
     else if (strcmp(key, "pid") == 0)
-        out->pid = identity_number(value);
+        out->pid = clave__identity_number(value);
     else if (strcmp(key, "name") == 0)
         out->name = value;
     else if (strcmp(key, "command") == 0)
@@ -201,7 +200,9 @@ static void identity_take_field(clave_identity *out, const char *key, char *valu
     else if (strcmp(key, "task") == 0)
         out->task = value;
     else if (strcmp(key, "limit") == 0)
-        out->limit = identity_number(value) <= INT32_MAX ? (uint32_t)identity_number(value) : 0;
+        out->limit = clave__identity_number(value) <= INT32_MAX
+                         ? (uint32_t)clave__identity_number(value)
+                         : 0;
     else if (strcmp(key, "yields") == 0)
         out->yields = strcmp(value, "1") == 0;
     else if (strcmp(key, "revocable") == 0)
@@ -259,8 +260,7 @@ size_t clave__identity_put_field(char *data, size_t n, size_t cap, const char *k
     return s.len;
 }
 
-/* Where the value of the first line "key=value" begins, up to `end`; NULL: there is none. */
-static const char *identity_find_value(const char *data, const char *end, const char *key)
+const char *clave__identity_find_value(const char *data, const char *end, const char *key)
 {
     size_t n = strlen(key);
     for (const char *line = data; line && line < end;) {
@@ -278,7 +278,7 @@ bool clave__identity_get_field(const void *data, size_t n, const char *key, char
     if (!clave__identity_is_form(data, n) || memchr(data, '\0', n))
         return false;
     const char *end = (const char *)data + n;
-    const char *at = identity_find_value(data, end, key);
+    const char *at = clave__identity_find_value(data, end, key);
     if (!at)
         return false;
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -288,45 +288,4 @@ bool clave__identity_get_field(const void *data, size_t n, const char *key, char
     out[len] = '\0';
     identity_unescape(out);
     return true;
-}
-
-/* ---- lock delay ------------------------------------------------------------------------- */
-
-static const char delays[] = "delays=1\n";
-
-static bool identity_has_value(const void *data, size_t n, const char *key, const char *value)
-{
-    if (!clave__identity_is_form(data, n))
-        return false;
-    const char *end = (const char *)data + n;
-    const char *at = identity_find_value(data, end, key);
-    size_t len = strlen(value);
-    return at && (size_t)(end - at) >= len && memcmp(at, value, len) == 0;
-}
-
-size_t clave__identity_put_delays(char *data, size_t n, size_t cap)
-{
-    if (n + sizeof delays > cap)
-        return n;
-    memcpy(data + n, delays, sizeof delays);
-    return n + sizeof delays - 1;
-}
-
-bool clave__identity_delays(const void *data, size_t n)
-{
-    return identity_has_value(data, n, "delays", "1\n");
-}
-
-int64_t clave__identity_mark_token(const void *data, size_t n)
-{
-    enum { DIGITS = 20 };
-    char text[DIGITS] = "";
-    if (!identity_has_value(data, n, "state", "held\n"))
-        return 0;
-    const char *end = (const char *)data + n;
-    const char *at = identity_find_value(data, end, "token");
-    size_t i = 0;
-    for (; at && at + i < end && at[i] != '\n' && i + 1 < sizeof text; i++)
-        text[i] = at[i];
-    return identity_number(text);
 }

@@ -27,12 +27,9 @@ size_t clave__identity_put_field(char *data, size_t n, size_t cap, const char *k
 /* The value of a field, cut to what fits; false, and "": there is none. */
 bool clave__identity_get_field(const void *data, size_t n, const char *key, char *out, size_t cap);
 
-/* A field of a lock node for others to read: its owner uses a lock delay
- * (clave/async/lock_delay.h), so that a grant alone does not begin its work. Appends it to data of
- * that form, n of cap bytes, if it fits; returns the new length. */
-size_t clave__identity_put_delays(char *data, size_t n, size_t cap);
-bool clave__identity_delays(const void *data, size_t n);
-/* The token of the holder whose mark of a lock delay this is; 0: it is no mark. */
-int64_t clave__identity_mark_token(const void *data, size_t n);
+/* Where the value of the first line "key=value" begins, up to `end`; NULL: there is none. */
+const char *clave__identity_find_value(const char *data, const char *end, const char *key);
+/* 0: it is not a positive decimal number. */
+int64_t clave__identity_number(const char *text);
 
 #endif

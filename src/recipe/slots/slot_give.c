@@ -1,35 +1,18 @@
-/* slot_give.c - a give and a break: finds the slot of an id, and deletes it. Invariant: what is
- * deleted is the node that was found, whose name no other slot ever has; so a delete whose answer
- * was lost is repeated without harm. */
+/* slot_give.c - a give, and what a break does (slot_break.c): finds the slot of an id, and deletes
+ * it. Invariant: what is deleted is the node that was found, whose name no other slot ever has; so
+ * a delete whose answer was lost is repeated without harm. */
+#include "recipe/slots/slot_give.h"
+
 #include <string.h>
 
 #include "base/err_class.h"
 #include "base/path.h"
 #include "recipe/slots/slot_data.h"
 #include "recipe/slots/slot_name.h"
-#include "recipe/slots/slot_owners_and_limit.h"
 
 enum { TRIES = 16, PAUSE_MS = 250 };
 
-struct slot_give {
-    clave_async_slots *slots;
-    struct slot_count count;
-    int64_t token; /* 0: any */
-    char *record;  /* a break's, once the slot is known; NULL: this is a give */
-    size_t nrecord;
-    bool breaks;
-    int tries;
-    bool doubt;              /* a delete may have been done */
-    struct slot_copy *found; /* NULL: not looked at yet */
-    struct timer pause;
-    struct listener listener; /* of the end of the client, while it pauses */
-    clave_async_slots_give_cb *cb;
-    void *arg;
-    char id[CLAVE_SLOT_ID_MAX + 1];
-    char *by, *reason; /* a break's */
-};
-
-static void slot_give_free(struct slot_give *g)
+void clave__slot_give_free(struct slot_give *g)
 {
     const struct clave_mem *mem = g->slots->mem;
     clave__client_timer_clear(g->slots->client, &g->pause);
@@ -47,7 +30,7 @@ static void slot_give_done(struct slot_give *g, clave_err err, bool given)
     clave_async_slots *s = g->slots;
     if (g->cb)
         g->cb(s, err, given ? &g->found->slot : NULL, g->arg);
-    slot_give_free(g);
+    clave__slot_give_free(g);
     clave__slots_drop(s);
 }
 
@@ -200,7 +183,7 @@ static void slot_give_on_state(struct listener *l, clave_state state, clave_err 
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s, const char *id,
+clave_err clave__slot_give_new(struct slot_give **out, clave_async_slots *s, const char *id,
                                int64_t token)
 {
     *out = NULL;
@@ -220,7 +203,7 @@ static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s, con
     return CLAVE_OK;
 }
 
-static clave_err slot_give_start(struct slot_give *g, clave_async_slots_give_cb *cb, void *arg)
+clave_err clave__slot_give_start(struct slot_give *g, clave_async_slots_give_cb *cb, void *arg)
 {
     g->cb = cb;
     g->arg = arg;
@@ -228,7 +211,7 @@ static clave_err slot_give_start(struct slot_give *g, clave_async_slots_give_cb 
     if (err == CLAVE_OK)
         clave__slots_hold(g->slots);
     else
-        slot_give_free(g);
+        clave__slot_give_free(g);
     return err;
 }
 
@@ -236,26 +219,6 @@ clave_err clave_async_slots_give(clave_async_slots *s, const char *id, int64_t t
                                  clave_async_slots_give_cb *cb, void *arg)
 {
     struct slot_give *g;
-    clave_err err = slot_give_new(&g, s, id, token);
-    return err == CLAVE_OK ? slot_give_start(g, cb, arg) : err;
-}
-
-clave_err clave_async_slots_break(clave_async_slots *s, const clave_slot *which,
-                                  clave_async_slots_give_cb *cb, void *arg)
-{
-    const char *by = which->by, *reason = which->reason;
-    struct slot_give *g;
-    if (!reason || !*reason || !clave__slot_text_is_valid(reason) || !clave__slot_text_is_valid(by))
-        return CLAVE_EINVAL;
-    clave_err err = slot_give_new(&g, s, which->id, which->token);
-    if (err != CLAVE_OK)
-        return err;
-    g->breaks = true;
-    g->reason = clave__mem_strdup(s->mem, reason);
-    g->by = by ? clave__mem_strdup(s->mem, by) : NULL;
-    if (!g->reason || (by && !g->by)) {
-        slot_give_free(g);
-        return CLAVE_ENOMEM;
-    }
-    return slot_give_start(g, cb, arg);
+    clave_err err = clave__slot_give_new(&g, s, id, token);
+    return err == CLAVE_OK ? clave__slot_give_start(g, cb, arg) : err;
 }

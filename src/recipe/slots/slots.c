@@ -1,4 +1,4 @@
-/* slots.c - the slots of a path, their limit, and the calls. The public API's file. */
+/* slots.c - the slots of a path, and the calls. The public API's file. */
 #include "recipe/slots/slots_internal.h"
 
 #include <assert.h>
@@ -6,10 +6,7 @@
 
 #include "base/path.h"
 #include "recipe/contender/contender_grant.h"
-#include "recipe/semaphore/shared_count.h"
 #include "recipe/slots/slot_name.h"
-
-enum { LIMIT_MAX = INT32_MAX };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -78,7 +75,7 @@ clave_err clave_async_slots_new(clave_async_slots **out, clave_async_client *c, 
     clave_slots_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_slots_options");
-    if (err == CLAVE_OK && (o.limit > LIMIT_MAX || (o.acls && o.nacls == 0)))
+    if (err == CLAVE_OK && (o.limit > SLOTS_LIMIT_MAX || (o.acls && o.nacls == 0)))
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
@@ -157,79 +154,4 @@ clave_err clave_async_slots_grant(const clave_async_slots *s, const clave_slot *
         !clave__path_is_child(slot->node, s->paths.owners, clave__path_name(slot->node)))
         return CLAVE_EINVAL;
     return clave__grant_new_kept(out, s->client, slot->node, slot->token);
-}
-
-/* ---- the limit ------------------------------------------------------------------------------- */
-
-struct slots_limit {
-    clave_async_slots *slots;
-    uint32_t value;
-    struct slots_prepare prepare;
-    clave_async_slots_limit_cb *cb;
-    void *arg;
-};
-
-static void slots_limit_done(struct slots_limit *l, clave_err err)
-{
-    clave_async_slots *s = l->slots;
-    if (l->cb)
-        l->cb(s, err, l->arg);
-    clave__mem_free(s->mem, l);
-    clave__slots_drop(s);
-}
-
-static clave_err slots_limit_write(struct slots_limit *l, clave_result_cb *cb)
-{
-    uint8_t data[SHARED_COUNT_SIZE];
-    clave__shared_count_encode(l->value, data);
-    return clave_async_set(l->slots->client, l->slots->paths.limit, data, sizeof data, -1, cb, l);
-}
-
-static void slots_limit_on_written(clave_async_client *c, const clave_result *res, void *arg)
-{
-    (void)c;
-    slots_limit_done(arg, res->err);
-}
-
-/* Somebody else may have made it, with another number. */
-static void slots_limit_on_prepared(struct slots_prepare *p, clave_err err)
-{
-    struct slots_limit *l = LIST_ENTRY(p, struct slots_limit, prepare);
-    if (err == CLAVE_OK && !p->limit_made)
-        err = slots_limit_write(l, slots_limit_on_written);
-    if (err != CLAVE_OK || p->limit_made)
-        slots_limit_done(l, err);
-}
-
-static void slots_limit_on_set(clave_async_client *c, const clave_result *res, void *arg)
-{
-    (void)c;
-    struct slots_limit *l = arg;
-    clave_err err = res->err;
-    if (err == CLAVE_ENONODE) {
-        l->prepare = (struct slots_prepare){
-            .slots = l->slots, .limit = l->value, .done = slots_limit_on_prepared};
-        err = clave__slots_prepare(&l->prepare);
-        if (err == CLAVE_OK)
-            return;
-    }
-    slots_limit_done(l, err);
-}
-
-clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
-                                      clave_async_slots_limit_cb *cb, void *arg)
-{
-    if (limit > LIMIT_MAX)
-        return CLAVE_EINVAL;
-    struct slots_limit *l = clave__mem_zalloc(s->mem, sizeof *l);
-    if (!l)
-        return CLAVE_ENOMEM;
-    *l = (struct slots_limit){.slots = s, .value = limit, .cb = cb, .arg = arg};
-    clave_err err = slots_limit_write(l, slots_limit_on_set);
-    if (err != CLAVE_OK) {
-        clave__mem_free(s->mem, l);
-        return err;
-    }
-    clave__slots_hold(s);
-    return CLAVE_OK;
 }

@@ -1,17 +1,24 @@
 /* slots_internal.h - slots: places that belong to an id. The folder:
  *
- *   slots.c            their life, their limit, the calls    slot_give.c   a give, a break
- *   slots_prepare.c    makes the nodes that are missing      slot_list.c   the list of the owners
- *   slot_take.c        one take: states, end, times          slot_name.c   the names of their nodes
- *   slot_take_steps.c  what it does in them                  slot_data.c   what these say
- *   slot_owners_and_limit.c       how many are owned, and the limit
- */
+ *   slots.c                  their life, the calls
+ *   slots_limit.c            sets their limit
+ *   slots_prepare.c          makes the nodes that are missing
+ *   slot_take.c              one take: states, end, times
+ *   slot_take_steps.c        what it does in them
+ *   slot_give.c              a give, and what a break does
+ *   slot_break.c             the call that breaks one
+ *   slot_list.c              the list of the owners
+ *   slot_owners_and_limit.c  how many are owned, and the limit
+ *   slot_name.c              the names of their nodes
+ *   slot_data.c              what these say */
 #ifndef CLAVE_RECIPE_SLOTS_SLOTS_INTERNAL_H
 #define CLAVE_RECIPE_SLOTS_SLOTS_INTERNAL_H
 
 #include "base/list.h"
 #include "clave/async/slots.h"
 #include "recipe/contender/contender_config.h"
+
+enum { SLOTS_LIMIT_MAX = INT32_MAX };
 
 /* The nodes of the slots at a path. */
 struct slots_paths {

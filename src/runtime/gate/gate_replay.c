@@ -17,8 +17,8 @@
 #include "runtime/store/disk_thread.h"
 #include "runtime/store/file_io.h"
 #include "runtime/store/file_names.h"
-#include "server/store/inspect.h"
 #include "server/store/snapshot_read.h"
+#include "server/store/txn_log_read.h"
 #include "wire/proto.h"
 
 #define MOST_BYTES ((int64_t)128 << 20)
@@ -165,7 +165,7 @@ static bool replay_log(struct gate_replay *r, int64_t zxid)
 {
     struct file_content bytes;
     struct log_walk w;
-    struct log_entry e;
+    struct txn_log_entry e;
     bool follows = true, first = true;
     if (!replay_read(r, FILE_LOG, zxid, &bytes))
         return false;

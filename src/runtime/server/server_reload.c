@@ -4,12 +4,12 @@
 #include <signal.h>
 
 #include "runtime/server/uv_server_internal.h"
-#include "server/store/backup_restore.h"
+#include "server/store/restore.h"
 
 clave_err clave__run_note_longest_session(const struct server_run *r, const struct fault *f)
 {
-    return clave__datadir_note_longest_session(&r->dir,
-                                               clave__backup_restore_longest_session(r->server), f);
+    return clave__datadir_note_longest_session(&r->dir, clave__restore_longest_session(r->server),
+                                               f);
 }
 
 /* Sessions may be longer now; or the note has been damaged since the start, and so are backups. */

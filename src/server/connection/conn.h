@@ -116,6 +116,8 @@ void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_e
 bool clave__message_bound(struct message *m);
 /* A reply that is a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t shows, clave_err err);
+/* The same of an answer that shows nothing, with Apache's zxid. */
+void clave__conn_reply_as_apache(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
 /* `zxid` of the header; -1: the client missed the event, nobody knows which it was. */
 void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
                             const struct watch_event *ev);
@@ -123,27 +125,31 @@ void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
  * word, or a piece of it. They wait for nothing, so that a server whose disk hangs can still be
  * asked. `err`: they are not whole; the connection is cut. */
 void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err);
-/* That was the last piece of its list, if it has one. */
-void clave__conn_end_list(struct server_conn *c);
 
-/* Sends nothing more, and closes when the output has left. */
-void clave__conn_close(struct server_conn *c);
-/* Closes at once and drops the output. */
-void clave__conn_cut(struct server_conn *c);
+/* Releases output that has become durable. */
+void clave__conn_release(struct server_conn *c);
 
-/* A line about this connection, and its session. */
-__attribute__((format(printf, 3, 4))) void clave__conn_log(const struct server_conn *c, int level,
-                                                           const char *fmt, ...);
+/* ---- the end (conn_close.c) ------------------------------------------------------------------ */
 
 static inline bool clave__conn_is_open(const struct server_conn *c)
 {
     return c->state != CONN_CLOSING;
 }
 
+/* Sends nothing more, and closes when the output has left. */
+void clave__conn_close(struct server_conn *c);
+/* Closes at once and drops the output. */
+void clave__conn_cut(struct server_conn *c);
+
+/* That was the last piece of its list, if it has one. */
+void clave__conn_end_list(struct server_conn *c);
+
+/* A line about this connection, and its session. */
+__attribute__((format(printf, 3, 4))) void clave__conn_log(const struct server_conn *c, int level,
+                                                           const char *fmt, ...);
+
 /* clave__server_next_ready returns it. */
 void clave__conn_mark_ready(struct server_conn *c);
-/* Releases output that has become durable. */
-void clave__conn_release(struct server_conn *c);
 
 /* ---- output that waits for its client (unread_output.c) -------------------------------------- */
 

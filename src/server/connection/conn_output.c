@@ -1,78 +1,15 @@
-/* conn_output.c - what a connection is sent and when it may leave, and the end of a connection; see
- * conn.h. It knows nothing of input. No byte leaves before
- * the transaction that it shows is durable. */
+/* conn_output.c - what a connection is sent and when it may leave; see conn.h. It knows nothing of
+ * input. No byte leaves before the transaction that it shows is durable. */
 #include "base/memory.h"
 
 #include "server/connection/client_limits.h"
-#include "server/connection/fair_schedule.h"
 #include "server/connection/slow_requests.h"
 #include "wire/opcode.h"
 #include <assert.h>
-#include <stdarg.h>
 
 enum { FIRST_MARKS = 4 };
 /* So many bytes of an answer take as long to make as a small request takes. */
 enum { BYTES_A_REQUEST = 1024 };
-
-/* ---- what the driver has to know ------------------------------------------------------------- */
-
-void clave__conn_mark_ready(struct server_conn *c)
-{
-    if (list_empty(&c->in_ready))
-        list_push_back(&c->s->conns.ready[clave__fair_schedule_class_of(c)], &c->in_ready);
-}
-
-bool clave__server_conn_wants_close(const struct server_conn *c)
-{
-    return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
-}
-
-/* ---- the log --------------------------------------------------------------------------------- */
-
-void clave__conn_log(const struct server_conn *c, int level, const char *fmt, ...)
-{
-    const struct log_about about = {.connection = c->peer.text,
-                                    .session = c->session ? c->session->id : c->told_id};
-    va_list ap;
-    va_start(ap, fmt);
-    clave__log_list(&c->s->log, level, &about, fmt, ap);
-    va_end(ap);
-}
-
-/* ---- closing --------------------------------------------------------------------------------- */
-
-static void drop_output(struct server_conn *c)
-{
-    assert(c->s->counts.outstanding >= c->undurable);
-    c->s->counts.outstanding -= c->undurable;
-    c->undurable = 0;
-    c->mark_count = 0;
-    c->releasable = c->written;
-    list_remove(&c->in_waiting);
-    clave__buf_fini(&c->out);
-    clave__conn_count_output(c, true);
-}
-
-void clave__conn_close(struct server_conn *c)
-{
-    if (!clave__conn_is_open(c))
-        return;
-    c->state = CONN_CLOSING;
-    if (c->session)
-        clave__session_detach(&c->s->sessions, c->session, &c->peer);
-    c->session = NULL;
-    list_remove(&c->in_sessionless);
-    list_remove(&c->in_paused);
-    list_remove(&c->in_left);
-    clave__conn_mark_ready(c);
-}
-
-void clave__conn_cut(struct server_conn *c)
-{
-    clave__conn_close(c);
-    clave__conn_end_list(c);
-    drop_output(c);
-}
 
 /* ---- which output may leave ------------------------------------------------------------------ */
 
@@ -260,6 +197,13 @@ void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t shows, clave_
     clave__message_end(&m, true);
 }
 
+void clave__conn_reply_as_apache(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err)
+{
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, xid, zxid, err);
+    clave__message_end(&m, true);
+}
+
 void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
                             const struct watch_event *ev)
 {
@@ -290,12 +234,6 @@ void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)
     c->releasable = c->written;
     c->s->counts.packets_sent++;
     c->sent++;
-    clave__conn_mark_ready(c);
-}
-
-void clave__conn_end_list(struct server_conn *c)
-{
-    c->list_goes_on = false;
     clave__conn_mark_ready(c);
 }
 

@@ -222,11 +222,3 @@ void clave__figures_each(const struct server *s, unsigned shown, figure_visit *v
             visit(arg, f, value);
     }
 }
-
-/* ---- resets ---------------------------------------------------------------------------------- */
-
-void clave__stats_reset(struct server *s)
-{
-    s->counts.latency = (struct latency){0};
-    s->counts.packets_received = s->counts.packets_sent = 0;
-}

@@ -3,8 +3,8 @@
  *   mntr_and_metrics.c   the table of figures: a new field of mntr or a new metric is a line
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
- *   prometheus_page.c     the page for Prometheus, most of it from the table
- *   server_stats.c      what the driver measures and the server counts; what the gate shows
+ *   prometheus_page.c    the page for Prometheus, most of it from the table
+ *   server_stats.c       what the driver measures and the server counts; what the gate shows
  *   listing.c            an answer in pieces: all of them are made so
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump
@@ -71,7 +71,7 @@ struct data_sizes {
 };
 struct data_sizes clave__data_sizes(const struct server *s);
 
-/* Resets the counters of the server. */
+/* Resets the counters of the server: server_stats.c. */
 void clave__stats_reset(struct server *s);
 
 /* ---- lists ----------------------------------------------------------------------------------- */

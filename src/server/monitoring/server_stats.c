@@ -83,3 +83,9 @@ void clave__server_stats(const struct server *s, struct server_stats *out)
     for (size_t i = 0; i < SERVER_BOUNDS; i++)
         out->refused[i] = s->refused.bounds[i].refused;
 }
+
+void clave__stats_reset(struct server *s)
+{
+    s->counts.latency = (struct latency){0};
+    s->counts.packets_received = s->counts.packets_sent = 0;
+}

@@ -1,72 +1,14 @@
 /* request.c - decodes a frame of a connection with a session and answers it by the table of
- * request.h; also the requests that concern the connection itself (auth, sasl, whoAmI). conn.c
- * calls it for every frame after the handshake. A new opcode is a line in the table here. */
+ * request.h. conn.c calls it for every frame after the handshake. A new opcode is a line in the
+ * table here. */
 #include "server/request/read.h"
 
 #include <assert.h>
 
 #include "server/connection/slow_requests.h"
+#include "server/request/auth_ops.h"
 #include "server/request/write.h"
 #include "server/request/zookeeper_sessions.h"
-
-/* ---- the connection itself ------------------------------------------------------------------- */
-
-/* A header with Apache's zxid for an answer that shows nothing. */
-static void request_reply_as_apache(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err)
-{
-    struct message m = clave__message_begin(c, SHOWS_NOTHING);
-    clave__message_header(&m, xid, zxid, err);
-    clave__message_end(&m, true);
-}
-
-static void request_authenticate(struct server_conn *c, const struct wire_request *q,
-                                 const struct request_op *op)
-{
-    (void)op;
-    const struct wire_auth *m = &q->body.auth;
-    clave_err err =
-        q->malformed ? CLAVE_EAUTHFAILED : clave__identities_add(&c->who, m->scheme, m->auth);
-    if (err == CLAVE_ENOMEM) {
-        clave__conn_cut(c);
-        return;
-    }
-    clave__identities_note_super(&c->who, clave__jbytes(c->s->access.super_digest));
-    if (c->state == CONN_RESUMING && clave__conn_is_known(c) && !clave__conn_take_up(c))
-        return;
-    request_reply_as_apache(c, q->xid, 0, err);
-    if (err == CLAVE_OK)
-        return;
-    clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: authentication failed", c->peer.text);
-    clave__conn_close(c);
-}
-
-/* There is no SASL. Apache without JAAS answers with no token and no error, at which kazoo begins
- * again and again until its session expires. This is Apache's answer to a wrong password, which
- * ends every client's attempt at once. The empty token is for Java's client: it reads one whatever
- * the error is. */
-static void request_refuse_sasl(struct server_conn *c, const struct wire_request *q,
-                                const struct request_op *op)
-{
-    (void)op;
-    struct message m = clave__message_begin(c, SHOWS_NOTHING);
-    clave__message_header(&m, q->xid, 0, CLAVE_EAUTHFAILED);
-    clave__jput_bytes(&m.w, JBYTES_NULL);
-    clave__message_end(&m, true);
-    clave__conn_log(c, CLAVE_LOG_WARN,
-                    "%s is closed: it authenticates with SASL, which this server does not have",
-                    c->peer.text);
-    clave__conn_close(c);
-}
-
-static void request_who_am_i(struct server_conn *c, const struct wire_request *q,
-                             const struct request_op *op)
-{
-    (void)op;
-    struct message m = clave__message_begin(c, SHOWS_NOTHING);
-    clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
-    clave__identities_put(&m.w, &c->who);
-    clave__message_end(&m, true);
-}
 
 static void request_answer_ping(struct server_conn *c, const struct wire_request *q,
                                 const struct request_op *op)
@@ -81,7 +23,7 @@ static void server_request_refuse(struct server_conn *c, const struct wire_reque
 {
     clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
                     (int)q->op);
-    request_reply_as_apache(c, q->xid, -1, CLAVE_EUNIMPLEMENTED);
+    clave__conn_reply_as_apache(c, q->xid, -1, CLAVE_EUNIMPLEMENTED);
     clave__conn_close(c);
 }
 
@@ -129,9 +71,9 @@ static const struct request_op request_ops[] = {
     [AT + OP_REMOVE_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_remove},
 
     [AT + OP_PING] = {.answer = request_answer_ping},
-    [AT + OP_AUTH] = {.answer = request_authenticate},
-    [AT + OP_SASL] = {.answer = request_refuse_sasl},
-    [AT + OP_WHO_AM_I] = {.answer = request_who_am_i},
+    [AT + OP_AUTH] = {.answer = clave__auth_op_add},
+    [AT + OP_SASL] = {.answer = clave__auth_op_sasl},
+    [AT + OP_WHO_AM_I] = {.answer = clave__auth_op_who_am_i},
     [AT + OP_CLOSE_SESSION] = {.answer = clave__conn_close_session},
 };
 
@@ -168,7 +110,7 @@ static bool request_is_let_in(struct server_conn *c, const struct wire_request *
             c, CLAVE_LOG_WARN,
             "%s is closed, and %llu before it: it has not authenticated (--require-auth %s)",
             c->peer.text, (unsigned long long)s->refused.strange.count - 1, s->access.require_auth);
-    request_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
+    clave__conn_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
     clave__conn_close(c);
     return false;
 }

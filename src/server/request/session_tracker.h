@@ -13,7 +13,7 @@
  * looked at again. */
 enum { SESSION_RING = 64 };
 
-/* The session of a restored directory (store/backup_restore.h). It is nobody's: no client may have
+/* The session of a restored directory (store/restore.h). It is nobody's: no client may have
  * it, and it owns nothing. Its timeout is the time for which holders of before the restore may
  * still believe that they hold; as every session it is in logs and snapshots, has its whole timeout
  * anew after a restart, and expires. While it is there, the server creates no ephemeral node. */

@@ -294,14 +294,6 @@ clave_err clave__write_check(struct server_conn *c, int32_t op, const union wire
     return err;
 }
 
-clave_err clave__write_reconfig(struct server_conn *c, int32_t op, const union wire_body *body)
-{
-    (void)c;
-    (void)op;
-    (void)body;
-    return CLAVE_ERECONFIGDISABLED;
-}
-
 /* ---- a request ------------------------------------------------------------------------------- */
 
 void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c)

@@ -24,7 +24,7 @@ request_act clave__write_delete_container;
 request_act clave__write_set_data;
 request_act clave__write_set_acl;
 request_act clave__write_check;
-request_act clave__write_reconfig;
+request_act clave__write_reconfig; /* reconfig.c */
 
 /* What they check, as Apache in this order: whether it looks like a path, EMARSHALLING, EBADARGS;
  * whether it is a valid one, EBADARGS; permissions, ENOAUTH. */

@@ -1,6 +1,7 @@
 /* txn_log_read.c - recognises records in the bytes of a log, and decides what the first thing that
- * is not a record means; see txn_log_read.h. txn_log.c (recovery) and inspect.c call it. What may
- * have been durable is DAMAGED, never TORN: no acknowledged write is dropped silently. */
+ * is not a record means; see txn_log_read.h. txn_log_replay.c (recovery), `clave data` and the gate
+ * call it. What may have been durable is DAMAGED, never TORN: no acknowledged write is dropped
+ * silently. */
 #include "server/store/txn_log_read.h"
 
 #include <assert.h>
@@ -277,4 +278,16 @@ enum log_step clave__txn_log_walk_next(struct log_walk *w, struct record *out)
     w->at += LOG_RECORD_HEAD + out->n + 1;
     w->last_zxid = out->zxid;
     return LOG_STEP_RECORD;
+}
+
+enum log_step clave__txn_log_next_entry(struct log_walk *w, struct txn_log_entry *out)
+{
+    struct record rec;
+    *out = (struct txn_log_entry){.offset = w->at};
+    enum log_step step = clave__txn_log_walk_next(w, &rec);
+    out->size = w->at - out->offset;
+    if (step != LOG_STEP_RECORD || clave__txn_record_read(&out->txn, rec.payload, rec.n))
+        return step;
+    clave__txn_log_walk_no_txn(w, &rec);
+    return LOG_STEP_DAMAGED;
 }

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/store/txn_record.h"
+
 enum { LOG_RECORD_HEAD = 12, LOG_END_MARK = 'B', LOG_BATCH_MARK = 'S' };
 /* In the place of Apache's dbid, which it writes as 0 and never reads: batches are marked. */
 #define LOG_DBID "clave\0\0\1"
@@ -80,5 +82,15 @@ __attribute__((format(printf, 2, 3))) void clave__txn_log_walk_fault(struct log_
                                                                      const char *fmt, ...);
 /* Notes that a record is none that a server writes. */
 void clave__txn_log_walk_no_txn(struct log_walk *w, const struct record *rec);
+
+/* A transaction as recorded. */
+struct txn_log_entry {
+    size_t offset; /* in the file */
+    size_t size;   /* of the whole record */
+    struct txn_record txn;
+};
+
+/* As clave__txn_log_walk_next; DAMAGED too if the record is not a transaction. */
+enum log_step clave__txn_log_next_entry(struct log_walk *w, struct txn_log_entry *out);
 
 #endif

@@ -1,140 +1,10 @@
-/* txn_record.c - the bytes of transactions; see txn_record.h. txn_log.c writes and replays them,
- * inspect.c shows them. Replaying must accept a tree that is ahead of the log, because Apache's
- * snapshots are fuzzy: a change may already be there. */
+/* txn_record.c - the bytes of transactions; see txn_record.h. txn_log_append.c writes them,
+ * txn_log_replay.c replays them, txn_log_read.c shows them. Invariant: it changes no tree. */
 #include "server/store/txn_record.h"
 
 #include <assert.h>
 
-/* ---- replaying a change ---------------------------------------------------------------------- */
-
-/* Makes a change that will not be undone. */
-static clave_err txn_make_for_good(struct txn *t)
-{
-    assert(t->count == 1);
-    clave_err err = clave__txn_make(t);
-    clave__txn_end(t);
-    return err;
-}
-
-/* A snapshot taken while writes continued may contain children of a node that the log has
- * yet to delete; the log creates them again later. */
-static void txn_drop_children(struct txn *t, struct node *top)
-{
-    while (!list_empty(&top->children)) {
-        struct node *n = LIST_ENTRY(top->children.next, struct node, sibling);
-        while (!list_empty(&n->children))
-            n = LIST_ENTRY(n->children.next, struct node, sibling);
-        clave__tree_unlink(t->tree, n);
-        clave__tree_free_node(t->tree, n);
-    }
-}
-
-static clave_err txn_replay_delete_of(struct txn *t, int32_t type, struct jbytes path)
-{
-    if (path.n <= 1)
-        return CLAVE_EPROTO;
-    struct node *n = clave__tree_find(t->tree, path);
-    if (!n) {
-        struct node *parent = clave__tree_find_parent(t->tree, path);
-        if (parent && t->head.zxid > parent->stat.pzxid) {
-            parent->stat.pzxid = t->head.zxid;
-            clave__tree_changed(t->tree, parent);
-        }
-        return CLAVE_OK;
-    }
-    txn_drop_children(t, n);
-    struct change *c = clave__txn_add(t, type, path);
-    if (!c)
-        return CLAVE_ENOMEM;
-    c->node = n;
-    return txn_make_for_good(t);
-}
-
-static clave_err txn_replay_delete(struct txn *t, const struct change_record *r)
-{
-    return txn_replay_delete_of(t, r->kind->type, r->path);
-}
-
-static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
-{
-    struct acl *old = n->acl;
-    n->acl = clave__acl_ref(acl);
-    clave__acls_drop(&t->tree->acls, old);
-}
-
-/* The snapshot already has the node. It may lack its list: Apache writes the lists first,
- * so a node created meanwhile may refer to a missing one. */
-static void txn_create_again(struct txn *t, struct node *n, const struct change *c)
-{
-    struct node *parent = n->parent;
-    txn_record_set_acl(t, n, c->acl);
-    if (c->version > parent->stat.cversion)
-        parent->stat.cversion = c->version;
-    if (t->head.zxid > parent->stat.pzxid)
-        parent->stat.pzxid = t->head.zxid;
-    clave__tree_changed(t->tree, parent);
-}
-
-static struct acl *txn_replay_acl(struct txn *t, struct jvec entries)
-{
-    if (entries.count < 0)
-        return clave__acl_ref(t->tree->acls.open);
-    return clave__acls_take(&t->tree->acls, entries, ACL_NEW_KEY);
-}
-
-static int64_t txn_replay_owner(const struct txn *t, const struct change_record *r)
-{
-    if (r->kind->type == OP_CREATE_CONTAINER)
-        return OWNER_CONTAINER;
-    if (r->kind->type == OP_CREATE_TTL)
-        return clave__owner_of_ttl(r->ttl_ms);
-    return r->ephemeral ? t->head.client : 0;
-}
-
-static clave_err txn_replay_new_node(struct txn *t, struct change *c)
-{
-    c->parent = clave__tree_find_parent(t->tree, c->path);
-    c->node = clave__tree_find(t->tree, c->path);
-    if (c->node)
-        txn_create_again(t, c->node, c);
-    if (c->node || !c->parent)
-        return CLAVE_OK;
-    if (c->version == -1 && c->parent->stat.cversion < INT32_MAX) /* before ZooKeeper 3.3 */
-        c->version = c->parent->stat.cversion + 1;
-    return clave__txn_make(t);
-}
-
-static clave_err txn_replay_create(struct txn *t, const struct change_record *r)
-{
-    if (r->path.n <= 1)
-        return CLAVE_EPROTO;
-    struct change *c = clave__txn_add(t, r->kind->type, r->path);
-    if (!c)
-        return CLAVE_ENOMEM;
-    c->data = r->data;
-    c->acl = txn_replay_acl(t, r->acl);
-    c->owner = txn_replay_owner(t, r);
-    c->version = r->version;
-    clave_err err = c->acl ? txn_replay_new_node(t, c) : CLAVE_ENOMEM;
-    clave__txn_end(t);
-    return err;
-}
-
-/* A reconfig sets the data of /zookeeper/config. */
-static clave_err txn_replay_set(struct txn *t, const struct change_record *r)
-{
-    bool sets_acl = r->kind->type == OP_SET_ACL;
-    struct change *c = clave__txn_add(t, sets_acl ? OP_SET_ACL : OP_SET_DATA, r->path);
-    if (!c)
-        return CLAVE_ENOMEM;
-    c->data = r->data;
-    c->acl = sets_acl ? txn_replay_acl(t, r->acl) : NULL;
-    c->version = r->version;
-    c->node = clave__tree_find(t->tree, r->path);
-    clave_err err = sets_acl && !c->acl ? CLAVE_ENOMEM : c->node ? clave__txn_make(t) : CLAVE_OK;
-    clave__txn_end(t);
-    return err;
-}
+#include "server/store/txn_replay.h"
 
 /* ---- the kinds ------------------------------------------------------------------------------- */
 
@@ -142,20 +12,20 @@ enum { NEW_NODE = TXN_PATH | TXN_DATA | TXN_ACL | TXN_PARENT_CVERSION };
 
 /* The usual ones first. */
 static const struct txn_kind kinds[] = {
-    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, txn_replay_create},
-    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, txn_replay_set},
-    {OP_DELETE, "delete", TXN_PATH, txn_replay_delete},
-    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, txn_replay_create},
+    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, clave__txn_replay_create},
+    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, clave__txn_replay_set},
+    {OP_DELETE, "delete", TXN_PATH, clave__txn_replay_delete},
+    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, clave__txn_replay_create},
     {OP_CHECK, "check", TXN_PATH | TXN_VERSION, NULL},
     {OP_MULTI, "multi", 0, NULL},
     {OP_ERROR, "error", TXN_ERR, NULL},
     {OP_CREATE_SESSION, "createSession", 0, NULL},
     {OP_CLOSE_SESSION, "closeSession", 0, NULL},
-    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, txn_replay_set},
-    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, txn_replay_create},
-    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, txn_replay_delete},
-    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, txn_replay_create},
-    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, txn_replay_set},
+    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, clave__txn_replay_set},
+    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, clave__txn_replay_create},
+    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, clave__txn_replay_delete},
+    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, clave__txn_replay_create},
+    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, clave__txn_replay_set},
 };
 
 static const struct txn_kind *txn_kind(int32_t type)
@@ -356,36 +226,4 @@ bool clave__txn_record_next(const struct txn_record *t, struct jreader *at,
         return txn_get_change(at, t->head.type, out);
     *out = (struct change_record){.kind = txn_kind(OP_DELETE), .path = clave__jget_bytes(at)};
     return true;
-}
-
-/* ---- replaying a transaction ----------------------------------------------------------------- */
-
-/* What the session owns that was not in the list. */
-static clave_err txn_replay_end_of_session(struct txn *t)
-{
-    clave_err err = CLAVE_OK;
-    for (struct owner *o; err == CLAVE_OK;) {
-        o = clave__tree_find_owner(t->tree, t->head.client);
-        if (!o || list_empty(&o->nodes))
-            break;
-        struct node *n = &LIST_ENTRY(o->nodes.next, struct owned_node, link)->node;
-        err = txn_replay_delete_of(t, OP_DELETE, clave__node_path_bytes(n));
-    }
-    return err;
-}
-
-clave_err clave__txn_replay(struct txn *t, const struct txn_record *rec)
-{
-    struct jreader at = rec->body;
-    struct change_record c;
-    clave_err err = CLAVE_OK;
-    clave__txn_begin(t, &rec->head);
-    t->timeout_ms = rec->timeout_ms;
-    t->err = rec->err;
-    while (err == CLAVE_OK && !rec->failed && clave__txn_record_next(rec, &at, &c))
-        if (c.kind->replay)
-            err = c.kind->replay(t, &c);
-    if (err == CLAVE_OK && rec->head.type == OP_CLOSE_SESSION)
-        err = txn_replay_end_of_session(t);
-    return err;
 }

@@ -63,8 +63,5 @@ bool clave__txn_record_read(struct txn_record *out, const void *p, size_t n);
 /* The next change, in order; *at is a copy of the body at first. false: there is none. */
 bool clave__txn_record_next(const struct txn_record *t, struct jreader *at,
                             struct change_record *out);
-/* Makes the changes, as recovery does: one that the snapshot already contains, because it was taken
- * while writes continued, is not made twice. EPROTO: it is not a transaction; ENOMEM. */
-clave_err clave__txn_replay(struct txn *t, const struct txn_record *rec);
 
 #endif

@@ -122,17 +122,17 @@ void clave__event_ring_lock(struct event_ring *r, const struct lock_queue *q)
 {
     uint32_t hash = clave__map_hash_bytes(&r->by_path, q->path, q->len);
     struct map_node *before = clave__map_find(&r->by_path, hash, event_path_eq, q);
-    enum lock_sort sort = clave__lock_sort(q);
+    enum lock_queue_kind kind = clave__lock_kind(q);
     if (before) {
         struct event *old = MAP_ENTRY(before, struct event, by_path);
-        sort = q->places.count > 0 ? sort : old->sort; /* a lock that vanished keeps its kind */
+        kind = q->places.count > 0 ? kind : old->kind; /* a lock that vanished keeps its kind */
         event_remove(r, old);
     }
     struct event *e = event_add(r, &(struct event_text){.name = "lock", .path = q->path});
     if (!e)
         return;
     e->leases = q->leases;
-    e->sort = sort;
+    e->kind = kind;
     clave__map_insert(&r->by_path, &e->by_path, hash);
     event_ring_trim(r);
 }

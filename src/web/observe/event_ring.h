@@ -13,11 +13,11 @@ struct event {
     struct ordered_node node; /* in event_ring.events */
     struct map_node by_path;  /* of a lock's event */
     uint64_t n;
-    const char *name;    /* "lock", "leader", ...: static */
-    const char *path;    /* of the node it is about; NULL: none */
-    const char *session; /* only for the streams of this HTTP session; NULL: for all */
-    const char *data;    /* JSON; NULL: the lock at `path`, as it is when it is read */
-    enum lock_sort sort; /* of the lock, when it changed */
+    const char *name;          /* "lock", "leader", ...: static */
+    const char *path;          /* of the node it is about; NULL: none */
+    const char *session;       /* only for the streams of this HTTP session; NULL: for all */
+    const char *data;          /* JSON; NULL: the lock at `path`, as it is when it is read */
+    enum lock_queue_kind kind; /* of the lock, when it changed */
     bool leases;
     size_t size;
     char text[]; /* what the pointers point to */

@@ -61,7 +61,7 @@ static clave_err stream_put_vanished(const struct event_stream *s, struct buf *o
 {
     clave_err err = stream_begin(s, out, e->n, "lock");
     struct json j = clave__json_to(out);
-    clave__lock_json_vanished(&j, e->path, e->sort);
+    clave__lock_json_vanished(&j, e->path, e->kind);
     err = err == CLAVE_OK ? j.err : err;
     return err == CLAVE_OK ? stream_put(out, "\n\n") : err;
 }

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "observe/lock_json.h"
+#include "observe/lock_who.h"
 
 enum { PIECE_LOCKS = 300, MAX_PATHS = 1000 };
 
@@ -113,12 +113,12 @@ static void metrics_others_add(struct metrics_others *to, const struct metrics_o
     to->waiters += more->waiters;
 }
 
-static void metrics_put_lock(struct metrics_page *p, const char *path, enum lock_sort sort,
+static void metrics_put_lock(struct metrics_page *p, const char *path, enum lock_queue_kind kind,
                              const struct metrics_others *of, enum lock_gauge gauge)
 {
     int64_t value;
     if (metrics_gauge_value(p, of, gauge, &value))
-        metrics_put(p, path, clave__lock_sort_name(sort), value);
+        metrics_put(p, path, clave__lock_kind_name(kind), value);
 }
 
 /* The others are added up in the first of these steps, whose family is holders. */
@@ -133,19 +133,20 @@ static bool metrics_step_locks(struct metrics_page *p, int which)
                 ? clave__lock_model_after(&p->o->model, clave__buf_text(&p->at), p->at_leases)
                 : NULL;
         if (!q) {
-            for (int sort = 0; sort < LOCK_SORTS; sort++)
-                if (p->others[sort].n > 0)
-                    metrics_put_lock(p, "other", (enum lock_sort)sort, &p->others[sort], gauge);
+            for (int kind = 0; kind < LOCK_KINDS; kind++)
+                if (p->others[kind].n > 0)
+                    metrics_put_lock(p, "other", (enum lock_queue_kind)kind, &p->others[kind],
+                                     gauge);
             return true;
         }
         metrics_remember(p, q->path);
         p->at_leases = q->leases;
         struct metrics_others of = metrics_gauges_of(q);
-        enum lock_sort sort = clave__lock_sort(q);
+        enum lock_queue_kind kind = clave__lock_kind(q);
         if (metrics_put_path_labels(p, q->path))
-            metrics_put_lock(p, q->path, sort, &of, gauge);
+            metrics_put_lock(p, q->path, kind, &of, gauge);
         else if (gauge == GAUGE_HOLDERS)
-            metrics_others_add(&p->others[sort], &of);
+            metrics_others_add(&p->others[kind], &of);
     }
     return false;
 }
@@ -155,12 +156,12 @@ static bool metrics_step_locks(struct metrics_page *p, int which)
 static void metrics_put_durations(struct metrics_page *p, const struct histogram *of,
                                   const char *outcome)
 {
-    for (int sort = 0; sort < LOCK_SORTS; sort++) {
-        const char *kind = clave__lock_sort_name((enum lock_sort)sort);
+    for (int kind = 0; kind < LOCK_KINDS; kind++) {
+        const char *name = clave__lock_kind_name((enum lock_queue_kind)kind);
         struct prometheus_label labels[] = {
-            {"kind", kind}, {outcome ? "outcome" : NULL, outcome}, {0}};
-        if (clave__histogram_count(&of[sort]) > 0)
-            clave__prometheus_histogram(&p->p, labels, &of[sort]);
+            {"kind", name}, {outcome ? "outcome" : NULL, outcome}, {0}};
+        if (clave__histogram_count(&of[kind]) > 0)
+            clave__prometheus_histogram(&p->p, labels, &of[kind]);
     }
 }
 
@@ -190,17 +191,17 @@ static bool metrics_step_ends(struct metrics_page *p, int which)
     const struct lock_counters *m = &p->o->metrics;
     (void)which;
     clave__prometheus_family(&p->p, &grants);
-    for (int sort = 0; sort < LOCK_SORTS; sort++) {
-        const char *kind = clave__lock_sort_name((enum lock_sort)sort);
-        clave__prometheus_put(&p->p, (struct prometheus_label[]){{"kind", kind}, {0}},
-                              (int64_t)clave__histogram_count(&m->waited[sort]));
+    for (int kind = 0; kind < LOCK_KINDS; kind++) {
+        const char *name = clave__lock_kind_name((enum lock_queue_kind)kind);
+        clave__prometheus_put(&p->p, (struct prometheus_label[]){{"kind", name}, {0}},
+                              (int64_t)clave__histogram_count(&m->waited[kind]));
     }
     clave__prometheus_family(&p->p, &ends);
     for (int cause = 0; cause < LOCK_CAUSES; cause++) {
         const char *name = clave__lock_cause_name((enum lock_cause)cause);
         uint64_t n = 0;
-        for (int sort = 0; sort < LOCK_SORTS; sort++)
-            n += m->ends[sort][cause];
+        for (int kind = 0; kind < LOCK_KINDS; kind++)
+            n += m->ends[kind][cause];
         clave__prometheus_put(&p->p, (struct prometheus_label[]){{"cause", name}, {0}}, (int64_t)n);
     }
     return true;
@@ -264,7 +265,7 @@ static void metrics_put_leader(struct metrics_page *p, const struct election *e)
 static bool metrics_step_elections(struct metrics_page *p, int which)
 {
     enum election_gauge gauge = (enum election_gauge)which;
-    struct metrics_others *others = &p->others[LOCK_SORT_ELECTION];
+    struct metrics_others *others = &p->others[LOCK_KIND_ELECTION];
     if (!p->within) {
         clave__prometheus_family(&p->p, &election_gauges[gauge]);
         if (gauge == GAUGE_HAS_LEADER)

@@ -31,7 +31,7 @@ struct metrics_page {
     size_t nlabelled; /* in this step */
     struct buf at;    /* the path this step has come to, with its NUL */
     bool at_leases;
-    struct metrics_others others[LOCK_SORTS];
+    struct metrics_others others[LOCK_KINDS];
 };
 
 void clave__lock_metrics_init(struct metrics_page *p, const struct observe *o,

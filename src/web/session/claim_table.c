@@ -8,7 +8,7 @@
 
 #include "base/hash/siphash.h"
 #include "base/path.h"
-#include "recipe/queue/identity.h"
+#include "recipe/queue/lock_delay_field.h"
 #include "web/session/claim.h"
 
 enum { CLAIM_DATA = 8192 };
@@ -167,7 +167,7 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
     } else {
         c->len = clave_identity_format(&id, data, sizeof data);
         if (t->lock_delay_ms > 0)
-            c->len = clave__identity_put_delays(data, c->len, sizeof data);
+            c->len = clave__lock_delay_field_put(data, c->len, sizeof data);
         text = data;
     }
     if (c->len >= CLAIM_DATA)

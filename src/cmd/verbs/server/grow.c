@@ -17,7 +17,8 @@
 #include "cmd/cli/shell_command.h"
 #include "cmd/data/data_files.h"
 #include "server/request/session_tracker.h"
-#include "server/store/inspect.h"
+#include "server/store/each_node_and_session.h"
+#include "server/store/txn_log_read.h"
 #include "server/tree/node.h"
 
 enum { GROW_OUT = FLAG_LONG, GROW_DATA_DIR, GROW_TICK, MOST_SERVERS = 9, LEAST_SERVERS = 3 };
@@ -145,7 +146,7 @@ static bool grow_look_for_gap(struct growing *g, struct data_files *f, int64_t z
     char name[FILE_NAME_SIZE];
     struct file_content bytes;
     struct log_walk w;
-    struct log_entry e;
+    struct txn_log_entry e;
     clave__file_name(name, FILE_LOG, zxid);
     if (!data_files_read(f, name, &bytes))
         return false;

@@ -12,7 +12,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/http_get.h"
-#include "observe/lock_json.h"
+#include "observe/lock_who.h"
 #include "runtime/gate/gate_jansson.h"
 #include "web/http/target.h"
 

@@ -1,7 +1,7 @@
-/* backup_restore.c - the state of a backup as the first state of another server (backup_restore.h).
+/* restore.c - the state of a backup as the first state of another server (restore.h).
  * The engine keeps the promise by one session that is nobody's: SESSION_OF_RESTORE in
  * request/session_tracker.h. */
-#include "server/store/backup_restore.h"
+#include "server/store/restore.h"
 
 #include <assert.h>
 
@@ -13,14 +13,14 @@
 #define CLOCK_BEGIN ((int64_t)1577836800 * 1000)
 enum { CLOCK_UNIT_MS = 600000, CLOCK_STEPS_A_MS = 4096, EPOCH_SHIFT = 32 };
 
-bool clave__backup_restore_knows_time(int64_t wall)
+bool clave__restore_knows_time(int64_t wall)
 {
     return wall >= CLOCK_BEGIN + CLOCK_UNIT_MS;
 }
 
-int64_t clave__backup_restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall)
+int64_t clave__restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall)
 {
-    int64_t since = clave__backup_restore_knows_time(wall) ? wall - CLOCK_BEGIN : 0;
+    int64_t since = clave__restore_knows_time(wall) ? wall - CLOCK_BEGIN : 0;
     int64_t steps = since % CLOCK_UNIT_MS * CLOCK_STEPS_A_MS;
     int64_t zxid = (since / CLOCK_UNIT_MS) << EPOCH_SHIFT | steps;
     int64_t newest = last_zxid >> EPOCH_SHIFT;
@@ -65,7 +65,7 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
                : err;
 }
 
-int32_t clave__backup_restore_longest_session(const struct server *s)
+int32_t clave__restore_longest_session(const struct server *s)
 {
     int32_t longest_ms = s->limits.max_session_ms;
     struct map_node *at = NULL;
@@ -77,7 +77,7 @@ int32_t clave__backup_restore_longest_session(const struct server *s)
 }
 
 /* The restore may not have known what this server allows. */
-void clave__backup_restore_start(struct server *s)
+void clave__restore_start(struct server *s)
 {
     struct session *quiet = s->sessions.of_restore;
     if (!quiet)

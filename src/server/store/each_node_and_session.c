@@ -1,23 +1,9 @@
-/* inspect.c - reads the records of a log without applying them, and walks a loaded server; see
- * inspect.h. `clave data` and the tests call it. Records are read by txn_log_read.c and
- * txn_record.c, as in recovery: both agree on what is a transaction, a torn tail or damage. */
-#include "server/store/inspect.h"
+/* each_node_and_session.c - walks the nodes and sessions that a server has loaded; see
+ * each_node_and_session.h. `clave data` and the tests call it. Invariant: nothing is changed here.
+ */
+#include "server/store/each_node_and_session.h"
 
 #include "server/server_internal.h"
-
-enum log_step clave__txn_log_next_entry(struct log_walk *w, struct log_entry *out)
-{
-    struct record rec;
-    *out = (struct log_entry){.offset = w->at};
-    enum log_step step = clave__txn_log_walk_next(w, &rec);
-    out->size = w->at - out->offset;
-    if (step != LOG_STEP_RECORD || clave__txn_record_read(&out->txn, rec.payload, rec.n))
-        return step;
-    clave__txn_log_walk_no_txn(w, &rec);
-    return LOG_STEP_DAMAGED;
-}
-
-/* ---- what a server has loaded ---------------------------------------------------------------- */
 
 void clave__server_each_node(const struct server *s,
                              void (*visit)(void *arg, const struct node_view *n), void *arg)

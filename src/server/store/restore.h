@@ -1,12 +1,12 @@
-/* backup_restore.h - turns the state of a backup into the first state of a server that goes on from
+/* restore.h - turns the state of a backup into the first state of a server that goes on from
  * it: `clave data restore` and the simulated world call it, between recovery and the only snapshot
  * of the new directory.
  *
  * What must hold: no fencing token (the czxid of a lock's node) is handed out twice, whichever
  * backup is restored how often; and nothing is granted while a holder of before may still believe.
  */
-#ifndef CLAVE_SERVER_STORE_BACKUP_RESTORE_H
-#define CLAVE_SERVER_STORE_BACKUP_RESTORE_H
+#ifndef CLAVE_SERVER_STORE_RESTORE_H
+#define CLAVE_SERVER_STORE_RESTORE_H
 
 #include "server/server.h"
 
@@ -18,9 +18,9 @@
  * If the backup's last zxid or `epoch`, the newest that its ensemble knew (0: none), is ahead of
  * the clock, it is the next epoch after these. Another restore of the same backup gets that epoch
  * too, so only an epoch of the operator's (--epoch) is certain then; likewise before 2020. */
-int64_t clave__backup_restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall);
+int64_t clave__restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall);
 /* Whether the clock may be right: it is later than 2020. */
-bool clave__backup_restore_knows_time(int64_t wall);
+bool clave__restore_knows_time(int64_t wall);
 
 struct restored {
     size_t sessions;   /* ended */
@@ -38,8 +38,8 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
 
 /* How long a session may be that a client has, or gets, from this server, in ms: what a later
  * restore has to wait. After the recovery. */
-int32_t clave__backup_restore_longest_session(const struct server *s);
+int32_t clave__restore_longest_session(const struct server *s);
 /* At the start of any server. */
-void clave__backup_restore_start(struct server *s);
+void clave__restore_start(struct server *s);
 
 #endif
