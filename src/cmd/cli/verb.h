@@ -5,14 +5,14 @@
  *   main, verbs      find the verb and run it; usage: the texts of help and --help;
  *                    suggestion: "did you mean"
  *   cmd_options      parse flags; config: environment and files
- *   inheritance      what the process that started clave has left it: signals, descriptors, umask
+ *   inherited_fds    what the process that started clave has left it: signals, descriptors, umask
  *   connect          opens the session; unreachable: "no server has answered yet";
  *                    local_warning: "local:"
  *   diag             exit codes and messages
- *   format, json     what several verbs print; time_text: times
- *   payload          the bytes of create and set, and --guard; acl: --acl
- *   hint             commands of clave in messages
- *   terminal         the foreground, lent to the command of `clave lock` */
+ *   format, json     what several verbs print; time_text: times and ages
+ *   participant_text a participant of a queue, as text; participant_json: as JSON
+ *   acl_text         --acl
+ *   shell_command    commands of clave in messages */
 #ifndef CLAVE_CMD_CLI_VERB_H
 #define CLAVE_CMD_CLI_VERB_H
 
