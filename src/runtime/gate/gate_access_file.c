@@ -11,7 +11,7 @@
 
 #include "base/ip_range.h"
 #include "base/path.h"
-#include "runtime/gate/gate_key.h"
+#include "runtime/gate/secret_file.h"
 #include "runtime/key_value_file.h"
 
 enum {
@@ -195,7 +195,7 @@ static clave_err access_read_file(struct gate_access *a, const char *path, const
 {
     char why[KEYFILE_WHY];
     struct access_line l = {.file = path, .f = f};
-    clave_err err = gate_secret_check("the file of tokens", path, f);
+    clave_err err = secret_file_check("the file of tokens", path, f);
     if (err != CLAVE_OK)
         return err;
     a->file_text = clave__keyfile_read(path, why);
