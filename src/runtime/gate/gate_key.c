@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #include "runtime/gate/secret_file.h"
-#include "runtime/key_value_file.h"
+#include "runtime/text_file.h"
 
 static bool gate_key_parse(const char *text, uint8_t key[GATE_KEY_LEN])
 {
@@ -28,8 +28,8 @@ clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struc
     clave_err err = secret_file_check("the key", path, f);
     if (err != CLAVE_OK)
         return err;
-    char why[KEYFILE_WHY];
-    char *text = clave__keyfile_read(path, why);
+    char why[TEXT_FILE_WHY];
+    char *text = clave__text_file_read(path, why);
     if (!text)
         return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL, "the key %s",
                                   why);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clave/uv.h"
+#include "runtime/findings.h"
 #include "runtime/gate/gate_internal.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
