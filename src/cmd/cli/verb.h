@@ -1,5 +1,5 @@
-/* verb.h - a verb of the program: its name, its flags, and how it runs. One file per verb (lock.c
- * has three of one implementation); each defines its `struct verb`, and verbs.c lists them.
+/* verb.h - a verb of the program: its name, its flags, and how it runs. One file per verb;
+ * each defines its `struct verb`, and verbs.c lists them.
  *
  * Map of src/cmd/cli, what every verb stands on:
  *   main, verbs      find the verb and run it; usage: the texts of help and --help;
