@@ -5,7 +5,7 @@ import { age } from "../lib/redraw.js";
 import { count, hexSession, instant, urlPath } from "../lib/format.js";
 import { call } from "../net/api.js";
 import { store, may, onEvent, deadlockedPaths } from "../model/store.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";

@@ -13,7 +13,7 @@ import { who, whoText, command, pathText, kindBadge, isLate, sideText } from "..
 import { empty, refused } from "../parts/empty.js";
 import { choice } from "../parts/choice.js";
 import { hourBar } from "../parts/lock_last_hour.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { newest } from "../model/lock_history.js";
 
 const state = { held: false };
