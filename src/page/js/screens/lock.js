@@ -7,12 +7,14 @@ import { call } from "../net/api.js";
 import { store, may, onEvent, deadlockedPaths } from "../model/store.js";
 import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
-import { askReason, toast } from "../parts/dialog.js";
+import { askReason } from "../parts/dialog.js";
+import { toast } from "../parts/toast.js";
 import { empty, refused } from "../parts/empty.js";
 import { entryTable, SETTLED_MS } from "../parts/history_table.js";
 import { timeline } from "../parts/lock_timeline.js";
 import { newest } from "../model/lock_history.js";
-import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate, oldBadge } from "../parts/participant.js";
+import { who, whoText, command, clientName, roleBadge } from "../parts/participant.js";
+import { pathText, kindBadge, isLate, oldBadge } from "../parts/lock_text.js";
 import { addressOf } from "../lib/address.js";
 
 const one = new Kept();
