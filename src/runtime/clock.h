@@ -1,5 +1,5 @@
-/* clock.h - the only place that reads clocks and asks the kernel for randomness. Engines and
- * deadlines use clave_now() of clave/uv.h. */
+/* clock.h - the only place that reads clocks (but for random_seed.c, if the kernel has no
+ * randomness). Engines and deadlines use clave_now() of clave/uv.h. */
 #ifndef CLAVE_RUNTIME_CLOCK_H
 #define CLAVE_RUNTIME_CLOCK_H
 

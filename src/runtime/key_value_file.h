@@ -1,5 +1,5 @@
-/* key_value_file.h - text files, and those of lines "key = value" and comments, lines that begin
- * with a '#'. A value may be in quotes, '"' or "'", and then a comment may follow on its line. */
+/* key_value_file.h - text files of lines "key = value" and comments, lines that begin with a '#'. A
+ * value may be in quotes, '"' or "'", and then a comment may follow on its line. */
 #ifndef CLAVE_RUNTIME_KEY_VALUE_FILE_H
 #define CLAVE_RUNTIME_KEY_VALUE_FILE_H
 
@@ -11,13 +11,6 @@ struct origin {
     unsigned line;
     const char *key;
 };
-
-/* The text of a file, to be freed by the caller, without the mark that editors put before UTF-8.
- * NULL: errno, and `why` has the path, the line if it is about one, and the reason. EFBIG: longer
- * than any such file can be; EILSEQ: it has a NUL byte; ENODATA, ETIMEDOUT: a pipe without a
- * writer. */
-enum { KEYFILE_WHY = 4400 };
-char *clave__keyfile_read(const char *path, char why[KEYFILE_WHY]);
 
 /* Reports a malformed line; returns false. */
 struct keyfile_visitor {

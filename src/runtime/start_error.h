@@ -15,18 +15,6 @@ struct fault {
 /* Writes the text and returns `err`. */
 __attribute__((format(printf, 3, 4))) clave_err
 clave__start_error(const struct fault *f, clave_err err, const char *fmt, ...);
-/* Several checks, of which each may find something: a line of the text for each finding.
- *
- *     struct findings all = clave__findings_in(f);
- *     clave__findings_add(&all, check_this(&all.next));
- *     clave__findings_add(&all, check_that(&all.next));
- *     return all.err; */
-struct findings {
-    clave_err err;     /* the first, unless a later one is EINVAL; CLAVE_OK: there is none */
-    struct fault next; /* for the next check */
-};
-struct findings clave__findings_in(const struct fault *f);
-void clave__findings_add(struct findings *all, clave_err err);
 
 /* OK for 0; EFULL if the disk or a quota is full, EFILES, ENOMEM, else EIO. */
 clave_err clave__err_of_errno(int number);

@@ -4,6 +4,7 @@
 
 #include "web/api/actions/leader_value_api.h"
 #include "web/api/actions/revoke_api.h"
+#include "web/api/actions/transfer_api.h"
 #include "web/api/claims/hold_api.h"
 #include "web/api/claims_by_kind.h"
 #include "web/api/contrib/contrib_rest.h"
@@ -18,17 +19,19 @@
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
 #include "web/api/openapi_and_page_api.h"
+#include "web/api/server_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/slots/slots_api.h"
+#include "web/api/whoami_api.h"
 #include "web/api/znodes/znodes_api.h"
 
 static const struct route routes[] = {
-    /* health_api */
+    /* health_api, server_api, whoami_api */
     {"GET", "/healthz", WEB_NONE, clave__web_get_healthz, NULL, 0},
     {"GET", "/readyz", WEB_NONE, clave__web_get_readyz, NULL, 0},
     {"GET", "/v1/server", WEB_READ, clave__web_get_server, "samples", 0},
     {"GET", "/v1/whoami", WEB_NONE, clave__web_get_whoami, NULL, 0},
-    /* document_api */
+    /* openapi_and_page_api */
     {"GET", "/v1/openapi.json", WEB_NONE, clave__web_get_openapi, NULL, 0},
     {"GET", "/", WEB_NONE, clave__web_get_to_page, NULL, 0},
     {"GET", "/ui", WEB_NONE, clave__web_get_to_page, NULL, 0},
@@ -40,7 +43,7 @@ static const struct route routes[] = {
     {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL,
      ROUTE_QUIET | ROUTE_OWN},
     {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, ROUTE_OWN},
-    /* any_claims: claims_api, slot_claims */
+    /* claims_by_kind: claims_api, slot_claims_api */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_any_claim, NULL, 0},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_any_claim, NULL, ROUTE_OWN},
     {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_any_claim, NULL, 0},
@@ -53,7 +56,7 @@ static const struct route routes[] = {
     {"POST", "/v1/steady-state", WEB_LOCK, clave__web_fleetlock_give, NULL, ROUTE_FLEETLOCK},
     /* hold_api */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
-    /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */
+    /* locks_api, elections_api, actions, deadlocks_api, metrics_api, history_api, events_api */
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after fresh", 0},
     {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},

@@ -1,4 +1,4 @@
-/* server_trend.c - see server_trend.h. web.c makes it, api/health_api.c shows it. Invariant:
+/* server_trend.c - see server_trend.h. web.c makes it, api/server_api.c shows it. Invariant:
  * the newest `n` samples end with the one before `next`, and are SAMPLE_MS apart but for the time
  * that the process was stopped. */
 #include "web/server_trend.h"

@@ -7,8 +7,8 @@
  *   routes        the one table of all endpoints
  *   own_client    the ZooKeeper session of requests that have none of their own
  *   http/         a request and its answer: exchange, head_checks, authorization, forwarded,
- *                 target, query, body, answer, problem; sender, sender_limits, limits: what each
- *                 sender may have
+ *                 target, request_args, prefer, body, answer, problem; sender, sender_limits,
+ *                 request_limits: what each sender may have
  *   session/      HTTP sessions and what they hold
  *   observe/      src/observe fed from a cache of the tree; its events and metrics
  *   api/          the endpoints, one file a family: thin

@@ -2,12 +2,10 @@
 #include "cmd/cli/format.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "cmd/cli/participant_text.h"
-#include "runtime/clock.h"
+#include "cmd/cli/time_text.h"
 
 void format_stat(FILE *out, const clave_stat *st)
 {
@@ -52,47 +50,4 @@ void format_text(FILE *out, const char *text)
         fwrite(n > 0 ? text : "?", 1, n > 0 ? n : 1, out);
         text += n > 0 ? n : 1;
     }
-}
-
-static void format_show_known(struct json *j, const char *key, bool known, int64_t n)
-{
-    if (known)
-        clave__json_int(j, key, n);
-    else
-        clave__json_string(j, key, NULL);
-}
-
-void format_place(struct json *j, const char *node, const clave_stat *st)
-{
-    bool known = participant_text_is_known(st);
-    format_show_known(j, "token", known, st->czxid);
-    clave__json_string(j, "node", node);
-    if (known)
-        json_hex(j, "session", st->ephemeral_owner);
-    else
-        clave__json_string(j, "session", NULL);
-    format_show_known(j, "since_ms", known, st->ctime);
-}
-
-void format_age(struct json *j, const clave_stat *st)
-{
-    format_show_known(j, "age_ms", participant_text_is_known(st), clave__clock_wall() - st->ctime);
-}
-
-void format_identity(struct json *j, const clave_identity *id)
-{
-    clave__json_string(j, "host", id->host);
-    clave__json_int(j, "pid", id->pid);
-    clave__json_string(j, "name", id->name);
-    clave__json_string(j, "command", id->command);
-    clave__json_string(j, "text", id->text);
-    clave__json_string(j, "traceparent", id->traceparent);
-}
-
-void format_revocable(struct json *j, const clave_identity *id)
-{
-    if (id->revocable)
-        clave__json_bool(j, "revocable", id->revocable > 0);
-    else
-        clave__json_string(j, "revocable", NULL);
 }

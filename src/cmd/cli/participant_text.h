@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "clave/async/mutex.h"
+#include "cmd/cli/time_text.h"
 
 enum { PARTICIPANT_TEXT_CAP = 512 };
 
@@ -31,9 +32,6 @@ bool participant_text_is_asked(const clave_participant *p);
 enum { TOKEN_CAP = 24 };
 const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP]);
 
-/* "850ms", "12s", "3m05s", "7h02m", "3d04h"; below 0 counts as 0. Returns out. */
-enum { AGE_CAP = 32 };
-const char *age_format(int64_t ms, char out[AGE_CAP]);
 /* How long it has been in the queue, by this machine's clock; "-" when it is not known. */
 const char *participant_text_age(const clave_stat *st, char out[AGE_CAP]);
 

@@ -1,18 +1,18 @@
-/* verb.h - a verb of the program: its name, its flags, and how it runs. One file per verb (lock.c
- * has three of one implementation); each defines its `struct verb`, and verbs.c lists them.
+/* verb.h - a verb of the program: its name, its flags, and how it runs. One file per verb;
+ * each defines its `struct verb`, and verbs.c lists them.
  *
  * Map of src/cmd/cli, what every verb stands on:
  *   main, verbs      find the verb and run it; usage: the texts of help and --help;
  *                    suggestion: "did you mean"
  *   cmd_options      parse flags; config: environment and files
- *   inheritance      what the process that started clave has left it: signals, descriptors, umask
+ *   inherited_fds    what the process that started clave has left it: signals, descriptors, umask
  *   connect          opens the session; unreachable: "no server has answered yet";
  *                    local_warning: "local:"
  *   diag             exit codes and messages
- *   format, json     what several verbs print; time_text: times
- *   payload          the bytes of create and set, and --guard; acl: --acl
- *   hint             commands of clave in messages
- *   terminal         the foreground, lent to the command of `clave lock` */
+ *   format, json     what several verbs print; time_text: times and ages
+ *   participant_text a participant of a queue, as text; participant_json: as JSON
+ *   acl_text         --acl
+ *   shell_command    commands of clave in messages */
 #ifndef CLAVE_CMD_CLI_VERB_H
 #define CLAVE_CMD_CLI_VERB_H
 

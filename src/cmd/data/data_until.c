@@ -10,6 +10,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
+#include "cmd/cli/time_text.h"
 #include "server/store/txn_log_read.h"
 
 /* ---- the text -------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 #include "cmd/cli/json.h"
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
+#include "runtime/findings.h"
+#include "runtime/server/open_file_limit.h"
 
 enum { GRACE_MS = 3000 };
 
@@ -277,7 +279,7 @@ static int run_gate(struct options *o, int argc, char **argv)
     if (goes_on && !(v.hosts = connect_dial(o)))
         code = EXIT_USAGE;
     if (code == EXIT_OK || v.c.check) {
-        configured_raise_file_limit();
+        clave__open_files_raise_limit();
         sd_notify_open(&v.manager);
         code = gate_verb_start(&v, code);
         sd_notify_close(&v.manager);

@@ -225,8 +225,8 @@ static void election_bench_withdraw_all(struct election_bench *h)
     (void)election_bench_settle(h);
 }
 
-int herd_run(struct options *o, const struct election_bench_plan *plan, bool fair,
-             const struct election_bench_figures *out)
+int election_bench_run(struct options *o, const struct election_bench_plan *plan, bool fair,
+                       const struct election_bench_figures *out)
 {
     struct election_bench h = {.o = o, .plan = plan, .fair = fair};
     snprintf(h.path, sizeof h.path, "%s/%s", plan->path, fair ? "fair" : "unfair");

@@ -19,7 +19,7 @@ struct election_bench_figures {
 
 /* Runs the elections of one kind, fair or unfair. Returns an exit code, after a message on failure;
  * the figures have room for plan->rounds each. */
-int herd_run(struct options *o, const struct election_bench_plan *plan, bool fair,
-             const struct election_bench_figures *out);
+int election_bench_run(struct options *o, const struct election_bench_plan *plan, bool fair,
+                       const struct election_bench_figures *out);
 
 #endif

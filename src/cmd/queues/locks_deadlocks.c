@@ -9,8 +9,8 @@
 #include "clave/deadlock.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 
 enum { PATH_CAP = 1024, TASK_CAP = 64 };
@@ -64,7 +64,7 @@ static void locks_deadlocks_show_member(struct json *j, const clave_deadlock_mem
     clave__json_int(j, "token", m->stat.czxid);
     json_hex(j, "session", m->stat.ephemeral_owner);
     clave__json_int(j, "since_ms", m->stat.ctime);
-    format_identity(j, id);
+    participant_json_identity(j, id);
     clave__json_string(j, "owner", id->owner);
     clave__json_string(j, "task", id->task);
     clave__json_close(j, '}');

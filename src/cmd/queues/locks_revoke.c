@@ -15,8 +15,8 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/queues/no_queue.h"
@@ -59,9 +59,9 @@ static void locks_revoke_show_json(const struct revoke_target *t, const char *wh
     clave__json_string(&j, "path", t->request->path);
     clave__json_bool(&j, what, done);
     clave__json_string(&j, "role", t->at->role);
-    format_place(&j, t->at->p->node, &t->at->p->stat);
-    format_revocable(&j, id);
-    format_identity(&j, id);
+    participant_json_place(&j, t->at->p->node, &t->at->p->stat);
+    participant_json_revocable(&j, id);
+    participant_json_identity(&j, id);
     json_end(&j);
 }
 

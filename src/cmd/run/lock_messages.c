@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
 #include "cmd/cli/local_warning.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_message_json.h"
 
@@ -19,7 +19,7 @@ enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
 static void lock_message_put_identity(struct json *j, const char *key, const clave_identity *id)
 {
     clave__json_open(j, key, '{');
-    format_identity(j, id);
+    participant_json_identity(j, id);
     clave__json_close(j, '}');
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/duration.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/run/lock_message_json.h"
@@ -19,7 +19,7 @@ static void lock_message_put_holder(const struct run_plan *p, struct json *j,
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
-    format_identity(j, &holder->identity);
+    participant_json_identity(j, &holder->identity);
     clave__json_close(j, '}');
 }
 

@@ -9,6 +9,7 @@
 
 #include "cmd/serve/java_properties.h"
 #include "runtime/key_value_file.h"
+#include "runtime/text_file.h"
 
 enum { MOST_KEYS = 64 };
 
@@ -105,8 +106,8 @@ clave_err serve_config_read(struct serve_settings *v, char *text, const char *pa
 clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log,
                             bool *is_read)
 {
-    char why[KEYFILE_WHY];
-    char *text = clave__keyfile_read(path, why);
+    char why[TEXT_FILE_WHY];
+    char *text = clave__text_file_read(path, why);
     *is_read = text;
     if (!text) {
         clave__log(log, CLAVE_LOG_ERROR, "configuration %s", why);

@@ -13,6 +13,7 @@
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
 #include "runtime/client/local_serve.h"
+#include "runtime/server/open_file_limit.h"
 #include "runtime/server/uv_server.h"
 
 enum {
@@ -439,7 +440,7 @@ static int run_serve(struct options *o, int argc, char **argv)
     if (configured_take_flags(&v.c, argc, argv) == OPTIONS_STOP)
         return o->status;
     int code = configured_read(&v.c);
-    configured_raise_file_limit();
+    clave__open_files_raise_limit();
     serve_set_heap(v.c.settings.gate.nhttp > 0);
     if (v.c.check)
         code = serve_check(&v, code);

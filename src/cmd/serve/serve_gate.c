@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "runtime/findings.h"
 #include "runtime/gate/gate_run.h"
 #include "runtime/thread_start.h"
 

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "base/log_line.h"
-#include "runtime/server/line_file.h"
+#include "runtime/line_file.h"
 #include "runtime/store/disk_thread.h"
 
 enum log_format { LOG_TEXT, LOG_JSON };

@@ -7,12 +7,12 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "cmd/cli/diag.h"
 #include "cmd/serve/config_file.h"
 #include "cmd/serve/settings_check.h"
+#include "runtime/findings.h"
 
 struct log configured_log(const struct configured *c)
 {
@@ -277,13 +277,4 @@ void configured_fini(struct configured *c)
     settings_load_keep(c, NULL);
     settings_fini(&c->settings);
     serve_log_fini(&c->log);
-}
-
-void configured_raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -62,7 +62,4 @@ void configured_reload(struct configured *c,
 /* Before _reload: this has been read again, too. */
 void configured_read_again(struct configured *c, const char *what);
 
-/* A connection is an open file, and the soft limit exists for programs that use select(). */
-void configured_raise_file_limit(void);
-
 #endif

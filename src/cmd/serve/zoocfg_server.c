@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "runtime/key_value_file.h"
+#include "runtime/text_file.h"
 
 static const char zoocfg_server_form[] =
     "expected host:port:port, maybe with :participant, and after a ';' the client port: "
@@ -99,8 +99,8 @@ clave_err zoocfg_server_check_id(const char *data_dir, const char *id, const str
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/myid", data_dir) >= (int)sizeof path)
         return clave__start_error(f, CLAVE_EINVAL, "%.40s... is too long", data_dir);
-    char why[KEYFILE_WHY];
-    char *text = clave__keyfile_read(path, why), *end;
+    char why[TEXT_FILE_WHY];
+    char *text = clave__text_file_read(path, why), *end;
     if (!text && (errno == ENOENT || errno == ENOTDIR))
         return CLAVE_OK;
     if (!text)

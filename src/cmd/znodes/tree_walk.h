@@ -2,8 +2,8 @@
  *
  * Map of src/cmd/znodes, what the verbs of znodes share:
  *   node_reader      one node: get, getacl, stat
+ *   node_data        what create and set write; guard: --guard
  *   tree_walk        a tree of nodes
- *   tree_watch       what happens there
  *   request_window   many requests of one session in flight */
 #ifndef CLAVE_CMD_ZNODES_TREE_WALK_H
 #define CLAVE_CMD_ZNODES_TREE_WALK_H

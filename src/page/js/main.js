@@ -3,8 +3,9 @@
 import { render } from "./lib/dom.js";
 import { drawWith, soon } from "./lib/redraw.js";
 import { remember, where } from "./lib/address.js";
-import { store, connect, onChange, certainDeadlocks, clusterName } from "./model/store.js";
+import { store, connect, onChange, certainDeadlocks } from "./model/store.js";
 import { onDenied, setToken, token } from "./net/api.js";
+import { clusterName } from "./parts/command_line.js";
 import { askToken } from "./parts/dialog.js";
 import { side, topbar, banner } from "./parts/shell.js";
 import { announce } from "./parts/announce.js";

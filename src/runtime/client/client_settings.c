@@ -14,6 +14,7 @@
 #include "clave/tls.h"
 #include "runtime/client/local_paths.h"
 #include "runtime/key_value_file.h"
+#include "runtime/text_file.h"
 
 #ifndef CLAVE_SYSTEM_CONFIG_FILE /* packagers define it */
 #define CLAVE_SYSTEM_CONFIG_FILE "/etc/clave/config"
@@ -258,8 +259,8 @@ static clave_err settings_apply_file(struct client_settings *s, const struct set
                                      char **text, const struct log *log, const struct fault *f)
 {
     const char *path = file->path;
-    char why[KEYFILE_WHY];
-    *text = *path ? clave__keyfile_read(path, why) : NULL;
+    char why[TEXT_FILE_WHY];
+    *text = *path ? clave__text_file_read(path, why) : NULL;
     if (*text)
         return clave__client_settings_parse(s, *text, path, f);
     if (!*path || (!file->must && (errno == ENOENT || errno == ENOTDIR)))
@@ -392,8 +393,8 @@ static bool settings_pass_over(void *arg, const struct origin *at, const char *w
 static void settings_look_for_never(struct source *from, const struct settings_file *file)
 {
     const struct keyfile_visitor v = {settings_take_local, settings_pass_over, from};
-    char why[KEYFILE_WHY];
-    char *text = *file->path ? clave__keyfile_read(file->path, why) : NULL;
+    char why[TEXT_FILE_WHY];
+    char *text = *file->path ? clave__text_file_read(file->path, why) : NULL;
     if (text)
         (void)clave__keyfile_each(text, file->path, &v);
     free(text);

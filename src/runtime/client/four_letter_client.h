@@ -3,8 +3,9 @@
  * Map of src/runtime/client, the client's sockets:
  *   uv_client           an asynchronous client on a libuv loop
  *   resolve             name lookups off the loop's thread
- *   local               the directory and socket of "local:", and serving it
- *   local_dial          connecting to "local:", starting its server if need be
+ *   local_paths         the directory and socket of "local:"; local_serve: serving it
+ *   local_start         connecting to "local:", starting its server if need be
+ *   client_settings     what a client connects to and how, from environment and files
  *   four_letter_client  one word and its answer, without a session
  * TLS is in src/runtime/tls, the API for threads in src/runtime/blocking. */
 #ifndef CLAVE_RUNTIME_CLIENT_FOUR_LETTER_CLIENT_H

@@ -11,8 +11,8 @@
 
 #include "base/ip_range.h"
 #include "base/path.h"
-#include "runtime/gate/gate_key.h"
-#include "runtime/key_value_file.h"
+#include "runtime/gate/secret_file.h"
+#include "runtime/text_file.h"
 
 enum {
     MAX_USERS = 10000,
@@ -193,12 +193,12 @@ static clave_err access_take_line(struct gate_access *a, const struct access_lin
 
 static clave_err access_read_file(struct gate_access *a, const char *path, const struct fault *f)
 {
-    char why[KEYFILE_WHY];
+    char why[TEXT_FILE_WHY];
     struct access_line l = {.file = path, .f = f};
-    clave_err err = gate_secret_check("the file of tokens", path, f);
+    clave_err err = secret_file_check("the file of tokens", path, f);
     if (err != CLAVE_OK)
         return err;
-    a->file_text = clave__keyfile_read(path, why);
+    a->file_text = clave__text_file_read(path, why);
     if (!a->file_text)
         return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL,
                                   "the file of tokens %s", why);

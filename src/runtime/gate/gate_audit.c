@@ -1,4 +1,4 @@
-/* gate_audit.c - see gate_audit.h; gate_engine.c and gate_limits.c call it. */
+/* gate_audit.c - see gate_audit.h; gate_engine.c and gate_reload.c call it. */
 #include "runtime/gate/gate_audit.h"
 
 #include <inttypes.h>

@@ -25,7 +25,8 @@ struct gate_end_causes {
     struct gate_end taken[MOST_ENDS]; /* the gate's thread's */
 };
 
-clave_err gate_ends_new(struct gate_end_causes **out, const struct clave_mem *mem, uv_async_t *told)
+clave_err gate_end_cause_new(struct gate_end_causes **out, const struct clave_mem *mem,
+                             uv_async_t *told)
 {
     struct gate_end_causes *e = *out = clave__mem_zalloc(mem, sizeof *e);
     if (!e)
@@ -36,7 +37,7 @@ clave_err gate_ends_new(struct gate_end_causes **out, const struct clave_mem *me
     return CLAVE_OK;
 }
 
-void gate_ends_put(struct gate_end_causes *e, int64_t czxid, enum server_gone how)
+void gate_end_cause_put(struct gate_end_causes *e, int64_t czxid, enum server_gone how)
 {
     assert(how <= GONE_SESSION_EXPIRED);
     pthread_mutex_lock(&e->mutex);
@@ -46,7 +47,7 @@ void gate_ends_put(struct gate_end_causes *e, int64_t czxid, enum server_gone ho
     uv_async_send(e->told);
 }
 
-void gate_ends_pass_on(struct gate_end_causes *e, struct web *w)
+void gate_end_cause_pass_on(struct gate_end_causes *e, struct web *w)
 {
     static const enum lock_cause causes[] = {
         [GONE_DELETED] = LOCK_RELEASED,
@@ -63,7 +64,7 @@ void gate_ends_pass_on(struct gate_end_causes *e, struct web *w)
         clave__web_tell_cause(w, e->taken[i].czxid, causes[e->taken[i].how]);
 }
 
-void gate_ends_free(struct gate_end_causes *e)
+void gate_end_cause_free(struct gate_end_causes *e)
 {
     if (!e)
         return;

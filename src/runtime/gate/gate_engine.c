@@ -70,25 +70,25 @@ void gate_on_replayed(uv_async_t *a)
 void gate_on_ended_nodes(uv_async_t *a)
 {
     struct gate *g = a->data;
-    gate_ends_pass_on(g->ends, g->web);
+    gate_end_cause_pass_on(g->ends, g->web);
 }
 
 void gate_on_measured(uv_async_t *a)
 {
     struct gate *g = a->data;
-    gate_figures_pass_on(g->figures, g->web);
+    gate_server_stats_pass_on(g->figures, g->web);
 }
 
 void gate_server_health(struct gate *g, const struct server_health *health)
 {
     assert(g->figures); /* it is in a server */
-    gate_figures_put(g->figures, health);
+    gate_server_stats_put(g->figures, health);
 }
 
 void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
 {
     assert(g->ends);
-    gate_ends_put(g->ends, czxid, how);
+    gate_end_cause_put(g->ends, czxid, how);
 }
 
 void gate_on_audited(void *arg)
@@ -139,9 +139,9 @@ clave_err gate_make_engine(struct gate *g, const struct gate_options *o, const s
     if (err == CLAVE_OK && o->data_dir)
         err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
     if (err == CLAVE_OK && o->in_server)
-        err = gate_ends_new(&g->ends, &g->mem, &g->ended);
+        err = gate_end_cause_new(&g->ends, &g->mem, &g->ended);
     if (err == CLAVE_OK && o->in_server)
-        err = gate_figures_new(&g->figures, &g->mem, &g->measured);
+        err = gate_server_stats_new(&g->figures, &g->mem, &g->measured);
     if (err != CLAVE_OK)
         return err;
     g->env = (struct web_env){.arg = g,

@@ -59,7 +59,8 @@ size_t gate_files(const struct gate_options *o, size_t part, size_t most);
 size_t gate_file_connections(const struct gate_options *o);
 unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits);
 size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits);
-/* On the loop: takes what gate_change and gate_reopen have left. */
+
+/* gate_reload.c, on the loop: takes what gate_change and gate_reopen have left. */
 void gate_on_changed(uv_async_t *a);
 
 /* gate_http.c: binds the addresses. */

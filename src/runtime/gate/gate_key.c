@@ -1,4 +1,4 @@
-/* gate_key.c - see gate_key.h; gate_engine.c and gate_access_file.c call it. */
+/* gate_key.c - see gate_key.h; gate_engine.c and gate_run.c call it. */
 #include "runtime/gate/gate_key.h"
 
 #include <errno.h>
@@ -7,23 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
-#include "runtime/key_value_file.h"
-
-clave_err gate_secret_check(const char *what, const char *path, const struct fault *f)
-{
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return clave__start_error(f, CLAVE_EINVAL, "%s %s: %s", what, path, strerror(errno));
-    /* systemd's LoadCredential= shows an access list for the service as a right of root's group. */
-    mode_t open_to = st.st_gid == 0 ? 007 : 077;
-    if (st.st_mode & open_to)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "%s %s is open to others (mode %04o): chmod 600 %s", what, path,
-                                  (unsigned)st.st_mode & 07777, path);
-    return CLAVE_OK;
-}
+#include "runtime/gate/secret_file.h"
+#include "runtime/text_file.h"
 
 static bool gate_key_parse(const char *text, uint8_t key[GATE_KEY_LEN])
 {
@@ -39,11 +25,11 @@ static bool gate_key_parse(const char *text, uint8_t key[GATE_KEY_LEN])
 
 clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struct fault *f)
 {
-    clave_err err = gate_secret_check("the key", path, f);
+    clave_err err = secret_file_check("the key", path, f);
     if (err != CLAVE_OK)
         return err;
-    char why[KEYFILE_WHY];
-    char *text = clave__keyfile_read(path, why);
+    char why[TEXT_FILE_WHY];
+    char *text = clave__text_file_read(path, why);
     if (!text)
         return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL, "the key %s",
                                   why);

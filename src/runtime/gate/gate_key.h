@@ -15,7 +15,5 @@ clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struc
  * their public ids as Apache's are: so it is drawn by the kernel, and by no generator from which
  * others are told numbers. EIO: the kernel has none. */
 clave_err gate_key_draw(uint8_t key[GATE_KEY_LEN], const struct fault *f);
-/* Whether others can read a file with secrets: EINVAL. `what` names it in the fault. */
-clave_err gate_secret_check(const char *what, const char *path, const struct fault *f);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clave/uv.h"
+#include "runtime/findings.h"
 #include "runtime/gate/gate_internal.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
@@ -206,8 +207,8 @@ void gate_free(struct gate *g)
     uv_close((uv_handle_t *)&g->replayed, NULL);
     uv_close((uv_handle_t *)&g->ended, NULL);
     uv_close((uv_handle_t *)&g->measured, NULL);
-    gate_ends_free(g->ends);
-    gate_figures_free(g->figures);
+    gate_end_cause_free(g->ends);
+    gate_server_stats_free(g->figures);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     int left = uv_loop_close(&g->loop);
     assert(left == 0);

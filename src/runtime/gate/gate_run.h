@@ -6,10 +6,12 @@
  *   gate_run           the loop, its start and its end
  *   gate_http          the addresses, and requests on their way to the engine
  *   gate_engine        how the engine is made, what it asks for, what it is told
- *   gate_limits        connections and files; what may change while it runs
+ *   gate_limits        connections and files
+ *   gate_reload        what may change while it runs
  *   gate_clients       the clients that the engine asks for
  *   gate_access_file   the file of tokens, and the gate's names
  *   gate_key           the file of the key that seals the secrets of sessions
+ *   secret_file        whether others can read a file with secrets
  *   gate_audit         the file of who changed what
  *   gate_replay        what happened to the locks before, of a server's logs
  *   gate_end_cause     why nodes ended, as the server in the same process tells it

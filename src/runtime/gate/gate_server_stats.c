@@ -14,8 +14,8 @@ struct gate_server_stats {
     struct server_health health; /* under the mutex */
 };
 
-clave_err gate_figures_new(struct gate_server_stats **out, const struct clave_mem *mem,
-                           uv_async_t *told)
+clave_err gate_server_stats_new(struct gate_server_stats **out, const struct clave_mem *mem,
+                                uv_async_t *told)
 {
     struct gate_server_stats *f = *out = clave__mem_zalloc(mem, sizeof *f);
     if (!f)
@@ -26,7 +26,7 @@ clave_err gate_figures_new(struct gate_server_stats **out, const struct clave_me
     return CLAVE_OK;
 }
 
-void gate_figures_put(struct gate_server_stats *f, const struct server_health *health)
+void gate_server_stats_put(struct gate_server_stats *f, const struct server_health *health)
 {
     pthread_mutex_lock(&f->mutex);
     f->health = *health;
@@ -34,7 +34,7 @@ void gate_figures_put(struct gate_server_stats *f, const struct server_health *h
     uv_async_send(f->told);
 }
 
-void gate_figures_pass_on(struct gate_server_stats *f, struct web *w)
+void gate_server_stats_pass_on(struct gate_server_stats *f, struct web *w)
 {
     pthread_mutex_lock(&f->mutex);
     const struct server_health h = f->health;
@@ -63,7 +63,7 @@ void gate_figures_pass_on(struct gate_server_stats *f, struct web *w)
     clave__web_take_figures(w, clave_now(), figures);
 }
 
-void gate_figures_free(struct gate_server_stats *f)
+void gate_server_stats_free(struct gate_server_stats *f)
 {
     if (!f)
         return;

@@ -13,13 +13,13 @@ struct gate_server_stats; /* opaque */
 struct web;
 
 /* `told` is woken when there are new ones; it outlives _free, as `mem` does. ENOMEM. */
-clave_err gate_figures_new(struct gate_server_stats **out, const struct clave_mem *mem,
-                           uv_async_t *told);
+clave_err gate_server_stats_new(struct gate_server_stats **out, const struct clave_mem *mem,
+                                uv_async_t *told);
 /* From any thread. The newest count. */
-void gate_figures_put(struct gate_server_stats *f, const struct server_health *health);
+void gate_server_stats_put(struct gate_server_stats *f, const struct server_health *health);
 /* On the gate's thread: tells the engine. */
-void gate_figures_pass_on(struct gate_server_stats *f, struct web *w);
+void gate_server_stats_pass_on(struct gate_server_stats *f, struct web *w);
 /* NULL is ignored. */
-void gate_figures_free(struct gate_server_stats *f);
+void gate_server_stats_free(struct gate_server_stats *f);
 
 #endif

@@ -4,7 +4,7 @@
 #define CLAVE_RUNTIME_SERVER_AUDIT_LOG_H
 
 #include "base/log_line.h"
-#include "runtime/server/line_file.h"
+#include "runtime/line_file.h"
 #include "runtime/start_error.h"
 #include "runtime/store/disk_thread.h"
 

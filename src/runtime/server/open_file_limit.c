@@ -1,9 +1,11 @@
-/* open_file_limit.c - how many connections the limit of open files leaves room for. */
+/* open_file_limit.c - see open_file_limit.h. Called by uv_server.c and by the verbs. */
+#include "runtime/server/open_file_limit.h"
+
 #include <string.h>
 #include <sys/resource.h>
 
 #include "runtime/server/admin.h"
-#include "runtime/server/uv_server_internal.h"
+#include "runtime/server/uv_server.h"
 #include "runtime/thread_start.h"
 
 enum { RESERVED_FILES = 32 };
@@ -31,4 +33,13 @@ clave_err clave__open_files_check(const struct fault *f)
         return CLAVE_OK;
     return clave__start_error(f, clave__err_of_errno(fault),
                               "no files are left for the log and for clients: %s", strerror(fault));
+}
+
+void clave__open_files_raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }

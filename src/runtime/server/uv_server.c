@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "clave/uv.h"
+#include "runtime/findings.h"
 #include "runtime/http/http_server.h"
 #include "runtime/listen.h"
 #include "runtime/server/admin.h"
+#include "runtime/server/open_file_limit.h"
 #include "runtime/server/uv_server_internal.h"
 #include "runtime/thread_start.h"
 

@@ -3,14 +3,16 @@
  *
  * Map of src/runtime/server:
  *   uv_server                 starts a server and frees it: directory, addresses, threads
- *   server_turn               a turn of its loop; server_stop: signals, idle exit, a fault of the
+ *   server_loop               a turn of its loop; server_stop: signals, idle exit, a fault of the
  *                             disk; server_reload: SIGHUP, changed settings
  *   uv_conn                   a connection; accept: takes it in; tls_handshakes: their queue
- *   address_limit, open_files how many there may be; fair_reading: how much a turn reads of each
+ *   address_limit             how many there may be, as open_file_limit; fair_reading: how much a
+ *                             turn reads of each
  *   uv_disk                   what it has the threads of runtime/store write, and what follows
- *   fsync_and_snapshot_times  how long that took; low_space_warning, measure_timer: the disk's room
- *   driver_info               what conf shows; admin: pages over HTTP, on src/runtime/http
- *   audit_log                 writes the audit log, on a thread of its own; line_file: its file */
+ *   fsync_and_snapshot_times  how long that took; low_space_warning, disk_and_process_timer: the
+ *                             disk's room
+ *   conf_and_envi             what conf shows; admin: pages over HTTP, on src/runtime/http
+ *   audit_log                 writes the audit log, on a thread of its own */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
 

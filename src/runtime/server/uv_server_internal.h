@@ -144,14 +144,6 @@ void clave__run_take_process(struct server_run *r, const struct process_files *f
 /* low_space_warning.c */
 void clave__run_warn_of_low_space(struct server_run *r, const struct disk_space *s);
 
-/* ---- open files (open_file_limit.c)
- * --------------------------------------------------------------- */
-
-/* A log that cannot be opened for lack of descriptors would stop the server. */
-size_t clave__open_files_for_connections(const struct server_run_options *o);
-/* EFILES. */
-clave_err clave__open_files_check(const struct fault *f);
-
 /* ---- connections (uv_conn.c, accept.c, tls_handshakes.c) ------------------------------------- */
 
 void clave__conn_on_connection(struct listener *l);

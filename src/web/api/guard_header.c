@@ -9,6 +9,7 @@
 #include "web/api/request_client.h"
 #include "web/api/token_lookup.h"
 #include "web/http/problem.h"
+#include "web/http/request_args.h"
 
 /* ---- the header ----------------------------------------------------------------------------- */
 

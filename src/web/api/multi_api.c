@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "web/api/guard_header.h"
 #include "web/api/request_client.h"
+#include "web/api/znodes/node_create.h"
 #include "web/api/znodes/node_json.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"

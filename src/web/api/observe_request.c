@@ -10,9 +10,9 @@
 
 #include "base/memory.h"
 #include "client/client_for_recipes.h"
-#include "web/api/session_request.h"
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
+#include "web/http/prefer.h"
 #include "web/http/problem.h"
 #include "web/http/request_args.h"
 #include "web/http/request_limits.h"

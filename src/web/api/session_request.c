@@ -9,7 +9,6 @@
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/request_limits.h"
-#include "web/session/claim_rights.h"
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
@@ -148,63 +147,4 @@ void clave__session_request(struct web_exchange *x, const char *id,
     k->live = live;
     clave__session_request_await(k, session_request_on_live);
     clave__http_session_await(s, &k->wait);
-}
-
-/* ---- what is said of claims ------------------------------------------------------------------ */
-
-int64_t clave__web_prefer_wait(const struct web_exchange *x)
-{
-    const char *prefer = clave__web_header(x, "Prefer");
-    const char *at = prefer ? strstr(prefer, "wait=") : NULL;
-    if (!at || at[5] < '0' || at[5] > '9')
-        return -1;
-    int64_t s = 0;
-    for (at += 5; *at >= '0' && *at <= '9' && s < 1000000; at++)
-        s = s * 10 + (*at - '0');
-    return s * 1000;
-}
-
-static const char *session_request_claim_state_name(const struct claim *c, bool proven)
-{
-    switch (c->state) {
-    case CLAIM_WAITING:
-    case CLAIM_DELAYED:
-    case CLAIM_PROVING:
-        return "waiting";
-    case CLAIM_HELD:
-        return proven ? "held" : "suspended";
-    case CLAIM_LEAVING:
-        return "released";
-    case CLAIM_ENDED:
-        break;
-    }
-    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
-}
-
-clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
-{
-    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
-}
-
-void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
-{
-    struct json *j = &x->json;
-    clave__json_open(j, NULL, '{');
-    clave__json_string(j, "id", c->place.uuid);
-    clave__json_string(j, "path", c->path);
-    clave__json_string(j, "kind", c->kind->name);
-    clave__json_string(j, "state", session_request_claim_state_name(c, proven));
-    if (c->state == CLAIM_HELD) {
-        clave__json_int64(j, "token", c->grant.token);
-        if (proven)
-            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
-        clave__json_string(j, "node", c->node);
-        if (c->forbidden)
-            clave__web_put_cause(j, CLAVE_EAUTHFAILED);
-    } else if (c->state == CLAIM_WAITING && c->placed) {
-        clave__json_int(j, "position", (int64_t)c->ahead + 1);
-    } else if (c->state == CLAIM_ENDED) {
-        clave__web_put_cause(j, c->why);
-    }
-    clave__json_close(j, '}');
 }

@@ -41,13 +41,4 @@ static inline struct session_request *clave__session_request_of(struct session_w
     return LIST_ENTRY(w, struct session_request, wait);
 }
 
-/* "Prefer: wait=30", in ms; -1: there is none. */
-int64_t clave__web_prefer_wait(const struct web_exchange *x);
-
-/* A claim as JSON, told to this request. `proven`: that it is held was proved since the request
- * arrived, or no other gate can have given it back; otherwise it is not said. */
-void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven);
-/* The sender of this request may lock there: clave__claim_admit. */
-clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
-
 #endif

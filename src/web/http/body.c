@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "web/http/problem.h"
+#include "web/http/request_args.h"
 
 static const struct problem bad_body = {.status = 400, .err = CLAVE_EINVAL};
 

@@ -6,6 +6,7 @@
 
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/http/request_args.h"
 
 static const struct problem bad_condition = {.status = 400, .err = CLAVE_EINVAL};
 

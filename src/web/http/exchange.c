@@ -3,72 +3,11 @@
 #include "web/http/exchange.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/path.h"
 #include "web/http/sender_limits.h"
 
-enum { CHUNK = 496, MOST_ANSWER = 64 << 20 };
-
-struct exchange_chunk {
-    struct exchange_chunk *next;
-    size_t used, size;
-    _Alignas(max_align_t) char bytes[];
-};
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-void *clave__web_alloc(struct web_exchange *x, size_t n)
-{
-    struct exchange_chunk *k = x->chunks;
-    n = (n + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
-    if (!k || k->size - k->used < n) {
-        size_t size = n > CHUNK ? n : CHUNK;
-        k = clave__mem_alloc(&x->web->mem, sizeof *k + size);
-        if (!k)
-            return NULL;
-        *k = (struct exchange_chunk){.next = x->chunks, .size = size};
-        x->chunks = k;
-    }
-    void *p = k->bytes + k->used;
-    k->used += n;
-    return p;
-}
-
-char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n)
-{
-    char *copy = clave__web_alloc(x, n + 1);
-    if (copy) {
-        memcpy(copy, s, n);
-        copy[n] = '\0';
-    }
-    return copy;
-}
-
-char *clave__web_sprintf(struct web_exchange *x, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
-    char *text = n < 0 ? NULL : clave__web_alloc(x, (size_t)n + 1);
-    if (text) {
-        va_start(ap, fmt);
-        vsnprintf(text, (size_t)n + 1, fmt, ap);
-        va_end(ap);
-    }
-    return text;
-}
-
-char *clave__web_child(struct web_exchange *x, const char *dir, const char *name)
-{
-    char *path = clave__web_alloc(x, strlen(dir) + strlen(name) + 2);
-    if (path)
-        clave__path_put_child(path, dir, name);
-    return path;
-}
+enum { MOST_ANSWER = 64 << 20 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -102,10 +41,7 @@ static void exchange_free(struct web_exchange *x)
     list_remove(&x->link);
     clave__buf_fini(&x->answer.body);
     clave__buf_fini(&x->received);
-    for (struct exchange_chunk *next; x->chunks; x->chunks = next) {
-        next = x->chunks->next;
-        clave__mem_free(mem, x->chunks);
-    }
+    clave__exchange_memory_free(x);
     clave__mem_free(mem, x);
 }
 
@@ -199,25 +135,4 @@ const char *clave__web_query(const struct web_exchange *x, const char *name)
 bool clave__web_is_method(const struct web_exchange *x, const char *method)
 {
     return strcmp(x->q->method, method) == 0;
-}
-
-bool clave__web_parse_int(const char *text, int64_t *out)
-{
-    size_t i = text[0] == '-' ? 1 : 0;
-    int64_t n = 0;
-    if (text[i] == '\0')
-        return false;
-    for (; text[i] >= '0' && text[i] <= '9'; i++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, text[i] - '0', &n))
-            return false;
-    if (text[i] != '\0' || (text[0] != '-' && n == INT64_MIN))
-        return false;
-    *out = text[0] == '-' ? n : -n;
-    return true;
-}
-
-const char *clave__web_prefix(const struct web_exchange *x)
-{
-    const struct web_access *a = x->web->o.access;
-    return a && a->prefix && (x->has_prefix || x->is_passed_on) ? a->prefix : "";
 }

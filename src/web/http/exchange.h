@@ -12,6 +12,7 @@
 
 #include "base/json_writer.h"
 #include "web/http/authorization.h"
+#include "web/http/exchange_memory.h"
 #include "web/http/jansson.h"
 #include "web/http/target.h"
 #include "web/web_internal.h"
@@ -79,7 +80,7 @@ struct web_exchange {
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     bool begun;   /* what it has asked for is done, or goes on, whatever is answered */
     bool asked;   /* the servers for a change, by this request itself */
-    struct exchange_chunk *chunks;
+    struct exchange_chunk *chunks; /* of exchange_memory.c */
 };
 
 /* A role that the handler has asked for, beside that of the route. */
@@ -97,15 +98,6 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
                                          void (*late)(struct timer *t, int64_t now));
 /* Frees it, at once or when the last callback that it expects has come. */
 void clave__exchange_drop(struct web_exchange *x);
-
-/* Memory that lasts as long as the exchange; NULL: out of memory. */
-void *clave__web_alloc(struct web_exchange *x, size_t n);
-char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n);
-__attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchange *x,
-                                                               const char *fmt, ...);
-
-/* The path of a znode's child. */
-char *clave__web_child(struct web_exchange *x, const char *dir, const char *name);
 
 /* The body, all of it; never NULL. */
 static inline const void *clave__web_body_bytes(const struct web_exchange *x)
@@ -129,11 +121,6 @@ const char *clave__web_header_beyond(const struct web_exchange *x, const char *c
 /* It has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);
 bool clave__web_is_method(const struct web_exchange *x, const char *method);
-/* What clients put before a path of the gate, which begins with '/': the prefix behind a proxy, and
- * "" for a request that came straight here without it. */
-const char *clave__web_prefix(const struct web_exchange *x);
-/* The whole text is a decimal number of 64 bits. */
-bool clave__web_parse_int(const char *text, int64_t *out);
 
 /* A callback will come that has this exchange as its argument. What has no answer WEB_PATIENCE_MS
  * after its first one is answered 503, or 504 when it changes something. */

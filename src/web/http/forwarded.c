@@ -116,3 +116,9 @@ void clave__web_find_peer(struct web_exchange *x)
     if (client)
         x->peer.address = client;
 }
+
+const char *clave__web_prefix(const struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    return a && a->prefix && (x->has_prefix || x->is_passed_on) ? a->prefix : "";
+}

@@ -21,5 +21,8 @@ bool clave__forwarded_parse(struct ip_range *out, const char *text, size_t n);
 bool clave__forwarded_is_proxy(const struct web_access *a, const struct web_peer *peer);
 /* Sets x->peer, from the connection's peer and the headers. */
 void clave__web_find_peer(struct web_exchange *x);
+/* What clients put before a path of the gate, which begins with '/': the prefix behind a proxy, and
+ * "" for a request that came straight here without it. */
+const char *clave__web_prefix(const struct web_exchange *x);
 
 #endif

@@ -8,6 +8,21 @@
 #include "base/path.h"
 #include "web/http/problem.h"
 
+bool clave__web_parse_int(const char *text, int64_t *out)
+{
+    size_t i = text[0] == '-' ? 1 : 0;
+    int64_t n = 0;
+    if (text[i] == '\0')
+        return false;
+    for (; text[i] >= '0' && text[i] <= '9'; i++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, text[i] - '0', &n))
+            return false;
+    if (text[i] != '\0' || (text[0] != '-' && n == INT64_MIN))
+        return false;
+    *out = text[0] == '-' ? n : -n;
+    return true;
+}
+
 bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],
                       int64_t *out)
 {

@@ -5,6 +5,8 @@
 
 #include "web/http/exchange.h"
 
+/* The whole text is a decimal number of 64 bits. */
+bool clave__web_parse_int(const char *text, int64_t *out);
 /* An argument that may be missing: *out stays as it was then. From least to most. false: it has
  * answered 400. */
 bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],

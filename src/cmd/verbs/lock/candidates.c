@@ -8,8 +8,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/queues/no_queue.h"
 #include "cmd/queues/queue_repeat.h"
@@ -20,8 +20,8 @@ static void candidates_show_json(size_t position, const clave_participant *p)
     json_begin(&j, stdout);
     clave__json_int(&j, "position", (int64_t)position);
     clave__json_bool(&j, "leader", position == 1);
-    format_place(&j, p->node, &p->stat);
-    format_age(&j, &p->stat);
+    participant_json_place(&j, p->node, &p->stat);
+    participant_json_age(&j, &p->stat);
     clave__json_string(&j, "id", p->identity.text);
     if (p->priority > 0)
         clave__json_int(&j, "priority", p->priority);

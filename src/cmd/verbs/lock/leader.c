@@ -11,8 +11,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/queues/leader_follow.h"
 #include "cmd/queues/no_queue.h"
@@ -27,7 +27,7 @@ static void leader_show_json(const char *path, const struct leader_state *it)
     clave__json_string(&j, "path", path);
     if (!it->vacant) {
         clave__json_string(&j, "id", it->id);
-        format_place(&j, it->node, &it->stat);
+        participant_json_place(&j, it->node, &it->stat);
         json_bytes(&j, "value", it->value, it->len);
     }
     json_end(&j);

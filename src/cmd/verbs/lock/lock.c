@@ -1,15 +1,14 @@
-/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: three verbs of one implementation,
- * so they share a file. It parses the flags of each kind; run/runner.h does the rest. */
+/* lock.c - `clave lock`, and what `clave rwlock` and `clave semaphore` share with it (lock.h). It
+ * parses the flags of each kind; run/runner.h does the rest. */
+#include "cmd/verbs/lock/lock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/run/run_flags.h"
 #include "cmd/run/runner.h"
-
-enum { LIMIT_NODE = RUN_FLAG_OWN };
 
 /* A flag of one kind only. False after a message. */
 static bool lock_take_flag(struct run_plan *p, int id)
@@ -32,7 +31,7 @@ static bool lock_take_flag(struct run_plan *p, int id)
     case 't':
         p->wait_ms = LOCK_TRY;
         return true;
-    case LIMIT_NODE:
+    case LOCK_LIMIT_NODE:
         p->limit_path = p->o->value;
         return true;
     default:
@@ -64,7 +63,7 @@ static int lock_run_lease(struct run_plan *p)
     return code;
 }
 
-static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
+int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
 {
     struct run_plan p = {.o = o,
                          .kind = kind,
@@ -92,73 +91,10 @@ static int run_lock(struct options *o, int argc, char **argv)
     return lock_run(o, argc, argv, KIND_MUTEX);
 }
 
-static int lock_run_rwlock(struct options *o, int argc, char **argv)
-{
-    return lock_run(o, argc, argv, KIND_WRITE);
-}
-
-static int lock_run_semaphore(struct options *o, int argc, char **argv)
-{
-    return lock_run(o, argc, argv, KIND_LEASE);
-}
-
-#define FLAGS_OF_ALL                                                                               \
-    {'w', "wait", "DURATION", "give up after this long [wait forever]"},                           \
-        {'E', "conflict-code", "N", "the exit code when not acquired in time [75]"},               \
-        {RUN_FLAG_GRACE, "grace", "DURATION",                                                      \
-         "from SIGTERM to SIGKILL [an eighth of the session timeout]"},                            \
-        {RUN_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},      \
-        {RUN_FLAG_MAX_HOLD, "max-hold", "DURATION",                                                \
-         "end the command after this long: SIGTERM, then SIGKILL"},                                \
-        {RUN_FLAG_SAME_USER, "require-killable", NULL,                                             \
-         "sudo and its like gain no other user: clave could not end them"},                        \
-        {RUN_FLAG_WITH_PARENT, "with-parent", "[=PID]",                                            \
-         "end when PID ends [the process that started this one]"},                                 \
-        {RUN_FLAG_REVOCABLE, "revocable", NULL,                                                    \
-         "end the command when another participant asks for the lock"},                            \
-        {RUN_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"},       \
-        {RUN_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},          \
-        {RUN_FLAG_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},             \
-        {RUN_FLAG_DETECT, "detect-deadlock", "[=ROOT]",                                            \
-         "give up to end a deadlock of locks below ROOT [PATH's parent]"},                         \
-        {RUN_FLAG_NOTIFY, "notify", "WHEN",                                                        \
-         "systemd: ready when held, waiting, command, or off [held]"},                             \
-        {'q', "quiet", NULL, "do not report waiting, or not having acquired it"},                  \
-    {                                                                                              \
-        0, NULL, NULL, NULL                                                                        \
-    }
-
-#define FLAGS_OF_EXCLUSIVE                                                                         \
-    {RUN_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},                \
-        {RUN_FLAG_FOR, "for", "DURATION",                                                          \
-         "--once: how long a run counts, from its start [forever]"},                               \
-        {RUN_FLAG_AT_MOST_ONCE, "at-most-once", NULL,                                              \
-         "--once: a run that failed or died counts too"},                                          \
-        {RUN_FLAG_DONE_CODE, "done-code", "N", "--once: the exit code when already done [0]"},     \
-    {                                                                                              \
-        RUN_FLAG_LOCK_DELAY, "lock-delay", "DURATION",                                             \
-            "wait this long if the previous holder was lost"                                       \
-    }
-
 static const struct flag lock_flags[] = {
     {'n', "no-wait", NULL, "only if it is free now"},
-    FLAGS_OF_EXCLUSIVE,
-    FLAGS_OF_ALL,
-};
-
-static const struct flag rwlock_flags[] = {
-    {'r', "read", NULL, "a read lock, shared with other readers"},
-    {'W', "write", NULL, "a write lock, exclusive [the default]"},
-    {'n', "no-wait", NULL, "only if it is free now"},
-    FLAGS_OF_EXCLUSIVE,
-    FLAGS_OF_ALL,
-};
-
-static const struct flag semaphore_flags[] = {
-    {'n', "number", "N", "how many may hold it at once, the same for every participant"},
-    {LIMIT_NODE, "limit-node", "PATH", "the node that holds the number; -n: its initial value"},
-    {'t', "no-wait", NULL, "only if there is room now"},
-    FLAGS_OF_ALL,
+    LOCK_FLAGS_OF_EXCLUSIVE,
+    LOCK_FLAGS_OF_ALL,
 };
 
 const struct verb verb_lock = {
@@ -182,32 +118,4 @@ const struct verb verb_lock = {
     .max_args = 1,
     .runs_command = true,
     .run = run_lock,
-};
-
-const struct verb verb_rwlock = {
-    .name = "rwlock",
-    .args = "[-r|-W] PATH [--] COMMAND [ARGUMENT]...",
-    .summary = "Run a command while holding a read or a write lock",
-    .text = "Readers run together, a writer alone, in the order in which they queued: a reader\n"
-            "waits for the writers before it. The layout is that of Curator's\n"
-            "InterProcessReadWriteLock. Everything else is as for 'clave lock'.\n",
-    .flags = rwlock_flags,
-    .max_args = 1,
-    .runs_command = true,
-    .run = lock_run_rwlock,
-};
-
-const struct verb verb_semaphore = {
-    .name = "semaphore",
-    .args = "-n N PATH [--] COMMAND [ARGUMENT]...",
-    .summary = "Run a command while holding one of N leases",
-    .text =
-        "At most N such commands run at once, on any number of machines. The layout is that of\n"
-        "Curator's InterProcessSemaphoreV2. With --limit-node the number is what that node\n"
-        "holds (four bytes, as Curator's SharedCount), and is followed as it changes.\n"
-        "Everything else is as for 'clave lock'.\n",
-    .flags = semaphore_flags,
-    .max_args = 1,
-    .runs_command = true,
-    .run = lock_run_semaphore,
 };

@@ -9,8 +9,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/suggestion.h"
 #include "cmd/queues/locks_deadlocks.h"
@@ -64,11 +64,11 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     clave__json_int(&j, "position", (int64_t)position);
     clave__json_bool(&j, "holder", at->holds);
     clave__json_string(&j, "role", at->role);
-    format_place(&j, p->node, &p->stat);
-    format_age(&j, &p->stat);
+    participant_json_place(&j, p->node, &p->stat);
+    participant_json_age(&j, &p->stat);
     locks_show_held(&j, held_ms);
-    format_identity(&j, id);
-    format_revocable(&j, id);
+    participant_json_identity(&j, id);
+    participant_json_revocable(&j, id);
     if (participant_text_is_known(&p->stat))
         clave__json_bool(&j, "asked", at->asked);
     else

@@ -1,8 +1,8 @@
 /* slot.h - `clave slot`: what its parts share.
  *
- *   slot        the verb: flags, and which part is meant    slot_list   list, limit
- *   slot_take   take, run                                   slot_id     the machine's id
- *   slot_give   give, break */
+ *   slot          the verb: flags, and which part is meant
+ *   slot_take     take; slot_run: run; slot_give: give, break; slot_list: list, limit
+ *   slot_session  the session of each, and its slots; slot_machine_id: the machine's id */
 #ifndef CLAVE_CMD_VERBS_LOCK_SLOT_H
 #define CLAVE_CMD_VERBS_LOCK_SLOT_H
 
@@ -22,7 +22,7 @@ struct slot_command {
     int64_t token;             /* 0: any */
     bool waiters, quiet;
     struct acl_list acl;
-    clave_slots *slots; /* from slot_open to slot_close */
+    clave_slots *slots; /* from slot_session_open to slot_session_close */
     atomic_int signal;  /* the one that ends a take; 0: none */
     char machine_id[SLOT_ID_TEXT];
     char host[SLOT_HOST_CAP];
@@ -37,9 +37,9 @@ int slot_break(struct slot_command *s);
 int slot_list(struct slot_command *s);
 
 /* Opens a session and makes the slots. EXIT_OK, or the exit code after a message; then nothing is
- * left to close. (slot_take.c) */
-int slot_open(struct slot_command *s, clave_client **c);
-void slot_close(struct slot_command *s, clave_client *c);
+ * left to close. (slot_session.c) */
+int slot_session_open(struct slot_command *s, clave_client **c);
+void slot_session_close(struct slot_command *s, clave_client *c);
 
 /* An id of this machine and of slots only: derived from the machine id, which is confidential, so
  * that nobody can tell that from it. false after a message: this machine has none.

@@ -82,11 +82,11 @@ static int slot_give_on(struct slot_command *s, clave_client *c)
 int slot_give(struct slot_command *s)
 {
     clave_client *c;
-    int code = slot_open(s, &c);
+    int code = slot_session_open(s, &c);
     if (code != EXIT_OK)
         return code;
     code = slot_give_on(s, c);
-    slot_close(s, c);
+    slot_session_close(s, c);
     return code;
 }
 
@@ -96,7 +96,7 @@ int slot_break(struct slot_command *s)
     int64_t broken = 0;
     char hint[HINT_CAP];
     const char *path = s->plan.path;
-    int code = slot_open(s, &c);
+    int code = slot_session_open(s, &c);
     if (code != EXIT_OK)
         return code;
     clave_slot which = s->plan.as;
@@ -111,6 +111,6 @@ int slot_break(struct slot_command *s)
                      hint_command(s->o, (const char *const[]){"slot", "list", path, NULL}, hint));
     }
     slot_give_show(s, "broken", broken);
-    slot_close(s, c);
+    slot_session_close(s, c);
     return code;
 }

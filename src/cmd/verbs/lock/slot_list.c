@@ -59,7 +59,7 @@ int slot_limit(struct slot_command *s)
     long long n = s->limit ? strtoll(s->limit, &end, 10) : 0;
     if (s->limit && (*end || *s->limit < '0' || *s->limit > '9' || n > INT32_MAX))
         return diag_usage(s->o, "'%s': the limit is a number from 0 to %d", s->limit, INT32_MAX);
-    int code = slot_open(s, &c);
+    int code = slot_session_open(s, &c);
     if (code != EXIT_OK)
         return code;
     if (s->limit) {
@@ -68,7 +68,7 @@ int slot_limit(struct slot_command *s)
     } else {
         code = slot_limit_show(s, c);
     }
-    slot_close(s, c);
+    slot_session_close(s, c);
     return code;
 }
 

@@ -6,7 +6,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/time_text.h"
@@ -51,17 +50,6 @@ static void slot_take_end_signals(const struct slot_take_signals *w)
 }
 
 /* ---- take ----------------------------------------------------------------------------------- */
-
-/* On the loop's thread. */
-static void slot_take_on_waiting(clave_async_slots *a, const clave_slots_event *ev, void *arg)
-{
-    struct slot_command *s = arg;
-    (void)a;
-    if (atomic_load(&s->signal) != 0)
-        clave_slots_cancel(s->slots);
-    else if (!s->quiet)
-        run_slot_say_waiting(s->o, s->plan.path, ev->ahead);
-}
 
 static void slot_take_show(const struct slot_command *s, const clave_slot *slot, bool taken)
 {
@@ -117,40 +105,10 @@ static int slot_take_on(struct slot_command *s, clave_client *c)
 int slot_take(struct slot_command *s)
 {
     clave_client *c;
-    int code = slot_open(s, &c);
+    int code = slot_session_open(s, &c);
     if (code != EXIT_OK)
         return code;
     code = slot_take_on(s, c);
-    slot_close(s, c);
+    slot_session_close(s, c);
     return code;
-}
-
-static clave_slots_options slot_take_options(struct slot_command *s)
-{
-    return (clave_slots_options){.size = sizeof(clave_slots_options),
-                                 .acls = s->acl.n > 0 ? s->acl.list : NULL,
-                                 .nacls = s->acl.n,
-                                 .event_cb = slot_take_on_waiting,
-                                 .event_arg = s};
-}
-
-int slot_open(struct slot_command *s, clave_client **c)
-{
-    const clave_slots_options o = slot_take_options(s);
-    int code = connect_open(s->o, NULL, c);
-    if (code != EXIT_OK)
-        return code;
-    clave_err err = clave_slots_new(&s->slots, *c, s->plan.path, &o);
-    if (err == CLAVE_OK)
-        return EXIT_OK;
-    code = diag_err(s->o, s->plan.path, err, *c);
-    connect_close(*c);
-    *c = NULL;
-    return code;
-}
-
-void slot_close(struct slot_command *s, clave_client *c)
-{
-    clave_slots_free(s->slots);
-    connect_close(c);
 }

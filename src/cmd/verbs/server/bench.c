@@ -105,7 +105,7 @@ static int bench_measure(struct options *o, const struct election_bench_plan *pl
         if (!bench_figures_alloc(&kinds[i].figures, plan->rounds))
             code = diag_err(o, plan->path, CLAVE_ENOMEM, NULL);
         else
-            code = herd_run(o, plan, kinds[i].fair, &kinds[i].figures);
+            code = election_bench_run(o, plan, kinds[i].fair, &kinds[i].figures);
         if (code == EXIT_OK)
             bench_sort_figures(&kinds[i].figures, plan->rounds);
     }

@@ -1,4 +1,4 @@
-/* create.c - `clave create`: one node of any mode, with --parents and --guard (cli/payload.h). It
+/* create.c - `clave create`: one node of any mode, with --parents and --guard (znodes/guard.h). It
  * refuses ephemeral nodes, which would not outlive the command. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/payload.h"
+#include "cmd/znodes/guard.h"
+#include "cmd/znodes/node_data.h"
 
 enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
 
@@ -19,7 +20,7 @@ enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREAT
 
 struct create {
     const char *path;
-    struct data data;
+    struct node_data data;
     struct acl_list acl;
     bool sequential;
     bool container;
@@ -148,7 +149,7 @@ static int verb_create_parse(struct options *o, int argc, char **argv, struct cr
     if (w->guard && !(w->node = guard_node(o)))
         return EXIT_USAGE;
     w->path = path;
-    return data_read(o, o->argc > 1 ? o->argv[1] : NULL, &w->data);
+    return node_data_read(o, o->argc > 1 ? o->argv[1] : NULL, &w->data);
 }
 
 static int run_create(struct options *o, int argc, char **argv)
@@ -172,7 +173,7 @@ static int run_create(struct options *o, int argc, char **argv)
         }
     }
     connect_close(c);
-    data_fini(&w.data);
+    node_data_fini(&w.data);
     acl_fini(&w.acl);
     return code;
 }

@@ -1,17 +1,19 @@
-/* set.c - `clave set`: writes the data of one node, with --create and --guard (cli/payload.h). With
+/* set.c - `clave set`: writes the data of one node, with --create and --guard (znodes/guard.h).
+ * With
  * --version it never creates the node. */
 #include <stdio.h>
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/payload.h"
+#include "cmd/znodes/guard.h"
+#include "cmd/znodes/node_data.h"
 
 enum { SET_VERSION = FLAG_LONG, SET_CREATE, SET_GUARD };
 
 struct set {
     const char *path;
-    struct data data;
+    struct node_data data;
     int64_t version; /* -1: any */
     bool create;
     bool guard;
@@ -81,7 +83,7 @@ static int set_parse(struct options *o, int argc, char **argv, struct set *w)
         return EXIT_PATH;
     if (w->guard && !(w->node = guard_node(o)))
         return EXIT_USAGE;
-    return data_read(o, o->argv[1], &w->data);
+    return node_data_read(o, o->argv[1], &w->data);
 }
 
 static int run_set(struct options *o, int argc, char **argv)
@@ -97,7 +99,7 @@ static int run_set(struct options *o, int argc, char **argv)
             code = guard_tell(o, w.path, err, c);
     }
     connect_close(c);
-    data_fini(&w.data);
+    node_data_fini(&w.data);
     return code;
 }
 

@@ -217,15 +217,6 @@ export function bestGrant() {
     return (store.who?.grants || []).reduce((best, g) => (rank(g.role) > rank(best.role) ? g : best), { role: "none", prefix: "/" });
 }
 
-/* What `clave --connect` takes. A server that listens on all addresses has that of the gate, which is in the
- * same process. */
-export function clusterName() {
-    return store.server?.connect.replace(/^(tls:)?(0\.0\.0\.0|\*|\[::\])(?=:\d+$)/, `$1${location.hostname}`) ?? null;
-}
-
-/* A command for a terminal, with the servers that this page shows. */
-export const command = (verb, rest) => `clave ${verb} -c ${clusterName() || "…"} ${rest}`;
-
 export const certainDeadlocks = () => store.deadlocks.filter((d) => d.certain);
 
 /* Path -> is the deadlock that it is part of certain? */

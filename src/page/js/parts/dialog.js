@@ -1,14 +1,7 @@
-/* dialog.js - modal dialogs: asking for a reason before something is done to others, the token, help; and
- * the short notice that something was done. The platform's <dialog> keeps the focus and hears Escape. */
+/* dialog.js - modal dialogs: asking for a reason before something is done to others, the token, help. The
+ * platform's <dialog> keeps the focus and hears Escape. */
 import { h } from "../lib/dom.js";
 import { checkToken } from "../net/api.js";
-
-export function toast(text) {
-    const el = document.getElementById("toast");
-    el.textContent = text;
-    clearTimeout(toast.timer);
-    toast.timer = setTimeout(() => { el.textContent = ""; }, 6000);
-}
 
 /* The form's fields are `parts`; submit(values) may throw, which is shown. */
 export function openForm({ id, title, parts, action, danger, submit, locked }) {

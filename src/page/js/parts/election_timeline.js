@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { clockTime, dateTime, duration, instant } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
-import { causeText } from "./participant.js";
+import { causeText } from "./lock_text.js";
 
 export const SPANS_MS = [2 * 60e3, 10 * 60e3, 30 * 60e3, 3600e3, 3 * 3600e3, 6 * 3600e3, 12 * 3600e3, 24 * 3600e3, 3 * 24 * 3600e3, 7 * 24 * 3600e3, 30 * 24 * 3600e3];
 const LEAST_PERCENT = 0.8; /* a term of a second is seen all the same */

@@ -4,7 +4,8 @@ import { clockTime, dateTime, instant, urlPath } from "../lib/format.js";
 import { table } from "./table.js";
 import { empty, refused } from "./empty.js";
 import { arrange } from "./order.js";
-import { who, whoText, askedText, command, causeText, pathText, sideText } from "./participant.js";
+import { who, whoText, askedText, command, sideText } from "./participant.js";
+import { causeText, pathText } from "./lock_text.js";
 
 const MOST_ROWS = 20; /* of one lock */
 const TONES = { granted: "accent", asked: "amber" };

@@ -7,7 +7,8 @@ import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
 import { covered, knownSince, spansOf, staysOf } from "../model/lock_history.js";
 import { choice } from "./choice.js";
-import { causeText, commandOf, sideText, who, whoText, command } from "./participant.js";
+import { commandOf, sideText, who, whoText, command } from "./participant.js";
+import { causeText } from "./lock_text.js";
 import { axis, SPANS_MS } from "./election_timeline.js";
 import { table } from "./table.js";
 

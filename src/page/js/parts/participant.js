@@ -1,7 +1,7 @@
 /* participant.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
 import { h } from "../lib/dom.js";
-import { duration, hexSession, instant } from "../lib/format.js";
-import * as clock from "../lib/clock.js";
+import { hexSession, instant } from "../lib/format.js";
+import { isLate } from "./lock_text.js";
 
 /* "" if its node names nobody. */
 export function namedText(place) {
@@ -51,41 +51,9 @@ const CLIENTS = { clave: "clave", curator: "Curator", kazoo: "kazoo", other: "ot
 
 export const clientName = (client) => CLIENTS[client] || client || "–";
 
-export function pathText(path) {
-    const i = path.lastIndexOf("/");
-    return h("span.path.cut", { title: path }, h("span.dir", {}, path.slice(0, i + 1)), h("span.last", {}, path.slice(i + 1)));
-}
-
-const KINDS = { lock: "lock", rw: "read-write", semaphore: "semaphore", election: "election", slot: "slots", mixed: "mixed" };
-
-function kindText(lock) {
-    const kind = KINDS[lock.kind] || lock.kind;
-    const first = lock.holders?.[0]?.role;
-    if (lock.kind === "semaphore" && lock.limit) return `${kind} of ${lock.limit}`;
-    if (lock.kind === "slot" && typeof lock.limit === "number") return `${lock.nholders} of ${lock.limit} slots`;
-    return first === "writer" ? `${kind}: writing` : first === "reader" ? `${kind}: ${lock.nholders} reading` : kind;
-}
-
-export const kindBadge = (lock) => h("span.badge", {}, kindText(lock));
-
 /* "to write": what somebody in a read-write lock waits for, or "" in any other. */
 export function sideText(place) {
     return place?.role === "reader" ? "to read" : place?.role === "writer" ? "to write" : "";
-}
-
-const LATE_MS = 60000; /* a wait this long is marked */
-
-export const isLate = (since) => since !== null && since !== undefined && clock.now() - since > LATE_MS;
-
-const CAUSES = { released: "released", expired: "session expired", closed: "session closed", broken: "broken by somebody else",
-    unknown: "released, or session ended" };
-
-export const causeText = (cause) => CAUSES[cause] || cause;
-
-/* Of an answer from a copy that is not kept up to date. */
-export function oldBadge(answer) {
-    if (answer?.current !== false) return null;
-    return h("span.badge.amber", {}, typeof answer.age_ms === "number" ? `as it was ${duration(answer.age_ms)} ago` : "may be out of date");
 }
 
 const TONES = { holder: "accent", lease: "accent", slot: "accent", leader: "green", writer: "accent", reader: "accent" };

@@ -4,10 +4,11 @@ import { icon } from "../lib/icons.js";
 import { soon } from "../lib/redraw.js";
 import { clockTime, count } from "../lib/format.js";
 import { addressOf } from "../lib/address.js";
-import { store, connect, bestGrant, certainDeadlocks, clusterName, isOld } from "../model/store.js";
+import { store, connect, bestGrant, certainDeadlocks, isOld } from "../model/store.js";
 import { setToken, token } from "../net/api.js";
 import { askToken } from "./dialog.js";
 import { help } from "./keys.js";
+import { clusterName } from "./command_line.js";
 
 const NAMES = { locks: "Locks", deadlocks: "Deadlocks", elections: "Elections", events: "Events", sessions: "Sessions", tree: "Tree", server: "Server" };
 const FIRST = ["locks", "deadlocks", "elections", "events"];

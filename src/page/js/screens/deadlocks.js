@@ -5,7 +5,8 @@ import { count, hexSession, plural, urlPath } from "../lib/format.js";
 import { store, certainDeadlocks } from "../model/store.js";
 import { waitGraph } from "../parts/waitgraph.js";
 import { narrow } from "../parts/table.js";
-import { clientName, namedText, pathText, whoText } from "../parts/participant.js";
+import { clientName, namedText, whoText } from "../parts/participant.js";
+import { pathText } from "../parts/lock_text.js";
 import { empty, refused } from "../parts/empty.js";
 
 export const title = () => "Deadlocks";

@@ -4,11 +4,13 @@ import { age } from "../lib/redraw.js";
 import { count, dateTime, duration, instant, urlPath } from "../lib/format.js";
 import { call } from "../net/api.js";
 import { may, onEvent } from "../model/store.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
-import { askReason, toast } from "../parts/dialog.js";
+import { askReason } from "../parts/dialog.js";
+import { toast } from "../parts/toast.js";
 import { empty, refused } from "../parts/empty.js";
-import { who, whoText, command, pathText, roleBadge, causeText, clientName, oldBadge } from "../parts/participant.js";
+import { who, whoText, command, roleBadge, clientName } from "../parts/participant.js";
+import { pathText, causeText, oldBadge } from "../parts/lock_text.js";
 import { addressOf } from "../lib/address.js";
 import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/election_timeline.js";
 

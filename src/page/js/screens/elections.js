@@ -2,9 +2,11 @@
 import { h } from "../lib/dom.js";
 import { age } from "../lib/redraw.js";
 import { count, instant, plural, urlPath } from "../lib/format.js";
-import { store, command as commandLine } from "../model/store.js";
+import { store } from "../model/store.js";
+import { commandLine } from "../parts/command_line.js";
 import { table } from "../parts/table.js";
-import { who, whoText, command, pathText } from "../parts/participant.js";
+import { who, whoText, command } from "../parts/participant.js";
+import { pathText } from "../parts/lock_text.js";
 import { arrange, compare } from "../parts/order.js";
 import { leaderless, spanOf, termBars, axis } from "../parts/election_timeline.js";
 import { empty, refused } from "../parts/empty.js";

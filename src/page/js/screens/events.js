@@ -4,13 +4,14 @@ import { h } from "../lib/dom.js";
 import { asked, addressOf, show } from "../lib/address.js";
 import { count, dateTime, duration, hexSession, instant, urlPath } from "../lib/format.js";
 import { onEvent } from "../model/store.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { choice } from "../parts/choice.js";
 import { entryTable, folded, whatText, SETTLED_MS } from "../parts/history_table.js";
 import { newest } from "../model/lock_history.js";
 import { icon } from "../lib/icons.js";
-import { causeText, pathText, whoText, clientName } from "../parts/participant.js";
-import { toast } from "../parts/dialog.js";
+import { whoText, clientName } from "../parts/participant.js";
+import { causeText, pathText } from "../parts/lock_text.js";
+import { toast } from "../parts/toast.js";
 
 const log = new Kept(newest(1000));
 let stopListening = null;

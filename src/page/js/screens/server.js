@@ -5,7 +5,7 @@ import { bytes, clockTime, count, dateTime, duration, hexSession, instant, milli
 import { may, store } from "../model/store.js";
 import * as clock from "../lib/clock.js";
 import { refused } from "../parts/empty.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { plot, rates } from "../parts/line_chart.js";
 
 const EVERY_MS = 5000;

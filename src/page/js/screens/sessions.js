@@ -7,7 +7,7 @@ import { gateUrl } from "../lib/gate_url.js";
 import { count, duration, hexSession, urlPath } from "../lib/format.js";
 import { getAll } from "../net/api.js";
 import { onEvent, store } from "../model/store.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { clientName, namedText } from "../parts/participant.js";
 import { table } from "../parts/table.js";
 import { arrange } from "../parts/order.js";

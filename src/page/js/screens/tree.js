@@ -5,7 +5,7 @@ import { asked, show } from "../lib/address.js";
 import { bytes, count, dateTime, hexSession, urlPath } from "../lib/format.js";
 import { readable } from "../lib/content.js";
 import { get, getPages } from "../net/api.js";
-import { Kept } from "../parts/cached_answer.js";
+import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
 import { empty, refused } from "../parts/empty.js";
 import { store } from "../model/store.js";

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "clave/async/leader.h"
 #include "clave/async/mutex.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_kind.h"
@@ -236,54 +235,4 @@ void clave__web_post_revoke(struct web_exchange *x)
 void clave__web_post_break(struct web_exchange *x)
 {
     revoke_begin(x, true);
-}
-
-/* ---- leaderships ---------------------------------------------------------------------------- */
-
-static void revoke_on_transferred(clave_async_client *c, clave_err err, void *arg)
-{
-    struct web_exchange *x = arg;
-    (void)c;
-    if (!clave__web_expected(x))
-        return;
-    const struct revoke *r = x->state;
-    if (err != CLAVE_OK) {
-        clave__web_problem_err(x, err, "transfer the leadership of", x->params[0]);
-        return;
-    }
-    clave__json_open(&x->json, NULL, '{');
-    clave__json_string(&x->json, "path", x->params[0]);
-    clave__json_string(&x->json, "node", r->node);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
-}
-
-static void revoke_transfer_go(struct web_exchange *x, clave_async_client *c)
-{
-    const struct revoke *r = x->state;
-    clave_err err = clave_async_leader_transfer(c, x->params[0], r->node, revoke_on_transferred, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "transfer the leadership of", x->params[0]);
-}
-
-void clave__web_post_transfer(struct web_exchange *x)
-{
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    static const char *const keys[] = {"to", "reason", NULL};
-    json_t *body;
-    struct revoke *r = revoke_new(x, false, &body);
-    if (!r)
-        return;
-    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
-        !clave__body_text(x, body, "reason", &x->deed.reason))
-        return;
-    if (!r->node || strchr(r->node, '/')) {
-        clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
-        return;
-    }
-    x->state = r;
-    x->deed.path = clave__web_child(x, x->params[0], r->node);
-    clave__request_client(x, revoke_transfer_go);
 }

@@ -5,11 +5,15 @@
 #include <assert.h>
 #include <string.h>
 
+#include "web/api/claims/claim_json.h"
 #include "web/api/claims/claim_request.h"
 #include "web/api/session_request.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
+#include "web/http/prefer.h"
 #include "web/http/problem.h"
+#include "web/http/request_args.h"
 #include "web/http/request_limits.h"
 
 /* ---- what is answered ------------------------------------------------------------------------ */

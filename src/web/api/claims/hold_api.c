@@ -12,6 +12,7 @@
 #include "web/api/claims/claims_api.h"
 #include "web/api/session_request.h"
 #include "web/http/answer.h"
+#include "web/http/prefer.h"
 #include "web/http/problem.h"
 #include "web/http/request_limits.h"
 

@@ -8,6 +8,8 @@
 #include "web/api/request_client.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
+#include "web/http/request_args.h"
 #include "web/http/request_limits.h"
 #include "web/session/contrib_rest_session.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 /* ---- which one ------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "web/api/contrib/contrib_rest.h"
 #include "web/api/contrib/contrib_rest_format.h"
 #include "web/http/answer.h"
+#include "web/http/request_args.h"
 #include "web/http/request_limits.h"
 #include "web/session/contrib_rest_session.h"
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "web/api/request_client.h"
-#include "web/api/session_request.h"
 #include "web/api/znodes/node_json.h"
 #include "web/api/znodes/znode_long_poll.h"
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
+#include "web/http/prefer.h"
 #include "web/http/problem.h"
 #include "web/http/request_args.h"
 #include "web/http/request_limits.h"

@@ -5,6 +5,7 @@
 
 #include "web/api/guard_header.h"
 #include "web/api/request_client.h"
+#include "web/api/znodes/node_create.h"
 #include "web/api/znodes/node_json.h"
 #include "web/api/znodes/parents_access.h"
 #include "web/api/znodes/znode_long_poll.h"
@@ -15,6 +16,7 @@
 #include "web/http/conditional.h"
 #include "web/http/head_checks.h"
 #include "web/http/problem.h"
+#include "web/http/request_args.h"
 
 struct znode_write {
     const char *verb;

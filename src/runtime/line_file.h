@@ -1,7 +1,7 @@
 /* line_file.h - a log whose lines are appended to a file, a pipe or a terminal. What cannot be
  * written is dropped and counted, and a line that was torn is ended before the next one begins. */
-#ifndef CLAVE_RUNTIME_SERVER_LINE_FILE_H
-#define CLAVE_RUNTIME_SERVER_LINE_FILE_H
+#ifndef CLAVE_RUNTIME_LINE_FILE_H
+#define CLAVE_RUNTIME_LINE_FILE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

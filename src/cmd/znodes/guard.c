@@ -1,46 +1,12 @@
-/* payload.c - the bytes and the guarded writes of `clave create` and `clave set` (payload.h). A
- * guarded write and the check of the lock are always one transaction. */
-#include "cmd/cli/payload.h"
+/* guard.c - see guard.h. */
+#include "cmd/znodes/guard.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
-
-enum { MAX_DATA = 1048575 }; /* a server's default limit, jute.maxbuffer */
-
-/* ---- bytes ---------------------------------------------------------------------------------- */
-
-int data_read(struct options *o, const char *arg, struct data *out)
-{
-    *out = (struct data){.p = arg, .n = arg ? strlen(arg) : 0};
-    if (!arg || strcmp(arg, "-") != 0)
-        return EXIT_OK;
-    out->owned = malloc(MAX_DATA + 1);
-    if (!out->owned)
-        return diag_err(o, NULL, CLAVE_ENOMEM, NULL);
-    errno = 0;
-    out->p = out->owned;
-    out->n = fread(out->owned, 1, MAX_DATA + 1, stdin);
-    if (ferror(stdin))
-        return diag_end(o, NULL, EXIT_IO, "standard input: %s", strerror(errno));
-    if (out->n > MAX_DATA)
-        return diag_end(o, NULL, EXIT_USAGE, "standard input: a node holds at most %d bytes",
-                        MAX_DATA);
-    return EXIT_OK;
-}
-
-void data_fini(struct data *d)
-{
-    free(d->owned);
-    *d = (struct data){0};
-}
-
-/* ---- guarded writes ------------------------------------------------------------------------- */
 
 const char *guard_node(struct options *o)
 {
@@ -57,7 +23,7 @@ const char *guard_node(struct options *o)
 }
 
 /* A failed multi names the operation that failed: those before it are OK. */
-static clave_err payload_culprit(const clave_reply *r, clave_err err)
+static clave_err guard_culprit(const clave_reply *r, clave_err err)
 {
     if (!r || r->nops == 0)
         return err;
@@ -80,15 +46,15 @@ clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, si
     memcpy(all + 1, ops, nops * sizeof *ops);
     clave_err err = clave_multi(c, all, nops + 1, timeout_ms, &r);
     if (err != CLAVE_OK)
-        err = payload_culprit(r, err);
+        err = guard_culprit(r, err);
     clave_reply_free(r);
     return err;
 }
 
 /* Where the missing ancestors of path end, the topmost first; SIZE_MAX when there are more than
  * `max`. */
-static clave_err payload_missing_ancestors(clave_client *c, char *path, int64_t timeout_ms,
-                                           size_t *ends, size_t max, size_t *count)
+static clave_err guard_missing_ancestors(clave_client *c, char *path, int64_t timeout_ms,
+                                         size_t *ends, size_t max, size_t *count)
 {
     size_t n = clave__path_parent_len(path, strlen(path));
     *count = 0;
@@ -111,14 +77,14 @@ static clave_err payload_missing_ancestors(clave_client *c, char *path, int64_t 
 
 /* One attempt of guard_create_deep; ENODEEXISTS may be an ancestor that another client created
  * meanwhile. */
-static clave_err payload_create_deep(clave_client *c, const char *node, const clave_op *op,
-                                     char *path, int64_t timeout_ms, bool *is_alone)
+static clave_err guard_try_create_deep(clave_client *c, const char *node, const clave_op *op,
+                                       char *path, int64_t timeout_ms, bool *is_alone)
 {
     size_t ends[GUARDED_WRITE_MAX_OPS - 1], n;
     clave_op ops[GUARDED_WRITE_MAX_OPS];
     char *names[GUARDED_WRITE_MAX_OPS - 1] = {NULL};
     clave_err err =
-        payload_missing_ancestors(c, path, timeout_ms, ends, GUARDED_WRITE_MAX_OPS - 1, &n);
+        guard_missing_ancestors(c, path, timeout_ms, ends, GUARDED_WRITE_MAX_OPS - 1, &n);
     if (err != CLAVE_OK)
         return err;
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
@@ -147,7 +113,7 @@ clave_err guard_create_deep(clave_client *c, const char *node, const clave_op *o
     if (!path)
         return CLAVE_ENOMEM;
     for (int i = 0; i < TRIES; i++) {
-        err = payload_create_deep(c, node, op, path, timeout_ms, &is_alone);
+        err = guard_try_create_deep(c, node, op, path, timeout_ms, &is_alone);
         bool raced = (err == CLAVE_ENODEEXISTS && !is_alone) || err == CLAVE_ENONODE;
         if (!raced)
             break;

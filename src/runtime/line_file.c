@@ -1,6 +1,6 @@
 /* line_file.c - see line_file.h; audit_log.c and serve_log.c write through it. It may wait, and so
  * belongs on a thread of its own while clients are served. */
-#include "runtime/server/line_file.h"
+#include "runtime/line_file.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,20 +1,10 @@
-/* payload.h - the bytes that a verb writes, and guarded writes (--guard). */
-#ifndef CLAVE_CMD_CLI_PAYLOAD_H
-#define CLAVE_CMD_CLI_PAYLOAD_H
+/* guard.h - guarded writes, --guard of `clave create` and `clave set`: a write and the check of the
+ * lock are always one transaction. */
+#ifndef CLAVE_CMD_ZNODES_GUARD_H
+#define CLAVE_CMD_ZNODES_GUARD_H
 
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"
-
-struct data {
-    const void *p;
-    size_t n;
-    void *owned;
-};
-
-/* `arg` NULL: no bytes; "-": standard input to its end; otherwise its own characters. EXIT_OK, or
- * the exit code after a message. Call data_fini() in either case. */
-int data_read(struct options *o, const char *arg, struct data *out);
-void data_fini(struct data *d);
 
 /* The lock node named by CLAVE_NODE, which `clave lock` sets for its command; NULL after a message.
  */

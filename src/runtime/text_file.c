@@ -1,0 +1,112 @@
+/* text_file.c - see text_file.h. Called for configuration files, tokens and keys. */
+#include "runtime/text_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_FILE = 4 * 1024 * 1024, FIRST_READ = 4096, PIPE_WAIT_MS = 10000 };
+
+/* Waits for more of a pipe; one that nobody writes to must not hold up a server that reloads. 0 or
+ * an errno. */
+static int text_file_await(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n = poll(&p, 1, PIPE_WAIT_MS);
+    return n < 0 && errno != EINTR ? errno : n == 0 ? ETIMEDOUT : 0;
+}
+
+/* All that can be read, up to one byte more than a file may have. 0 or an errno. */
+static int text_file_fill(int fd, char **text, size_t *n)
+{
+    size_t cap = 0;
+    for (;;) {
+        if (*n == cap) {
+            if (*n > MAX_FILE)
+                return EFBIG;
+            cap = cap ? 2 * cap : FIRST_READ;
+            char *more = realloc(*text, cap + 1);
+            if (!more)
+                return ENOMEM;
+            *text = more;
+        }
+        ssize_t done = read(fd, *text + *n, cap - *n);
+        int number = done >= 0 || errno == EINTR ? 0 : errno;
+        if (number == EAGAIN)
+            number = text_file_await(fd);
+        if (number != 0)
+            return number;
+        if (done == 0)
+            return *n > MAX_FILE ? EFBIG : 0;
+        *n += done > 0 ? (size_t)done : 0;
+    }
+}
+
+/* What begins an editor's UTF-8 file, and is no part of its text. */
+static void text_file_skip_mark(char *text, size_t *n)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t len = strlen(mark);
+    if (*n < len || memcmp(text, mark, len) != 0)
+        return;
+    *n -= len;
+    memmove(text, text + len, *n);
+}
+
+/* A NUL would hide what follows it. 0: there is none, or its line. */
+static unsigned text_file_nul(const char *text, size_t n)
+{
+    const char *nul = memchr(text, '\0', n);
+    unsigned line = 1;
+    for (const char *at = text; nul && at < nul; at++)
+        line += *at == '\n';
+    return nul ? line : 0;
+}
+
+/* 0 or an errno; `why` says it. */
+static int text_file_load(const char *path, char **text, char why[TEXT_FILE_WHY])
+{
+    size_t n = 0;
+    struct stat st = {0};
+    /* The open of a pipe would wait for its writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int number = fd < 0 || fstat(fd, &st) != 0 ? errno : text_file_fill(fd, text, &n);
+    bool is_pipe = fd >= 0 && S_ISFIFO(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    if (number == EFBIG)
+        snprintf(why, TEXT_FILE_WHY, "%s: it has more than the %d bytes that it may have", path,
+                 MAX_FILE);
+    else if (is_pipe && (number == ETIMEDOUT || (number == 0 && n == 0)))
+        snprintf(why, TEXT_FILE_WHY, "%s: it is a pipe, and nobody has written to it", path);
+    else if (number != 0)
+        snprintf(why, TEXT_FILE_WHY, "%s: %s", path, strerror(number));
+    if (number != 0 || *why)
+        return number != 0 ? number : ENODATA;
+    text_file_skip_mark(*text, &n);
+    (*text)[n] = '\0';
+    unsigned line = text_file_nul(*text, n);
+    if (line > 0)
+        snprintf(why, TEXT_FILE_WHY,
+                 "%s:%u: a NUL byte, which text does not have: the file is damaged, or in UTF-16",
+                 path, line);
+    return line > 0 ? EILSEQ : 0;
+}
+
+char *clave__text_file_read(const char *path, char why[TEXT_FILE_WHY])
+{
+    char *text = NULL;
+    *why = '\0';
+    int number = text_file_load(path, &text, why);
+    if (number == 0)
+        return text;
+    free(text);
+    errno = number;
+    return NULL;
+}
