@@ -17,16 +17,16 @@
  *   runner          the process itself: client, session, leaving; runner_acquire: the queue;
  *                   runner_signals: signals; child: while the command runs
  *   guardian/       the second process, which starts and ends the command
- *   acquisition     the mutex, rwlock, semaphore or latch
+ *   run_recipe      the mutex, rwlock, semaphore or latch
  *   nested_lock     CLAVE_OWNER, and waiting for our own parent
- *   stages/         run_stages: --once, --lock-delay, --min-hold; run_slot: the slot of a run
+ *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_slot
  *   lock_messages   messages and JSON events, of a wait in lock_wait_messages;
  *                   wait_progress: when; hook: --on-elected and so on
  *   parent_watch    the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
- *   held_since      since when, in the node
- *   process_identity  host, pid and command, as other participants see them */
+ *   granted_field   since when, in the node
+ *   participant_identity  host, pid and command, as other participants see them */
 #ifndef CLAVE_CMD_RUN_RUNNER_H
 #define CLAVE_CMD_RUN_RUNNER_H
 

@@ -6,7 +6,7 @@
  *   deadlock_search.c    two scans, the second because a member may give up meanwhile, and the
  *                        cycles in what both have
  *   queue_scan.c         one reading of the queues
- *   queue_two_scans.c     owners and waits of both
+ *   queue_two_scans.c    owners and waits of both
  *   waitgraph.c          the graph of who waits for whom; wait_reduction.c: who proceeds;
  *                        wait_cycle.c: the cycles, and the victim of each
  *   deadlock_text.c      a deadlock in words

@@ -4,7 +4,7 @@
  *   semaphore_limit.c    how many leases there may be
  *   semaphore_acquire.c  one acquire: first in <path>/locks, then one lease after the other
  *   semaphore_lease.c    one lease: its release, what is known of it
- *   semaphore_ref.c     what both need of the semaphore
+ *   semaphore_ref.c      what both need of the semaphore
  *   shared_count.c       the limit that processes share in a node */
 #ifndef CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
 #define CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H

@@ -3,10 +3,10 @@
  *
  *   observe         the locks, elections and history of src/observe, behind one face for the engine
  *   observe_feed    feeds it from a cache of the tree
- *   observe_poll    requests that wait for a change
+ *   lock_long_poll  requests that wait for a change
  *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
- *   lock_metrics_page  all locks and elections as a page for Prometheus
+ *   lock_metrics    all locks and elections as a page for Prometheus
  *
  * Everything here is of one thread, as struct web. Changes are collected for FLUSH_MS, so that a
  * busy lock makes few events; then those who read are woken. */

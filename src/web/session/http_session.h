@@ -1,11 +1,14 @@
 /* http_session.h - one HTTP session: one ZooKeeper session, held for a client that only sends
  * requests now and then. The folder:
  *
- *   http_session.c        made, attached to, silent     http_session_secret.c      the secret that
- * proves it http_session_end.c    ended, and remembered         validity.h  what its client may
- * rely on http_session_confirm.c  a heartbeat that was confirmed, for all that ask claim.c what it
- * holds or waits for    kinds/      on which recipe claim_table.c         all of a session's claims
- * claim_events.c  told to its streams
+ *   http_session.c          made, attached to, silent
+ *   http_session_secret.c   the secret that proves it
+ *   http_session_confirm.c  a heartbeat that was confirmed, for all that ask
+ *   http_session_end.c      ended, and remembered
+ *   validity.h              what its client may rely on
+ *   claim.c                 what it holds or waits for; kinds/: on which recipe
+ *   claim_table.c           all of a session's claims
+ *   claim_events.c          told to its streams
  *
  * Three times, in this order: the client's deadline (it counts from when it sent its newest
  * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at
