@@ -10,7 +10,7 @@
  *                  end_session, zookeeper_sessions, quota, audit
  *   access/        auth (who a client is), acl (what it may do)
  *   tree/          node, tree (znodes by path), watch (the watches)
- *   store/         txn (one transaction), txn_record (its bytes), txn_replay (its changes),
+ *   store/         txn (one transaction), txn_record (its bytes), txn_redo (its changes),
  *                  txn_log_append, txn_log_read, txn_log_replay, snapshot_save (a piece at a time),
  *                  snapshot_copy_on_write, snapshot_record (its bytes), snapshot_read,
  *                  snapshot_load, snapshot_schedule (when), recovery_plan (which files, in which

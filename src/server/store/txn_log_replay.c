@@ -6,7 +6,7 @@
 
 #include "server/server_internal.h"
 #include "server/store/txn_log_read.h"
-#include "server/store/txn_replay.h"
+#include "server/store/txn_redo.h"
 
 static clave_err txn_log_update_sessions(struct server *s)
 {
@@ -66,7 +66,7 @@ static clave_err txn_log_replay_changes(struct txn *t, const struct txn_record *
         if (c.kind->replay)
             err = c.kind->replay(t, &c);
     if (err == CLAVE_OK && rec->head.type == OP_CLOSE_SESSION)
-        err = clave__txn_replay_end_of_session(t);
+        err = clave__txn_redo_end_of_session(t);
     return err;
 }
 

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "server/store/txn_replay.h"
+#include "server/store/txn_redo.h"
 
 /* ---- the kinds ------------------------------------------------------------------------------- */
 
@@ -12,20 +12,20 @@ enum { NEW_NODE = TXN_PATH | TXN_DATA | TXN_ACL | TXN_PARENT_CVERSION };
 
 /* The usual ones first. */
 static const struct txn_kind kinds[] = {
-    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, clave__txn_replay_create},
-    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, clave__txn_replay_set},
-    {OP_DELETE, "delete", TXN_PATH, clave__txn_replay_delete},
-    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, clave__txn_replay_create},
+    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, clave__txn_redo_create},
+    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, clave__txn_redo_set},
+    {OP_DELETE, "delete", TXN_PATH, clave__txn_redo_delete},
+    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, clave__txn_redo_create},
     {OP_CHECK, "check", TXN_PATH | TXN_VERSION, NULL},
     {OP_MULTI, "multi", 0, NULL},
     {OP_ERROR, "error", TXN_ERR, NULL},
     {OP_CREATE_SESSION, "createSession", 0, NULL},
     {OP_CLOSE_SESSION, "closeSession", 0, NULL},
-    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, clave__txn_replay_set},
-    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, clave__txn_replay_create},
-    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, clave__txn_replay_delete},
-    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, clave__txn_replay_create},
-    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, clave__txn_replay_set},
+    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, clave__txn_redo_set},
+    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, clave__txn_redo_create},
+    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, clave__txn_redo_delete},
+    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, clave__txn_redo_create},
+    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, clave__txn_redo_set},
 };
 
 static const struct txn_kind *txn_kind(int32_t type)

@@ -1,7 +1,7 @@
-/* txn_replay.c - makes the changes of recorded transactions; see txn_replay.h. The table of
+/* txn_redo.c - makes the changes of recorded transactions; see txn_redo.h. The table of
  * txn_record.c refers to those of each kind. Invariant: replaying accepts a tree that is ahead of
  * the log, because Apache's snapshots are fuzzy: a change may already be there. */
-#include "server/store/txn_replay.h"
+#include "server/store/txn_redo.h"
 
 #include <assert.h>
 
@@ -27,7 +27,7 @@ static void txn_drop_children(struct txn *t, struct node *top)
     }
 }
 
-static clave_err txn_replay_delete_of(struct txn *t, int32_t type, struct jbytes path)
+static clave_err txn_redo_delete_of(struct txn *t, int32_t type, struct jbytes path)
 {
     if (path.n <= 1)
         return CLAVE_EPROTO;
@@ -48,12 +48,12 @@ static clave_err txn_replay_delete_of(struct txn *t, int32_t type, struct jbytes
     return txn_make_for_good(t);
 }
 
-clave_err clave__txn_replay_delete(struct txn *t, const struct change_record *r)
+clave_err clave__txn_redo_delete(struct txn *t, const struct change_record *r)
 {
-    return txn_replay_delete_of(t, r->kind->type, r->path);
+    return txn_redo_delete_of(t, r->kind->type, r->path);
 }
 
-static void txn_replay_set_acl(struct txn *t, struct node *n, struct acl *acl)
+static void txn_redo_set_acl(struct txn *t, struct node *n, struct acl *acl)
 {
     struct acl *old = n->acl;
     n->acl = clave__acl_ref(acl);
@@ -65,7 +65,7 @@ static void txn_replay_set_acl(struct txn *t, struct node *n, struct acl *acl)
 static void txn_create_again(struct txn *t, struct node *n, const struct change *c)
 {
     struct node *parent = n->parent;
-    txn_replay_set_acl(t, n, c->acl);
+    txn_redo_set_acl(t, n, c->acl);
     if (c->version > parent->stat.cversion)
         parent->stat.cversion = c->version;
     if (t->head.zxid > parent->stat.pzxid)
@@ -73,14 +73,14 @@ static void txn_create_again(struct txn *t, struct node *n, const struct change 
     clave__tree_changed(t->tree, parent);
 }
 
-static struct acl *txn_replay_acl(struct txn *t, struct jvec entries)
+static struct acl *txn_redo_acl(struct txn *t, struct jvec entries)
 {
     if (entries.count < 0)
         return clave__acl_ref(t->tree->acls.open);
     return clave__acls_take(&t->tree->acls, entries, ACL_NEW_KEY);
 }
 
-static int64_t txn_replay_owner(const struct txn *t, const struct change_record *r)
+static int64_t txn_redo_owner(const struct txn *t, const struct change_record *r)
 {
     if (r->kind->type == OP_CREATE_CONTAINER)
         return OWNER_CONTAINER;
@@ -89,7 +89,7 @@ static int64_t txn_replay_owner(const struct txn *t, const struct change_record 
     return r->ephemeral ? t->head.client : 0;
 }
 
-static clave_err txn_replay_new_node(struct txn *t, struct change *c)
+static clave_err txn_redo_new_node(struct txn *t, struct change *c)
 {
     c->parent = clave__tree_find_parent(t->tree, c->path);
     c->node = clave__tree_find(t->tree, c->path);
@@ -102,7 +102,7 @@ static clave_err txn_replay_new_node(struct txn *t, struct change *c)
     return clave__txn_make(t);
 }
 
-clave_err clave__txn_replay_create(struct txn *t, const struct change_record *r)
+clave_err clave__txn_redo_create(struct txn *t, const struct change_record *r)
 {
     if (r->path.n <= 1)
         return CLAVE_EPROTO;
@@ -110,23 +110,23 @@ clave_err clave__txn_replay_create(struct txn *t, const struct change_record *r)
     if (!c)
         return CLAVE_ENOMEM;
     c->data = r->data;
-    c->acl = txn_replay_acl(t, r->acl);
-    c->owner = txn_replay_owner(t, r);
+    c->acl = txn_redo_acl(t, r->acl);
+    c->owner = txn_redo_owner(t, r);
     c->version = r->version;
-    clave_err err = c->acl ? txn_replay_new_node(t, c) : CLAVE_ENOMEM;
+    clave_err err = c->acl ? txn_redo_new_node(t, c) : CLAVE_ENOMEM;
     clave__txn_end(t);
     return err;
 }
 
 /* A reconfig sets the data of /zookeeper/config. */
-clave_err clave__txn_replay_set(struct txn *t, const struct change_record *r)
+clave_err clave__txn_redo_set(struct txn *t, const struct change_record *r)
 {
     bool sets_acl = r->kind->type == OP_SET_ACL;
     struct change *c = clave__txn_add(t, sets_acl ? OP_SET_ACL : OP_SET_DATA, r->path);
     if (!c)
         return CLAVE_ENOMEM;
     c->data = r->data;
-    c->acl = sets_acl ? txn_replay_acl(t, r->acl) : NULL;
+    c->acl = sets_acl ? txn_redo_acl(t, r->acl) : NULL;
     c->version = r->version;
     c->node = clave__tree_find(t->tree, r->path);
     clave_err err = sets_acl && !c->acl ? CLAVE_ENOMEM : c->node ? clave__txn_make(t) : CLAVE_OK;
@@ -135,7 +135,7 @@ clave_err clave__txn_replay_set(struct txn *t, const struct change_record *r)
 }
 
 /* What the session owns that was not in the list. */
-clave_err clave__txn_replay_end_of_session(struct txn *t)
+clave_err clave__txn_redo_end_of_session(struct txn *t)
 {
     clave_err err = CLAVE_OK;
     for (struct owner *o; err == CLAVE_OK;) {
@@ -143,7 +143,7 @@ clave_err clave__txn_replay_end_of_session(struct txn *t)
         if (!o || list_empty(&o->nodes))
             break;
         struct node *n = &LIST_ENTRY(o->nodes.next, struct owned_node, link)->node;
-        err = txn_replay_delete_of(t, OP_DELETE, clave__node_path_bytes(n));
+        err = txn_redo_delete_of(t, OP_DELETE, clave__node_path_bytes(n));
     }
     return err;
 }
