@@ -186,7 +186,7 @@ static bool lock_place_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct lock_node, in_kept);
     const struct lock_node *p = (const struct lock_node *)(const void *)at;
-    const struct lock_site *site = key;
+    const struct lock_path *site = key;
     return lock_queue_compare(&site->key, &p->queue->node) == 0 && strcmp(p->name, site->name) == 0;
 }
 
@@ -204,7 +204,7 @@ static void lock_place_unkeep(struct lock_model *m, struct lock_node *p)
 }
 
 /* false: no memory. */
-static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock_site *site,
+static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock_path *site,
                              const clave_stat *stat, const void *data, size_t len)
 {
     struct lock_node *p = clave__lock_node_new(m, site->kind, site->name, stat, site->kept);
@@ -285,7 +285,7 @@ static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_nod
     return true;
 }
 
-static struct lock_node *lock_place_at(const struct lock_model *m, const struct lock_site *site)
+static struct lock_node *lock_place_at(const struct lock_model *m, const struct lock_path *site)
 {
     if (site->kept) {
         uint32_t hash = clave__map_hash_bytes(&m->kept, site->name, strlen(site->name));
@@ -317,11 +317,11 @@ static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool ex
 static void lock_model_see_limit(struct lock_model *m, const char *path, const void *data,
                                  size_t len)
 {
-    struct lock_site s = {.key = {path, strlen(path), false}};
+    struct lock_path s = {.key = {path, strlen(path), false}};
     bool limited = len == SHARED_COUNT_SIZE;
     if (!clave__lock_path_ends(path, s.key.len, limit_name, sizeof limit_name - 1))
         return;
-    clave__lock_site_go_up(&s, sizeof limit_name - 1);
+    clave__lock_path_go_up(&s, sizeof limit_name - 1);
     struct lock_queue *q = clave__lock_queue_at(m, &s.key);
     if (!q && limited) {
         q = lock_queue_new(m, &s.key);
@@ -357,7 +357,7 @@ static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *pa
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
-    struct lock_site site = clave__lock_site_of(m, path);
+    struct lock_path site = clave__lock_path_of(m, path);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
@@ -379,7 +379,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
 void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
                                const void *data, size_t len)
 {
-    struct lock_site site = clave__lock_site_of(m, path);
+    struct lock_path site = clave__lock_path_of(m, path);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
@@ -389,7 +389,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 {
-    struct lock_site site = clave__lock_site_of(m, path);
+    struct lock_path site = clave__lock_path_of(m, path);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     if (p)
         lock_place_leave(m, at, p);

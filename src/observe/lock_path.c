@@ -17,7 +17,7 @@ bool clave__lock_path_ends(const char *path, size_t len, const char *end, size_t
     return len >= n && memcmp(path + len - n, end, n) == 0;
 }
 
-static bool lock_site_is_slot(const struct lock_site *s)
+static bool lock_path_is_slot(const struct lock_path *s)
 {
     char id[CLAVE_SLOT_ID_MAX + 1];
     return clave__lock_path_ends(s->key.path, s->key.len, owners_name, sizeof owners_name - 1) &&
@@ -25,7 +25,7 @@ static bool lock_site_is_slot(const struct lock_site *s)
 }
 
 /* Without a folder of that many characters at its end: "/" is there for a root. */
-void clave__lock_site_go_up(struct lock_site *s, size_t n)
+void clave__lock_path_go_up(struct lock_path *s, size_t n)
 {
     s->key.len = s->key.len > n ? s->key.len - n : 1;
     s->key.leases = true;
@@ -33,16 +33,16 @@ void clave__lock_site_go_up(struct lock_site *s, size_t n)
 
 /* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
  * path. A slot is below "owners". */
-struct lock_site clave__lock_site_of(const struct lock_model *m, const char *path)
+struct lock_path clave__lock_path_of(const struct lock_model *m, const char *path)
 {
-    struct lock_site s = {.name = clave__path_name(path)};
+    struct lock_path s = {.name = clave__path_name(path)};
     size_t len = (size_t)(s.name - path);
     len -= len > 1; /* the slash, unless it is the root */
     s.key = (struct lock_queue_key){path, len, false};
-    if (lock_site_is_slot(&s)) {
+    if (lock_path_is_slot(&s)) {
         s.kept = true;
         s.kind = QUEUE_LEASE;
-        clave__lock_site_go_up(&s, sizeof owners_name - 1);
+        clave__lock_path_go_up(&s, sizeof owners_name - 1);
         return s;
     }
     s.kind = clave__queue_kind_of(s.name);
@@ -56,13 +56,13 @@ struct lock_site clave__lock_site_of(const struct lock_model *m, const char *pat
     s.kind = below || s.bare ? QUEUE_LEASE : QUEUE_OTHER;
     s.key.leases = true;
     if (below)
-        clave__lock_site_go_up(&s, sizeof leases_name - 1);
+        clave__lock_path_go_up(&s, sizeof leases_name - 1);
     return s;
 }
 
 bool clave__lock_is_place(const char *path)
 {
-    return clave__lock_site_of(NULL, path).kind != QUEUE_OTHER;
+    return clave__lock_path_of(NULL, path).kind != QUEUE_OTHER;
 }
 
 bool clave__lock_may_be_below(const char *path)

@@ -5,7 +5,7 @@
 
 #include "observe/lock_model.h"
 
-struct lock_site {
+struct lock_path {
     enum queue_kind kind;
     struct lock_queue_key key;
     const char *name;
@@ -14,9 +14,9 @@ struct lock_site {
 };
 
 /* The model may be NULL: no places of programs written by hand. */
-struct lock_site clave__lock_site_of(const struct lock_model *m, const char *path);
+struct lock_path clave__lock_path_of(const struct lock_model *m, const char *path);
 /* It belongs to the leases of the path without a folder of n characters at its end. */
-void clave__lock_site_go_up(struct lock_site *s, size_t n);
+void clave__lock_path_go_up(struct lock_path *s, size_t n);
 bool clave__lock_path_ends(const char *path, size_t len, const char *end, size_t n);
 
 /* Where the nodes of one lock can be. */

@@ -30,7 +30,7 @@ struct observe_request {
     bool fresh; /* the copy has what they knew then */
     bool polls;
     int64_t until; /* it waits for a change */
-    struct observe_poll poll;
+    struct lock_long_poll poll;
 };
 
 static void observe_request_no_memory(struct web_exchange *x)
@@ -243,7 +243,7 @@ static bool observe_copy_waits(struct web_exchange *x, const char *path)
         return false;
     if (!clave__web_may_wait(x))
         return true;
-    if (!clave__observe_poll_enter(&r->poll, x, path, r->until))
+    if (!clave__lock_long_poll_enter(&r->poll, x, path, r->until))
         observe_request_no_memory(x);
     return true;
 }

@@ -5,23 +5,23 @@
 
 #include "web/observe/observe.h"
 
-struct observe_poll {
+struct lock_long_poll {
     struct list link; /* of those at its path, or of those that are woken */
-    struct observe_poll_path *at;
+    struct lock_long_poll_path *at;
     struct web_exchange *x;
     struct timer timer;
 };
 
 /* Handles the exchange again when the path has changed, or at `until`; its `cancel` and `pending`
  * are the poll's meanwhile. Of memory that lasts as long as the exchange. false: no memory. */
-bool clave__observe_poll_enter(struct observe_poll *p, struct web_exchange *x, const char *path,
-                               int64_t until);
+bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x, const char *path,
+                                 int64_t until);
 
 /* What is at this path, or at any, may have changed: in the next turns those that wait for it are
  * handled again. */
-void clave__observe_poll_changed(struct observe *o, const char *path);
-void clave__observe_poll_all_changed(struct observe *o);
+void clave__lock_long_poll_changed(struct observe *o, const char *path);
+void clave__lock_long_poll_all_changed(struct observe *o);
 /* What observe.poll_turn fires. */
-void clave__observe_poll_turn(struct timer *t, int64_t now);
+void clave__lock_long_poll_turn(struct timer *t, int64_t now);
 
 #endif

@@ -123,7 +123,7 @@ static bool observe_flush_some(struct observe *o)
         bool shown = clave__lock_is_shown(q);
         if (o->loaded && (shown || q->told)) {
             clave__event_ring_lock(&o->ring, q);
-            clave__observe_poll_changed(o, q->path);
+            clave__lock_long_poll_changed(o, q->path);
         }
         q->told = shown;
         clave__lock_model_settle(&o->model, q);
@@ -132,7 +132,7 @@ static bool observe_flush_some(struct observe *o)
          left--) {
         if (o->loaded) {
             observe_tell_election(o, e);
-            clave__observe_poll_changed(o, e->path);
+            clave__lock_long_poll_changed(o, e->path);
         }
         clave__election_settle(&o->elections, e,
                                clave__lock_model_get(&o->model, e->path, false) != NULL);
@@ -308,7 +308,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
     if (!o->begun)
         observe_begin(o, zxid);
     observe_answer_waiting(o);
-    clave__observe_poll_all_changed(o);
+    clave__lock_long_poll_all_changed(o);
 }
 
 void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
@@ -378,7 +378,7 @@ clave_err clave__observe_new(struct web *w)
     list_init(&o->streams);
     list_init(&o->waiting);
     list_init(&o->woken);
-    clave__timer_init(&o->poll_turn, clave__observe_poll_turn);
+    clave__timer_init(&o->poll_turn, clave__lock_long_poll_turn);
     clave__timer_init(&o->flush, observe_flush);
     clave__timer_init(&o->settle, observe_settle);
     clave__timer_init(&o->look, observe_on_look);

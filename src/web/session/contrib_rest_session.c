@@ -6,29 +6,29 @@
 #include <assert.h>
 #include <string.h>
 
-static void contrib_rest_session_free(struct rest_session *r)
+static void contrib_rest_session_free(struct contrib_rest_session *r)
 {
     clave__web_timer_clear(r->web, &r->timer);
     list_remove(&r->link);
     clave__mem_free(&r->web->mem, r);
 }
 
-static void contrib_rest_session_tell(struct rest_session *r, clave_err err)
+static void contrib_rest_session_tell(struct contrib_rest_session *r, clave_err err)
 {
-    void (*done)(struct rest_session *, clave_err, void *) = r->done;
+    void (*done)(struct contrib_rest_session *, clave_err, void *) = r->done;
     r->done = NULL;
     if (done)
         done(r, err, r->arg);
 }
 
-static void contrib_rest_session_use(struct rest_session *r)
+static void contrib_rest_session_use(struct contrib_rest_session *r)
 {
     clave__web_timer_set(r->web, &r->timer, r->web->now + r->expire_ms);
 }
 
 static void on_rest_session_closed(struct session_wait *w, clave_err err)
 {
-    struct rest_session *r = LIST_ENTRY(w, struct rest_session, wait);
+    struct contrib_rest_session *r = LIST_ENTRY(w, struct contrib_rest_session, wait);
     (void)err;
     clave__http_session_leave(r->s);
     contrib_rest_session_tell(r, CLAVE_OK);
@@ -37,7 +37,7 @@ static void on_rest_session_closed(struct session_wait *w, clave_err err)
 
 static void on_rest_session_open(struct session_wait *w, clave_err err)
 {
-    struct rest_session *r = LIST_ENTRY(w, struct rest_session, wait);
+    struct contrib_rest_session *r = LIST_ENTRY(w, struct contrib_rest_session, wait);
     if (err == CLAVE_OK) {
         contrib_rest_session_use(r);
         contrib_rest_session_tell(r, CLAVE_OK);
@@ -51,15 +51,17 @@ static void on_rest_session_open(struct session_wait *w, clave_err err)
 static void on_rest_session_expired(struct timer *t, int64_t now)
 {
     (void)now;
-    clave__rest_session_close(LIST_ENTRY(t, struct rest_session, timer), NULL, NULL);
+    clave__contrib_rest_session_close(LIST_ENTRY(t, struct contrib_rest_session, timer), NULL,
+                                      NULL);
 }
 
-clave_err clave__rest_session_open(struct web *w, const struct session_terms *t,
-                                   void (*done)(struct rest_session *r, clave_err err, void *arg),
-                                   void *arg, struct rest_session **out)
+clave_err clave__contrib_rest_session_open(struct web *w, const struct session_terms *t,
+                                           void (*done)(struct contrib_rest_session *r,
+                                                        clave_err err, void *arg),
+                                           void *arg, struct contrib_rest_session **out)
 {
     assert(done);
-    struct rest_session *r = clave__mem_zalloc(&w->mem, sizeof *r);
+    struct contrib_rest_session *r = clave__mem_zalloc(&w->mem, sizeof *r);
     clave_err err = r ? clave__http_session_open(w->sessions, t, &r->s) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         clave__mem_free(&w->mem, r);
@@ -79,10 +81,10 @@ clave_err clave__rest_session_open(struct web *w, const struct session_terms *t,
     return CLAVE_OK;
 }
 
-struct rest_session *clave__rest_session_find(struct web *w, const char *uuid)
+struct contrib_rest_session *clave__contrib_rest_session_find(struct web *w, const char *uuid)
 {
     for (struct list *l = w->rest_sessions.next; l != &w->rest_sessions; l = l->next) {
-        struct rest_session *r = LIST_ENTRY(l, struct rest_session, link);
+        struct contrib_rest_session *r = LIST_ENTRY(l, struct contrib_rest_session, link);
         if (strcmp(r->uuid, uuid) != 0)
             continue;
         if (r->closing || !clave__http_session_is_live(r->s))
@@ -93,9 +95,10 @@ struct rest_session *clave__rest_session_find(struct web *w, const char *uuid)
     return NULL;
 }
 
-void clave__rest_session_close(struct rest_session *r,
-                               void (*done)(struct rest_session *r, clave_err err, void *arg),
-                               void *arg)
+void clave__contrib_rest_session_close(struct contrib_rest_session *r,
+                                       void (*done)(struct contrib_rest_session *r, clave_err err,
+                                                    void *arg),
+                                       void *arg)
 {
     assert(!r->closing);
     r->closing = true;
@@ -110,7 +113,8 @@ void clave__rest_session_close(struct rest_session *r,
 void clave__rest_sessions_free(struct web *w)
 {
     while (!list_empty(&w->rest_sessions)) {
-        struct rest_session *r = LIST_ENTRY(w->rest_sessions.next, struct rest_session, link);
+        struct contrib_rest_session *r =
+            LIST_ENTRY(w->rest_sessions.next, struct contrib_rest_session, link);
         clave__session_wait_cancel(&r->wait);
         contrib_rest_session_free(r);
     }

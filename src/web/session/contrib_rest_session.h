@@ -7,7 +7,7 @@
 #include "base/uuid.h"
 #include "web/session/http_session.h"
 
-struct rest_session {
+struct contrib_rest_session {
     struct list link; /* of struct web.rest_sessions */
     struct web *web;
     struct http_session *s;
@@ -17,20 +17,22 @@ struct rest_session {
     struct session_wait wait;
     bool closing;
     /* Begun, or ended; called once for each, with `arg`. NULL: nobody asks. */
-    void (*done)(struct rest_session *r, clave_err err, void *arg);
+    void (*done)(struct contrib_rest_session *r, clave_err err, void *arg);
     void *arg;
 };
 
 /* `done`, perhaps at once, with OK: it lives. Otherwise it is gone after that. */
-clave_err clave__rest_session_open(struct web *w, const struct session_terms *t,
-                                   void (*done)(struct rest_session *r, clave_err err, void *arg),
-                                   void *arg, struct rest_session **out);
+clave_err clave__contrib_rest_session_open(struct web *w, const struct session_terms *t,
+                                           void (*done)(struct contrib_rest_session *r,
+                                                        clave_err err, void *arg),
+                                           void *arg, struct contrib_rest_session **out);
 /* One that lives, used now; NULL: there is none. */
-struct rest_session *clave__rest_session_find(struct web *w, const char *uuid);
+struct contrib_rest_session *clave__contrib_rest_session_find(struct web *w, const char *uuid);
 /* Ends it; `done` (NULL: none) before it is freed. */
-void clave__rest_session_close(struct rest_session *r,
-                               void (*done)(struct rest_session *r, clave_err err, void *arg),
-                               void *arg);
+void clave__contrib_rest_session_close(struct contrib_rest_session *r,
+                                       void (*done)(struct contrib_rest_session *r, clave_err err,
+                                                    void *arg),
+                                       void *arg);
 /* Forgets all of them, which end with the engine's sessions. */
 void clave__rest_sessions_free(struct web *w);
 

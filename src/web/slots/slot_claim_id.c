@@ -40,13 +40,13 @@ static char *slot_claim_id_text(struct web_exchange *x, const char *path, const 
     return text;
 }
 
-bool clave__slot_id_is_one(const char *text)
+bool clave__slot_claim_id_is_one(const char *text)
 {
     return strncmp(text, slot_mark, sizeof slot_mark - 1) == 0;
 }
 
-bool clave__slot_id_make(struct web_exchange *x, const char *path, const char *owner,
-                         struct slot_id *out)
+bool clave__slot_claim_id_make(struct web_exchange *x, const char *path, const char *owner,
+                               struct slot_claim_id *out)
 {
     const char *fault = slot_claim_id_fault(path, owner);
     struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
@@ -54,7 +54,7 @@ bool clave__slot_id_make(struct web_exchange *x, const char *path, const char *o
         clave__web_problem(x, &bad, "there can be no such slot: %s", fault);
         return false;
     }
-    *out = (struct slot_id){path, owner, slot_claim_id_text(x, path, owner)};
+    *out = (struct slot_claim_id){path, owner, slot_claim_id_text(x, path, owner)};
     if (!out->text)
         clave__web_problem_err(x, CLAVE_ENOMEM, "take a slot of", path);
     return out->text != NULL;
@@ -80,16 +80,16 @@ static char *slot_claim_id_decode(struct web_exchange *x, const char *text)
     return strlen(out) == len ? out : NULL;
 }
 
-bool clave__slot_id_parse(struct web_exchange *x, const char *text, struct slot_id *out)
+bool clave__slot_claim_id_parse(struct web_exchange *x, const char *text, struct slot_claim_id *out)
 {
-    assert(clave__slot_id_is_one(text));
+    assert(clave__slot_claim_id_is_one(text));
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
     char *both = slot_claim_id_decode(x, text + sizeof slot_mark - 1);
     char *line = both ? strchr(both, '\n') : NULL;
     if (line)
         *line = '\0';
     if (line && !slot_claim_id_fault(both, line + 1))
-        return clave__slot_id_make(x, both, line + 1, out);
+        return clave__slot_claim_id_make(x, both, line + 1, out);
     clave__web_problem(x, &unknown, "this is no id of a claim to a slot: POST /v1/claims tells it");
     return false;
 }

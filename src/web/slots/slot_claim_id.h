@@ -7,17 +7,18 @@
 
 enum { SLOT_MOST_PATH = 4096 };
 
-struct slot_id {
+struct slot_claim_id {
     const char *path, *owner;
     const char *text; /* "slot." and both in base64url */
 };
 
 /* It begins as the id of such a claim does. */
-bool clave__slot_id_is_one(const char *text);
+bool clave__slot_claim_id_is_one(const char *text);
 /* Checks both, and makes the text; all lasts as long as the exchange. false: it has answered. */
-bool clave__slot_id_make(struct web_exchange *x, const char *path, const char *owner,
-                         struct slot_id *out);
+bool clave__slot_claim_id_make(struct web_exchange *x, const char *path, const char *owner,
+                               struct slot_claim_id *out);
 /* Of the text. false: it has answered 404 or 503. */
-bool clave__slot_id_parse(struct web_exchange *x, const char *text, struct slot_id *out);
+bool clave__slot_claim_id_parse(struct web_exchange *x, const char *text,
+                                struct slot_claim_id *out);
 
 #endif

@@ -139,7 +139,8 @@ static struct rest_call *rest_call_new(struct web_exchange *x, rest_done *done)
 static void rest_run(struct web_exchange *x, request_client *go)
 {
     const char *uuid = clave__web_query(x, "session");
-    struct rest_session *r = uuid && uuid[0] ? clave__rest_session_find(x->web, uuid) : NULL;
+    struct contrib_rest_session *r =
+        uuid && uuid[0] ? clave__contrib_rest_session_find(x->web, uuid) : NULL;
     if (!uuid || !uuid[0]) {
         clave__request_client(x, go);
     } else if (!r) {

@@ -27,12 +27,12 @@ static void rest_answer_session(struct web_exchange *x, unsigned status, const c
 /* Its maker has hung up: nobody knows its UUID. */
 static void on_rest_maker_gone(struct web_exchange *x)
 {
-    struct rest_session *r = x->state;
+    struct contrib_rest_session *r = x->state;
     if (r)
-        clave__rest_session_close(r, NULL, NULL);
+        clave__contrib_rest_session_close(r, NULL, NULL);
 }
 
-static void on_rest_session_made(struct rest_session *r, clave_err err, void *arg)
+static void on_rest_session_made(struct contrib_rest_session *r, clave_err err, void *arg)
 {
     struct web_exchange *x = arg;
     const char *uri = clave__rest_uri(x);
@@ -44,7 +44,7 @@ static void on_rest_session_made(struct rest_session *r, clave_err err, void *ar
     uri = uri ? clave__web_sprintf(x, "%s/%s", uri, r->uuid) : NULL;
     const char *id = clave__web_strndup(x, r->uuid, strlen(r->uuid));
     if (!uri || !id) {
-        clave__rest_session_close(r, NULL, NULL);
+        clave__contrib_rest_session_close(r, NULL, NULL);
         clave__rest_fault_err(x, CLAVE_ENOMEM, "session", false);
         return;
     }
@@ -72,8 +72,8 @@ void clave__web_rest_post_session(struct web_exchange *x)
     const struct session_terms terms = {
         .name = "contrib REST", .ttl_ms = (int32_t)s * 1000, .sender = clave__web_sender(x)};
     x->cancel = on_rest_maker_gone;
-    struct rest_session *r = NULL;
-    clave_err err = clave__rest_session_open(x->web, &terms, on_rest_session_made, x, &r);
+    struct contrib_rest_session *r = NULL;
+    clave_err err = clave__contrib_rest_session_open(x->web, &terms, on_rest_session_made, x, &r);
     if (err == CLAVE_OK)
         x->state = r;
     else
@@ -82,9 +82,9 @@ void clave__web_rest_post_session(struct web_exchange *x)
 
 /* ---- PUT, DELETE ---------------------------------------------------------------------------- */
 
-static struct rest_session *rest_find(struct web_exchange *x)
+static struct contrib_rest_session *rest_find(struct web_exchange *x)
 {
-    struct rest_session *r = clave__rest_session_find(x->web, x->params[0]);
+    struct contrib_rest_session *r = clave__contrib_rest_session_find(x->web, x->params[0]);
     if (!r)
         clave__rest_fault(x, 404, "session %.64s not found", x->params[0]);
     return r;
@@ -92,7 +92,7 @@ static struct rest_session *rest_find(struct web_exchange *x)
 
 void clave__web_rest_put_session(struct web_exchange *x)
 {
-    struct rest_session *r = rest_find(x);
+    struct contrib_rest_session *r = rest_find(x);
     const char *uri = r ? clave__rest_uri(x) : NULL;
     if (r && uri)
         rest_answer_session(x, 200, x->params[0], uri);
@@ -102,10 +102,10 @@ void clave__web_rest_put_session(struct web_exchange *x)
 
 static void on_rest_ender_gone(struct web_exchange *x)
 {
-    ((struct rest_session *)x->state)->done = NULL;
+    ((struct contrib_rest_session *)x->state)->done = NULL;
 }
 
-static void on_rest_session_ended(struct rest_session *r, clave_err err, void *arg)
+static void on_rest_session_ended(struct contrib_rest_session *r, clave_err err, void *arg)
 {
     struct web_exchange *x = arg;
     (void)r;
@@ -116,11 +116,11 @@ static void on_rest_session_ended(struct rest_session *r, clave_err err, void *a
 
 void clave__web_rest_delete_session(struct web_exchange *x)
 {
-    struct rest_session *r = rest_find(x);
+    struct contrib_rest_session *r = rest_find(x);
     if (!r)
         return;
     x->state = r;
     x->cancel = on_rest_ender_gone;
     x->begun = true;
-    clave__rest_session_close(r, on_rest_session_ended, x);
+    clave__contrib_rest_session_close(r, on_rest_session_ended, x);
 }

@@ -26,7 +26,7 @@ enum { LEAVING_MS = 10000 };
 
 struct slot_call {
     struct web_exchange *x;
-    struct slot_id id;
+    struct slot_claim_id id;
     struct slot_order order;
     int64_t token; /* of the slot that is given back; 0: any */
     struct slot_poll poll;
@@ -289,7 +289,7 @@ static bool slot_read(struct web_exchange *x, struct slot_call *k)
     x->deed.path = k->order.path;
     x->deed.what = "slot";
     x->deed.reason = k->order.as.reason;
-    return clave__slot_id_make(x, k->order.path, owner, &k->id) &&
+    return clave__slot_claim_id_make(x, k->order.path, owner, &k->id) &&
            clave__web_must(x, WEB_LOCK, k->id.path) && slot_may_say(x, &k->order.as);
 }
 
@@ -314,13 +314,13 @@ static struct slot_call *slot_call_named(struct web_exchange *x)
     struct slot_call *k = slot_call_new(x);
     if (!k)
         return NULL;
-    if (!clave__slot_id_is_one(text) || clave__web_header(x, "Clave-Session")) {
+    if (!clave__slot_claim_id_is_one(text) || clave__web_header(x, "Clave-Session")) {
         clave__web_problem(x, &bad_slot,
                            "a claim belongs to an owner or to a session: Clave-Owner is for ids "
                            "that begin with \"slot.\", and Clave-Session for others");
         return NULL;
     }
-    if (!clave__slot_id_parse(x, text, &k->id))
+    if (!clave__slot_claim_id_parse(x, text, &k->id))
         return NULL;
     if (owner && strcmp(owner, k->id.owner) != 0) {
         clave__web_problem(x, &bad_slot, "Clave-Owner is another than that of this claim: %s",
@@ -457,5 +457,5 @@ void clave__web_delete_slot_claim(struct web_exchange *x)
 bool clave__web_is_slot_claim(const struct web_exchange *x)
 {
     return clave__web_header(x, "Clave-Owner") ||
-           (x->params[0] && clave__slot_id_is_one(x->params[0]));
+           (x->params[0] && clave__slot_claim_id_is_one(x->params[0]));
 }

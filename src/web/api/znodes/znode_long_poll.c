@@ -80,7 +80,7 @@ static void poll_drop(struct znode_watch *k)
         clave__mem_free(&w->mem, k);
 }
 
-static void poll_leave(struct znode_poll *p)
+static void poll_leave(struct znode_long_poll *p)
 {
     list_remove(&p->link);
     clave__web_timer_clear(p->x->web, &p->timer);
@@ -92,7 +92,7 @@ static void poll_cancel(struct web_exchange *x)
     poll_leave(x->pending);
 }
 
-static struct web_exchange *poll_end(struct znode_poll *p)
+static struct web_exchange *poll_end(struct znode_long_poll *p)
 {
     struct web_exchange *x = p->x;
     x->cancel = NULL;
@@ -102,7 +102,7 @@ static struct web_exchange *poll_end(struct znode_poll *p)
 
 static void poll_on_time(struct timer *t, int64_t now)
 {
-    struct web_exchange *x = poll_end(LIST_ENTRY(t, struct znode_poll, timer));
+    struct web_exchange *x = poll_end(LIST_ENTRY(t, struct znode_long_poll, timer));
     (void)now;
     x->route->handle(x);
 }
@@ -119,7 +119,7 @@ static void poll_tell(struct znode_watch *k, clave_err err)
     list_init(&polls);
     list_splice(&polls, &k->polls);
     for (struct list *at; (at = list_pop_front(&polls));) {
-        struct znode_poll *p = LIST_ENTRY(at, struct znode_poll, link);
+        struct znode_long_poll *p = LIST_ENTRY(at, struct znode_long_poll, link);
         list_push_back(&k->polls, &p->link);
         if (err == CLAVE_OK && clave__condition_knows(p->x, k->tag, ZNODE_TAG_NONE))
             continue;
@@ -214,8 +214,8 @@ static struct znode_watch *poll_get(struct web *w, const struct znode_watch_key 
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-void clave__znode_poll_enter(struct znode_poll *p, struct web_exchange *x, enum znode_tag kind,
-                             int64_t until)
+void clave__znode_long_poll_enter(struct znode_long_poll *p, struct web_exchange *x,
+                                  enum znode_tag kind, int64_t until)
 {
     assert(!x->answered && !x->cancel);
     struct web *w = x->web;
@@ -224,7 +224,7 @@ void clave__znode_poll_enter(struct znode_poll *p, struct web_exchange *x, enum 
         clave__web_problem_err(x, CLAVE_ENOMEM, "wait for a change of", x->params[0]);
         return;
     }
-    *p = (struct znode_poll){.at = k, .x = x};
+    *p = (struct znode_long_poll){.at = k, .x = x};
     list_push_back(&k->polls, &p->link);
     clave__web_timer_clear(w, &x->timer); /* of the answer that there was */
     clave__timer_init(&p->timer, poll_on_time);

@@ -17,7 +17,7 @@ enum { ZNODE_TAG_CAP = 48 };
 #define ZNODE_TAG_NONE "\"none\""
 void clave__znode_tag(char out[ZNODE_TAG_CAP], enum znode_tag kind, const clave_stat *st);
 
-struct znode_poll {
+struct znode_long_poll {
     struct list link;
     struct znode_watch *at;
     struct web_exchange *x;
@@ -27,7 +27,7 @@ struct znode_poll {
 /* Handles the exchange again when the tag of its path (params[0]) is another one than its
  * If-None-Match knows, or at `until`; its `cancel` and `pending` are the poll's meanwhile. It is
  * answered when that cannot be found out. `p` is memory that lasts as long as the exchange. */
-void clave__znode_poll_enter(struct znode_poll *p, struct web_exchange *x, enum znode_tag kind,
-                             int64_t until);
+void clave__znode_long_poll_enter(struct znode_long_poll *p, struct web_exchange *x,
+                                  enum znode_tag kind, int64_t until);
 
 #endif

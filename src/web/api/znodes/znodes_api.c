@@ -120,7 +120,7 @@ struct znode_read {
     const struct znode_view *view;
     clave_err unsynced;
     int64_t until; /* it waits for a change */
-    struct znode_poll poll;
+    struct znode_long_poll poll;
 };
 
 /* It is as the sender knows it. */
@@ -128,7 +128,7 @@ static void znode_is_known(struct web_exchange *x)
 {
     struct znode_read *r = x->state;
     if (x->web->now < r->until && clave__web_may_wait(x))
-        clave__znode_poll_enter(&r->poll, x, r->view->tag, r->until);
+        clave__znode_long_poll_enter(&r->poll, x, r->view->tag, r->until);
     else if (!x->answered)
         clave__web_answer_empty(x, 304);
 }
