@@ -133,9 +133,9 @@ void child_lost(struct runner *r, clave_err why)
         return;
     clave__holder_policy_lose(&r->hold_policy, clave_now());
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
-    lock_message_lost(r->plan, why);
     guardian_stop(&r->guardian);
     child_arm_watchdog(r);
+    lock_message_lost(r->plan, why);
 }
 
 void child_asked(struct runner *r)
@@ -143,8 +143,8 @@ void child_asked(struct runner *r)
     if (r->phase != HOLDING || r->hold_policy.lost || r->asked)
         return;
     r->asked = true;
-    lock_message_asked(r->plan);
     guardian_stop(&r->guardian);
+    lock_message_asked(r->plan);
 }
 
 /* ---- without the guardian ------------------------------------------------------------------- */
@@ -202,7 +202,8 @@ static void child_sweep(uv_timer_t *timer)
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
-static void child_begin_sweep(struct runner *r)
+/* `fault`: of the guardian; said once all that can be killed at once has been. */
+static void child_begin_sweep(struct runner *r, const char *fault)
 {
     assert(r->phase == HOLDING);
     r->phase = SWEEPING;
@@ -211,6 +212,7 @@ static void child_begin_sweep(struct runner *r)
     /* Kill everything now: dismissing the guardian waits for it, which may take time. */
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
+    diag(r->o, "%s: the guardian %s: ending the command", r->plan->path, fault);
     guardian_dismiss(&r->guardian);
     uv_timer_start(&r->phase_timer, child_sweep, 0, 0);
 }
@@ -304,14 +306,12 @@ static void child_on_guardian_death(struct runner *r)
     uv_poll_stop(&r->reports);
     if (r->phase == LEAVING)
         return;
-    wait_progress_end(&r->progress);
-    diag(r->o, "%s: the guardian was killed: %s", r->plan->path,
-         r->phase == HOLDING ? "ending the command" : "giving up");
     if (r->phase == HOLDING) {
         clave__holder_policy_bereave(&r->hold_policy);
-        child_begin_sweep(r);
+        child_begin_sweep(r, "was killed");
     } else {
         r->events->leave(r, EXIT_INTERNAL);
+        diag(r->o, "%s: the guardian was killed: giving up", r->plan->path);
     }
 }
 
@@ -347,8 +347,7 @@ void child_on_watchdog(uv_timer_t *timer)
         child_arm_watchdog(r);
         return;
     }
-    diag(r->o, "%s: the guardian does not answer: ending the command", r->plan->path);
-    child_begin_sweep(r);
+    child_begin_sweep(r, "does not answer");
 }
 
 /* ---- signals -------------------------------------------------------------------------------- */
