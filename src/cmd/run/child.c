@@ -149,7 +149,7 @@ void child_asked(struct runner *r)
 
 /* ---- without the guardian ------------------------------------------------------------------- */
 
-void child_reap(struct runner *r)
+bool child_reap(struct runner *r)
 {
     int status;
     pid_t pid;
@@ -160,6 +160,7 @@ void child_reap(struct runner *r)
         r->reaped = true;
         r->status = status;
     }
+    return pid < 0 && errno == ECHILD;
 }
 
 static void child_report_stuck(struct runner *r, const struct holdout *h, bool lost)
@@ -185,15 +186,16 @@ static void child_sweep_again(struct runner *r, int alive)
 }
 
 /* We are a sub-reaper too: without the guardian its descendants become ours. The command itself has
- * been killed by then, whether or not we saw that. */
+ * been killed by then, whether or not we saw that. Without a child there is no descendant, which
+ * holds where /proc does not show them too. */
 static void child_sweep(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     assert(r->phase == SWEEPING);
-    child_reap(r);
+    bool childless = child_reap(r);
     cgroup_kill(&r->guardian.cgroup);
     int alive = proctree_kill(r->reaped ? 0 : r->command);
-    if (alive > 0 || !proctree_is_gone()) {
+    if (!childless && (alive > 0 || !proctree_is_gone())) {
         child_sweep_again(r, alive);
         return;
     }
