@@ -207,7 +207,7 @@ static void guardian_look(struct guardian_process *g)
     if (!guardian_looks(g) || now < g->look_at)
         return;
     holdout_look(&found, &g->cgroup);
-    if (found.n > 0)
+    if (found.n > 0 && !found.first.asleep) /* a moment's wait for a disk is nobody's refusal */
         guardian_tell_holdout(g, &found.first, GUARDIAN_HOLDOUT);
     int64_t took = clave_now() - now;
     g->look_ms = deadline_earlier(2 * g->look_ms, LOOK_LAST_MS);
