@@ -200,12 +200,12 @@ def clave(*words, connect=None, stdin=None, env=None, timeout=PATIENCE):
 class Running:
     """The program in the background, its lines read as they come."""
 
-    def __init__(self, *words, connect=None, env=None):
+    def __init__(self, *words, connect=None, env=None, stderr=subprocess.PIPE):
         more = dict(env or {})
         if connect:
             more["CLAVE_CONNECT"] = connect
         self.process = spawn([CLAVE] + [str(w) for w in words], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             stdout=subprocess.PIPE, stderr=stderr, text=True,
                              env=environment(**more))
 
     def line(self):

@@ -2,10 +2,12 @@
 command survives, the lock goes on, and never before the command has ended."""
 import os
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
 
+import harness
 from harness import CLAVE, clave, scratch, server
 from lock_rig import (EXPIRES, HANDOVER_S, LONG, TICK, TWO_HOLD, Holder, alive, children, nodes,
                       stopped, until)
@@ -358,6 +360,42 @@ class Server(unittest.TestCase):
         self.assertLess(time.monotonic() - start, HANDOVER_S, "the session would have lasted on")
         until(lambda: not alive(h.guardian))
         server_.stop()
+
+
+def can_be_without_proc():
+    return subprocess.run(["unshare", "-m", "umount", "-l", "/proc"],
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(can_be_without_proc(), "/proc cannot be taken away here")
+class WithoutProc(unittest.TestCase):
+    """Nobody can be found, but who has no child has no descendant."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+        script = scratch("without-proc")
+        with open(script, "w") as f:
+            f.write(f"#!/bin/sh\nexec unshare -m sh -c 'umount -l /proc; exec \"$@\"' sh {CLAVE} \"$@\"\n")
+        os.chmod(script, 0o755)
+        cls.addClassCleanup(setattr, harness, "CLAVE", CLAVE)
+        harness.CLAVE = script
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def test_guardian_killed(self):
+        h = Holder(self.server, "/without-proc", "--session-timeout", LONG).started()
+        os.kill(h.guardian, signal.SIGKILL)
+        self.assertEqual(h.code(), 137)
+        self.assertFalse(alive(h.command), TWO_HOLD)
+        self.assertEqual(nodes(self.server, "/without-proc"), [])
+
+    def test_command_killed(self):
+        h = Holder(self.server, "/without-proc", "--session-timeout", LONG).started()
+        os.kill(h.command, signal.SIGKILL)
+        self.assertEqual(h.code(), 137)
 
 
 if __name__ == "__main__":

@@ -93,9 +93,9 @@ class Holder:
     """A `clave lock` whose command says "PID" on its first line and goes on as `script`."""
 
     def __init__(self, server, path, *flags, script="exec sleep 1000", env=None,
-                 verb=("lock",)):
+                 verb=("lock",), **streams):
         self.run = Running(*verb, *flags, path, "--", "sh", "-c", "echo $$; " + script,
-                           connect=server.connect, env=env)
+                           connect=server.connect, env=env, **streams)
         self.wrapper = self.run.process.pid
         self.command = None
 

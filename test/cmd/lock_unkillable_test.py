@@ -308,7 +308,7 @@ class Root(unittest.TestCase):
         self.addCleanup(self.freeze, group, h.command, "THAWED")
         self.freeze(group, h.command, "FROZEN")
         clave("rm", f"/asleep/{nodes(served, '/asleep')[0]}", connect=served.connect)
-        says(h, f"process {h.command}", "(state D)")
+        self.assertIn("(state D)", says(h, f"process {h.command}"))  # it is not another user's
         self.freeze(group, h.command, "THAWED")
         self.assertEqual(h.run.end().code, 76)
 

@@ -13,6 +13,7 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/shell_command.h"
+#include "cmd/cli/standard_error.h"
 #include "cmd/cli/time_text.h"
 #include "runtime/blocking/call.h"
 #include "runtime/client/local_paths.h"
@@ -135,13 +136,15 @@ static void diag_put_line(const struct options *o, const struct diag_facts *f, c
     const char *verb = o && o->verb ? o->verb->name : "";
     char when[TIME_TEXT_CAP];
     struct json j;
-    flockfile(stderr);
+    FILE *out = standard_error();
+    flockfile(out);
     if (!o || !o->json) {
-        fprintf(stderr, "clave: %s%s%s\n", verb, *verb ? ": " : "", text);
-        funlockfile(stderr);
+        fprintf(out, "clave: %s%s%s\n", verb, *verb ? ": " : "", text);
+        fflush(out);
+        funlockfile(out);
         return;
     }
-    json_begin(&j, stderr);
+    json_begin(&j, out);
     clave__json_string(&j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(&j, "event", f->event);
     clave__json_string(&j, "verb", verb);
@@ -153,7 +156,7 @@ static void diag_put_line(const struct options *o, const struct diag_facts *f, c
         clave__json_int(&j, "exit", f->code);
     clave__json_string(&j, "message", text);
     json_end(&j);
-    funlockfile(stderr);
+    funlockfile(out);
 }
 
 static void diag_put(const struct options *o, const struct diag_facts *f, const char *fmt,

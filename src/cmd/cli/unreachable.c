@@ -11,6 +11,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/standard_error.h"
 
 void unreachable_begin(struct unreachable *u, const struct options *o, const char *connect,
                        int64_t until)
@@ -60,9 +61,9 @@ static const char *unreachable_left(const struct unreachable *u, char out[AGE_CA
 static void unreachable_draw(struct unreachable *u)
 {
     char text[AGE_CAP];
-    fprintf(stderr, "\rclave: %s: connecting, %s left\033[K", u->o->verb->name,
+    fprintf(standard_error(), "\rclave: %s: connecting, %s left\033[K", u->o->verb->name,
             unreachable_left(u, text));
-    fflush(stderr);
+    fflush(standard_error());
     u->drawn = true;
 }
 
@@ -82,8 +83,10 @@ void unreachable_report(struct unreachable *u, const char *fault)
 
 void unreachable_clear(struct unreachable *u)
 {
-    if (u->drawn)
-        fputs("\r\033[K", stderr);
+    if (u->drawn) {
+        fputs("\r\033[K", standard_error());
+        fflush(standard_error());
+    }
     u->drawn = false;
 }
 

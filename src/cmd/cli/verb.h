@@ -8,7 +8,7 @@
  *   inherited_fds    what the process that started clave has left it: signals, descriptors, umask
  *   connect          opens the session; unreachable: "no server has answered yet";
  *                    local_warning: "local:"
- *   diag             exit codes and messages
+ *   diag             exit codes and messages; standard_error: where they are written
  *   format, json     what several verbs print; time_text: times and ages
  *   participant_text a participant of a queue, as text; participant_json: as JSON
  *   acl_text         --acl

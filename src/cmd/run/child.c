@@ -133,9 +133,9 @@ void child_lost(struct runner *r, clave_err why)
         return;
     clave__holder_policy_lose(&r->hold_policy, clave_now());
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
-    lock_message_lost(r->plan, why);
     guardian_stop(&r->guardian);
     child_arm_watchdog(r);
+    lock_message_lost(r->plan, why);
 }
 
 void child_asked(struct runner *r)
@@ -143,13 +143,13 @@ void child_asked(struct runner *r)
     if (r->phase != HOLDING || r->hold_policy.lost || r->asked)
         return;
     r->asked = true;
-    lock_message_asked(r->plan);
     guardian_stop(&r->guardian);
+    lock_message_asked(r->plan);
 }
 
 /* ---- without the guardian ------------------------------------------------------------------- */
 
-void child_reap(struct runner *r)
+bool child_reap(struct runner *r)
 {
     int status;
     pid_t pid;
@@ -160,6 +160,7 @@ void child_reap(struct runner *r)
         r->reaped = true;
         r->status = status;
     }
+    return pid < 0 && errno == ECHILD;
 }
 
 static void child_report_stuck(struct runner *r, const struct holdout *h, bool lost)
@@ -185,15 +186,16 @@ static void child_sweep_again(struct runner *r, int alive)
 }
 
 /* We are a sub-reaper too: without the guardian its descendants become ours. The command itself has
- * been killed by then, whether or not we saw that. */
+ * been killed by then, whether or not we saw that. Without a child there is no descendant, which
+ * holds where /proc does not show them too. */
 static void child_sweep(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     assert(r->phase == SWEEPING);
-    child_reap(r);
+    bool childless = child_reap(r);
     cgroup_kill(&r->guardian.cgroup);
     int alive = proctree_kill(r->reaped ? 0 : r->command);
-    if (alive > 0 || !proctree_is_gone()) {
+    if (!childless && (alive > 0 || !proctree_is_gone())) {
         child_sweep_again(r, alive);
         return;
     }
@@ -202,7 +204,8 @@ static void child_sweep(uv_timer_t *timer)
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
-static void child_begin_sweep(struct runner *r)
+/* `fault`: of the guardian; said once all that can be killed at once has been. */
+static void child_begin_sweep(struct runner *r, const char *fault)
 {
     assert(r->phase == HOLDING);
     r->phase = SWEEPING;
@@ -211,6 +214,7 @@ static void child_begin_sweep(struct runner *r)
     /* Kill everything now: dismissing the guardian waits for it, which may take time. */
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
+    diag(r->o, "%s: the guardian %s: ending the command", r->plan->path, fault);
     guardian_dismiss(&r->guardian);
     uv_timer_start(&r->phase_timer, child_sweep, 0, 0);
 }
@@ -304,14 +308,12 @@ static void child_on_guardian_death(struct runner *r)
     uv_poll_stop(&r->reports);
     if (r->phase == LEAVING)
         return;
-    wait_progress_end(&r->progress);
-    diag(r->o, "%s: the guardian was killed: %s", r->plan->path,
-         r->phase == HOLDING ? "ending the command" : "giving up");
     if (r->phase == HOLDING) {
         clave__holder_policy_bereave(&r->hold_policy);
-        child_begin_sweep(r);
+        child_begin_sweep(r, "was killed");
     } else {
         r->events->leave(r, EXIT_INTERNAL);
+        diag(r->o, "%s: the guardian was killed: giving up", r->plan->path);
     }
 }
 
@@ -347,8 +349,7 @@ void child_on_watchdog(uv_timer_t *timer)
         child_arm_watchdog(r);
         return;
     }
-    diag(r->o, "%s: the guardian does not answer: ending the command", r->plan->path);
-    child_begin_sweep(r);
+    child_begin_sweep(r, "does not answer");
 }
 
 /* ---- signals -------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #ifndef CLAVE_CMD_RUN_CHILD_H
 #define CLAVE_CMD_RUN_CHILD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -23,8 +24,8 @@ void child_lost(struct runner *r, clave_err why);
 void child_asked(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
 /* SIGCHLD: waits for whatever child has ended. There are hooks, orphans that come to a sub-reaper,
- * and any orphan at all to process 1 of a container. */
-void child_reap(struct runner *r);
+ * and any orphan at all to process 1 of a container. true: this process has no child. */
+bool child_reap(struct runner *r);
 /* SIGCONT: continues the command too, if the lock allows it. */
 void child_on_continued(struct runner *r);
 void child_on_reports(uv_poll_t *poll, int status, int events);

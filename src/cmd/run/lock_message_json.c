@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cmd/cli/standard_error.h"
 #include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
 
@@ -28,9 +29,10 @@ const struct lock_message_words *lock_message_words(const struct run_plan *p)
 /* Standard output is the command's. */
 void lock_message_begin(const struct run_plan *p, struct json *j, const char *event)
 {
-    flockfile(stderr);
+    FILE *out = standard_error();
     char when[TIME_TEXT_CAP];
-    json_begin(j, stderr);
+    flockfile(out);
+    json_begin(j, out);
     clave__json_string(j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(j, "event", event);
     clave__json_string(j, "path", p->path);
@@ -39,5 +41,5 @@ void lock_message_begin(const struct run_plan *p, struct json *j, const char *ev
 void lock_message_end(struct json *j)
 {
     json_end(j);
-    funlockfile(stderr);
+    funlockfile(j->to);
 }

@@ -12,6 +12,7 @@
 #include "cmd/cli/config.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/standard_error.h"
 #include "cmd/cli/unreachable.h"
 #include "cmd/run/child.h"
 #include "cmd/run/lock_messages.h"
@@ -157,6 +158,7 @@ static void runner_on_settled(void *arg)
         r->guardian_session_id = id;
     }
     child_publish(r);
+    standard_error_retry();
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -288,9 +290,11 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
             return diag_err(plan->o, plan->connect, err, NULL);
         return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot start: %s", uv_strerror(fault));
     }
+    standard_error_never_wait(); /* the lock may be ours before we know */
     runner_loop(r);
     if (r->released || r->guardian_session_id == 0)
         guardian_dismiss(&r->guardian);
+    standard_error_may_wait();
     code = r->code;
     if (told_to_end)
         *told_to_end = r->told_to_end;

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "client/client_for_recipes.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/standard_error.h"
 #include "cmd/run/lock_messages.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_order.h"
@@ -43,8 +44,8 @@ static void wait_progress_draw(struct wait_progress *p, const char *what, const 
     char line[1024], waited[AGE_CAP];
     snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
              age_format(clave_now() - p->began, waited), p->ahead, what, detail);
-    fprintf(stderr, "\r%.*s\033[K", (int)(wait_progress_columns() - 1), line);
-    fflush(stderr);
+    fprintf(standard_error(), "\r%.*s\033[K", (int)(wait_progress_columns() - 1), line);
+    fflush(standard_error());
     p->drawn = true;
 }
 
@@ -275,8 +276,10 @@ void wait_progress_moved(struct wait_progress *p, size_t ahead, const char *pred
 
 void wait_progress_clear(struct wait_progress *p)
 {
-    if (p->drawn)
-        fputs("\r\033[K", stderr);
+    if (p->drawn) {
+        fputs("\r\033[K", standard_error());
+        fflush(standard_error());
+    }
     p->drawn = false;
     unreachable_clear(&p->reach);
 }

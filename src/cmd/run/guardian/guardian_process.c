@@ -55,6 +55,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/standard_error.h"
 #include "cmd/run/command_env.h"
 #include "cmd/run/guardian/proctree.h"
 #include "cmd/run/guardian/spawn.h"
@@ -206,7 +207,7 @@ static void guardian_look(struct guardian_process *g)
     if (!guardian_looks(g) || now < g->look_at)
         return;
     holdout_look(&found, &g->cgroup);
-    if (found.n > 0)
+    if (found.n > 0 && !found.first.asleep) /* a moment's wait for a disk is nobody's refusal */
         guardian_tell_holdout(g, &found.first, GUARDIAN_HOLDOUT);
     int64_t took = clave_now() - now;
     g->look_ms = deadline_earlier(2 * g->look_ms, LOOK_LAST_MS);
@@ -234,12 +235,8 @@ static void guardian_kill(struct guardian_process *g)
 
 static void guardian_act(struct guardian_process *g, unsigned todo)
 {
-    if (todo & KILL_POLICY_TELL) {
+    if (todo & KILL_POLICY_TELL)
         guardian_report(g, GUARDIAN_ENDING, 0);
-        if (g->runner_dead)
-            diag(g->plan->o, "%s: clave %s was killed: ending the command", g->plan->path,
-                 g->plan->o->verb->name);
-    }
     if (todo & KILL_POLICY_TERM) {
         proctree_signal(SIGTERM, guardian_group(g));
         proctree_signal(SIGCONT, guardian_group(g)); /* a stopped process would not see SIGTERM */
@@ -247,6 +244,9 @@ static void guardian_act(struct guardian_process *g, unsigned todo)
     }
     if (todo & KILL_POLICY_KILL)
         guardian_kill(g);
+    if ((todo & KILL_POLICY_TELL) && g->runner_dead)
+        diag(g->plan->o, "%s: clave %s was killed: ending the command", g->plan->path,
+             g->plan->o->verb->name);
     if (todo & KILL_POLICY_TELL_END) {
         cgroup_remove(&g->cgroup);
         guardian_report(g, GUARDIAN_ENDED, g->status);
@@ -265,6 +265,7 @@ static void guardian_step(struct guardian_process *g)
                                             .nothing_left = guardian_nothing_left(g)};
     guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
     guardian_look(g);
+    standard_error_retry();
 }
 
 static void guardian_pass_signal(struct guardian_process *g, int sig)
@@ -363,6 +364,7 @@ _Noreturn void guardian_process_run(struct guardian_process *g)
         diag(g->plan->o, "the guardian cannot start: %s", strerror(errno));
         _exit(EXIT_INTERNAL);
     }
+    standard_error_never_wait();
     sd_notify_pass_on(g->plan->own_notify);
     while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->runner_dead) {
         const struct parent_watch *parent = g->plan->parent;

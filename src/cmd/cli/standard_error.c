@@ -1,0 +1,115 @@
+/* standard_error.c - writes messages without waiting while something is held (standard_error.h).
+ * diag.c and whoever else says something writes to its stream; the runner and the guardian say when
+ * it must not wait. Invariant: what was kept is written before what comes later. */
+#include "cmd/cli/standard_error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STREAM_CAP = 32768, KEPT_CAP = 65536, LINGER_MS = 1000 };
+
+static FILE *standard_error_stream; /* NULL: stderr itself */
+static struct {
+    size_t n;
+    char text[KEPT_CAP];
+} kept;
+
+FILE *standard_error(void)
+{
+    return standard_error_stream ? standard_error_stream : stderr;
+}
+
+/* Others write to it too, so that there may be no room a moment after poll: a pipe or a terminal is
+ * opened once more, for writing that does not wait, as its own description is shared with the
+ * command. Where that cannot be, a pipe has room for PIPE_BUF when it has any. */
+static ssize_t standard_error_write_now(const char *text, size_t n)
+{
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct stat is;
+    if (fstat(STDERR_FILENO, &is) != 0)
+        return -1;
+    if (S_ISSOCK(is.st_mode))
+        return send(STDERR_FILENO, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (S_ISREG(is.st_mode))
+        return write(STDERR_FILENO, text, n);
+    if (poll(&room, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    int own = -1;
+    if (S_ISFIFO(is.st_mode) || isatty(STDERR_FILENO))
+        own = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (own < 0)
+        return write(STDERR_FILENO, text, n < PIPE_BUF ? n : PIPE_BUF);
+    ssize_t written = write(own, text, n);
+    int error = errno;
+    close(own);
+    errno = error;
+    return written;
+}
+
+/* false: some of it is left. */
+static bool standard_error_write_kept(void)
+{
+    while (kept.n > 0) {
+        ssize_t n = standard_error_write_now(kept.text, kept.n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        size_t done = n > 0 ? (size_t)n : kept.n; /* nobody will ever read it */
+        kept.n -= done;
+        memmove(kept.text, kept.text + done, kept.n);
+    }
+    return true;
+}
+
+static ssize_t standard_error_put(void *unused, const char *text, size_t n)
+{
+    (void)unused;
+    standard_error_write_kept();
+    if (n <= sizeof kept.text - kept.n) {
+        memcpy(kept.text + kept.n, text, n);
+        kept.n += n;
+        standard_error_write_kept();
+    }
+    return (ssize_t)n;
+}
+
+void standard_error_never_wait(void)
+{
+    static char buffer[STREAM_CAP]; /* a whole message */
+    const cookie_io_functions_t functions = {.write = standard_error_put};
+    if (standard_error_stream)
+        return;
+    standard_error_stream = fopencookie(NULL, "w", functions);
+    if (standard_error_stream)
+        setvbuf(standard_error_stream, buffer, _IOFBF, sizeof buffer);
+}
+
+void standard_error_retry(void)
+{
+    FILE *out = standard_error();
+    flockfile(out);
+    standard_error_write_kept();
+    funlockfile(out);
+}
+
+void standard_error_may_wait(void)
+{
+    if (!standard_error_stream)
+        return;
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    while (!standard_error_write_kept() && poll(&room, 1, LINGER_MS) > 0)
+        continue;
+    kept.n = 0;
+    fclose(standard_error_stream);
+    standard_error_stream = NULL;
+}
