@@ -4,9 +4,11 @@ import errno
 import os
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import harness
@@ -269,6 +271,72 @@ class WithoutSubreaper(unittest.TestCase):
         out, err = p.communicate(timeout=PATIENCE)
         self.assertEqual((p.returncode, out), (70, ""), err)
         self.assertIn("cannot become a child sub-reaper", err)
+
+
+def in_namespace(*words):
+    """Whether `words`, which make one, work here."""
+    return subprocess.run([*words, "true"], stdin=subprocess.DEVNULL,
+                          capture_output=True).returncode == 0
+
+
+# A PID namespace with the /proc of the one above it. It goes on until its input ends: what is left
+# in it would be killed with its first process.
+FOREIGN = ["unshare", "-fp", "sh", "-c", '"$@"; echo "code $?"; cat', "sh"]
+HIDING = ["unshare", "-m", "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec setpriv '
+          '--reuid 12345 --regid 12345 --clear-groups "$@"', "sh"]
+# Not dumpable, as ssh-agent makes itself: with hidepid, /proc does not show it.
+HIDDEN = """
+import ctypes, sys, time
+ctypes.CDLL(None).prctl(4, 0)
+print(flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+class Proc(unittest.TestCase):
+    """What /proc does not show, or shows of others."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def lock(self, around, *words, program=CLAVE):
+        return spawn([*around, program, "lock", "--grace", "50ms", *words], stdin=subprocess.PIPE,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                     env=environment(CLAVE_CONNECT=self.server.connect))
+
+    @unittest.skipUnless(in_namespace(*FOREIGN), "no PID namespace can be made here")
+    def test_of_another_namespace(self):
+        sleep = f"sleep 2.00{os.getpid()}"
+        p = self.lock(FOREIGN, "/foreign", "--", "sh", "-c", f"setsid {sleep} & exit 3")
+        self.assertEqual(p.stdout.readline(), "code 3\n")
+        words = sleep.replace(" ", "\0")
+        self.assertFalse([n for n in os.listdir("/proc") if n.isdigit() and runs(n, words)],
+                         "the lock is kept until it has ended")
+        self.assertIn("/foreign: /proc does not show the processes", p.communicate()[1])
+
+    @unittest.skipUnless(in_namespace(*FOREIGN), "no PID namespace can be made here")
+    def test_of_another_namespace_and_all_must_be_killable(self):
+        p = self.lock(FOREIGN, "--require-killable", "/foreign", "--", "echo", "ran")
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(out, "code 70\n", err)
+
+    @unittest.skipUnless(in_namespace(*HIDING), "/proc cannot be mounted here")
+    def test_a_child_is_hidden(self):
+        words = shlex.join(["/usr/bin/python3", "-c", HIDDEN, str(LIFE_S)])
+        folder = tempfile.mkdtemp()  # another user may go there
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        p = self.lock(HIDING, "/hidden", "--", "sh", "-c",
+                      f"(setsid {words} &) | {{ read shown || exit 4; exit 3; }}",
+                      program=shutil.copy(CLAVE, folder))
+        self.assertEqual(p.wait(PATIENCE), 3)
+        self.assertTrue(is_over(p.stderr), "it outlives the wrapper")
+        p.communicate()
 
 
 class LocalServer(unittest.TestCase):

@@ -15,6 +15,7 @@
 #include "cmd/cli/standard_error.h"
 #include "cmd/cli/unreachable.h"
 #include "cmd/run/child.h"
+#include "cmd/run/guardian/proc_stat.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/runner_acquire.h"
 #include "cmd/run/runner_signals.h"
@@ -244,6 +245,21 @@ static int runner_become_subreaper(const struct run_plan *p)
     return EXIT_OK;
 }
 
+/* What the command leaves in a session of its own is found in /proc. */
+static int runner_check_proc(const struct run_plan *p)
+{
+    if (proc_is_ours())
+        return EXIT_OK;
+    const char *why = "/proc does not show the processes of this PID namespace";
+    if (p->same_user)
+        return diag_end(p->o, NULL, EXIT_INTERNAL, "%s: mount it", why);
+    diag(p->o,
+         "%s: %s: a process of the command that is in a session of its own is not ended, and the "
+         "lock is kept until it ends",
+         p->path, why);
+    return EXIT_OK;
+}
+
 static int runner_start_guardian(struct runner *r)
 {
     const struct run_plan *plan = r->plan;
@@ -258,6 +274,8 @@ static int runner_start_guardian(struct runner *r)
                                      .same_user = plan->same_user,
                                      .parent = &plan->parent};
     int code = runner_become_subreaper(plan);
+    if (code == EXIT_OK)
+        code = runner_check_proc(plan);
     return code == EXIT_OK ? guardian_start(&r->guardian, &gp) : code;
 }
 

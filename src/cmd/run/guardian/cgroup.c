@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
+#include "cmd/run/guardian/proc_stat.h"
 #include "cmd/run/guardian/proctree.h"
 
 enum { LINE_CAP = 4096, DEPTH_MAX = 8 };
@@ -56,7 +57,7 @@ static bool cgroup_find_path(pid_t pid, char path[CGROUP_CAP])
 static bool cgroup_find_own(char own[CGROUP_CAP])
 {
     char root[CGROUP_CAP], point[CGROUP_CAP], path[CGROUP_CAP];
-    if (!cgroup_find_mount(root, point) || !cgroup_find_path(getpid(), path))
+    if (!proc_is_ours() || !cgroup_find_mount(root, point) || !cgroup_find_path(getpid(), path))
         return false;
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strncmp(path, root, n) != 0 || (path[n] != '/' && path[n] != '\0'))

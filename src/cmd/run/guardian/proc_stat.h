@@ -1,4 +1,4 @@
-/* proc_stat.h - what /proc/PID/stat says of a process. */
+/* proc_stat.h - whether /proc can be read, and what /proc/PID/stat says of a process. */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_PROC_STAT_H
 #define CLAVE_CMD_RUN_GUARDIAN_PROC_STAT_H
 
@@ -13,7 +13,10 @@ struct proc_stat {
     bool dead; /* a zombie, without a thread that runs */
 };
 
-/* false: there is no such process, or it is hidden from us (hidepid). */
+/* false: there is no /proc, or it is that of another PID namespace, whose numbers mean other
+ * processes (`unshare --pid` without --mount-proc). */
+bool proc_is_ours(void);
+/* false: there is no such process, /proc is not ours, or it is hidden from us (hidepid). */
 bool proc_stat_read(pid_t pid, struct proc_stat *out);
 
 #endif

@@ -242,7 +242,7 @@ static bool proctree_add_children(struct children *c, pid_t pid)
 static void proctree_read_children(struct children *c)
 {
     c->n = 0;
-    c->known = proctree_add_children(c, getpid());
+    c->known = proc_is_ours() && proctree_add_children(c, getpid());
 }
 
 static bool proctree_same_children(const struct children *a, const struct children *b)
@@ -314,12 +314,31 @@ bool proctree_is_gone(void)
     return gone;
 }
 
+/* Those of our children that /proc does not show (hidepid, and they are not dumpable). A child's
+ * pid cannot be reused before we have waited for it. Returns how many are alive. */
+static int proctree_signal_hidden(const struct children *c, int sig)
+{
+    int alive = 0;
+    for (size_t i = 0; c->known && i < c->n; i++) {
+        struct process p;
+        if (proctree_read_process(c->list[i], &p) || !proctree_child_is_alive(c->list[i]))
+            continue;
+        alive++;
+        kill(c->list[i], sig);
+    }
+    return alive;
+}
+
 int proctree_signal(int sig, pid_t group)
 {
+    static struct children children;
     struct census c = {0};
     if (group > 0 && sig != 0)
         kill(-group, sig);
-    int alive = proctree_census_take(&c) ? proctree_signal_all(&c, NULL, sig, group) : -1;
+    proctree_read_children(&children);
+    int alive = proctree_census_take(&c) ? proctree_signal_all(&c, NULL, sig, group) +
+                                               proctree_signal_hidden(&children, sig)
+                                         : -1;
     free(c.list);
     return alive;
 }
@@ -343,7 +362,8 @@ int proctree_kill(pid_t group)
     if (group > 0)
         kill(-group, SIGKILL);
     if (known)
-        alive = proctree_signal_all(&now, NULL, SIGKILL, group);
+        alive = proctree_signal_all(&now, NULL, SIGKILL, group) +
+                proctree_signal_hidden(&children, SIGKILL);
     free(now.list);
     free(before.list);
     return alive;

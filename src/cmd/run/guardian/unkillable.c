@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cmd/cli/participant_text.h"
+#include "cmd/run/guardian/proc_stat.h"
 #include "cmd/run/guardian/proctree.h"
 
 enum { LINE_CAP = 256 };
@@ -47,7 +48,7 @@ static bool unkillable_read_status(pid_t pid, struct process_status *s)
     char path[64], line[LINE_CAP];
     *s = (struct process_status){.is = {.pid = pid, .uid = HOLDOUT_UNKNOWN}};
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "re");
+    FILE *f = proc_is_ours() ? fopen(path, "re") : NULL;
     while (f && fgets(line, sizeof line, f))
         unkillable_take_line(s, line);
     if (f)
