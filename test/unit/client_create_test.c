@@ -553,6 +553,25 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
 /* ---- a name that another process with this session may create, too ------------------------------
  */
 
+/* The create was refused for want of its ancestors; the listing of its parent ends with the client.
+ * Ancestors that were asked for then would have no answer. */
+static void a_client_that_closes_asks_for_no_parents(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    char path[128];
+    connected(&s);
+    create_protected(&s, &a, path);
+    int32_t create = s.q.xid;
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer_to(&s, create, OP_CREATE2, CLAVE_ENONODE, NULL);
+    assert_int_equal(a.times, 0);
+    fake_close(&s);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.err, CLAVE_ECLOSED);
+}
+
 static void create_named(struct fake_server *s, struct outcome *out, bool search)
 {
     struct client_named_create n = {.path = "/a/b/x-",
@@ -700,6 +719,7 @@ int main(void)
         cmocka_unit_test(a_create_of_the_root_is_answered_by_the_server),
         cmocka_unit_test(a_search_that_cannot_be_answered_ends),
         cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
+        cmocka_unit_test(a_client_that_closes_asks_for_no_parents),
         cmocka_unit_test(a_named_create_that_never_left_is_looked_for_first),
         cmocka_unit_test(a_search_for_a_name_proves_nothing_on_the_next_connection),
         cmocka_unit_test(a_node_of_the_session_excludes_another),

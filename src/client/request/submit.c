@@ -3,7 +3,6 @@
  * request that cannot be submitted returns an error and never runs its callback. */
 #include "client/request/submit.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "client/client_internal.h"
@@ -14,7 +13,8 @@ clave_err clave__submit(clave_async_client *c, const struct request_spec *spec,
                         const union wire_body *body)
 {
     struct request *r;
-    assert(c->session.state != CLAVE_STATE_CLOSED); /* nothing would answer it */
+    if (c->session.state == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED; /* nothing would answer it */
     clave_err err = clave__request_new(c, spec, body, &r);
     if (err == CLAVE_OK && spec->watch)
         clave__client_watch_asked(spec->watch, r);
