@@ -28,9 +28,7 @@ def is_over(stream):
     return False
 
 
-class Breeders(unittest.TestCase):
-    """Each of them twice: the standard output that they share says when the last of them has ended."""
-
+class WithServer(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = server(flags=TICK)
@@ -38,6 +36,10 @@ class Breeders(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.server.stop()
+
+
+class Breeders(WithServer):
+    """Each of them twice: the standard output that they share says when the last of them has ended."""
 
     def hold(self, how, then):
         path = f"/{self.id().rpartition('.')[2]}-{how}"
@@ -91,15 +93,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[sys.argv[2]], 0)
 
 
 @unittest.skipUnless(PRCTL, "the number of exit(2) is not known here")
-class Headless(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Headless(WithServer):
     def hold(self, then):
         path = f"/{self.id().rpartition('.')[2]}"
         words = shlex.join([sys.executable, "-c", HEADLESS, str(LIFE_S), os.uname().machine])
@@ -182,15 +176,7 @@ def can_make_cgroups():
 
 
 @unittest.skipUnless(can_make_cgroups(), "no control group can be made here")
-class Cgroup(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Cgroup(WithServer):
     def group_of(self, pid):
         with open(f"/proc/{pid}/cgroup") as f:
             name = [line[3:].strip() for line in f if line.startswith("0::")][0]
@@ -234,16 +220,8 @@ class Cgroup(unittest.TestCase):
 
 
 @unittest.skipUnless(PRCTL, "the number of prctl(2) is not known here")
-class WithoutSubreaper(unittest.TestCase):
+class WithoutSubreaper(WithServer):
     """As on qemu's emulation of Linux: the command runs, and what clave then cannot find is said."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
 
     def lock(self, *words):
         return spawn([CLAVE, "lock", "--session-timeout", LONG, *words], stdin=subprocess.DEVNULL,
@@ -293,16 +271,8 @@ time.sleep(float(sys.argv[1]))
 """
 
 
-class Proc(unittest.TestCase):
+class Proc(WithServer):
     """What /proc does not show, or shows of others."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
 
     def lock(self, around, *words, program=CLAVE):
         return spawn([*around, program, "lock", "--grace", "50ms", *words], stdin=subprocess.PIPE,
@@ -339,16 +309,8 @@ class Proc(unittest.TestCase):
         p.communicate()
 
 
-class LocalServer(unittest.TestCase):
+class LocalServer(WithServer):
     """The local server is left alone, and nothing that only says that it is one."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
 
     def run_lock(self, script, *args, **more):
         return clave("lock", "--grace", "50ms", "/l", "--", "sh", "-c", script, CLAVE, *args,

@@ -17,9 +17,13 @@ bool proc_is_ours(void)
     return atoi(number) == (int)getpid();
 }
 
+bool proc_state_is_dead(char state, int threads)
+{
+    return state == 'X' || (state == 'Z' && threads <= 1);
+}
+
 /* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
- * 20th field is the number of threads, the 22nd the start time. A process whose first thread has
- * ended is a zombie that counts other threads: those run on. */
+ * 20th field is the number of threads, the 22nd the start time. */
 bool proc_stat_read(pid_t pid, struct proc_stat *out)
 {
     char path[64], line[1024], state;
@@ -38,6 +42,6 @@ bool proc_stat_read(pid_t pid, struct proc_stat *out)
                " %d %*s %llu",
                &state, &out->parent, &out->group, &out->session, &threads, &out->start) != 6)
         return false;
-    out->dead = state == 'X' || (state == 'Z' && threads <= 1);
+    out->dead = proc_state_is_dead(state, threads);
     return true;
 }

@@ -16,6 +16,9 @@ struct proc_stat {
 /* false: there is no /proc, or it is that of another PID namespace, whose numbers mean other
  * processes (`unshare --pid` without --mount-proc). */
 bool proc_is_ours(void);
+/* By the letter of its state and its number of threads. A process whose first thread has ended is a
+ * zombie that counts other threads: those run on. */
+bool proc_state_is_dead(char state, int threads);
 /* false: there is no such process, /proc is not ours, or it is hidden from us (hidepid). */
 bool proc_stat_read(pid_t pid, struct proc_stat *out);
 

@@ -20,7 +20,7 @@ enum { LINE_CAP = 256 };
 struct process_status {
     struct holdout is;
     char state;
-    int threads;       /* of a zombie more than one: only its first has ended */
+    int threads;
     bool kill_pending; /* SIGKILL was sent to it, and has not arrived */
 };
 
@@ -79,7 +79,7 @@ static void unkillable_visit(void *arg, pid_t pid)
     struct process_status p;
     bool refuses = kill(pid, 0) != 0 && errno == EPERM;
     bool shown = unkillable_read_status(pid, &p);
-    if (shown ? p.state == 'X' || (p.state == 'Z' && p.threads <= 1) : !refuses)
+    if (shown ? proc_state_is_dead(p.state, p.threads) : !refuses)
         return; /* dead */
     p.is.asleep = !refuses && p.state == 'D' && p.kill_pending;
     if ((!refuses && !p.is.asleep) || (refuses && cgroup_has(s->cgroup, pid)))
