@@ -1,5 +1,5 @@
 /* load_library.c - dlopen with a check for static programs; openssl.c, http_library.c and the
- * program's gate_jansson.c and top_terminal.c call it. */
+ * program's gate_jansson.c and top.c call it. */
 #include "runtime/load_library.h"
 
 #include <dlfcn.h>

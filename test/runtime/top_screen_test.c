@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "cmd/top/top_order.h"
 #include "cmd/top/top_screen.h"
 
 enum { NOW = 1000000, MOST = 300 };
@@ -18,7 +17,7 @@ enum { NOW = 1000000, MOST = 300 };
 static struct top_lock locks[MOST];
 static struct top_view view;
 static struct top_selection choice;
-static struct top_revoke ask;
+static const char *said;
 static struct top_screen screen;
 static char shown[1 << 16]; /* the lines of the last screen */
 static size_t lines;
@@ -36,7 +35,7 @@ static void keep_line(void *arg, enum top_style style, const char *line)
 static void draw(void)
 {
     size_t n = top_selection_arrange(&choice, &view);
-    const struct top_shown s = {&screen, &view, n, &ask, NOW};
+    const struct top_shown s = {&screen, &view, n, said, NOW};
     shown[0] = '\0';
     lines = 0;
     top_screen_draw(&s, &choice, keep_line, NULL);
@@ -53,7 +52,7 @@ static int begin(void **state)
     (void)state;
     view = (struct top_view){.loaded = true, .server = "one:2181", .locks = locks};
     choice = (struct top_selection){.order = 0};
-    ask = (struct top_revoke){.open = false};
+    said = NULL;
     screen = (struct top_screen){.connect = "one:2181"};
     return 0;
 }
@@ -103,7 +102,7 @@ static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void 
     assert_true(row("\n/b/election") < row("\n/a/idle"));
     row("4 held, 3 waiting, oldest wait 1m00s, 1 election, ");
     for (int i = 0; i < 3; i++) {
-        choice.order = top_order_next(choice.order);
+        top_selection_next_order(&choice);
         draw();
         assert_true(row("/e/dead") < row("/a/idle"));
     }
@@ -225,8 +224,7 @@ static void a_question_is_shown_whole(void **state)
     (void)state;
     add("/jobs/nightly", LOCK_KIND_LOCK, 1, -1);
     screen = (struct top_screen){.connect = "one:2181", .rows = 12, .columns = 30};
-    ask = (struct top_revoke){
-        .open = true, .said = "Ask web1 pid 47, holder of \x1b[31m/jobs/nightly, to release it?"};
+    said = "Ask web1 pid 47, holder of \x1b[31m/jobs/nightly, to release it?";
     draw();
     row(">Ask web1 pid 47, holder of\n>\\x1b[31m/jobs/nightly, to\n>release it?\n");
 }

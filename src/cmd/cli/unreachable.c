@@ -1,4 +1,4 @@
-/* unreachable.c - the messages of unreachable.h; connect.c and run/wait_progress.c call it. Each
+/* unreachable.c - the messages of unreachable.h; connect.c and run/lock_messages.c call it. Each
  * reason is printed once. */
 #include "cmd/cli/unreachable.h"
 

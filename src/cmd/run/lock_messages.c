@@ -1,18 +1,519 @@
-/* lock_messages.c - formats the messages and JSON events of lock_messages.h but for those of a wait
- * (lock_wait_messages.c). The runner, child.c and once_and_min_hold.c call it. Each event names the
- * path.
- */
+/* lock_messages.c - the messages and JSON events of `clave lock` and its like (lock_messages.h).
+ *
+ * Four parts: the words and the frame of an event; messages about a wait; the progress of a wait,
+ * which decides when these are due; messages about a held lock. Each event names the path.
+ *
+ * Invariants: standard output is the command's, so everything goes to standard error; an event is
+ * written in one piece; the progress has at most one listing under way, and writes nothing after
+ * lock_wait_end. */
 #include "cmd/run/lock_messages.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "base/duration.h"
+#include "base/path.h"
+#include "client/client_for_recipes.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/local_warning.h"
 #include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/run/lock_message_json.h"
+#include "cmd/cli/shell_command.h"
+#include "cmd/cli/standard_error.h"
+#include "cmd/cli/time_text.h"
+#include "cmd/run/run_flags.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_order.h"
+#include "runtime/clock.h"
+
+/* ---- the words and the frame ------------------------------------------------------------------
+ */
+
+/* The words that differ between a lock and a leadership. */
+struct lock_message_words {
+    const char *acquired, *not_acquired; /* events, and verbs */
+    const char *held_by, *still, *it, *who, *asked, *hold, *next, *before;
+};
+
+static const struct lock_message_words *lock_message_words(const struct run_plan *p)
+{
+    static const struct lock_message_words lock = {"acquired",
+                                                   "not-acquired",
+                                                   "held by",
+                                                   "still held",
+                                                   "the lock",
+                                                   "locks",
+                                                   "another participant asks for it",
+                                                   "hold",
+                                                   "holder",
+                                                   "acquired; the previous holder"};
+    static const struct lock_message_words leadership = {
+        "elected",    "not-elected",     "led by", "still leading", "the leadership",
+        "candidates", "asked to resign", "term",   "leader",        "elected; the previous leader"};
+    return p->elects ? &leadership : &lock;
+}
+
+/* Begins an event, and locks the stream until _end. */
+static void lock_message_begin(const struct run_plan *p, struct json *j, const char *event)
+{
+    FILE *out = standard_error();
+    char when[TIME_TEXT_CAP];
+    flockfile(out);
+    json_begin(j, out);
+    clave__json_string(j, "time", time_text(clave__clock_wall(), when));
+    clave__json_string(j, "event", event);
+    clave__json_string(j, "path", p->path);
+}
+
+static void lock_message_end(struct json *j)
+{
+    json_end(j);
+    funlockfile(j->to);
+}
+
+/* ---- about a wait ---------------------------------------------------------------------------- */
+
+enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
+enum { TRACE_AT = 3, TRACE_DIGITS = 32 }; /* in a traceparent */
+enum { HOLDER_CAP = PARTICIPANT_TEXT_CAP + 64 };
+
+static void lock_message_put_holder(const struct run_plan *p, struct json *j,
+                                    const clave_participant *holder)
+{
+    clave__json_open(j, p->elects ? "leader" : "holder", '{');
+    clave__json_int(j, "token", holder->stat.czxid);
+    participant_json_identity(j, &holder->identity);
+    clave__json_close(j, '}');
+}
+
+/* "held by web1 pid 4711 (nightly), trace 4bf9..." */
+static const char *lock_message_holder_text(const struct run_plan *p,
+                                            const clave_participant *holder, char out[HOLDER_CAP])
+{
+    char who[PARTICIPANT_TEXT_CAP];
+    const char *trace = holder ? holder->identity.traceparent : NULL;
+    snprintf(out, HOLDER_CAP, "%s %s%s%.*s", lock_message_words(p)->held_by,
+             holder ? participant_text_format(&holder->identity, who, sizeof who) : "another",
+             trace ? ", trace " : "", TRACE_DIGITS, trace ? trace + TRACE_AT : "");
+    return out;
+}
+
+/* `holder`: NULL if it is not known. */
+static void lock_message_waiting(const struct run_plan *p, size_t ahead,
+                                 const clave_participant *holder)
+{
+    struct json j;
+    char who[HOLDER_CAP];
+    if (p->o->json) {
+        lock_message_begin(p, &j, "waiting");
+        clave__json_int(&j, "ahead", (int64_t)ahead);
+        if (holder)
+            lock_message_put_holder(p, &j, holder);
+        lock_message_end(&j);
+    } else if (holder) {
+        diag(p->o, "%s: waiting, %zu ahead; %s", p->path, ahead,
+             lock_message_holder_text(p, holder, who));
+    } else {
+        diag(p->o, "%s: waiting, %zu ahead", p->path, ahead);
+    }
+}
+
+static const char put_off_text[] =
+    "the server gives nobody a place yet: it was restored from a backup, and grants nothing until "
+    "the sessions of before have expired";
+
+/* Why nobody gets a lease: the limit's node does not hold a number. */
+static const char *lock_message_lack(const struct run_plan *p, char out[LACK_CAP])
+{
+    char path[PARTICIPANT_TEXT_CAP];
+    snprintf(out, LACK_CAP,
+             "%s does not hold a number of leases (four bytes, big-endian, as Curator's "
+             "SharedCount)",
+             participant_text_printable(p->limit_path, path, sizeof path));
+    return out;
+}
+
+/* Nobody is granted a lease: the node at `limit_path` holds no number of them. */
+static void lock_message_no_limit(const struct run_plan *p, size_t ahead)
+{
+    struct json j;
+    char why[LACK_CAP];
+    if (p->o->json) {
+        lock_message_begin(p, &j, "waiting");
+        clave__json_int(&j, "ahead", (int64_t)ahead);
+        clave__json_string(&j, "why", lock_message_lack(p, why));
+        lock_message_end(&j);
+    } else {
+        diag(p->o, "%s: waiting: %s", p->path, lock_message_lack(p, why));
+    }
+}
+
+/* The server answers requests for a place in the queue with an operation timeout. */
+static void lock_message_put_off(const struct run_plan *p)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "waiting");
+        clave__json_string(&j, "why", put_off_text);
+        lock_message_end(&j);
+    } else {
+        diag(p->o, "%s: waiting: %s", p->path, put_off_text);
+    }
+}
+
+/* No server has answered yet. Only with --json: as text, unreachable.h says it. */
+static void lock_message_connecting(const struct run_plan *p, const char *fault)
+{
+    struct json j;
+    lock_message_begin(p, &j, "connecting");
+    clave__json_string(&j, "why", fault);
+    lock_message_end(&j);
+}
+
+/* No server answers any more. */
+static void lock_message_away(const struct run_plan *p, const char *fault)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "suspended");
+        clave__json_string(&j, "why", fault);
+        lock_message_end(&j);
+    } else {
+        diag(p->o, "%s: waiting, but no server is answering: %s", p->path, fault);
+    }
+}
+
+/* A server that gives nobody a place does not get as far as the number of leases: that comes last.
+ */
+static const char *lock_message_obstacle_text(const struct run_plan *p,
+                                              const struct lock_obstacle *why, char out[LACK_CAP])
+{
+    if (why->away)
+        return why->away;
+    if (why->put_off)
+        return put_off_text;
+    return why->limit_missing ? lock_message_lack(p, out) : NULL;
+}
+
+void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
+                               const struct lock_obstacle *why)
+{
+    struct json j;
+    char age[AGE_CAP], asked_for[DURATION_CAP], out[LACK_CAP], who[HOLDER_CAP], hint[HINT_CAP];
+    const char *text = lock_message_obstacle_text(p, why, out);
+    const char *within =
+        p->wait_ms > 0 ? clave__duration_format(p->wait_ms, asked_for) : age_format(waited_ms, age);
+    if (p->o->json) {
+        lock_message_begin(p, &j, lock_message_words(p)->not_acquired);
+        clave__json_int(&j, "waited_ms", waited_ms);
+        if (text)
+            clave__json_string(&j, "why", text);
+        if (why->holder)
+            lock_message_put_holder(p, &j, why->holder);
+        lock_message_end(&j);
+    } else if (p->quiet) {
+        return;
+    } else if (text) {
+        diag(p->o, "%s: not %s within %s%s: %s", p->path, lock_message_words(p)->acquired, within,
+             why->away ? ", no server is answering" : "", text);
+    } else if (p->wait_ms == LOCK_TRY) {
+        diag(p->o, "%s: %s; to see the queue: %s", p->path,
+             lock_message_holder_text(p, why->holder, who),
+             hint_command(p->o, (const char *const[]){lock_message_words(p)->who, p->path, NULL},
+                          hint));
+    } else {
+        diag(p->o, "%s: not %s within %s; %s; to see the queue: %s", p->path,
+             lock_message_words(p)->acquired, within, lock_message_holder_text(p, why->holder, who),
+             hint_command(p->o, (const char *const[]){lock_message_words(p)->who, p->path, NULL},
+                          hint));
+    }
+}
+
+/* ---- the progress of a wait ------------------------------------------------------------------ */
+
+/* The first report comes late enough for a short wait to print nothing. */
+enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
+
+void lock_wait_init(struct lock_wait *p, const struct run_plan *plan, uv_loop_t *loop)
+{
+    const char *term = getenv("TERM");
+    *p = (struct lock_wait){.plan = plan};
+    p->live = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
+              plan->o->verbose == 0; /* log lines would run into it */
+    uv_timer_init(loop, &p->timer);
+    p->timer.data = p;
+}
+
+/* ---- showing -------------------------------------------------------------------------------- */
+
+static size_t lock_wait_columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+static void lock_wait_draw(struct lock_wait *p, const char *what, const char *detail)
+{
+    char line[1024], waited[AGE_CAP];
+    snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
+             age_format(clave_now() - p->began, waited), p->ahead, what, detail);
+    fprintf(standard_error(), "\r%.*s\033[K", (int)(lock_wait_columns() - 1), line);
+    fflush(standard_error());
+    p->drawn = true;
+}
+
+static void lock_wait_show(struct lock_wait *p, const clave_participant *holder)
+{
+    int64_t token = holder ? holder->stat.czxid : 0;
+    char who[PARTICIPANT_TEXT_CAP];
+    lock_wait_holder *found = p->found;
+    p->found = NULL;
+    if (found)
+        found(p->found_arg, holder);
+    if (!p->waiting)
+        return;
+    p->reported_disconnected = false;
+    p->reported_limit_missing = false;
+    if (p->live && holder) {
+        lock_wait_draw(p, p->plan->elects ? "; led by " : "; held by ",
+                       participant_text_format(&holder->identity, who, sizeof who));
+    } else if (p->live) {
+        lock_wait_draw(p, "", "");
+    } else if (token != p->reported_holder || p->ahead != p->reported_ahead) {
+        lock_message_waiting(p->plan, p->ahead, holder);
+        p->reported_holder = token;
+        p->reported_ahead = p->ahead;
+    }
+}
+
+/* ---- asking: the children, then the first of them ------------------------------------------- */
+
+static void lock_wait_on_holder(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct lock_wait *p = arg;
+    assert(p->asking);
+    (void)c;
+    p->asking = false;
+    char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
+    if (!data) {
+        lock_wait_show(p, NULL);
+        return;
+    }
+    clave_participant holder = {.stat = *res->stat};
+    if (res->len > 0)
+        memcpy(data, res->data, res->len);
+    clave__identity_parse(data, res->len, &holder.identity);
+    lock_wait_show(p, &holder);
+    free(data);
+}
+
+static const struct queue_order_rule *lock_wait_rule(const struct lock_wait *p)
+{
+    static const struct queue_order_rule *const rules[] = {
+        [KIND_MUTEX] = &clave__queue_order_mutex,
+        [KIND_READ] = &clave__queue_order_read,
+        [KIND_WRITE] = &clave__queue_order_write,
+        [KIND_LEASE] = &clave__queue_order_lease,
+    };
+    return p->plan->elects ? &clave__queue_order_latch : rules[p->plan->kind];
+}
+
+/* Our place by this listing: right behind the node that was before us. */
+static void lock_wait_count_ahead(struct lock_wait *p, const clave_result *names)
+{
+    struct queue_order_place place =
+        clave__queue_order_locate(lock_wait_rule(p), names->names, names->nnames, p->predecessor);
+    /* A reader waits for writers only; the event of its move had their number. */
+    if (place.found && p->plan->kind != KIND_READ)
+        p->ahead = place.ahead + 1;
+}
+
+static clave_err lock_wait_ask_holder(struct lock_wait *p, const clave_result *names)
+{
+    const struct clave_mem *mem = clave__client_mem(p->client);
+    size_t *order = calloc(names->nnames, sizeof *order);
+    char *path = NULL;
+    clave_err err = CLAVE_ENOMEM;
+    if (order)
+        err = clave__queue_order_sort(lock_wait_rule(p), mem, names->names, names->nnames, order);
+    if (err == CLAVE_OK)
+        path = clave__path_child(NULL, p->plan->holders, names->names[order[0]]);
+    if (path)
+        err = clave_async_get(p->client, path, NULL, lock_wait_on_holder, p);
+    free(path);
+    free(order);
+    return path ? err : CLAVE_ENOMEM;
+}
+
+static void lock_wait_on_names(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct lock_wait *p = arg;
+    assert(p->asking);
+    (void)c;
+    if ((p->waiting || p->found) && res->err == CLAVE_OK && res->nnames > 0) {
+        lock_wait_count_ahead(p, res);
+        if (lock_wait_ask_holder(p, res) == CLAVE_OK)
+            return;
+    }
+    p->asking = false;
+    lock_wait_show(p, NULL);
+}
+
+static bool lock_wait_ask(struct lock_wait *p)
+{
+    if (!p->asking)
+        p->asking = clave_async_children(p->client, p->plan->holders, NULL, lock_wait_on_names,
+                                         p) == CLAVE_OK;
+    clave_uv_flush(p->uv);
+    return p->asking;
+}
+
+bool lock_wait_find_holder(struct lock_wait *p, lock_wait_holder *found, void *arg)
+{
+    assert(found && !p->found);
+    p->found_arg = arg;
+    p->found = lock_wait_ask(p) ? found : NULL;
+    return p->found;
+}
+
+/* While no server answers, the holder is not known. Reported once for each such time. */
+static void lock_wait_show_disconnected(struct lock_wait *p)
+{
+    const char *fault = clave_async_client_errmsg(p->client);
+    if (p->live)
+        lock_wait_draw(p, "; no server is answering: ", fault);
+    else if (!p->reported_disconnected)
+        lock_message_away(p->plan, fault);
+    p->reported_disconnected = true;
+    p->reported_holder = -1; /* to be reported again */
+}
+
+/* Without a number of leases nobody is granted one, whoever holds. */
+static void lock_wait_show_limit_missing(struct lock_wait *p)
+{
+    if (p->live)
+        lock_wait_draw(p, "; no number of leases in ", p->plan->limit_path);
+    else if (!p->reported_limit_missing)
+        lock_message_no_limit(p->plan, p->ahead);
+    p->reported_limit_missing = true;
+    p->reported_holder = -1; /* to be reported again */
+}
+
+/* The client tries again by itself, as Curator and kazoo do; its latest fault is the only sign. */
+bool lock_wait_is_put_off(const struct lock_wait *p)
+{
+    return !p->queued && clave__client_latest_fault(p->client)->err == CLAVE_EOPTIMEOUT;
+}
+
+static void lock_wait_show_put_off(struct lock_wait *p)
+{
+    if (p->live)
+        lock_wait_draw(p, "; ", put_off_text);
+    else if (!p->reported_put_off)
+        lock_message_put_off(p->plan);
+    p->reported_put_off = true;
+    p->reported_holder = -1; /* to be reported again */
+}
+
+static void lock_wait_on_timer(uv_timer_t *t)
+{
+    struct lock_wait *p = t->data;
+    if (!clave_async_client_is_connected(p->client)) {
+        lock_wait_show_disconnected(p);
+        return;
+    }
+    if (p->asking) {
+        if (p->live)
+            lock_wait_draw(p, "", "");
+        return;
+    }
+    if (lock_wait_is_put_off(p)) {
+        lock_wait_show_put_off(p);
+        return;
+    }
+    if (acquisition_limit_missing(p->acquisition)) {
+        lock_wait_show_limit_missing(p);
+        return;
+    }
+    lock_wait_ask(p);
+}
+
+/* ---- before there is a session -------------------------------------------------------------- */
+
+static void lock_wait_on_connecting(uv_timer_t *t)
+{
+    struct lock_wait *p = t->data;
+    const char *fault = clave_async_client_errmsg(p->client);
+    if (clave_async_client_is_connected(p->client))
+        uv_timer_stop(t);
+    else if (!p->plan->o->json)
+        unreachable_report(&p->reach, fault);
+    else if (unreachable_is_news(&p->reach, fault))
+        lock_message_connecting(p->plan, fault);
+}
+
+void lock_wait_connect(struct lock_wait *p, clave_async_client *c, int64_t until)
+{
+    p->client = c;
+    unreachable_begin(&p->reach, p->plan->o, p->plan->connect, until);
+    if (!p->plan->quiet && (p->reach.says || p->plan->o->json))
+        uv_timer_start(&p->timer, lock_wait_on_connecting, UNREACHABLE_FIRST_MS,
+                       UNREACHABLE_AGAIN_MS);
+}
+
+void lock_wait_begin(struct lock_wait *p, const struct acquisition *acquisition,
+                     clave_async_client *c, clave_uv *uv)
+{
+    assert(!p->waiting);
+    p->acquisition = acquisition;
+    p->client = c;
+    p->uv = uv;
+    p->began = clave_now();
+    p->waiting = true;
+    lock_wait_clear(p);
+    uv_timer_stop(&p->timer);
+    if (!p->plan->quiet)
+        uv_timer_start(&p->timer, lock_wait_on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
+                       p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
+}
+
+void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor)
+{
+    p->ahead = ahead;
+    p->queued = true;
+    snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
+}
+
+void lock_wait_clear(struct lock_wait *p)
+{
+    if (p->drawn) {
+        fputs("\r\033[K", standard_error());
+        fflush(standard_error());
+    }
+    p->drawn = false;
+    unreachable_clear(&p->reach);
+}
+
+void lock_wait_end(struct lock_wait *p)
+{
+    p->waiting = false;
+    uv_timer_stop(&p->timer);
+    lock_wait_clear(p);
+}
+
+void lock_wait_close(struct lock_wait *p)
+{
+    uv_close((uv_handle_t *)&p->timer, NULL);
+}
+
+/* ---- about a held lock ------------------------------------------------------------------------
+ */
 
 enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
 
@@ -127,7 +628,7 @@ void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms)
     }
 }
 
-/* Why it was lost, for a reader at a terminal. */
+/* Why the lock was lost, for a reader at a terminal. */
 static const char *lock_message_reason(const struct run_plan *p, clave_err why)
 {
     if (why == CLAVE_ENONODE)
@@ -211,7 +712,7 @@ void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause)
         diag(p->o, "%s: %s", p->path, what);
 }
 
-/* What cannot be ended. `text`: the same as a sentence. */
+/* `h` as members of an event, with `text` as the same in a sentence. */
 static void lock_message_put_holdout(const struct run_plan *p, const char *event,
                                      const struct holdout *h, const char *text)
 {

@@ -1,35 +1,31 @@
-/* lock_messages.h - what `clave lock` and its like report on standard error: one line an event, or
- * a JSON object with --json. Standard output belongs to the command. */
+/* lock_messages.h - what `clave lock` and its like report on standard error: a line for each event,
+ * or with --json an object. Standard output belongs to the command.
+ *
+ * A struct lock_wait tells the user what a wait is waiting for: on a terminal by a line that is
+ * redrawn, elsewhere by a message whenever that has changed. The runner tells it of each move in
+ * the queue; it asks the server for the holder itself, at long intervals. The other messages are
+ * printed as the runner asks for them. */
 #ifndef CLAVE_CMD_RUN_LOCK_MESSAGES_H
 #define CLAVE_CMD_RUN_LOCK_MESSAGES_H
 
+#include <uv.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/unreachable.h"
 #include "cmd/run/run_flags.h"
+#include "cmd/run/run_recipe.h"
 #include "recipe/grant_held.h"
 
-/* `holder`: NULL when it is not known. */
-void lock_message_waiting(const struct run_plan *p, size_t ahead, const clave_participant *holder);
-/* No server has answered yet: `fault` says why. Only with --json: see unreachable.h. */
-void lock_message_connecting(const struct run_plan *p, const char *fault);
-/* Waiting, and no server answers: `fault` says why. */
-void lock_message_away(const struct run_plan *p, const char *fault);
-/* Waiting, and nobody gets a lease: the node at `limit_path` holds no number of leases. */
-void lock_message_no_limit(const struct run_plan *p, size_t ahead);
-/* Waiting, and the server answers requests for a place in the queue with an operation timeout. */
-#define LOCK_MESSAGE_PUT_OFF                                                                       \
-    "the server gives nobody a place yet: it was restored from a backup, and grants nothing "      \
-    "until "                                                                                       \
-    "the sessions of before have expired"
-void lock_message_put_off(const struct run_plan *p);
-/* What was in the way, besides who was ahead. */
+/* What kept the lock from being acquired. */
 struct lock_obstacle {
-    const char *away;                /* why no server answers; NULL when one does */
+    const char *away;                /* why no server answers; NULL: one does */
     bool put_off;                    /* the server gives nobody a place */
     bool limit_missing;              /* the node at `limit_path` holds no number of leases */
     const clave_participant *holder; /* the first that holds it; NULL: not known */
 };
 void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);
-/* The process that it is to end with has ended before the command was started. */
+/* --with-parent: the parent has ended before the command was started. */
 void lock_message_parent_ended(const struct run_plan *p, int64_t waited_ms);
 /* A warning of the library, which names the path itself. */
 void lock_message_warning(const struct run_plan *p, const char *msg);
@@ -45,7 +41,7 @@ void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms)
 void lock_message_lost(const struct run_plan *p, clave_err why);
 /* Another participant asked us to release the lock, or the leader to resign. */
 void lock_message_asked(const struct run_plan *p);
-/* A process of the command cannot be ended, should that become necessary. */
+/* A process of the command could not be ended if that became necessary. */
 void lock_message_holdout(const struct run_plan *p, const struct holdout *h);
 /* The command is being killed, and this process of it cannot be. `lost`: others may hold the lock
  * before it has ended. */
@@ -60,5 +56,53 @@ void lock_message_done(const struct run_plan *p, const clave_once_record *former
 /* The command has ended; the minimum hold lasts `left_ms` more. */
 void lock_message_resting(const struct run_plan *p, int64_t left_ms);
 void lock_message_ended(const struct run_plan *p, int code, int64_t held_ms);
+
+/* ---- a wait ---------------------------------------------------------------------------------- */
+
+/* `holder`: the first that holds it; NULL: not known. Valid during the call. */
+typedef void lock_wait_holder(void *arg, const clave_participant *holder);
+
+struct lock_wait {
+    const struct run_plan *plan;
+    const struct acquisition *acquisition;
+    clave_async_client *client;
+    clave_uv *uv;
+    uv_timer_t timer;
+    bool live;    /* a terminal: the line is redrawn */
+    bool drawn;   /* the line is on the screen */
+    bool waiting; /* between _begin and _end */
+    bool queued;  /* it has had a place */
+    bool asking;
+    lock_wait_holder *found; /* of _find_holder, until it is called */
+    void *found_arg;
+    bool reported_disconnected;  /* that no server is answering */
+    bool reported_limit_missing; /* that the number of leases is missing */
+    bool reported_put_off;       /* that the server gives nobody a place */
+    struct unreachable reach;    /* until there is a session */
+    int64_t began;
+    size_t ahead;
+    char predecessor[256]; /* name of the node right before ours */
+    /* What was reported last, so that only changes are. */
+    size_t reported_ahead;
+    int64_t reported_holder; /* its token; 0: none */
+};
+
+void lock_wait_init(struct lock_wait *p, const struct run_plan *plan, uv_loop_t *loop);
+/* No server is connected yet; the client tries until `until`. */
+void lock_wait_connect(struct lock_wait *p, clave_async_client *c, int64_t until);
+void lock_wait_begin(struct lock_wait *p, const struct acquisition *acquisition,
+                     clave_async_client *c, clave_uv *uv);
+/* `ahead` participants are before us; `predecessor` is the path of the node right before ours. */
+void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor);
+/* The server gives nobody a place: it was restored from a backup, and waits for the sessions of
+ * before to expire. */
+bool lock_wait_is_put_off(const struct lock_wait *p);
+/* Clears the line until it is drawn again, because a message is about to be printed. */
+void lock_wait_clear(struct lock_wait *p);
+/* Asks for the present holder, also after _end, and calls `found`. false: it cannot be asked. */
+bool lock_wait_find_holder(struct lock_wait *p, lock_wait_holder *found, void *arg);
+/* Clears the line for good. Harmless at any time. */
+void lock_wait_end(struct lock_wait *p);
+void lock_wait_close(struct lock_wait *p); /* its handle */
 
 #endif

@@ -46,7 +46,7 @@ static void runner_stop(struct runner *r)
     parent_alarm_close(&r->parent);
     run_stages_close(r);
     sd_status_close(r);
-    wait_progress_close(&r->progress);
+    lock_wait_close(&r->progress);
 }
 
 /* The session is closed; or the server has not confirmed that in time, and the guardian is left to
@@ -64,7 +64,7 @@ static void runner_leave(struct runner *r, int code)
     r->phase = LEAVING;
     r->code = code;
     uint64_t limit_ms = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
-    wait_progress_end(&r->progress);
+    lock_wait_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
     uv_timer_start(&r->phase_timer, runner_on_phase_timeout, limit_ms, 0);
@@ -89,7 +89,7 @@ static void runner_on_closed(struct runner *r, clave_err why)
     }
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
         return; /* the acquisition reports the loss */
-    wait_progress_end(&r->progress);
+    lock_wait_end(&r->progress);
     runner_leave(r, diag_end(r->o, NULL, exit_code_of(why), "%s: %s", r->plan->connect,
                              clave_async_client_errmsg(r->client)));
 }
@@ -136,7 +136,7 @@ static void runner_on_connecting_ends(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     const char *connect = r->plan->connect, *why;
-    wait_progress_end(&r->progress);
+    lock_wait_end(&r->progress);
     runner_leave(r, clave__uv_refusal(r->uv, &why) != CLAVE_OK
                         ? diag_refused(r->o, connect, why)
                         : unreachable_give_up(r->o, connect, runner_connect_within(r),
@@ -173,7 +173,7 @@ static int runner_open_loop(struct runner *r)
     uv_timer_init(&r->loop, &r->watchdog);
     run_stages_open(r);
     sd_status_open(r);
-    wait_progress_init(&r->progress, r->plan, &r->loop);
+    lock_wait_init(&r->progress, r->plan, &r->loop);
     r->parent =
         (struct parent_alarm){.watch = &r->plan->parent, .ended = runner_on_parent_end, .arg = r};
     err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
@@ -191,7 +191,7 @@ static void runner_on_warning(void *arg, int level, const char *msg)
     struct runner *r = arg;
     if (level > CLAVE_LOG_WARN)
         return;
-    wait_progress_clear(&r->progress);
+    lock_wait_clear(&r->progress);
     lock_message_warning(r->plan, msg);
 }
 
@@ -220,7 +220,7 @@ static void runner_loop(struct runner *r)
     r->began = clave_now();
     uv_timer_start(&r->phase_timer, runner_on_connecting_ends, (uint64_t)runner_connect_within(r),
                    0);
-    wait_progress_connect(&r->progress, r->client, r->began + runner_connect_within(r));
+    lock_wait_connect(&r->progress, r->client, r->began + runner_connect_within(r));
     uv_run(&r->loop, UV_RUN_DEFAULT);
     run_stages_free(r);
     acquisition_free(&r->acquisition);

@@ -20,8 +20,8 @@
  *   run_recipe      the mutex, rwlock, semaphore or latch
  *   nested_lock     CLAVE_OWNER, and waiting for our own parent
  *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_slot
- *   lock_messages   messages and JSON events, of a wait in lock_wait_messages;
- *                   wait_progress: when; hook: --on-elected and so on
+ *   lock_messages   messages and JSON events, and the progress of a wait;
+ *                   hook: --on-elected and so on
  *   parent_watch    the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
@@ -34,13 +34,13 @@
 
 #include "clave/uv.h"
 #include "cmd/run/foreground_group.h"
+#include "cmd/run/lock_messages.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
 #include "cmd/run/run_flags.h"
 #include "cmd/run/run_recipe.h"
 #include "cmd/run/sd_status.h"
 #include "cmd/run/stages/once_and_min_hold.h"
-#include "cmd/run/wait_progress.h"
 #include "supervise/holder_policy.h"
 
 enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
@@ -77,7 +77,7 @@ struct runner {
     struct run_stages stages;
     struct guardian guardian;
     struct foreground_group terminal;
-    struct wait_progress progress;
+    struct lock_wait progress;
     struct sd_status service;
     uv_poll_t reports;      /* from the guardian */
     uv_timer_t phase_timer; /* limits how long the current phase may take */

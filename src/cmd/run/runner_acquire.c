@@ -57,11 +57,11 @@ static void runner_not_acquired(struct runner *r)
     assert(r->phase == WAITING);
     bool away = !clave_async_client_is_connected(r->client);
     const struct lock_obstacle why = {.away = away ? clave_async_client_errmsg(r->client) : NULL,
-                                      .put_off = wait_progress_is_put_off(&r->progress),
+                                      .put_off = lock_wait_is_put_off(&r->progress),
                                       .limit_missing = acquisition_limit_missing(&r->acquisition)};
     bool known = away || why.put_off || why.limit_missing;
     r->gave_up = clave_now();
-    if (!known && !r->plan->quiet && wait_progress_find_holder(&r->progress, runner_on_holder, r))
+    if (!known && !r->plan->quiet && lock_wait_find_holder(&r->progress, runner_on_holder, r))
         uv_timer_start(&r->phase_timer, runner_on_no_holder, HOLDER_MS, 0);
     else
         runner_give_up(r, &why);
@@ -72,7 +72,7 @@ static void runner_on_verdict(void *arg, clave_err err)
     struct runner *r = arg;
     if (r->phase != WAITING)
         return;
-    wait_progress_end(&r->progress);
+    lock_wait_end(&r->progress);
     if (err == CLAVE_OK) {
         runner_record_grant(r);
         run_stages_begin(r);
@@ -93,7 +93,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
 {
     struct runner *r = arg;
     r->waited = true;
-    wait_progress_moved(&r->progress, ahead, predecessor);
+    lock_wait_moved(&r->progress, ahead, predecessor);
     sd_status_waiting(r, ahead, true);
     nested_look(&r->nested, r->client);
 }
@@ -104,7 +104,7 @@ static void runner_on_outer(void *arg, const clave_participant *outer)
     struct runner *r = arg;
     if (r->phase != WAITING || r->stages.phase != NOT_GRANTED)
         return;
-    wait_progress_end(&r->progress);
+    lock_wait_end(&r->progress);
     lock_message_nested(r->plan, outer);
     r->events->leave(r, EXIT_DEADLOCK);
 }
@@ -171,7 +171,7 @@ static void runner_begin_waiting(struct runner *r)
         .plan = plan, .acquisition = &r->acquisition, .found = runner_on_outer, .arg = r};
     clave_err err = acquisition_begin(&r->acquisition, r->client, plan, &terms);
     if (err == CLAVE_OK) {
-        wait_progress_begin(&r->progress, &r->acquisition, r->client, r->uv);
+        lock_wait_begin(&r->progress, &r->acquisition, r->client, r->uv);
         sd_status_waiting(r, 0, false);
     } else {
         runner_leave_with(r, err);
@@ -238,7 +238,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
 void runner_acquire(struct runner *r)
 {
     const struct run_plan *plan = r->plan;
-    wait_progress_clear(&r->progress);
+    lock_wait_clear(&r->progress);
     if (!plan->parent_acl) {
         runner_begin_waiting(r);
         return;

@@ -63,7 +63,7 @@ void runner_on_parent_end(void *arg)
     switch (r->phase) {
     case CONNECTING:
     case WAITING:
-        wait_progress_end(&r->progress);
+        lock_wait_end(&r->progress);
         lock_message_parent_ended(r->plan, clave_now() - r->began);
         r->events->leave(r, EXIT_LOST);
         break;

@@ -1,24 +1,375 @@
-/* top.c - `clave top`: the locks and elections of a tree on a terminal, live: a client of the
- * servers as every verb, without a gate. Invariant: what is drawn is of one moment, and is drawn at
- * most every DRAW_MS unless a key is pressed. */
+/* top.c - `clave top`: the locks and elections of a tree on a terminal, live. It is a client of the
+ * servers as every verb, and needs no gate.
+ *
+ * Three parts: the terminal, by ncurses, which is loaded when it is needed; revoke and break, with
+ * their question; and the verb, whose loop waits for keys and changes, and draws.
+ *
+ * Invariants: a drawing shows one moment, and there is at most one every DRAW_MS unless a key is
+ * pressed; the terminal is ncurses' between _open and _close, and every end of the verb goes
+ * through _close; a revoke or break is of the node that the question was about, whatever has
+ * changed since. */
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "clave/uv.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/top/top_order.h"
+#include "cmd/queues/locks_revoke.h"
 #include "cmd/top/top_screen.h"
-#include "cmd/top/top_terminal.h"
 #include "runtime/clock.h"
+#include "runtime/load_library.h"
+
+/* ---- the terminal ---------------------------------------------------------------------------- */
+
+/* Keys: bytes of what was typed, and these. */
+enum top_key {
+    TOP_KEY_NONE = -1,
+    TOP_KEY_UP = 256,
+    TOP_KEY_DOWN,
+    TOP_KEY_LEFT,
+    TOP_KEY_PAGE_UP,
+    TOP_KEY_PAGE_DOWN,
+    TOP_KEY_HOME,
+    TOP_KEY_END,
+    TOP_KEY_ENTER,
+    TOP_KEY_ESCAPE,
+    TOP_KEY_ERASE,
+};
+
+/* ncurses' functions are declared here, so that the program is built without its headers. The
+ * functions used, and the numbers of keys and attributes, are the same in all of ABI 6. */
+#define LIBRARY "libncursesw.so.6"
+LOADS_LIBRARY(LIBRARY, "suggested", "top", "the screen of clave top");
+
+enum {
+    ATTRIBUTE_REVERSE = 1 << 18,
+    ATTRIBUTE_BOLD = 1 << 21,
+    ATTRIBUTE_PAIR = 1 << 8, /* the first pair of colours; the next is twice that */
+    COLOR_RED = 1,
+    COLOR_YELLOW = 3,
+    PAIR_AMBER = 1,
+    PAIR_RED = 2,
+    ESCAPE_MS = 25, /* within which the rest of a key's sequence comes */
+};
+
+#define NCURSES_FUNCTIONS(F)                                                                       \
+    F(int, setupterm, (const char *, int, int *))                                                  \
+    F(void *, newterm, (const char *, FILE *, FILE *))                                             \
+    F(void, delscreen, (void *))                                                                   \
+    F(void *, newwin, (int, int, int, int))                                                        \
+    F(int, delwin, (void *))                                                                       \
+    F(int, endwin, (void))                                                                         \
+    F(int, cbreak, (void))                                                                         \
+    F(int, noecho, (void))                                                                         \
+    F(int, curs_set, (int))                                                                        \
+    F(int, set_escdelay, (int))                                                                    \
+    F(int, resizeterm, (int, int))                                                                 \
+    F(int, wresize, (void *, int, int))                                                            \
+    F(int, keypad, (void *, bool))                                                                 \
+    F(int, nodelay, (void *, bool))                                                                \
+    F(int, werase, (void *))                                                                       \
+    F(int, wmove, (void *, int, int))                                                              \
+    F(int, wattrset, (void *, int))                                                                \
+    F(bool, has_colors, (void))                                                                    \
+    F(int, start_color, (void))                                                                    \
+    F(int, use_default_colors, (void))                                                             \
+    F(int, init_pair, (short, short, short))                                                       \
+    F(int, waddnstr, (void *, const char *, int))                                                  \
+    F(int, wrefresh, (void *))                                                                     \
+    F(int, wgetch, (void *))                                                                       \
+    F(char *, tigetstr, (const char *))                                                            \
+    F(void *, set_curterm, (void *))                                                               \
+    F(int, del_curterm, (void *))
+
+struct ncurses {
+#define NCURSES_MEMBER(type, name, arguments) type(*name) arguments;
+    NCURSES_FUNCTIONS(NCURSES_MEMBER)
+#undef NCURSES_MEMBER
+};
+
+static struct {
+    struct ncurses lib;
+    void *screen, *window; /* NULL: it is not open */
+    bool colors;
+    char fault[256];
+} terminal;
+
+static bool terminal_load(void)
+{
+    static const struct load_row wanted[] = {
+#define NCURSES_ROW(type, name, arguments) {#name, offsetof(struct ncurses, name)},
+        NCURSES_FUNCTIONS(NCURSES_ROW)
+#undef NCURSES_ROW
+    };
+    const char *why;
+    void *lib = clave__load(LIBRARY, &why);
+    const char *missing =
+        lib ? clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, &terminal.lib)
+            : NULL;
+    if (!lib)
+        snprintf(terminal.fault, sizeof terminal.fault,
+                 "cannot load ncurses, which the screen needs (--once does not): %s", why);
+    else if (missing)
+        snprintf(terminal.fault, sizeof terminal.fault, "%s has no function %s", LIBRARY, missing);
+    return lib && !missing;
+}
+
+/* https://no-color.org: any value but none asks for none. */
+static bool terminal_begin_colors(void)
+{
+    const char *none = getenv("NO_COLOR");
+    if ((none && *none) || !terminal.lib.has_colors() || terminal.lib.start_color() != 0)
+        return false;
+    short ground = terminal.lib.use_default_colors() == 0 ? -1 : 0;
+    return terminal.lib.init_pair(PAIR_AMBER, COLOR_YELLOW, ground) == 0 &&
+           terminal.lib.init_pair(PAIR_RED, COLOR_RED, ground) == 0;
+}
+
+/* Gives the terminal back as it was. Harmless if it is not open. */
+static void top_terminal_close(void)
+{
+    if (terminal.window)
+        terminal.lib.delwin(terminal.window);
+    if (terminal.screen) {
+        terminal.lib.endwin();
+        terminal.lib.delscreen(terminal.screen);
+    }
+    terminal.window = terminal.screen = NULL;
+}
+
+/* Takes the terminal. NULL, or the reason why it cannot, valid until the next call. */
+static const char *top_terminal_open(void)
+{
+    assert(!terminal.screen); /* one at a time */
+    const char *name = getenv("TERM");
+    if (!terminal_load())
+        return terminal.fault;
+    int known = 0;
+    bool moves = terminal.lib.setupterm(NULL, STDOUT_FILENO, &known) == 0 &&
+                 terminal.lib.tigetstr("cup") != NULL;
+    terminal.lib.del_curterm(terminal.lib.set_curterm(NULL)); /* a screen has its own */
+    if (moves)
+        terminal.screen = terminal.lib.newterm(NULL, stdout, stdin);
+    if (terminal.screen)
+        terminal.window = terminal.lib.newwin(0, 0, 0, 0);
+    if (!terminal.window) {
+        snprintf(terminal.fault, sizeof terminal.fault,
+                 "this terminal (TERM=%.60s) has no screen that ncurses knows of; use --once",
+                 name ? name : "");
+        top_terminal_close();
+        return terminal.fault;
+    }
+    terminal.colors = terminal_begin_colors();
+    terminal.lib.cbreak();
+    terminal.lib.noecho();
+    terminal.lib.curs_set(0);
+    terminal.lib.set_escdelay(ESCAPE_MS);
+    terminal.lib.keypad(terminal.window, true);
+    terminal.lib.nodelay(terminal.window, true);
+    return NULL;
+}
+
+/* The size as of now; ncurses is told of it, too. */
+static void top_terminal_size(size_t *rows, size_t *columns)
+{
+    struct winsize size;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col;
+    *rows = known ? size.ws_row : 24;
+    *columns = known ? size.ws_col : 80;
+    if (*rows == 0 || !terminal.window)
+        return;
+    terminal.lib.resizeterm((int)*rows, (int)*columns);
+    terminal.lib.wresize(terminal.window, (int)*rows, (int)*columns);
+}
+
+static void top_terminal_clear(void)
+{
+    assert(terminal.window);
+    terminal.lib.werase(terminal.window);
+}
+
+/* top_put; arg: the row, which is counted up. */
+static void top_terminal_put(void *arg, enum top_style style, const char *line)
+{
+    assert(terminal.window);
+    int *row = arg, attributes = style & TOP_REVERSE ? ATTRIBUTE_REVERSE : 0;
+    int pair = style & TOP_AMBER ? PAIR_AMBER : 0;
+    if (style & TOP_RED)
+        pair = PAIR_RED;
+    if (pair && terminal.colors)
+        attributes |= pair * ATTRIBUTE_PAIR;
+    if (style & TOP_BOLD || (pair && !terminal.colors))
+        attributes |= ATTRIBUTE_BOLD;
+    terminal.lib.wattrset(terminal.window, attributes);
+    if (terminal.lib.wmove(terminal.window, *row, 0) == 0)
+        terminal.lib.waddnstr(terminal.window, line, -1);
+    ++*row;
+}
+
+static void top_terminal_show(void)
+{
+    assert(terminal.window);
+    terminal.lib.wrefresh(terminal.window);
+}
+
+/* The next key that was pressed, or TOP_KEY_NONE; does not wait. */
+static int top_terminal_key(void)
+{
+    assert(terminal.window);
+    static const struct {
+        int theirs, ours;
+    } keys[] = {
+        {0402, TOP_KEY_DOWN},    {0403, TOP_KEY_UP},    {0404, TOP_KEY_LEFT},
+        {0406, TOP_KEY_HOME},    {0407, TOP_KEY_ERASE}, {0522, TOP_KEY_PAGE_DOWN},
+        {0523, TOP_KEY_PAGE_UP}, {0527, TOP_KEY_ENTER}, {0550, TOP_KEY_END},
+        {'\n', TOP_KEY_ENTER},   {'\r', TOP_KEY_ENTER}, {0x1b, TOP_KEY_ESCAPE},
+        {0x7f, TOP_KEY_ERASE},   {'\b', TOP_KEY_ERASE},
+    };
+    int key = terminal.lib.wgetch(terminal.window);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].theirs == key)
+            return keys[i].ours;
+    if (key < 0)
+        return TOP_KEY_NONE;
+    return key > 255 ? 0 : key;
+}
+
+/* ---- revoke and break ------------------------------------------------------------------------ */
+
+/* Asks whether it is meant, does what `clave locks revoke` and `clave locks break` do, and keeps
+ * what they print. */
+struct top_revoke {
+    bool open;   /* the question is, and waits for a key */
+    bool breaks; /* delete the node; otherwise its owner is asked to release it */
+    char *path, *node;
+    char *said; /* the question, or what came of it; NULL: nothing. As others wrote it. */
+};
+
+static void top_revoke_clear(struct top_revoke *a)
+{
+    free(a->path);
+    free(a->node);
+    free(a->said);
+    *a = (struct top_revoke){.open = false};
+}
+
+static const char *top_revoke_refusal(const struct top_view *v, const struct top_lock *l,
+                                      bool breaks)
+{
+    if (v->stale_at)
+        return "not connected: nothing can be asked now";
+    if (l->kind == LOCK_KIND_ELECTION && !breaks)
+        return "this is an election: 'clave resign' asks its leader to resign";
+    if (l->kind == LOCK_KIND_SLOT)
+        return "a slot is its owner's until 'clave slot give PATH --id ID' or "
+               "'clave slot break PATH ID --reason TEXT'";
+    return NULL;
+}
+
+static void top_revoke_question(FILE *to, const struct top_lock *l, const struct top_place *p,
+                                bool breaks)
+{
+    fprintf(to, breaks ? "Delete the node of %s" : "Ask %s", p->whose);
+    if (*p->task)
+        fprintf(to, " (%s)", p->task);
+    fprintf(to, breaks ? " at %s (%s)?" : " to release %s (%s)?", l->path, p->role);
+    fputs(" y: yes, any other key: no", to);
+}
+
+/* Puts the question about a place in the queue of this lock. */
+static void top_revoke_begin(struct top_revoke *a, const struct top_view *v,
+                             const struct top_lock *l, const struct top_place *p, bool breaks)
+{
+    const char *refusal = top_revoke_refusal(v, l, breaks);
+    size_t n;
+    top_revoke_clear(a);
+    FILE *to = open_memstream(&a->said, &n);
+    if (!to)
+        return;
+    if (refusal)
+        fprintf(to, "%s: %s", l->path, refusal);
+    else
+        top_revoke_question(to, l, p, breaks);
+    if (fclose(to) != 0 || refusal)
+        return;
+    a->breaks = breaks;
+    a->path = strdup(l->path);
+    a->node = strdup(p->node);
+    a->open = a->path && a->node;
+}
+
+/* What it prints would be on the screen: it is kept in a file meanwhile. Returns the exit code. */
+static int top_revoke_do(const struct top_revoke *a, struct options *o, int printed)
+{
+    struct revoke_request request = {
+        .path = a->path, .node = a->node, .breaks = a->breaks, .yes = true};
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), code = EXIT_INTERNAL;
+    int err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    o->deadline_ms = 0; /* it opens a session, which has its own time to connect */
+    if (out >= 0 && err >= 0 && dup2(printed, STDOUT_FILENO) >= 0 &&
+        dup2(printed, STDERR_FILENO) >= 0)
+        code = revoke_node(o, &request);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    return code;
+}
+
+/* The lines of the file as one text. */
+static void top_revoke_keep(struct top_revoke *a, int printed, const char *otherwise)
+{
+    char text[2048], *said = NULL;
+    ssize_t n = pread(printed, text, sizeof text - 1, 0);
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    for (ssize_t i = 0; i < n; i++)
+        if (text[i] == '\n')
+            text[i] = ' ';
+    text[n > 0 ? n : 0] = '\0';
+    if (n > 0)
+        said = strdup(text);
+    else if (asprintf(&said, "%s: %s", a->path, otherwise) < 0)
+        said = NULL;
+    free(a->said);
+    a->said = said;
+}
+
+/* 'y': does it now, which takes up to the time limits of `o`. Any other key: does not. */
+static void top_revoke_answer(struct top_revoke *a, struct options *o, int key)
+{
+    assert(a->open && a->path && a->node);
+    a->open = false;
+    if (key != 'y') {
+        top_revoke_clear(a);
+        return;
+    }
+    int printed = memfd_create("clave-top", MFD_CLOEXEC);
+    int code = printed < 0 ? EXIT_INTERNAL : top_revoke_do(a, o, printed);
+    const char *otherwise = a->breaks ? "deleted" : "asked to release it";
+    top_revoke_keep(a, printed, code == EXIT_OK ? otherwise : "it failed");
+    if (printed >= 0)
+        close(printed);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 enum { TOP_ONCE = FLAG_LONG, DRAW_MS = 200, AGES_MS = 1000 };
 
@@ -117,7 +468,7 @@ static bool top_obey(struct top *t, int key)
     else if (key == '/' && !c->one)
         c->typing = true;
     else if (key == 's')
-        c->order = top_order_next(c->order);
+        top_selection_next_order(c);
     else if (key == 'v')
         top_selection_next_listed(c);
     else if (key == 'r' || key == 'b')
@@ -143,7 +494,7 @@ static clave_err top_read(struct top *t)
 
 static void top_lay_out(struct top *t, top_put *put, void *arg)
 {
-    const struct top_shown shown = {&t->screen, &t->view, t->n, &t->ask, clave__clock_wall()};
+    const struct top_shown shown = {&t->screen, &t->view, t->n, t->ask.said, clave__clock_wall()};
     top_screen_draw(&shown, &t->choice, put, arg);
 }
 
@@ -258,13 +609,15 @@ static int top_once(struct top *t)
     return err == CLAVE_OK ? EXIT_OK : diag_err(t->o, t->path, err, NULL);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------- */
-
 static int top_run(struct top *t, clave_client *c, bool once)
 {
     t->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     clave_err err = top_feed_new(&t->feed, c, t->path, t->wakeup);
-    int code = err != CLAVE_OK ? diag_err(t->o, t->path, err, c) : once ? top_once(t) : top_live(t);
+    int code;
+    if (err != CLAVE_OK)
+        code = diag_err(t->o, t->path, err, c);
+    else
+        code = once ? top_once(t) : top_live(t);
     top_feed_free(t->feed);
     top_view_fini(&t->view);
     top_revoke_clear(&t->ask);

@@ -2,14 +2,10 @@
  * the loop's thread, and what one screen shows of them, read from there.
  *
  * Map of src/cmd/top:
- *   top           the verb: waits for keys and changes, and draws
- *   all_locks     `clave locks` without a path
- *   top_feed      the locks, live
- *   top_selection what the user has chosen: which are listed, the order, the bar
- *   top_revoke    revoke and break: the question, the request, the outcome
- *   top_screen    what is shown of all that
- *   top_lines     text as lines, tables
- *   top_terminal  puts lines on the terminal, by ncurses */
+ *   top_feed      the locks and elections, live
+ *   top_screen    the user's selection of them, and the lines of the screen
+ *   top           the verb: terminal, keys, revoke and break
+ *   all_locks     `clave locks` without a path */
 #ifndef CLAVE_CMD_TOP_TOP_FEED_H
 #define CLAVE_CMD_TOP_TOP_FEED_H
 

@@ -1,15 +1,401 @@
-/* top_screen.c - see top_screen.h. Called by top.c. Invariant: what others wrote reaches a line
- * through top_lines_clean only, so a line has nothing that a terminal would obey. */
+/* top_screen.c - chooses, sorts and lays out the locks and elections of a top_view (top_screen.h).
+ *
+ * Four steps, each on the one before: text as lines and tables of a width, the orders, the
+ * selection with its bar, and the screen made of these.
+ *
+ * Invariants: text that others wrote reaches a line through top_clean only, so a line has nothing
+ * that a terminal would obey; no line is wider than the screen, and none ends within a character;
+ * the bar is kept by the path or node under it, so it stays there while others come and go. */
 #include "cmd/top/top_screen.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "base/plural.h"
+#include "base/utf8.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/top/top_order.h"
+
+/* ---- text as lines --------------------------------------------------------------------------- */
+
+enum { TOP_COLUMNS = 7, TOP_CELL_CAP = 1024, TOP_LINE_CAP = 4096 };
+
+/* Where lines go, and how wide they may be. */
+struct top_lines {
+    size_t columns; /* 0: no limit */
+    bool ascii;     /* other characters cannot be shown */
+    top_put *put;
+    void *arg;
+};
+
+enum { GAP = 2, NARROWEST = 12 };
+
+/* Copies text that others wrote: what is not printable is escaped ("\\x1b"), what is too long ends
+ * with a '~'. */
+static const char *top_clean(const struct top_lines *to, const char *text, char out[TOP_CELL_CAP])
+{
+    size_t used = 0;
+    const char *p = text;
+    while (*p && used + 6 < TOP_CELL_CAP) {
+        size_t len = clave__utf8_printable(p, strnlen(p, 4));
+        if (len > 1 && to->ascii)
+            out[used++] = '?';
+        for (size_t i = 0; i < len && (len == 1 || !to->ascii); i++)
+            out[used++] = p[i];
+        if (len == 0)
+            used += (size_t)snprintf(out + used, 5, "\\x%02x", (unsigned char)*p);
+        p += len + (len == 0);
+    }
+    if (*p)
+        out[used++] = '~';
+    out[used] = '\0';
+    return out;
+}
+
+/* Columns of the character at p, which is valid. */
+static size_t top_width_of(const char *p, size_t *len)
+{
+    uint32_t c = '?';
+    *len = clave__utf8_decode(p, strnlen(p, 4), &c);
+    *len += *len == 0;
+    int width = c < 0x80 ? 1 : wcwidth((wchar_t)c);
+    return width < 0 ? 1 : (size_t)width;
+}
+
+static size_t top_width(const char *text)
+{
+    size_t width = 0, len;
+    for (const char *p = text; *p; p += len)
+        width += top_width_of(p, &len);
+    return width;
+}
+
+/* Appends `text` to the line in `width` columns, cut with a '~' or filled with spaces. */
+static void top_fit(char line[TOP_LINE_CAP], const char *text, size_t width, bool right)
+{
+    size_t used = strlen(line), need = top_width(text), at = 0, len;
+    size_t spaces = need < width ? width - need : 0;
+    for (; right && spaces > 0 && used + 1 < TOP_LINE_CAP; spaces--)
+        line[used++] = ' ';
+    for (const char *p = text; *p; p += len) {
+        size_t w = top_width_of(p, &len);
+        bool cut = need > width && at + w + 1 > width;
+        if (cut && width > 0 && used + 1 < TOP_LINE_CAP)
+            line[used++] = '~';
+        if (cut || used + len >= TOP_LINE_CAP)
+            break;
+        memcpy(line + used, p, len);
+        used += len;
+        at += w;
+    }
+    for (; spaces > 0 && used + 1 < TOP_LINE_CAP; spaces--)
+        line[used++] = ' ';
+    line[used] = '\0';
+}
+
+/* A line, cut to the width. */
+static void top_say(const struct top_lines *to, enum top_style style, const char *text)
+{
+    char line[TOP_LINE_CAP] = "";
+    size_t width = top_width(text);
+    size_t most = to->columns ? to->columns : SIZE_MAX;
+    top_fit(line, text, width > most ? most : width, false);
+    to->put(to->arg, style, line);
+}
+
+/* Wraps the text at spaces; returns the number of lines. */
+static size_t top_wrap(const struct top_lines *to, enum top_style style, const char *text)
+{
+    char line[TOP_LINE_CAP];
+    size_t lines = 0, most = to->columns ? to->columns : SIZE_MAX;
+    for (const char *p = text; *p || lines == 0; lines++) {
+        size_t width = 0, n = 0, len, w;
+        while (p[n] && n + 4 < sizeof line && (w = top_width_of(p + n, &len)) + width <= most)
+            n += len, width += w;
+        const char *space = p[n] ? memrchr(p, ' ', n) : NULL;
+        n = space && space > p ? (size_t)(space - p) : n;
+        n += n == 0 && *p; /* not even one character fits */
+        snprintf(line, sizeof line, "%.*s", (int)n, p);
+        top_say(to, style, line);
+        p += n + (p[n] == ' ');
+    }
+    return lines;
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+struct top_cells {
+    char text[TOP_COLUMNS][TOP_CELL_CAP];
+};
+struct top_column {
+    const char *title;
+    bool right;  /* numbers */
+    bool narrow; /* cut to a third where the screen is not wide enough for all */
+};
+/* A table of n rows, of which `seen` are shown from `first` on. */
+struct top_table {
+    const struct top_column *columns;
+    void (*row)(const void *arg, size_t i, struct top_cells *out);
+    enum top_style (*style)(const void *arg, size_t i);
+    const void *arg;
+    size_t n, first, seen, bar; /* bar: the row under it; n: none */
+};
+
+static void top_column_widths(const struct top_lines *to, const struct top_table *t,
+                              size_t width[TOP_COLUMNS])
+{
+    struct top_cells cells;
+    size_t all = 0;
+    for (size_t c = 0; c < TOP_COLUMNS; c++)
+        width[c] = strlen(t->columns[c].title);
+    for (size_t i = 0; i < t->n; i++) {
+        t->row(t->arg, i, &cells);
+        for (size_t c = 0; c < TOP_COLUMNS; c++) {
+            size_t w = top_width(cells.text[c]);
+            width[c] = w > width[c] ? w : width[c];
+        }
+    }
+    for (size_t c = 0; c < TOP_COLUMNS; c++)
+        all += width[c] + GAP;
+    size_t narrow = to->columns / 3 > NARROWEST ? to->columns / 3 : NARROWEST;
+    for (size_t c = 0; c < TOP_COLUMNS; c++)
+        if (to->columns && all > to->columns + GAP && t->columns[c].narrow && width[c] > narrow)
+            width[c] = narrow;
+}
+
+static void top_draw_row(const struct top_lines *to, const struct top_table *t,
+                         const struct top_cells *cells, const size_t width[TOP_COLUMNS],
+                         enum top_style style)
+{
+    char line[TOP_LINE_CAP] = "";
+    for (size_t c = 0; c < TOP_COLUMNS; c++) {
+        bool last = c + 1 == TOP_COLUMNS;
+        const char *text = cells ? cells->text[c] : t->columns[c].title;
+        top_fit(line, text, last ? top_width(text) : width[c], t->columns[c].right);
+        if (!last)
+            top_fit(line, "", GAP, false);
+    }
+    size_t n = strlen(line);
+    while (n > 0 && line[n - 1] == ' ' && !(style & TOP_REVERSE))
+        line[--n] = '\0';
+    top_say(to, style, line);
+}
+
+/* The titles, and the rows that are seen. */
+static void top_draw_table(const struct top_lines *to, const struct top_table *t)
+{
+    assert(t->row && t->style && t->bar <= t->n);
+    struct top_cells cells;
+    size_t width[TOP_COLUMNS];
+    top_column_widths(to, t, width);
+    top_draw_row(to, t, NULL, width, TOP_BOLD);
+    for (size_t i = t->first; i < t->n && i < t->first + t->seen; i++) {
+        t->row(t->arg, i, &cells);
+        top_draw_row(to, t, &cells, width, t->style(t->arg, i) | (i == t->bar ? TOP_REVERSE : 0));
+    }
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+/* -1 is "no time", which comes last. */
+static int top_order_by_time(int64_t a, int64_t b)
+{
+    if (a == b)
+        return 0;
+    if (a < 0 || b < 0)
+        return a < 0 ? 1 : -1;
+    return a < b ? -1 : 1;
+}
+
+static int top_order_by_path(const struct top_lock *one, const struct top_lock *other)
+{
+    int cmp = strcmp(one->path, other->path);
+    return cmp ? cmp : one->leases - other->leases;
+}
+
+static int top_order_by_held(const struct top_lock *one, const struct top_lock *other)
+{
+    int cmp = top_order_by_time(one->holder.since, other->holder.since);
+    return cmp ? cmp : top_order_by_path(one, other);
+}
+
+static int top_order_by_waiters(const struct top_lock *one, const struct top_lock *other)
+{
+    if (one->nwaiters != other->nwaiters)
+        return one->nwaiters > other->nwaiters ? -1 : 1;
+    int cmp = top_order_by_time(one->waiting_since, other->waiting_since);
+    return cmp ? cmp : top_order_by_held(one, other);
+}
+
+static int top_order_by_wait(const struct top_lock *one, const struct top_lock *other)
+{
+    int cmp = top_order_by_time(one->waiting_since, other->waiting_since);
+    return cmp ? cmp : top_order_by_waiters(one, other);
+}
+
+static const struct {
+    const char *name;
+    int (*compare)(const struct top_lock *one, const struct top_lock *other);
+} orders[] = {{"oldest wait", top_order_by_wait},
+              {"waiters", top_order_by_waiters},
+              {"held longest", top_order_by_held},
+              {"path", top_order_by_path}};
+
+enum { TOP_ORDERS = sizeof orders / sizeof *orders };
+
+static int top_order_compare(const void *a, const void *b, void *order)
+{
+    const struct top_lock *one = a, *other = b;
+    if (one->deadlocked != other->deadlocked)
+        return other->deadlocked - one->deadlocked;
+    return orders[*(const size_t *)order].compare(one, other);
+}
+
+/* ---- the selection --------------------------------------------------------------------------- */
+
+void top_selection_fini(struct top_selection *c)
+{
+    free(c->one);
+    free(c->chosen);
+    free(c->place);
+}
+
+/* ---- what is listed ------------------------------------------------------------------------- */
+
+void top_selection_next_order(struct top_selection *c)
+{
+    c->order = (c->order + 1) % TOP_ORDERS;
+}
+
+void top_selection_next_listed(struct top_selection *c)
+{
+    c->listed = (c->listed + 1) % TOP_LISTED;
+}
+
+static const char *top_listed_name(const struct top_selection *c)
+{
+    static const char *const names[TOP_LISTED] = {"Locks and elections", "Locks", "Elections"};
+    return names[c->listed];
+}
+
+static bool top_is_listed(const struct top_selection *c, const struct top_lock *l)
+{
+    bool election = l->kind == LOCK_KIND_ELECTION;
+    if (election ? c->listed == TOP_LOCKS : c->listed == TOP_ELECTIONS)
+        return false;
+    return strcasestr(l->path, c->filter) ||
+           (l->nholders > 0 &&
+            (strcasestr(l->holder.whose, c->filter) || strcasestr(l->holder.task, c->filter)));
+}
+
+size_t top_selection_arrange(const struct top_selection *c, struct top_view *v)
+{
+    size_t n = 0, order = c->order;
+    for (size_t i = 0; i < v->nlocks; i++) {
+        if (!top_is_listed(c, &v->locks[i]))
+            continue;
+        struct top_lock l = v->locks[n];
+        v->locks[n++] = v->locks[i];
+        v->locks[i] = l;
+    }
+    if (n > 1)
+        qsort_r(v->locks, n, sizeof *v->locks, top_order_compare, &order);
+    return n;
+}
+
+/* ---- the bar -------------------------------------------------------------------------------- */
+
+/* `row`, or the last one if there are fewer. */
+static size_t top_last_row(size_t row, size_t rows)
+{
+    if (row < rows)
+        return row;
+    return rows > 0 ? rows - 1 : 0;
+}
+
+/* If the lock or node under the bar is gone, the bar moves to the top row of the screen. */
+size_t top_selection_at(const struct top_selection *c, const struct top_view *v, size_t n)
+{
+    size_t rows = c->one ? v->nplaces : n;
+    for (size_t i = 0; c->one && c->place && i < rows; i++)
+        if (strcmp(v->places[i].node, c->place) == 0)
+            return i;
+    for (size_t i = 0; !c->one && c->chosen && i < rows; i++)
+        if (v->locks[i].leases == c->chosen_leases && strcmp(v->locks[i].path, c->chosen) == 0)
+            return i;
+    return top_last_row(c->first, rows);
+}
+
+static void top_keep(char **to, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    free(*to);
+    *to = copy;
+}
+
+static size_t top_moved(size_t at, size_t n, long by)
+{
+    size_t step = by < 0 ? (size_t)-by : (size_t)by;
+    if (by < 0)
+        return at > step ? at - step : 0;
+    return top_last_row(at + step, n);
+}
+
+static void top_choose(struct top_selection *c, const struct top_lock *l)
+{
+    c->chosen_leases = l->leases;
+    top_keep(&c->chosen, l->path);
+}
+
+void top_selection_move(struct top_selection *c, const struct top_view *v, size_t n, long by)
+{
+    size_t rows = c->one ? v->nplaces : n;
+    size_t at = top_moved(top_selection_at(c, v, n), rows, by);
+    if (at >= rows)
+        return;
+    if (c->one)
+        top_keep(&c->place, v->places[at].node);
+    else
+        top_choose(c, &v->locks[at]);
+}
+
+void top_selection_enter(struct top_selection *c, const struct top_view *v, size_t n)
+{
+    size_t at = top_selection_at(c, v, n);
+    if (c->one || at >= n)
+        return;
+    top_choose(c, &v->locks[at]);
+    c->one_leases = c->chosen_leases;
+    top_keep(&c->one, v->locks[at].path);
+    top_keep(&c->place, NULL);
+    c->first = 0;
+}
+
+void top_selection_leave(struct top_selection *c)
+{
+    top_keep(&c->one, NULL);
+    c->help = false;
+    c->first = 0;
+}
+
+/* Scrolls as little as needed to have row `at` among the `seen` rows of n. */
+static void top_selection_scroll(struct top_selection *c, size_t at, size_t seen, size_t n)
+{
+    assert(seen > 0);
+    size_t last = n > seen ? n - seen : 0; /* no empty rows below */
+    if (at < c->first)
+        c->first = at;
+    if (at >= c->first + seen)
+        c->first = at - seen + 1;
+    if (c->first > last)
+        c->first = last;
+}
+
+/* ---- the screen ------------------------------------------------------------------------------ */
 
 enum {
     LATE_MS = 60000, /* a wait is, from then on: as on the page at /ui/ */
@@ -21,7 +407,7 @@ struct top_drawing {
     const struct top_screen *s;
     const struct top_view *v;
     const struct top_selection *c;
-    const struct top_revoke *ask;
+    const char *said;
     size_t n;    /* locks that are listed */
     int64_t now; /* of the view, if that is older */
     struct top_lines to;
@@ -49,7 +435,7 @@ static void top_who(const struct top_drawing *d, const struct top_lock *l, char 
     if (l->nholders > 1)
         snprintf(others, sizeof others, " +%zu", l->nholders - 1);
     snprintf(who, sizeof who, "%s%s", l->holder.whose, others);
-    top_lines_clean(&d->to, who, out);
+    top_clean(&d->to, who, out);
 }
 
 /* The request comes before the command, which may be long. */
@@ -60,7 +446,7 @@ static void top_task(const struct top_drawing *d, const struct top_place *p, cha
         strcmp(p->role, "leader") == 0 ? "(asked to resign)" : "(asked to release it)";
     snprintf(text, sizeof text, "%s%s%s", p->asked ? request : "", p->asked && *p->task ? " " : "",
              *p->task || p->asked ? p->task : dash);
-    top_lines_clean(&d->to, text, out);
+    top_clean(&d->to, text, out);
 }
 
 static void top_list_row(const void *arg, size_t i, struct top_cells *out)
@@ -68,7 +454,7 @@ static void top_list_row(const void *arg, size_t i, struct top_cells *out)
     const struct top_drawing *d = arg;
     const struct top_lock *l = &d->v->locks[i];
     char age[AGE_CAP];
-    top_lines_clean(&d->to, l->path, out->text[0]);
+    top_clean(&d->to, l->path, out->text[0]);
     strcpy(out->text[1], clave__lock_kind_name(l->kind));
     strcpy(out->text[2], dash);
     strcpy(out->text[3], dash);
@@ -108,7 +494,7 @@ static void top_queue_row(const void *arg, size_t i, struct top_cells *out)
     const struct top_place *p = &d->v->places[i];
     snprintf(out->text[0], TOP_CELL_CAP, "%zu", i);
     strcpy(out->text[1], p->role);
-    top_lines_clean(&d->to, p->whose, out->text[2]);
+    top_clean(&d->to, p->whose, out->text[2]);
     top_age(p, d->now, out->text[3]);
     snprintf(out->text[4], TOP_CELL_CAP, "%" PRId64, p->token);
     if (p->unreadable)
@@ -133,9 +519,9 @@ static void top_draw_servers(const struct top_drawing *d)
     const char *mode = v->read_only ? ", read-only" : ", read-write";
     bool known = !v->stale_at;
     snprintf(text, sizeof text, "clave top  %.800s  %s%.250s%s",
-             top_lines_clean(&d->to, d->s->connect, clean), known ? "on " : "not connected",
+             top_clean(&d->to, d->s->connect, clean), known ? "on " : "not connected",
              known ? v->server : "", known ? mode : "");
-    top_lines_say(&d->to, TOP_BOLD, text);
+    top_say(&d->to, TOP_BOLD, text);
 }
 
 static void top_draw_sums(const struct top_drawing *d)
@@ -159,7 +545,7 @@ static void top_draw_sums(const struct top_drawing *d)
     size_t n = strlen(text);
     snprintf(text + n, sizeof text - n, "%zu deadlock%s", v->ndeadlocks,
              clave__plural(v->ndeadlocks));
-    top_lines_say(&d->to, TOP_PLAIN, text);
+    top_say(&d->to, TOP_PLAIN, text);
 }
 
 /* Returns how many lines. */
@@ -169,15 +555,13 @@ static size_t top_draw_warnings(const struct top_drawing *d)
     char text[TOP_LINE_CAP], clean[TOP_CELL_CAP];
     size_t lines = 0;
     if (v->partial)
-        top_lines_say(&d->to, TOP_REVERSE, "There are more nodes than there is room for."), lines++;
+        top_say(&d->to, TOP_REVERSE, "There are more nodes than there is room for."), lines++;
     if (v->hidden)
-        top_lines_say(&d->to, TOP_PLAIN,
-                      "Some nodes may not be read: locks below them are not seen."),
+        top_say(&d->to, TOP_PLAIN, "Some nodes may not be read: locks below them are not seen."),
             lines++;
     for (size_t i = 0; i < v->ndeadlocks && i < MOST_DEADLOCKS; i++, lines++) {
-        snprintf(text, sizeof text, "DEADLOCK: %s",
-                 top_lines_clean(&d->to, v->deadlocks[i], clean));
-        top_lines_say(&d->to, TOP_BOLD | TOP_RED, text);
+        snprintf(text, sizeof text, "DEADLOCK: %s", top_clean(&d->to, v->deadlocks[i], clean));
+        top_say(&d->to, TOP_BOLD | TOP_RED, text);
     }
     return lines;
 }
@@ -186,17 +570,17 @@ static size_t top_draw_warnings(const struct top_drawing *d)
 static size_t top_draw_keys(const struct top_drawing *d)
 {
     char text[TOP_LINE_CAP], clean[TOP_CELL_CAP];
-    if (d->ask->said)
-        return top_lines_wrap(&d->to, TOP_REVERSE, top_lines_clean(&d->to, d->ask->said, clean));
+    if (d->said)
+        return top_wrap(&d->to, TOP_REVERSE, top_clean(&d->to, d->said, clean));
     if (d->c->typing)
         snprintf(text, sizeof text, "show what contains: %s_",
-                 top_lines_clean(&d->to, d->c->filter, clean));
+                 top_clean(&d->to, d->c->filter, clean));
     else if (d->c->one)
         snprintf(text, sizeof text, "q quit  h help  left back  r revoke  b break");
     else
         snprintf(text, sizeof text, "q quit  h help  enter queue  / filter  v view  s sort: %s",
-                 top_order_name(d->c->order));
-    top_lines_say(&d->to, d->c->typing ? TOP_BOLD : TOP_PLAIN, text);
+                 orders[d->c->order].name);
+    top_say(&d->to, d->c->typing ? TOP_BOLD : TOP_PLAIN, text);
     return 1;
 }
 
@@ -222,7 +606,7 @@ static void top_draw_help(const struct top_drawing *d)
         "             them has waited: highlighted from a minute on",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        top_lines_say(&d->to, TOP_PLAIN, lines[i]);
+        top_say(&d->to, TOP_PLAIN, lines[i]);
 }
 
 /* ---- the list, a queue ---------------------------------------------------------------------- */
@@ -235,13 +619,13 @@ static void top_draw_title(const struct top_drawing *d, const struct top_table *
     if (t->n > 0)
         snprintf(range, sizeof range, "  %zu-%zu of %zu", t->first + 1, to, t->n);
     if (d->c->one)
-        snprintf(text, sizeof text, "%s%s", top_lines_clean(&d->to, d->c->one, clean),
+        snprintf(text, sizeof text, "%s%s", top_clean(&d->to, d->c->one, clean),
                  t->n ? range : ": nobody is in this queue");
     else
-        snprintf(text, sizeof text, "%s%s%s%s", top_selection_listed(d->c), range,
+        snprintf(text, sizeof text, "%s%s%s%s", top_listed_name(d->c), range,
                  *d->c->filter && !d->c->typing ? ", matching " : "",
-                 d->c->typing ? "" : top_lines_clean(&d->to, d->c->filter, clean));
-    top_lines_say(&d->to, TOP_BOLD, text);
+                 d->c->typing ? "" : top_clean(&d->to, d->c->filter, clean));
+    top_say(&d->to, TOP_BOLD, text);
 }
 
 static const char *top_nothing(const struct top_selection *c)
@@ -267,22 +651,24 @@ static void top_draw_rows(const struct top_drawing *d, struct top_selection *c, 
     t.bar = d->s->rows ? at : t.n;
     top_draw_title(d, &t);
     if (t.n > 0)
-        top_lines_table(&d->to, &t);
+        top_draw_table(&d->to, &t);
     else if (!queue)
-        top_lines_say(&d->to, TOP_PLAIN, top_nothing(c));
+        top_say(&d->to, TOP_PLAIN, top_nothing(c));
 }
 
 static void top_draw_body(const struct top_drawing *d, struct top_selection *c, size_t taken)
 {
     enum { TITLES = 2 };
-    size_t rows = d->s->rows;
+    size_t rows = d->s->rows ? d->s->rows : SIZE_MAX / 2; /* 0: no limit */
     taken += TITLES;
+    if (rows <= taken)
+        rows = taken + 1;
     if (c->help)
         top_draw_help(d);
     else if (!d->v->loaded)
-        top_lines_say(&d->to, TOP_PLAIN, "Reading the tree ...");
+        top_say(&d->to, TOP_PLAIN, "Reading the tree ...");
     else
-        top_draw_rows(d, c, !rows ? SIZE_MAX / 2 : rows > taken + 1 ? rows - taken : 1);
+        top_draw_rows(d, c, rows - taken);
 }
 
 void top_screen_draw(const struct top_shown *shown, struct top_selection *c, top_put *put,
@@ -294,7 +680,7 @@ void top_screen_draw(const struct top_shown *shown, struct top_selection *c, top
     const struct top_drawing d = {.s = s,
                                   .v = v,
                                   .c = c,
-                                  .ask = shown->ask,
+                                  .said = shown->said,
                                   .n = shown->n,
                                   .now = v->stale_at ? v->stale_at : shown->now,
                                   .to = {s->columns, s->ascii, put, arg}};
@@ -302,7 +688,7 @@ void top_screen_draw(const struct top_shown *shown, struct top_selection *c, top
     if (v->stale_at) { /* nothing of it is known to be so now: times stand still */
         snprintf(text, sizeof text, "NOT LIVE: the connection was lost %s ago; this is from then",
                  age_format(shown->now - v->stale_at, age));
-        top_lines_say(&d.to, TOP_REVERSE, text);
+        top_say(&d.to, TOP_REVERSE, text);
     }
     size_t taken = 2 + (v->stale_at != 0);
     top_draw_servers(&d);
