@@ -44,7 +44,7 @@ static const struct route routes[] = {
      ROUTE_QUIET | ROUTE_OWN},
     {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, ROUTE_OWN},
     /* claims_by_kind: claims_api, slot_claims_api */
-    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_any_claim, NULL, 0},
+    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_any_claim, NULL, ROUTE_KEYED},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_any_claim, NULL, ROUTE_OWN},
     {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_any_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_any_claim, "token", ROUTE_OWN},
@@ -72,11 +72,12 @@ static const struct route routes[] = {
     /* znodes_api, multi_api */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
      "stat children acl sync fresh limit after", 0},
-    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", ROUTE_GUARDED},
+    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl",
+     ROUTE_GUARDED | ROUTE_CONDITIONAL},
     {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents",
-     ROUTE_GUARDED},
+     ROUTE_GUARDED | ROUTE_CONDITIONAL},
     {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, "recursive max",
-     ROUTE_GUARDED},
+     ROUTE_GUARDED | ROUTE_CONDITIONAL},
     {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, ROUTE_GUARDED},
     /* contrib_rest */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},

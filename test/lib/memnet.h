@@ -50,9 +50,10 @@ struct memnet_options {
     int32_t margin_ms;
     clave_log_cb *client_log; /* of all clients; NULL: none */
     void *client_log_arg;
-    bool ensemble;          /* the server poses as a member of one: pings prove nothing */
-    uint64_t seed;          /* of all clients alike; 0: each has its own */
-    const clave_auth *auth; /* an identity of each client; NULL: none */
+    bool ensemble;            /* the server poses as a member of one: pings prove nothing */
+    uint64_t seed;            /* of all clients alike; 0: each has its own */
+    const clave_auth *auth;   /* an identity of each client; NULL: none */
+    const char *require_auth; /* of the server, as --require-auth; NULL: none */
 };
 
 struct memnet_client {

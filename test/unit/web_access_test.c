@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/webrig.h"
+#include "lib/claim_scene.h"
 
 static const struct web_grant lock_jobs[] = {{WEB_LOCK, "/jobs"}, {WEB_READ, "/"}};
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
@@ -126,6 +127,37 @@ static void a_role_counts_below_its_path(void **state)
         assert_int_equal(clave__access_covers(grants, 2, cases[i].role, cases[i].path),
                          cases[i].may);
     assert_false(clave__access_covers(grants, 0, WEB_READ, NULL));
+}
+
+/* Locking makes nodes. */
+static void the_lock_role_makes_nothing_below_zookeeper(void **state)
+{
+    static const struct {
+        const char *path;
+        bool may;
+    } cases[] = {{"/zookeeper", false},
+                 {"/zookeeper/quota/x", false},
+                 {"/zookeeperx", true},
+                 {"/a/zookeeper", true}};
+    static const char *const targets[] = {"/v1/claims", "/v1/hold"};
+    (void)state;
+    const struct web_grant lock = {WEB_LOCK, "/"}, write = {WEB_WRITE, "/"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(clave__access_covers(&lock, 1, WEB_LOCK, cases[i].path), cases[i].may);
+        assert_true(clave__access_covers(&write, 1, WEB_LOCK, cases[i].path));
+    }
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        char headers[128];
+        snprintf(headers, sizeof headers, "Clave-Session: %s", u.secret);
+        struct webrig_call *c = webrig_request(r, "POST", targets[i], i == 0 ? headers : NULL,
+                                               "{\"path\": \"/zookeeper/quota/l\"}");
+        user_expects(c, 403);
+        webrig_end(c);
+    }
+    webrig_free(r);
 }
 
 /* What /metrics needs read on / for. */
@@ -352,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_token_says_who_it_is),
         cmocka_unit_test(a_peer_is_known_by_uid_or_certificate),
         cmocka_unit_test(a_role_counts_below_its_path),
+        cmocka_unit_test(the_lock_role_makes_nothing_below_zookeeper),
         cmocka_unit_test(figures_of_the_server_are_for_those_who_may_read_all),
         cmocka_unit_test(roles_have_names),
         cmocka_unit_test(other_tokens_count_at_once),

@@ -148,6 +148,21 @@ static void bad_method(struct scene *s)
     s->method = NULL;
 }
 
+/* A header that narrows a request, or lets it be repeated, is honoured or refused. */
+static void bad_narrowing_headers(struct scene *s)
+{
+    bool writes = strcmp(s->route->method, "GET") != 0;
+    bool posts = strcmp(s->route->method, "POST") == 0 || strcmp(s->route->method, "PATCH") == 0;
+    if (!(s->route->flags & ROUTE_GUARDED))
+        expect(s, "Clave-Guard: /l;token=1", NULL, &(struct refusal){400, "Clave-Guard"});
+    if (!(s->route->flags & ROUTE_CONDITIONAL))
+        expect(s, "If-Match: \"1\"", NULL, &(struct refusal){400, "If-Match"});
+    if (!(s->route->flags & ROUTE_CONDITIONAL) && writes)
+        expect(s, "If-None-Match: *", NULL, &(struct refusal){400, "If-None-Match"});
+    if (!(s->route->flags & ROUTE_KEYED) && posts)
+        expect(s, "Idempotency-Key: k", NULL, &(struct refusal){400, "Idempotency-Key"});
+}
+
 static void bad_head(struct scene *s)
 {
     static const struct {
@@ -199,8 +214,7 @@ static void bad_head(struct scene *s)
                 s->route->role > WEB_READ || has(s, "{path}"))
                 expect(s, cases[i].headers, NULL,
                        &(struct refusal){cases[i].status, cases[i].text});
-    if (!(s->route->flags & ROUTE_GUARDED))
-        expect(s, "Clave-Guard: /l;token=1", NULL, &(struct refusal){400, "Clave-Guard"});
+    bad_narrowing_headers(s);
     memset(big + 3, 'y', sizeof big - 4);
     expect(s, big, NULL, &(struct refusal){431, "16384"});
     snprintf(word, sizeof word, "%d", MAX_BODY);

@@ -67,6 +67,22 @@ static void machines_take_turns(void **state)
     webrig_free(r);
 }
 
+/* A machine that only its address tells uses what groups there are, and makes a hundred at most. */
+static void machines_make_no_groups_without_bound(void **state)
+{
+    char group[16];
+    (void)state;
+    struct webrig *r = fleet_rig(&open_access);
+    for (int i = 0; i < 100; i++) {
+        snprintf(group, sizeof group, "g%d", i);
+        fleet_ends(fleet_post(r, "pre-reboot", group, "m1"), 200);
+    }
+    fleet_ends(fleet_post(r, "pre-reboot", "one-more", "m1"), 403);
+    fleet_ends(fleet_post(r, "pre-reboot", "g7", "m1"), 200);
+    assert_int_equal(memnet_list(r->net, OWN, "/reboots", NULL, 0), 100);
+    webrig_free(r);
+}
+
 static void what_is_malformed_is_refused(void **state)
 {
     static const struct {
@@ -238,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machines_take_turns),
+        cmocka_unit_test(machines_make_no_groups_without_bound),
         cmocka_unit_test(what_is_malformed_is_refused),
         cmocka_unit_test(it_is_there_when_it_is_switched_on),
         cmocka_unit_test(a_fleet_needs_no_token),

@@ -45,6 +45,44 @@ static void expect(struct webrig_call *c, unsigned status)
     assert_int_equal(c->status, status);
 }
 
+/* The server of --require-auth does nothing for a session without an identity, and that is what
+ * every request for one is told. */
+static void a_session_without_the_identity_that_is_required_is_told(void **state)
+{
+    static const struct {
+        const char *method, *target, *body;
+    } requests[] = {
+        {"POST", "/v1/claims", "{\"path\": \"/l\"}"},
+        {"POST", "/v1/claims", "{\"path\": \"/l\", \"kind\": \"election\"}"},
+        {"POST", "/v1/claims", "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}"},
+        {"POST", "/v1/multi", "{\"ops\": [{\"op\": \"create\", \"path\": \"/x\"}]}"},
+        {"PUT", "/v1/znodes/x", "y"},
+        {"GET", "/v1/znodes/x", NULL},
+    };
+    char headers[256];
+    (void)state;
+    const clave_auth gate = {.scheme = "digest", .auth = "gate:secret", .len = 11};
+    struct webrig *r = webrig_new(
+        &(struct webrig_options){.net = {.require_auth = "digest"}, .auths = &gate, .nauths = 1});
+    struct user u;
+    r->peer = (struct web_peer){.is_unix = true, .uid = 0};
+    for (int wait = -1; wait <= 0; wait++)
+        for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+            user_enter(r, &u, "{}");
+            snprintf(headers, sizeof headers, "%s%s", u.header,
+                     wait == 0 ? "\nPrefer: wait=0" : "");
+            struct webrig_call *c = webrig_request(r, requests[i].method, requests[i].target,
+                                                   headers, requests[i].body);
+            for (int n = 0; n < 40 && !c->answered; n++)
+                webrig_advance(r, 100);
+            expect(c, 401);
+            assert_string_equal(webrig_member(c, "code"), "ESASLREQUIRED");
+            assert_non_null(strstr(webrig_body(c), "--require-auth"));
+            webrig_end(c);
+        }
+    webrig_free(r);
+}
+
 /* That of a session without identities, as every version has made it. */
 #define OLD_SECRET "xOk4dgQ1Jhoc1obi9BbQQ7Its-AJaUqAKy3lt2uQ-L5PozZT2p1DxjWXPYE"
 
@@ -409,6 +447,7 @@ static void the_list_is_for_who_may_do_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_without_the_identity_that_is_required_is_told),
         cmocka_unit_test(a_secret_is_made_and_read_with_its_key_only),
         cmocka_unit_test(validity_is_counted_from_the_request),
         cmocka_unit_test(a_session_is_made_renewed_and_ended),

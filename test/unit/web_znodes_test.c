@@ -218,6 +218,25 @@ static void a_sequential_node_is_beside_its_path(void **state)
     webrig_free(r);
 }
 
+/* "/shard" as a sequential node is "/shard0000000000", which the prefix "/shard0" does not cover.
+ */
+static void a_prefix_covers_the_number_of_a_sequential_node(void **state)
+{
+    static const struct web_grant shard0[] = {{WEB_WRITE, "/shard0"}};
+    static const struct web_user writer[] = {
+        {.name = "w", .uid = 8, .grants = shard0, .ngrants = 1}};
+    static const struct web_access access = {.users = writer, .nusers = 1, .owner_uid = 7};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
+    r->peer = (struct web_peer){.is_unix = true, .uid = 8};
+    webrig_done(
+        r, "POST", "/v1/multi", NULL,
+        "{\"ops\":[{\"op\":\"create\",\"path\":\"/shard\",\"mode\":\"persistent_sequential\"}]}",
+        403);
+    webrig_done(r, "POST", "/v1/znodes/shard?mode=persistent_sequential", OCTETS, "x", 403);
+    webrig_free(r);
+}
+
 /* ---- transactions --------------------------------------------------------------------------- */
 
 static void a_transaction_is_done_or_not(void **state)
@@ -564,6 +583,7 @@ int main(void)
         cmocka_unit_test(an_access_list_is_set_and_counts),
         cmocka_unit_test(a_role_is_needed_on_the_path),
         cmocka_unit_test(a_sequential_node_is_beside_its_path),
+        cmocka_unit_test(a_prefix_covers_the_number_of_a_sequential_node),
         cmocka_unit_test(a_transaction_is_done_or_not),
         cmocka_unit_test(a_malformed_transaction_is_told),
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),

@@ -17,6 +17,7 @@ struct session_request {
     bool closes;       /* the session is this request's alone, and is closed with it */
     void *arg;         /* the handler's */
     const char *path;  /* of a claim that was not granted, while its holder is asked for */
+    bool cut;          /* it was not granted because there was no connection */
     /* The session is LIVE. */
     void (*live)(struct session_request *k);
     void (*hung_up)(struct session_request *k); /* before the answer; NULL: nothing to do */

@@ -40,9 +40,18 @@ static bool authorization_prefix_covers(const char *prefix, const char *path)
     return strncmp(path, prefix, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
+/* "/zookeeper" and below: the server's own nodes. */
+static bool authorization_is_of_server(const char *path)
+{
+    return path && authorization_prefix_covers("/zookeeper", path);
+}
+
+/* Locking makes nodes, and none of them belongs among the server's own. */
 bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
                           const char *path)
 {
+    if (role == WEB_LOCK && authorization_is_of_server(path))
+        role = WEB_WRITE;
     for (size_t i = 0; i < n; i++)
         if (grants[i].role >= role &&
             (!path || authorization_prefix_covers(grants[i].prefix, path)))

@@ -281,14 +281,36 @@ static bool head_is_word_of(const char *names, const char *name)
     return false;
 }
 
-/* What would narrow a request is never ignored. */
-static bool head_guard(struct web_exchange *x)
+/* A header that narrows a request, or lets it be repeated, is honoured or refused: its sender
+ * relies on it. A GET may ignore If-None-Match, and does the same however often it is repeated. */
+static bool head_narrowing(struct web_exchange *x)
 {
-    if (x->route->flags & ROUTE_GUARDED || !clave__web_header(x, "Clave-Guard"))
-        return true;
-    head_refuse(x, 400, CLAVE_EINVAL,
-                "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi");
-    return false;
+    static const struct {
+        const char *name, *methods; /* that must not ignore it; NULL: none may */
+        unsigned honoured;          /* by routes with this flag */
+        const char *text;
+    } narrowing[] = {
+        {"Clave-Guard", NULL, ROUTE_GUARDED,
+         "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi"},
+        {"If-Match", NULL, ROUTE_CONDITIONAL,
+         "If-Match is for PUT and DELETE of /v1/znodes; an operation of /v1/multi has its "
+         "\"version\""},
+        {"If-None-Match", "PUT POST PATCH DELETE", ROUTE_CONDITIONAL,
+         "of the requests that change something only PUT of /v1/znodes knows If-None-Match"},
+        {"Idempotency-Key", "POST PATCH", ROUTE_KEYED,
+         "Idempotency-Key is for POST of /v1/claims: nothing would keep this request from being "
+         "done twice"},
+    };
+    for (size_t i = 0; i < sizeof narrowing / sizeof *narrowing; i++) {
+        const char *methods = narrowing[i].methods;
+        bool ignores = methods && !head_is_word_of(methods, x->q->method);
+        if (ignores || x->route->flags & narrowing[i].honoured ||
+            !clave__web_header(x, narrowing[i].name))
+            continue;
+        head_refuse(x, 400, CLAVE_EINVAL, narrowing[i].text);
+        return false;
+    }
+    return true;
 }
 
 /* Arguments that are there or not. One of "false" would be taken for what it is not. */
@@ -331,7 +353,7 @@ bool clave__web_admit(struct web_exchange *x)
     assert(!x->route && !x->answered);
     clave__web_find_peer(x);
     return head_sizes(x) && head_framing(x) && head_target(x) && head_host(x) && head_route(x) &&
-           head_origin(x) && head_sender(x) && head_guard(x) && head_query(x) &&
+           head_origin(x) && head_sender(x) && head_narrowing(x) && head_query(x) &&
            clave__web_may_receive(x, x->q->body_length);
 }
 

@@ -76,7 +76,7 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err)
         unsigned status;
     } table[] = {
         {CLAVE_ENONODE, 404},       {CLAVE_ENOAUTH, 403},     {CLAVE_EAUTHFAILED, 403},
-        {CLAVE_ESASLREQUIRED, 403}, {CLAVE_EBADVERSION, 409}, {CLAVE_ENODEEXISTS, 409},
+        {CLAVE_ESASLREQUIRED, 401}, {CLAVE_EBADVERSION, 409}, {CLAVE_ENODEEXISTS, 409},
         {CLAVE_ENOTEMPTY, 409},     {CLAVE_ENOCHILDREN, 409}, {CLAVE_EBUSY, 409},
         {CLAVE_EDEADLOCK, 409},     {CLAVE_EUPGRADE, 409},    {CLAVE_ELOST, 410},
         {CLAVE_EMAXHOLD, 410},      {CLAVE_ENOTHELD, 410},    {CLAVE_EREPLACED, 410},
@@ -132,13 +132,21 @@ void clave__web_put_cause(struct json *j, clave_err why)
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
                            const char *path)
 {
+    /* Whatever the server was asked for, it did nothing. */
+    bool unproved = err == CLAVE_ESASLREQUIRED;
+    if (unproved)
+        status = 401;
     struct problem p = {.status = status,
                         .err = err,
                         .path = path,
                         .retry_after_s = status == 503 || status == 429 ? RETRY_AFTER_S : 0};
+    const char *more = status == 504 ? "; it may or may not have been done" : "";
+    if (unproved)
+        more =
+            " (--require-auth): a session gets its identity by \"auth\" of POST /v1/sessions, the "
+            "gate by --auth";
     clave__web_problem(x, &p, "cannot %s%s%s: %s%s", what, path ? " " : "", path ? path : "",
-                       clave_strerror(err),
-                       status == 504 ? "; it may or may not have been done" : "");
+                       clave_strerror(err), more);
 }
 
 void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,

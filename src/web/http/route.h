@@ -20,8 +20,10 @@ struct route {
         ROUTE_GUARDED = 2, /* it takes Clave-Guard, which others refuse */
         ROUTE_OWN = 4, /* a renewal, a release, a look at one's own session or claim: needs nothing
                           of what all senders share (sender.h), and its body is small */
-        ROUTE_FLEETLOCK = 8, /* it is there with web_access.fleetlock only, and may be open to
-                                 some addresses (web_access.fleets) */
+        ROUTE_FLEETLOCK = 8,    /* it is there with web_access.fleetlock only, and may be open to
+                                    some addresses (web_access.fleets) */
+        ROUTE_CONDITIONAL = 16, /* it judges If-Match and If-None-Match, which others refuse */
+        ROUTE_KEYED = 32,       /* it judges Idempotency-Key, which other POSTs refuse */
     } flags;
 };
 

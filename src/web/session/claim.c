@@ -253,6 +253,7 @@ void clave__claim_failed(struct claim *c, clave_err err)
         c->place.spares = SPARES_ALL;
         err = CLAVE_ECONNLOSS;
     } else if (cut) {
+        c->cut = true;
         err = CLAVE_EBUSY;
     }
     clave__claim_end(c, err);

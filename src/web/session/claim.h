@@ -121,11 +121,12 @@ struct claim {
     char *node;
     int64_t granted_at;
     bool waited; /* for others or for the delay, or the connection was lost: not granted at once */
-    struct session_wait proof;   /* while PROVING */
-    bool placed;                 /* `ahead` is known */
-    size_t ahead;                /* how many are before it */
-    bool asked;                  /* somebody asks for it back */
-    clave_err why;               /* ENDED. OK: given back */
+    struct session_wait proof; /* while PROVING */
+    bool placed;               /* `ahead` is known */
+    size_t ahead;              /* how many are before it */
+    bool asked;                /* somebody asks for it back */
+    bool cut;      /* a try that ENDED since there was no connection: who holds it is not known */
+    clave_err why; /* ENDED. OK: given back */
     struct claim_sender *sender; /* of claim_rights.c, as all up to `forbidden`; NULL: the request
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */

@@ -110,8 +110,11 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         p.members = claim_put_holder;
         p.arg = &list[0];
     }
+    bool cut = k->cut;
     clave__session_request_done(k);
-    if (err == CLAVE_OK && n == 0)
+    if (err != CLAVE_OK && cut)
+        clave__web_problem_as(x, 503, err, "claim", p.path);
+    else if (err == CLAVE_OK && n == 0)
         clave__web_problem(x, &p,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
                            "the server was restored from a backup and grants nothing yet",
@@ -134,6 +137,7 @@ static bool claim_ask_holder(struct session_request *k)
     if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
+    k->cut = c->cut;
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);

@@ -14,7 +14,7 @@
 #include "web/slots/slot_wait.h"
 
 /* A machine asks again before it gives up. MOST_GROUP: a node's name. */
-enum { PATIENCE_MS = 5000, MOST_BODY = 4096, MOST_GROUP = 128 };
+enum { PATIENCE_MS = 5000, MOST_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
 
 static const struct problem bad_machine = {.status = 400, .err = CLAVE_EINVAL};
 
@@ -158,6 +158,60 @@ static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
     clave__web_check_parents(x, c, WEB_LOCK, o->path, fleetlock_take);
 }
 
+/* ---- the bound of groups: a sender that is known by its address alone could name any number -- */
+
+static void fleetlock_looks(struct web_exchange *x, clave_err err)
+{
+    x->looking = true;
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        fleetlock_refuse(x, err, "look at");
+}
+
+static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    const struct slot_order *o = x->state;
+    const struct problem full = {.status = 403, .err = CLAVE_EQUOTA, .path = o->path};
+    if (!clave__web_expected(x))
+        return;
+    x->looking = false;
+    if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS)
+        clave__web_problem(x, &full,
+                           "there are %d groups, and a machine without a token makes no more: "
+                           "make %s with PUT /v1/slots%s, or give the machine a token",
+                           (int)res->stat->num_children, o->path, o->path);
+    else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        fleetlock_look_above(x, c);
+    else
+        fleetlock_refuse(x, res->err, "look at the groups beside");
+}
+
+static void fleetlock_on_group(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    x->looking = false;
+    if (res->err == CLAVE_OK)
+        fleetlock_take(x, c);
+    else if (res->err == CLAVE_ENONODE)
+        fleetlock_looks(
+            x, clave_async_exists(c, x->web->o.access->fleetlock, NULL, fleetlock_on_groups, x));
+    else
+        fleetlock_refuse(x, res->err, "look at");
+}
+
+static void fleetlock_look_at_group(struct web_exchange *x, clave_async_client *c)
+{
+    const struct slot_order *o = x->state;
+    if (x->who.is_known)
+        fleetlock_look_above(x, c);
+    else
+        fleetlock_looks(x, clave_async_exists(c, o->path, NULL, fleetlock_on_group, x));
+}
+
 static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_order *o = x->state;
@@ -172,7 +226,7 @@ static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
 void clave__web_fleetlock_take(struct web_exchange *x)
 {
     if (fleetlock_read(x))
-        clave__request_client(x, fleetlock_look_above);
+        clave__request_client(x, fleetlock_look_at_group);
 }
 
 void clave__web_fleetlock_give(struct web_exchange *x)

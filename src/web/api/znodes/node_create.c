@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/path.h"
 #include "web/http/answer.h"
 #include "web/http/forwarded.h"
 #include "web/http/problem.h"
@@ -29,10 +30,13 @@ bool clave__web_parse_mode(const char *name, clave_create_mode *out)
 
 bool clave__web_must_create(struct web_exchange *x, clave_create_mode mode, const char *path)
 {
-    const char *made =
-        clave__web_mode_is_sequential(mode) ? clave__web_sprintf(x, "%s0", path) : path;
-    if (made)
-        return clave__web_must(x, WEB_WRITE, made);
+    /* Its number is not known yet, so a prefix covers it only if it covers all its siblings. */
+    const char *covered =
+        clave__web_mode_is_sequential(mode)
+            ? clave__web_strndup(x, path, clave__path_parent_len(path, strlen(path)))
+            : path;
+    if (covered)
+        return clave__web_must(x, WEB_WRITE, covered);
     clave__web_problem_err(x, CLAVE_ENOMEM, "create", path);
     return false;
 }
