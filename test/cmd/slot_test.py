@@ -5,6 +5,7 @@ import os
 import pty
 import random
 import re
+import shlex
 import signal
 import socket
 import struct
@@ -301,6 +302,22 @@ class Slots(unittest.TestCase):
         token = self.owners()[0]["token"]
         run.end(signal.SIGKILL)
         self.assertEqual([(o["id"], o["token"]) for o in self.owners()], [("a", token)])
+
+    def test_a_run_whose_lock_is_lost_says_that_it_keeps_the_slot(self):
+        self.limit(1)
+        run = Running("slot", "run", self.path, "--id", "a", "--keep", "never", "--", "sh", "-c",
+                      "trap 'exit 0' TERM; echo go; while :; do sleep 0.1; done", connect=self.server.connect)
+        self.assertEqual(run.line(), "go")
+        token = self.owners()[0]["token"]
+        r = clave("rm", "-r", f"{self.path}/runs/a", connect=self.server.connect)
+        self.assertEqual(r.code, 0, r)
+        r = run.end()
+        self.assertIn("a keeps the slot: the lock of the run was lost", r.err)
+        self.assertEqual(self.ids(), ["a"])
+        line = shlex.split(r.err[r.err.index("to give it back: clave ") + 23:].splitlines()[0])
+        self.assertIn(str(token), line)
+        self.assertEqual(clave(*line, connect=self.server.connect).code, 0)
+        self.assertEqual(self.ids(), [])
 
     def test_a_run_waits_for_room(self):
         self.limit(1)

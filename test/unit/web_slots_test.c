@@ -178,6 +178,20 @@ static void a_place_that_nobody_polls_is_given_up(void **state)
     webrig_free(r);
 }
 
+/* What others put among the owners: here, slots below the owners of others. */
+static void a_child_of_the_owners_that_is_no_slot_is_nobodys_claim(void **state)
+{
+    char id[128];
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    snprintf(id, sizeof id, "%s", slot_told(slot_post(r, "a", 0, SLOT), 201, "id"));
+    slot_ends(slot_send(r, "DELETE", id, "", -1), 200);
+    slot_ends(slot_post(r, "x", 0, "{\"kind\": \"slot\", \"path\": \"/s/owners\", \"limit\": 1}"),
+              201);
+    slot_ends(slot_send(r, "GET", id, "", -1), 404);
+    webrig_free(r);
+}
+
 static void bad_claims_are_refused(void **state)
 {
     static const struct {
@@ -399,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_slot_has_a_token),
         cmocka_unit_test(takers_wait_and_keep_their_places),
         cmocka_unit_test(a_place_that_nobody_polls_is_given_up),
+        cmocka_unit_test(a_child_of_the_owners_that_is_no_slot_is_nobodys_claim),
         cmocka_unit_test(bad_claims_are_refused),
         cmocka_unit_test(a_limit_is_set_owners_are_listed_and_broken),
         cmocka_unit_test(a_take_whose_answer_is_lost_is_told_as_it_ended),

@@ -31,6 +31,7 @@ struct web_exchange {
     bool is_passed_on;         /* by a proxy */
     bool has_prefix;           /* the target had it */
     const struct route *route; /* NULL: none was found */
+    bool is_fleetlock;         /* the path is one of FleetLock's, whatever the method */
     struct target target;
     const char *params[WEB_MAX_PARAMS]; /* what the pattern's {} stand for, decoded */
     struct {

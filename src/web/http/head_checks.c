@@ -216,6 +216,7 @@ static bool head_route(struct web_exchange *x)
         struct target_part parts[WEB_MAX_PARAMS];
         if (!clave__target_matches(&x->target, r->pattern, parts) || !head_is_on(x, r))
             continue;
+        x->is_fleetlock = r->flags & ROUTE_FLEETLOCK;
         if (head_is_method(x, r)) {
             x->route = r;
             return head_params(x, r->pattern, parts);

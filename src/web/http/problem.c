@@ -22,10 +22,12 @@ static const char *problem_class(clave_err err)
     return names[clave_err_classify(err)];
 }
 
-/* The form in which clients of FleetLock read what is wrong, beside ours. */
+/* Beside our own members, those that a client of FleetLock reads: whatever it is refused, and
+ * however early (421 comes before there is a route). */
 static void problem_put_fleetlock(struct web_exchange *x, clave_err err, const char *detail)
 {
-    if (!x->route || !(x->route->flags & ROUTE_FLEETLOCK))
+    bool asked = x->is_fleetlock || clave__web_header(x, "fleet-lock-protocol");
+    if (!asked)
         return;
     clave__json_string(&x->json, "kind", clave_err_name(err));
     clave__json_string(&x->json, "value", detail);

@@ -157,6 +157,8 @@ void run_stages_end(struct runner *r, int code)
     if (r->hold_policy.lost) {
         if (c->once)
             once_and_min_hold_report_not_recorded(r, true, err);
+        if (r->plan->stages.slot)
+            run_slot_lost(r);
         r->events->leave(r, code);
         return;
     }

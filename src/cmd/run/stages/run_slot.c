@@ -190,6 +190,24 @@ bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, in
     return true;
 }
 
+/* Another run of the id may have begun since the lock was lost, and be using the same slot. */
+void run_slot_lost(const struct runner *r)
+{
+    const struct run_slot_plan *p = r->plan->stages.slot;
+    char hint[HINT_CAP], token[24];
+    if (p->keep == SLOT_KEEP_ALWAYS || r->stages.slot_token == 0)
+        return;
+    snprintf(token, sizeof token, "%" PRId64, r->stages.slot_token);
+    diag(r->o,
+         "%s: %s keeps the slot: the lock of the run was lost, so another run of it may be using "
+         "the slot; to give it back: %s",
+         p->path, p->as.id,
+         hint_command(r->o,
+                      (const char *const[]){"slot", "give", p->path, "--id", p->as.id, "--token",
+                                            token, NULL},
+                      hint));
+}
+
 void run_slot_release(struct runner *r)
 {
     if (r->stages.phase != TAKING)

@@ -41,6 +41,9 @@ void run_slot_begin(struct runner *r);
 /* The command has ended with this code. true: the slot is being given back, and `given` follows
  * with the code to leave with. */
 bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, int code));
+/* The command has ended, and the lock of the run had been lost: the slot is kept, and that is said
+ * unless --keep always asks for it. */
+void run_slot_lost(const struct runner *r);
 /* What the command's environment says of the slot. */
 void run_slot_put(const struct runner *r, struct guardian_task *t);
 /* The session ends: says so if a take is pending. */

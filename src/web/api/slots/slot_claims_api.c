@@ -349,7 +349,8 @@ static void on_slot_looked(clave_async_client *c, clave_err err, const clave_slo
         return;
     }
     for (size_t i = 0; i < view->n; i++) {
-        if (strcmp(view->slots[i].id, k->id.owner) == 0) {
+        const char *id = view->slots[i].id; /* NULL: a node that others made */
+        if (id && strcmp(id, k->id.owner) == 0) {
             slot_answer_owned(x, &view->slots[i], false);
             return;
         }
