@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, Lis
 
 from . import _note
 from ._lib import ClientOptions, Words, address, library, options, word
-from .errors import ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Forked, check, error
+from .errors import ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Error, Forked, check, error
 from .times import Duration, milliseconds
 
 if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
@@ -33,6 +33,14 @@ _loop_lock = threading.Lock()
 
 def number() -> int:
     return next(_numbers)
+
+
+class ProcessBound:
+    """What belongs to a session is of one process, and there is one of it: it is neither pickled nor copied."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a clave.{type(self).__name__} belongs to its process and can be neither pickled nor copied: "
+                        "pass the host list and the path, and open a Client there")
 
 
 class Pointer(int):
@@ -192,7 +200,39 @@ async def take_async(work: Take, timeout: Optional[Duration]) -> Any:
         raise
 
 
-class Session:
+class Leaving:
+    """How far the release of something has come. It is begun once, whenever the exception of a signal handler strikes."""
+
+    UNSET = -2 ** 63
+
+    def __init__(self) -> None:
+        self.result = ctypes.c_ssize_t(self.UNSET)  # of a function of libclave that returns at once
+        self.calls: List[Call] = []  # or the call that is waited for
+
+    @property
+    def begun(self) -> bool:
+        return self.result.value != self.UNSET or any(call.pointer for call in self.calls)
+
+
+def finish(leave: Callable[[], Coroutine[Any, Any, None]], is_over: Callable[[], bool]) -> None:
+    """Ends a block, in a thread. The exception of a signal handler does not keep it from ending, and is raised then."""
+    raised: Optional[BaseException] = None
+    for _ in range(10):
+        try:
+            run(leave())
+            break
+        except Error as failed:
+            raised = raised or failed
+            break
+        except BaseException as struck:
+            raised = struck
+            if is_over():
+                break
+    if raised:
+        raise raised
+
+
+class Session(ProcessBound):
     def __init__(self, connect: Optional[str], opts: Dict[str, Any], loop: Optional[asyncio.AbstractEventLoop],
                  on_state: Optional[Callable[[str, int], None]]) -> None:
         self.loop, self.pid = loop, os.getpid()
@@ -244,18 +284,19 @@ class Session:
         if any(isinstance(arg, Pointer) and arg not in self._objects for arg in args):
             raise error(ECLOSED, what, "it was closed")
 
-    def now(self, name: str, *args: Any) -> int:
-        """Calls a function of libclave on the loop's thread, and returns what it returns."""
+    def now(self, name: str, *args: Any, result: Optional[ctypes.c_ssize_t] = None) -> int:
+        """Calls a function of libclave on the loop's thread, and returns what it returns; `result` tells the same when
+        a signal's exception has struck before the return."""
         self.check_open()
-        result = ctypes.c_ssize_t()
+        result = ctypes.c_ssize_t() if result is None else result
         with self._lock:
             self._check_alive(name, args)
             code = library.bridge_now(self._client, address(name), Words(*map(word, args)), ctypes.byref(result))
         check(code, name)
         return result.value
 
-    def check(self, what: str, name: str, *args: Any) -> None:
-        check(ctypes.c_int(self.now(name, *args)).value, what)
+    def check(self, what: str, name: str, *args: Any, result: Optional[ctypes.c_ssize_t] = None) -> None:
+        check(ctypes.c_int(self.now(name, *args, result=result)).value, what)
 
     def make(self, what: str, name: str, free: str, *args: Any) -> Pointer:
         """Makes an object, which `free_object` frees, or the end of the session."""

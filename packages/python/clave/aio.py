@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union,
                     cast)
 
-from ._session import Session, take_async
+from ._session import ProcessBound, Session, take_async
 from .cache import CacheCallback, CacheCore, Watcher, WatchEvent
 from .client import ClientCore
 from .election import CandidateCore, ElectionCore, TermCore
@@ -170,7 +170,7 @@ class Lock(_Block, LockCore):
         return cast(Hold, await take_async(self._take, self._opts.timeout if timeout is None else timeout))
 
 
-class RWLock:
+class RWLock(ProcessBound):
     """A read-write lock, in asyncio: `read` and `write` are its sides, each a `Lock`."""
 
     def __init__(self, session: Session, path: str, opts: LockOptions) -> None:
@@ -192,9 +192,9 @@ class Multilock(MultilockCore):
         try:
             yield held
         except BaseException:
-            await held._release(True)
+            await held._leave(True)
             raise
-        await held._release(False)
+        await held._leave(False)
 
 
 class Semaphore(_Block, SemaphoreCore):

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Type
 
 from ._lib import CacheOptions, PersistentWatcherOptions, address, options
-from ._session import Session
+from ._session import ProcessBound, Session
 from .errors import ENONODE, ETIMEDOUT, Error, check, error
 from .times import Duration, milliseconds
 from .znodes import Node, Stat
@@ -46,7 +46,7 @@ def _node(fields: Optional[List[Any]]) -> Optional[Node]:
     return Node(fields[0], fields[2] or b"", Stat(*fields[1])) if fields else None
 
 
-class CacheCore(Mapping[str, bytes]):
+class CacheCore(ProcessBound, Mapping[str, bytes]):
     """A mapping from the paths of the nodes to their data. Questions are answered from memory."""
     _current: Any  # an Event of threading or asyncio, made before this
 
@@ -164,7 +164,7 @@ class WatchEvent(enum.IntEnum):
     ENDED = 6
 
 
-class Watcher:
+class Watcher(ProcessBound):
     """A watch that stays, on a node and all below it, until it is closed or forgotten."""
 
     def __init__(self, session: Session, path: str, callback: Callable[[WatchEvent, str], None],

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ._lib import Auth, TlsOptions, array, library, options
-from ._session import Session, run
+from ._session import ProcessBound, Session, run
 from .errors import error
 from .hold import Hold
 from .cache import Cache, CacheCallback, WatchEvent, Watcher
@@ -39,7 +39,7 @@ class Tls(NamedTuple):
         return made
 
 
-class ClientCore(TreeCore, QueuesCore):
+class ClientCore(ProcessBound, TreeCore, QueuesCore):
     """What both kinds of clients are. The arguments:
 
     connect          a host list with a chroot at its end, "tls:..." or "unix:..."; None: as the program `clave`

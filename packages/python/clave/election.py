@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, TypeVar, cast
 
 from ._lib import LatchOptions, address, library, options
-from ._session import Session, run
+from ._session import ProcessBound, Session, run
 from .errors import ELOST, ENOTHELD, Error, check, error
 from .hold import Hold, HoldCore
 from .lock import owner
@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 CLOSE_TIMEOUT = 5  # seconds that leaving an election waits for the server
 
 
-class CandidateCore:
+class CandidateCore(ProcessBound):
     """One candidate, from its start to its close."""
 
     def __init__(self, session: Session, path: str, term_class: Type["TermCore"], fields: Dict[str, Any],
@@ -77,7 +77,8 @@ class CandidateCore:
         return self._session.text("clave_async_latch_own_path", self._pointer)
 
     async def _resign(self, hold: HoldCore, confirm: bool) -> None:
-        self._session.check(f"cannot resign from {self.path}", "clave_async_latch_resign", self._pointer)
+        self._session.check(f"cannot resign from {self.path}", "clave_async_latch_resign", self._pointer,
+                            result=hold._leaving.result)
 
     async def _close(self) -> None:
         await self._session.ask(f"cannot leave {self.path}", "clave_async_latch_close", "bridge_on_latch_closed",
@@ -91,22 +92,22 @@ class TermCore(HoldCore):
 
     async def _release(self, confirm: bool) -> None:
         if not self.released and not self.valid_for():  # the candidate has a new place by itself
-            self.released = True
+            self._over = True
             raise error(ELOST, self._path)
         await super()._release(confirm)
 
     async def _publish(self, data: bytes) -> None:
-        self._over()
+        self._check_not_released()
         await self._session.ask(f"cannot publish for {self._path}", "clave_async_latch_publish", "bridge_on_result",
                                 self._candidate._pointer, data, len(data), timeout=CLOSE_TIMEOUT)
 
     async def _transfer(self, node: str) -> None:
-        self._over()
+        self._check_not_released()
         await self._session.ask(f"cannot hand over {self._path}", "clave_async_latch_transfer", "bridge_on_transfer",
                                 self._candidate._pointer, node.encode(), timeout=CLOSE_TIMEOUT)
 
 
-class ElectionCore:
+class ElectionCore(ProcessBound):
     """An election on a path. The arguments are those of `Client.election`."""
 
     candidate_class: Type[CandidateCore] = CandidateCore
@@ -131,7 +132,7 @@ class ElectionCore:
     async def _leave(self, candidate: CandidateCore, term: HoldCore, failed: bool) -> None:
         """The end of a block: it leaves the election, and raises a loss unless the block failed by itself."""
         lost = not term.released and not term.valid_for()
-        term.released = True
+        term._over = True
         try:
             await candidate._close()
         except Error:
@@ -160,7 +161,7 @@ class ElectionCore:
         return LeaderWatch(self._session, self.path, callback)
 
 
-class LeaderWatch:
+class LeaderWatch(ProcessBound):
     """Follows the leader of an election."""
 
     def __init__(self, session: Session, path: str,

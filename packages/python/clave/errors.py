@@ -6,7 +6,7 @@ True
 """
 from __future__ import annotations
 
-from typing import Dict, Optional, Type
+from typing import Dict, Optional, Tuple, Type
 
 from ._lib import library
 
@@ -22,6 +22,10 @@ class Error(Exception):
         self.name: str = library.clave_err_name(code).decode()
         self.kind = _KINDS[library.clave_err_classify(code)]
         super().__init__(what)
+
+    def __reduce__(self) -> Tuple[Type["Error"], Tuple[str, int]]:
+        """Errors are pickled, as process pools do with what a worker raises."""
+        return type(self), (str(self), self.code)
 
 
 class Lost(Error):

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence, Type
 
 from ._lib import NEVER, TRY, IdentityStruct, array, library
-from ._session import Session, run
+from ._session import Leaving, ProcessBound, Session, finish, run
 from .errors import ELOST, ENOTHELD, Error, error
 from .times import Duration, milliseconds
 from .znodes import Mode, Op, explain, ops_array, paths_of
@@ -37,7 +37,7 @@ def _identity(revocable: bool, pid: int, owner: Optional[str], traceparent: Opti
     return text.raw[:length] if length < len(text) else b""
 
 
-class HoldCore:
+class HoldCore(ProcessBound):
     """One hold of a lock, a lease or a leadership. Any thread may use it."""
 
     def __init__(self, session: Session, path: str, grant: Sequence[Any], give_back: GiveBack) -> None:
@@ -48,7 +48,7 @@ class HoldCore:
         self.session_id: int = grant[2]
         self.node: str = grant[3]
         """The full path of the node that stands for the hold."""
-        self.released = False
+        self._over, self._leaving = False, Leaving()
         self.owner = 0
         self._why = 0
 
@@ -59,7 +59,12 @@ class HoldCore:
         if hasattr(self, "_grant"):
             self._session.free_object(self._grant)
 
-    def _over(self) -> None:
+    @property
+    def released(self) -> bool:
+        """Whether its release was begun, which nothing stops."""
+        return self._over or self._leaving.begun
+
+    def _check_not_released(self) -> None:
         if self.released:
             raise error(ENOTHELD, self._path, "it was released")
 
@@ -90,15 +95,18 @@ class HoldCore:
 
     def check(self, duration: Duration = 0) -> None:
         """Raises Lost unless `valid_for`. Call it before each step of the work."""
-        self._over()
+        self._check_not_released()
         if not self.valid_for(duration):
             raise error(ELOST, self._path, library.clave_strerror(self._why or ELOST).decode())
 
     async def _release(self, confirm: bool) -> None:
-        if self.released:
-            raise error(ENOTHELD, self._path, "it was released")
-        self.released = True
-        await self._give_back(self, confirm)
+        self._check_not_released()
+        try:
+            await self._give_back(self, confirm)
+        except Error:  # it had been lost, or the session has ended
+            self._over = True
+            raise
+        self._over = True
 
     async def _leave(self, failed: bool) -> None:
         """At the end of a block: a loss is raised unless the block failed by itself."""
@@ -106,7 +114,7 @@ class HoldCore:
             return
         try:
             await self._release(False)
-        except Exception:
+        except Error:
             if not failed:
                 raise
 
@@ -121,13 +129,13 @@ class HoldCore:
         await self._write("delete", "clave_async_grant_delete", path, version)
 
     async def _write(self, what: str, name: str, path: str, *args: Any) -> List[Any]:
-        self._over()
+        self._check_not_released()
         return await self._session.ask(f"cannot {what} {path}", name, "bridge_on_result", self._grant, path.encode(),
                                        *args, timeout=WRITE_TIMEOUT)
 
     async def _multi(self, ops: Sequence[Op], others: Sequence["HoldCore"]) -> List[str]:
         for hold in (self, *others):
-            hold._over()
+            hold._check_not_released()
         grants = array(ctypes.c_void_p, [self._grant] + [other._grant for other in others])
         values = await self._session.ask_all("guarded transaction", "clave_async_grant_multi", "bridge_on_result", grants,
                                              len(grants), ops_array(ops), len(ops), timeout=WRITE_TIMEOUT)
@@ -161,11 +169,12 @@ class Hold(HoldCore):
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        run(self._leave(kind is not None))
+        finish(lambda: self._leave(kind is not None), lambda: self.released)
 
     def release(self, confirm: bool = False) -> None:
         """Releases it. ``confirm`` waits until the server has confirmed it; otherwise the node is deleted in the
-        background, ahead of every later request. Lost: it had been lost, and is released all the same."""
+        background, ahead of every later request. Lost: it had been lost, and is released all the same. A release that
+        the exception of a signal handler has interrupted is repeated until ``released`` says that it was begun."""
         run(self._release(confirm))
 
     def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT) -> str:

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
 from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, options
-from ._session import Call, Session, number, run, take
-from .errors import ELOST, ENOTHELD, check, error
+from ._session import Call, Leaving, ProcessBound, Session, finish, number, run, take
+from .errors import ELOST, ENOTHELD, Error, check, error
 from .hold import Hold, HoldCore, identity
 from .times import Duration, deadline, milliseconds
 from .znodes import Acl, acl_fields
@@ -39,6 +39,28 @@ def owner(session: Session) -> int:
         _thread.number, _thread.pid = number(), os.getpid()
     found: int = _thread.number
     return found
+
+
+def leave(find: Callable[[], Optional[List[Any]]], failed: bool) -> None:
+    """The end of a block, in a thread: what it has held is the last in the list that `find` finds, and then no more.
+    There is no list in a child process, whose parent it is that holds."""
+    found: List[Tuple[List[Any], Any, int]] = []
+
+    async def end() -> None:
+        if not found:
+            held = find()
+            if not held:
+                return
+            found.append((held, held[-1], len(held)))
+        held, hold, depth = found[0]
+        try:
+            await hold._leave(failed)
+        except Error:
+            del held[depth - 1:]
+            raise
+        del held[depth - 1:]
+
+    finish(end, lambda: bool(found) and len(found[0][0]) < found[0][2])
 
 
 class LockOptions:
@@ -91,7 +113,7 @@ class Mutex:
                 react(hold)
 
 
-class LockCore:
+class LockCore(ProcessBound):
     """A lock on a path: the mutex, or a side of a read-write lock."""
 
     hold_class: Type[HoldCore] = HoldCore
@@ -118,9 +140,11 @@ class LockCore:
         async def give_back(hold: HoldCore, confirm: bool) -> None:
             what = f"cannot release {self.path}"
             if confirm:
-                await self._session.ask(what, "clave_async_mutex_release", "bridge_on_released", self._pointer, who)
+                await self._session.ask(what, "clave_async_mutex_release", "bridge_on_released", self._pointer, who,
+                                        calls=hold._leaving.calls)
             else:
-                self._session.check(what, "clave_async_mutex_release", self._pointer, who, None, None)
+                self._session.check(what, "clave_async_mutex_release", self._pointer, who, None, None,
+                                    result=hold._leaving.result)
 
         hold = self.hold_class(self._session, self.path, grant, give_back)
         hold.owner = who
@@ -152,9 +176,7 @@ class Lock(LockCore):
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        held = self.__dict__["_held"].get(owner(self._session))
-        if held:  # not in a child process, whose parent it is that holds the lock
-            run(held.pop()._leave(kind is not None))
+        leave(lambda: self.__dict__["_held"].get(owner(self._session)), kind is not None)
 
     def __call__(self, function: Function) -> Function:
         @functools.wraps(function)
@@ -174,7 +196,7 @@ def sides(session: Session, path: str, opts: LockOptions, kind: Type[LockCore]) 
     return kind(session, path, opts, mutex, read), kind(session, path, opts, mutex, write)
 
 
-class RWLock:
+class RWLock(ProcessBound):
     """A read-write lock for threads: `read` and `write` are its sides, each a `Lock`. A thread that holds the write may
     also acquire the read, and then release the write; one that holds the read alone is refused the write."""
 
@@ -183,7 +205,7 @@ class RWLock:
         self.read, self.write = cast(Lock, read), cast(Lock, write)
 
 
-class MultilockCore:
+class MultilockCore(ProcessBound):
     """Several locks as one: all are acquired, in the order of their paths, or none."""
 
     def __init__(self, session: Session, parts: Sequence[Part], opts: LockOptions) -> None:
@@ -224,11 +246,11 @@ class MultilockCore:
         return whole
 
 
-class MultiHold:
+class MultiHold(ProcessBound):
     """All locks of a `Multilock`, held: `holds` has the `Hold` of each by its path. Each has a token of its own."""
 
     def __init__(self, lock: MultilockCore, who: int) -> None:
-        self._lock, self.owner, self.released = lock, who, False
+        self._lock, self.owner, self._leaving = lock, who, Leaving()
         self.holds: Dict[str, Hold] = {}
         session = lock._session
         for path in lock.paths:
@@ -250,17 +272,21 @@ class MultiHold:
 
     def release(self) -> None:
         """Releases all, in reverse order; does not wait for the server. Lost: one of them had been lost."""
-        run(self._release(False))
+        run(self._leave(False))
 
-    async def _release(self, failed: bool) -> None:
+    @property
+    def released(self) -> bool:
+        """Whether its release was begun, which nothing stops."""
+        return self._leaving.begun
+
+    async def _leave(self, failed: bool) -> None:
         if self.released:
             return
-        self.released = True
         lock = self._lock
         try:
             lock._session.check(f"cannot release {', '.join(lock.paths)}", "clave_async_multilock_release", lock._pointer,
-                                self.owner, None, None)
-        except Exception:
+                                self.owner, None, None, result=self._leaving.result)
+        except Error:
             if not failed:
                 raise
 
@@ -278,6 +304,4 @@ class Multilock(MultilockCore):
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        held = self.__dict__["_held"].get(owner(self._session))
-        if held:
-            run(held.pop()._release(kind is not None))
+        leave(lambda: self.__dict__["_held"].get(owner(self._session)), kind is not None)

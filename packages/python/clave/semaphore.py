@@ -7,17 +7,17 @@ from types import TracebackType
 from typing import Any, Callable, List, Optional, Sequence, Type, TypeVar, cast
 
 from ._lib import SemaphoreOptions, address, options
-from ._session import Call, Session, number, run, take
+from ._session import Call, ProcessBound, Session, number, run, take
 from .errors import ELOST, error
 from .hold import Hold, HoldCore, identity
-from .lock import LockOptions, owner
+from .lock import LockOptions, leave, owner
 from .times import Duration, deadline
 
 _LOST, _ASKED, _QUEUED = 1, 2, 3  # clave_lease_event_kind
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class SemaphoreCore:
+class SemaphoreCore(ProcessBound):
     hold_class: Type[HoldCore] = HoldCore
 
     def __init__(self, session: Session, path: str, limit: int, limit_path: Optional[str], opts: LockOptions) -> None:
@@ -65,9 +65,10 @@ class SemaphoreCore:
         async def give_back(hold: HoldCore, confirm: bool) -> None:
             what = f"cannot release {self.path}"
             if confirm:
-                await self._session.ask(what, "clave_async_lease_release", "bridge_on_lease_left", pointer)
+                await self._session.ask(what, "clave_async_lease_release", "bridge_on_lease_left", pointer,
+                                        calls=hold._leaving.calls)
             else:
-                self._session.check(what, "clave_async_lease_release", pointer, None, None)
+                self._session.check(what, "clave_async_lease_release", pointer, None, None, result=hold._leaving.result)
 
         lease = self.hold_class(self._session, self.path, grant, give_back)
         lease.owner = pointer
@@ -116,9 +117,7 @@ class Semaphore(SemaphoreCore):
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        held = self.__dict__["_held"].get(owner(self._session))
-        if held:
-            run(held.pop()._leave(kind is not None))
+        leave(lambda: self.__dict__["_held"].get(owner(self._session)), kind is not None)
 
     def __call__(self, function: Function) -> Function:
         @functools.wraps(function)

@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, cast
 
 from ._lib import SlotsOptions, SlotStruct, address, options
-from ._session import Session, number, run
+from ._session import ProcessBound, Session, number, run
 from .hold import Hold, HoldCore
 from .times import Duration, deadline
 from .znodes import Acl, acl_fields
@@ -38,7 +38,7 @@ def _struct(id: str, by: Optional[str], reason: Optional[str], node: Optional[st
                       reason=reason.encode() if reason else None, node=node.encode() if node else None, token=token)
 
 
-class SlotsCore:
+class SlotsCore(ProcessBound):
     hold_class: Type[HoldCore] = HoldCore
 
     def __init__(self, session: Session, path: str, limit: int = 0, acls: Optional[Sequence[Acl]] = None,

@@ -1,7 +1,11 @@
 """Locks of threads: one holder, losses, interrupts, forks, many threads, nothing left behind."""
+import copy
 import datetime
 import dis
+import gc
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -245,6 +249,40 @@ with clave.Client(sys.argv[1]) as c:
 """
 
 
+def refused():
+    raise clave.errors.error(clave.errors.EDONE, "cannot do it twice")
+
+
+class OtherProcesses(Case):
+    """What may leave a process, and what may not."""
+
+    def test_errors_are_pickled(self):
+        for code in -101, -1003, -1006, -1010, -1014, -1024:
+            made = clave.errors.error(code, "cannot do /it", "since it is a test")
+            for copied in pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made):
+                self.assertIs(type(copied), type(made))
+                self.assertEqual((str(copied), copied.code, copied.name, copied.kind),
+                                 (str(made), made.code, made.name, made.kind))
+        self.assertIs(type(pickle.loads(pickle.dumps(clave.Forked("of the parent", -1003)))), clave.Forked)
+
+    def test_a_pool_is_told(self):
+        with multiprocessing.get_context("spawn").Pool(1) as pool, self.assertRaises(clave.Done):
+            pool.apply_async(refused).get(PATIENCE)
+
+    def test_the_rest_is_refused_and_stays_whole(self):
+        c = self.open()
+        lock = c.lock("/process")
+        with lock as hold, c.semaphore("/process/semaphore", 1) as lease, c.election("/process/election") as term:
+            for what in (c, lock, hold, lease, term, c.semaphore("/s", 1), c.slots("/s", 1), c.election("/e"), c.rwlock("/rw"),
+                         c.cache("/process"), c.multilock("/m")):
+                for how in copy.copy, copy.deepcopy, pickle.dumps:
+                    with self.assertRaisesRegex(TypeError, "belongs to its process and can be neither pickled nor copied"):
+                        how(what)
+            gc.collect()
+            for held in hold, lease, term:
+                held.check()
+
+
 class Interrupts(Case):
     """Ctrl-C before each instruction of Python between the beginning of an acquire and its return."""
 
@@ -305,6 +343,65 @@ class Interrupts(Case):
         self.everywhere(lock.acquire, lambda hold: hold.release(), c, "/i/lock", 3)
         c.delete("/i/lock")
         self.everywhere(lock.__enter__, lambda hold: lock.__exit__(None, None, None), c, "/i/lock")
+
+    def released_everywhere(self, c, path, enter, leave, release):
+        """Interrupts `leave` before each instruction, but for those with which its outermost function begins: what it
+        was to release is released all the same, or `release` can be repeated."""
+        c.create(path, parents=True)
+        repeated = []
+        for n in range(0, 20000):
+            hold = enter()
+            if not self.interrupted(leave, n):
+                self.assertGreater(n, 50)
+                self.assertEqual(self.queue(c, path), [])
+                self.assertLess(len(repeated), 40, "a block almost always ends what it held")
+                return
+            if not hold.released:
+                repeated.append(n)
+                release(hold)
+            self.assertEqual(len(self.queue(c, path)), 0, f"held by nobody, after an interrupt at {n}")
+        self.fail("it never ends")
+
+    def test_the_end_of_a_block(self):
+        c = self.open()
+        lock, leases = c.lock("/i/end"), c.semaphore("/i/leases", 1)
+        self.released_everywhere(c, "/i/end", lock.__enter__, lambda: lock.__exit__(None, None, None),
+                                 lambda hold: lock.__exit__(None, None, None))
+        self.released_everywhere(c, "/i/leases/leases", leases.__enter__, lambda: leases.__exit__(None, None, None),
+                                 lambda hold: leases.__exit__(None, None, None))
+
+    def test_a_release(self):
+        c = self.open()
+        lock, held = c.lock("/i/release"), []
+
+        def enter():
+            held[:] = [lock.acquire()]
+            return held[0]
+
+        c.create("/i/release", parents=True)
+        for confirm in False, True:
+            for n in range(0, 20000):
+                hold = enter()
+                if not self.interrupted(lambda h=hold, how=confirm: h.release(how), n):
+                    self.assertGreater(n, 20)
+                    break
+                while not hold.released:
+                    hold.release(confirm)
+                self.assertEqual(len(self.queue(c, "/i/release")), 0, f"held by nobody, after an interrupt at {n}")
+
+    def test_an_inner_block_of_a_lock(self):
+        c = self.open()
+        lock = c.lock("/i/inner")
+        for n in range(0, 20000, 3):
+            with lock as outer:
+                inner = lock.__enter__()
+                interrupted = self.interrupted(lambda: lock.__exit__(None, None, None), n)
+                if not inner.released:
+                    lock.__exit__(None, None, None)
+                outer.check()
+            self.assertEqual(self.queue(c, "/i/inner"), [])
+            if not interrupted:
+                return
 
     def test_a_lock_that_this_thread_holds_stays_held(self):
         c = self.open()
