@@ -198,12 +198,20 @@ def word(value: Any) -> int:
     return ctypes.addressof(value)
 
 
+def encoded(text: str) -> bytes:
+    """A text for libclave, where a NUL would end it."""
+    made = text.encode()
+    if 0 in made:
+        raise ValueError(f"a text cannot contain the character NUL: {text!r}")
+    return made
+
+
 def options(kind: Any, **fields: Any) -> Any:
     """An options struct with its size; a field of None keeps its default."""
     made = kind(size=ctypes.sizeof(kind))
     for name, value in fields.items():
         if value is not None:
-            setattr(made, name, value.encode() if isinstance(value, str) else value)
+            setattr(made, name, encoded(value) if isinstance(value, str) else value)
     return made
 
 

@@ -15,7 +15,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, List, Optional, Tuple, TypeVar
 
 from . import _note
-from ._lib import ClientOptions, Words, address, library, options, word
+from ._lib import ClientOptions, Words, address, encoded, library, options, word
 from .errors import ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Error, Forked, check, error
 from .times import Duration, milliseconds
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
 
 T = TypeVar("T")
 Cancel = Tuple[str, int, Optional[int]]  # a function of libclave, an object, a number; None: the call
+AS_CLIENT = -1  # a timeout: that of the client
 _SLICE_MS = 500  # a signal that comes just before a wait begins is seen after this time
 _numbers = itertools.count(1)  # of owners, requests and sources: never used again
 _sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
@@ -234,8 +235,8 @@ def finish(leave: Callable[[], Coroutine[Any, Any, None]], is_over: Callable[[],
 
 class Session(ProcessBound):
     def __init__(self, connect: Optional[str], opts: Dict[str, Any], loop: Optional[asyncio.AbstractEventLoop],
-                 on_state: Optional[Callable[[str, int], None]]) -> None:
-        self.loop, self.pid = loop, os.getpid()
+                 on_state: Optional[Callable[[str, int], None]], timeout: Optional[Duration]) -> None:
+        self.loop, self.pid, self.timeout = loop, os.getpid(), timeout
         self._lock = threading.RLock()  # also entered by __del__, wherever it runs
         self._handlers: Dict[int, "weakref.ReferenceType[Callable[..., None]]"] = {}
         self._calls: Dict[int, Call] = {}
@@ -254,7 +255,7 @@ class Session(ProcessBound):
                 source = self.source(self._state_changed, 0xFF)
                 opts.update(state_cb=address("bridge_on_state"), state_arg=source)
             code = library.clave_client_open(ctypes.byref(self._client), _process_loop(),
-                                             connect.encode() if connect is not None else None,
+                                             encoded(connect) if connect is not None else None,
                                              ctypes.byref(options(ClientOptions, **opts)))
             if code:
                 raise error(code, "cannot open a session", self.fault(None))
@@ -326,8 +327,11 @@ class Session(ProcessBound):
         return _note.read(note)
 
     async def ask_all(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
-                      timeout: Optional[Duration] = None, calls: Optional[List[Call]] = None) -> List[Any]:
-        """Calls a function of libclave, and waits for its answer: the error first. The call is added to `calls`."""
+                      timeout: Optional[Duration] = AS_CLIENT, calls: Optional[List[Call]] = None) -> List[Any]:
+        """Calls a function of libclave, and waits for its answer: the error first. The call is added to `calls`. A call
+        that can be cancelled has a deadline of its own; all others end after the client's timeout, or `timeout`."""
+        if timeout == AS_CLIENT:
+            timeout = None if cancel else self.timeout
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
         self.check_open()
         call = Call(self, what, until, cancel)
@@ -359,7 +363,7 @@ class Session(ProcessBound):
         check(code, call.what)
 
     async def ask(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
-                  timeout: Optional[Duration] = None, calls: Optional[List[Call]] = None) -> List[Any]:
+                  timeout: Optional[Duration] = AS_CLIENT, calls: Optional[List[Call]] = None) -> List[Any]:
         values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout, calls=calls)
         check(values[0], what)
         return values[1:]

@@ -370,8 +370,8 @@ class Client(ClientCore):
     `clave.Client`."""
 
     def _open(self, connect: Optional[str], fields: Dict[str, Any],
-              on_state: Optional[Callable[[str, int], None]]) -> Session:
-        return Session(connect, fields, asyncio.get_running_loop(), on_state)
+              on_state: Optional[Callable[[str, int], None]], timeout: Optional[Duration]) -> Session:
+        return Session(connect, fields, asyncio.get_running_loop(), on_state, timeout)
 
     async def __aenter__(self) -> "Client":
         await self.wait(self._connect_timeout)

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Type
 
-from ._lib import CacheOptions, PersistentWatcherOptions, address, options
+from ._lib import CacheOptions, PersistentWatcherOptions, address, encoded, options
 from ._session import ProcessBound, Session
 from .errors import ENONODE, ETIMEDOUT, Error, check, error
 from .times import Duration, milliseconds
@@ -61,7 +61,7 @@ class CacheCore(ProcessBound, Mapping[str, bytes]):
                        max_nodes=max_nodes, max_bytes=max_bytes, refresh_ms=milliseconds(refresh))
         session.start_events()
         self._pointer = session.make(f"cannot make a cache of {path}", "clave_async_cache_new", "clave_async_cache_free",
-                                     session.pointer, path.encode(), made, address("bridge_on_cache_event"), self._source)
+                                     session.pointer, encoded(path), made, address("bridge_on_cache_event"), self._source)
 
     def __del__(self) -> None:
         if hasattr(self, "_pointer"):
@@ -87,7 +87,7 @@ class CacheCore(ProcessBound, Mapping[str, bytes]):
     def node(self, path: str) -> Node:
         """A node with its stat. KeyError: the cache has none there."""
         try:
-            (fields,) = self._session.query(path, "bridge_cache_get", self._pointer, path.encode())
+            (fields,) = self._session.query(path, "bridge_cache_get", self._pointer, encoded(path))
         except Error as failed:
             if failed.code == ENONODE:
                 raise KeyError(path) from None
@@ -99,7 +99,7 @@ class CacheCore(ProcessBound, Mapping[str, bytes]):
     def children(self, path: str) -> List[str]:
         """The paths of a node's children. KeyError: the cache has no node there."""
         try:
-            return sorted(self._session.query(path, "bridge_cache_children", self._pointer, path.encode()))
+            return sorted(self._session.query(path, "bridge_cache_children", self._pointer, encoded(path)))
         except Error as failed:
             if failed.code == ENONODE:
                 raise KeyError(path) from None
@@ -115,7 +115,7 @@ class CacheCore(ProcessBound, Mapping[str, bytes]):
 
     def __iter__(self) -> Iterator[str]:
         try:
-            return iter(self._session.query(self.path, "bridge_cache_walk", self._pointer, self.path.encode()))
+            return iter(self._session.query(self.path, "bridge_cache_walk", self._pointer, encoded(self.path)))
         except Error as failed:
             if failed.code == ENONODE:
                 return iter(())
@@ -173,7 +173,7 @@ class Watcher(ProcessBound):
         self._source = session.source(self._event, 0x7F)
         session.start_events()
         self._pointer = session.make(f"cannot watch {path}", "clave_async_persistent_watcher_new",
-                                     "clave_async_persistent_watcher_free", session.pointer, path.encode(),
+                                     "clave_async_persistent_watcher_free", session.pointer, encoded(path),
                                      options(PersistentWatcherOptions, single_node=single_node),
                                      address("bridge_on_persistent_watcher"), self._source)
 

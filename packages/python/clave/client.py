@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from ._lib import Auth, TlsOptions, array, library, options
+from ._lib import Auth, TlsOptions, array, encoded, library, options
 from ._session import ProcessBound, Session, run
 from .errors import error
 from .hold import Hold
@@ -44,7 +44,8 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
 
     connect          a host list with a chroot at its end, "tls:..." or "unix:..."; None: as the program `clave`
     session_timeout  asked of the server; None: 10 s, or what the configuration says
-    timeout          how long a request may take until it is Unknown; None: for ever
+    timeout          how long a call may take until it is Unknown, but for those that wait for a turn, which have a
+                     timeout of their own; None: for ever
     connect_timeout  how long the beginning of a block waits for the connection
     auths            identities, pairs of a scheme and its bytes, as ("digest", b"user:password")
     on_state         is called with the name of each state ("SUSPENDED") and the error that caused it
@@ -54,19 +55,19 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
                  timeout: Optional[Duration] = 30, connect_timeout: Duration = 30,
                  auths: Sequence[Tuple[str, bytes]] = (), tls: Optional[Tls] = None, read_only: bool = False,
                  on_state: Optional[Callable[[str, int], None]] = None) -> None:
-        self._timeout, self._connect_timeout = timeout, connect_timeout
+        self._connect_timeout = connect_timeout
         fields: Dict[str, Any] = dict(
             session_timeout_ms=session_timeout and milliseconds(session_timeout), read_only=read_only,
-            auths=array(Auth, [Auth(scheme.encode(), data, len(data)) for scheme, data in auths]), nauths=len(auths))
+            auths=array(Auth, [Auth(encoded(scheme), data, len(data)) for scheme, data in auths]), nauths=len(auths))
         files = tls.read() if tls else None
         try:
-            self._session = self._open(connect, dict(fields, tls=files and files.value), on_state)
+            self._session = self._open(connect, dict(fields, tls=files and files.value), on_state, timeout)
         finally:
             library.clave_tls_free(files)
 
     def _open(self, connect: Optional[str], fields: Dict[str, Any],
-              on_state: Optional[Callable[[str, int], None]]) -> Session:
-        return Session(connect, fields, None, on_state)
+              on_state: Optional[Callable[[str, int], None]], timeout: Optional[Duration]) -> Session:
+        return Session(connect, fields, None, on_state, timeout)
 
     @property
     def state(self) -> str:
@@ -81,7 +82,7 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
 
     def set_hosts(self, connect: str) -> None:
         """Replaces the host list by another of the same ensemble; the session continues."""
-        code = self._session.direct("clave_client_set_hosts", connect.encode())
+        code = self._session.direct("clave_client_set_hosts", encoded(connect))
         if code:
             raise error(code, "cannot use these hosts", self._session.fault(self._session._client))
 

@@ -6,7 +6,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, TypeVar, cast
 
-from ._lib import LatchOptions, address, library, options
+from ._lib import LatchOptions, address, encoded, library, options
 from ._session import ProcessBound, Session, run
 from .errors import ELOST, ENOTHELD, Error, check, error
 from .hold import Hold, HoldCore
@@ -33,7 +33,7 @@ class CandidateCore(ProcessBound):
             session.start_events()
         made = options(LatchOptions, event_cb=address("bridge_on_latch_event"), event_arg=self._source, **fields)
         self._pointer = session.make(f"cannot make a candidate for {path}", "clave_async_latch_new",
-                                     "clave_async_latch_free", session.pointer, path.encode(), made)
+                                     "clave_async_latch_free", session.pointer, encoded(path), made)
         session.check(f"cannot enter {path}", "clave_async_latch_start", self._pointer)
 
     def __del__(self) -> None:
@@ -99,12 +99,12 @@ class TermCore(HoldCore):
     async def _publish(self, data: bytes) -> None:
         self._check_not_released()
         await self._session.ask(f"cannot publish for {self._path}", "clave_async_latch_publish", "bridge_on_result",
-                                self._candidate._pointer, data, len(data), timeout=CLOSE_TIMEOUT)
+                                self._candidate._pointer, data, len(data))
 
     async def _transfer(self, node: str) -> None:
         self._check_not_released()
         await self._session.ask(f"cannot hand over {self._path}", "clave_async_latch_transfer", "bridge_on_transfer",
-                                self._candidate._pointer, node.encode(), timeout=CLOSE_TIMEOUT)
+                                self._candidate._pointer, encoded(node))
 
 
 class ElectionCore(ProcessBound):
@@ -143,17 +143,17 @@ class ElectionCore(ProcessBound):
 
     async def _leader(self) -> Optional[Participant]:
         (rows,) = await self._session.ask(f"cannot ask who leads {self.path}", "clave_async_latch_leader",
-                                          "bridge_on_participants", self._session.pointer, self.path.encode())
+                                          "bridge_on_participants", self._session.pointer, encoded(self.path))
         return participants_of(rows)[0] if rows else None
 
     async def _participants(self) -> List[Participant]:
         (rows,) = await self._session.ask(f"cannot list {self.path}", "clave_async_latch_participants",
-                                          "bridge_on_participants", self._session.pointer, self.path.encode())
+                                          "bridge_on_participants", self._session.pointer, encoded(self.path))
         return participants_of(rows)
 
     async def _transfer(self, node: Optional[str]) -> None:
         await self._session.ask(f"cannot transfer {self.path}", "clave_async_leader_transfer", "bridge_on_transfer",
-                                self._session.pointer, self.path.encode(), node.encode() if node else None)
+                                self._session.pointer, encoded(self.path), encoded(node) if node else None)
 
     def follow(self, callback: Callable[[Optional[Participant], Optional[bytes]], None]) -> "LeaderWatch":
         """Calls back with the leader and the value it has published, now and at each change, until the watch is
@@ -170,7 +170,7 @@ class LeaderWatch(ProcessBound):
         self._source = session.source(self._news, 1)
         session.start_events()
         self._pointer = session.make(f"cannot follow {path}", "clave_async_leader_watch_new",
-                                     "clave_async_leader_watch_free", session.pointer, path.encode(),
+                                     "clave_async_leader_watch_free", session.pointer, encoded(path),
                                      address("bridge_on_leader_news"), self._source)
 
     def _news(self, kind: int, err: int, rows: List[Any], value: Optional[bytes]) -> None:

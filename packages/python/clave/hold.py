@@ -11,13 +11,12 @@ import threading
 from types import TracebackType
 from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence, Type
 
-from ._lib import NEVER, TRY, IdentityStruct, array, library
+from ._lib import NEVER, TRY, IdentityStruct, array, encoded, library
 from ._session import Leaving, ProcessBound, Session, finish, run
 from .errors import ELOST, ENOTHELD, Error, error
 from .times import Duration, milliseconds
 from .znodes import Mode, Op, explain, ops_array, paths_of
 
-WRITE_TIMEOUT = 30  # seconds until a guarded write is given up: Unknown
 GiveBack = Callable[["HoldCore", bool], Coroutine[Any, Any, None]]
 
 
@@ -28,10 +27,10 @@ def identity(revocable: bool = False) -> bytes:
 
 @functools.lru_cache(maxsize=8)
 def _identity(revocable: bool, pid: int, owner: Optional[str], traceparent: Optional[str]) -> bytes:
-    made = IdentityStruct(host=os.uname().nodename.encode(), pid=pid, revocable=1 if revocable else -1,
+    made = IdentityStruct(host=encoded(os.uname().nodename), pid=pid, revocable=1 if revocable else -1,
                           command=" ".join(sys.argv)[:1000].encode("utf-8", "replace"),
                           owner=f"{owner}/{pid}".encode() if owner else None,
-                          traceparent=traceparent.encode() if traceparent else None)
+                          traceparent=encoded(traceparent) if traceparent else None)
     text = ctypes.create_string_buffer(4096)
     length = library.clave_identity_format(ctypes.byref(made), text, len(text))
     return text.raw[:length] if length < len(text) else b""
@@ -130,15 +129,15 @@ class HoldCore(ProcessBound):
 
     async def _write(self, what: str, name: str, path: str, *args: Any) -> List[Any]:
         self._check_not_released()
-        return await self._session.ask(f"cannot {what} {path}", name, "bridge_on_result", self._grant, path.encode(),
-                                       *args, timeout=WRITE_TIMEOUT)
+        return await self._session.ask(f"cannot {what} {path}", name, "bridge_on_result", self._grant, encoded(path),
+                                       *args)
 
     async def _multi(self, ops: Sequence[Op], others: Sequence["HoldCore"]) -> List[str]:
         for hold in (self, *others):
             hold._check_not_released()
         grants = array(ctypes.c_void_p, [self._grant] + [other._grant for other in others])
         values = await self._session.ask_all("guarded transaction", "clave_async_grant_multi", "bridge_on_result", grants,
-                                             len(grants), ops_array(ops), len(ops), timeout=WRITE_TIMEOUT)
+                                             len(grants), ops_array(ops), len(ops))
         explain(values, ops, "guarded transaction")
         return paths_of(values[1:], ops)
 

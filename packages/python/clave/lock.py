@@ -9,7 +9,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
-from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, options
+from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, encoded, options
 from ._session import Call, Leaving, ProcessBound, Session, finish, number, run, take
 from .errors import ELOST, ENOTHELD, Error, check, error
 from .hold import Hold, HoldCore, identity
@@ -41,7 +41,7 @@ def owner(session: Session) -> int:
     return found
 
 
-def leave(find: Callable[[], Optional[List[Any]]], failed: bool) -> None:
+def leave(find: Callable[[], Any], failed: bool) -> None:
     """The end of a block, in a thread: what it has held is the last in the list that `find` finds, and then no more.
     There is no list in a child process, whose parent it is that holds."""
     found: List[Tuple[List[Any], Any, int]] = []
@@ -124,7 +124,7 @@ class LockCore(ProcessBound):
         self._mutex = mutex or Mutex(session, path, opts)
         self._owned = not pointer
         self._pointer = pointer or session.make(f"cannot make a lock on {path}", "clave_async_mutex_new",
-                                                "clave_async_mutex_free", session.pointer, path.encode(),
+                                                "clave_async_mutex_free", session.pointer, encoded(path),
                                                 opts.struct(self._mutex.source))
 
     def __del__(self) -> None:
@@ -190,7 +190,7 @@ def sides(session: Session, path: str, opts: LockOptions, kind: Type[LockCore]) 
     """The two sides of a read-write lock. Each keeps both alive."""
     mutex = Mutex(session, path, opts)
     whole = session.make(f"cannot make a read-write lock on {path}", "clave_async_rwlock_new", "clave_async_rwlock_free",
-                         session.pointer, path.encode(), opts.struct(mutex.source))
+                         session.pointer, encoded(path), opts.struct(mutex.source))
     weakref.finalize(mutex, session.free_object, whole, mutex.source)
     read, write = (session.now(f"clave_async_rwlock_{side}", whole) for side in ("read", "write"))
     return kind(session, path, opts, mutex, read), kind(session, path, opts, mutex, write)
@@ -210,7 +210,7 @@ class MultilockCore(ProcessBound):
 
     def __init__(self, session: Session, parts: Sequence[Part], opts: LockOptions) -> None:
         self._session, self._opts = session, opts
-        structs = [MultilockPart(*((p.encode(), 0) if isinstance(p, str) else (p[0].encode(), _SIDES[p[1]])))
+        structs = [MultilockPart(*((encoded(p), 0) if isinstance(p, str) else (encoded(p[0]), _SIDES[p[1]])))
                    for p in parts]
         self.paths = sorted(p if isinstance(p, str) else p[0] for p in parts)
         self._holds: "weakref.WeakSet[MultiHold]" = weakref.WeakSet()
@@ -255,7 +255,7 @@ class MultiHold(ProcessBound):
         session = lock._session
         for path in lock.paths:
             made = ctypes.c_void_p()
-            mutex = session.now("clave_async_multilock_at", lock._pointer, path.encode())
+            mutex = session.now("clave_async_multilock_at", lock._pointer, encoded(path))
             session.check(path, "clave_async_mutex_grant", mutex, who, made)
             grant = [made.value, session.now("clave_async_grant_token", made.value),
                      session.now("clave_async_grant_session_id", made.value),

@@ -10,7 +10,6 @@ from .hold import HoldCore
 from .queues import Identity, identity_of
 from .times import Duration, milliseconds
 
-WAIT = 30  # seconds until a record that cannot be written is given up: Unknown
 _STATES = ("none", "started", "done", "failed")
 
 
@@ -60,7 +59,7 @@ class Once:
         session = self._hold._session
         try:
             values = await session.ask_all(f"cannot begin {self._path}", "clave_async_once_begin", "bridge_on_once", made,
-                                           self._hold._grant, self._options, timeout=WAIT)
+                                           self._hold._grant, self._options)
         finally:
             if made.value:
                 self._pointer = session.adopt(made.value, "clave_async_once_free")
@@ -75,7 +74,7 @@ class Once:
         """Records how it ended; Lost: the run stays recorded as started."""
         session = self._hold._session
         await session.ask(f"cannot record the end of {self._path}", "clave_async_once_end", "bridge_on_once",
-                          self._pointer, succeeded, timeout=WAIT)
+                          self._pointer, succeeded)
         session.free_object(self._pointer)
 
 
@@ -93,7 +92,7 @@ class Delay:
         session = self._hold._session
         try:
             await session.ask(f"cannot mark {self._path}", "clave_async_delay_begin", "bridge_on_delay", made,
-                              self._hold._grant, self._options)
+                              self._hold._grant, self._options, timeout=None)  # it waits for the pause
         finally:
             if made.value:
                 self._pointer = session.adopt(made.value, "clave_async_delay_free")
@@ -102,5 +101,5 @@ class Delay:
         """The work is over: removes the mark."""
         session = self._hold._session
         await session.ask(f"cannot remove the mark {self._path}", "clave_async_delay_end", "bridge_on_delay",
-                          self._pointer, timeout=WAIT)
+                          self._pointer)
         session.free_object(self._pointer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, List, NamedTuple, Optional, Sequence
 
-from ._lib import array
+from ._lib import array, encoded
 from ._session import Session
 from .times import Duration
 from .znodes import Stat
@@ -70,11 +70,10 @@ class QueuesCore:
     """The questions about queues, for both kinds of clients."""
 
     _session: Session
-    _timeout: Optional[Duration]
 
     async def _list(self, name: str, path: str, *args: Any) -> List[Participant]:
         (rows,) = await self._session.ask(f"cannot list {path}", name, "bridge_on_participants", self._session.pointer,
-                                          path.encode(), *args, timeout=self._timeout)
+                                          encoded(path), *args)
         return participants_of(rows)
 
     async def _participants(self, path: str, kind: str) -> List[Participant]:
@@ -86,13 +85,12 @@ class QueuesCore:
 
     async def _revoke(self, node: str) -> None:
         await self._session.ask(f"cannot ask the holder of {node}", "clave_async_revoke", "bridge_on_result",
-                                self._session.pointer, node.encode(), timeout=self._timeout)
+                                self._session.pointer, encoded(node))
 
     async def _deadlocks(self, roots: Sequence[str]) -> List[Deadlocked]:
-        paths = array(ctypes.c_char_p, [root.encode() for root in roots])
+        paths = array(ctypes.c_char_p, [encoded(root) for root in roots])
         (rows,) = await self._session.ask("cannot look for deadlocks", "clave_async_deadlocks_find",
-                                          "bridge_on_deadlocks", self._session.pointer, paths, len(roots),
-                                          timeout=self._timeout)
+                                          "bridge_on_deadlocks", self._session.pointer, paths, len(roots))
         return [Deadlocked(text, bool(certain), victim,
                            [Member(path, node, blocker, Stat(*stat), identity_of(who))
                             for path, node, blocker, stat, who in members])

@@ -6,7 +6,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, List, Optional, Sequence, Type, TypeVar, cast
 
-from ._lib import SemaphoreOptions, address, options
+from ._lib import SemaphoreOptions, address, encoded, options
 from ._session import Call, ProcessBound, Session, number, run, take
 from .errors import ELOST, error
 from .hold import Hold, HoldCore, identity
@@ -32,7 +32,7 @@ class SemaphoreCore(ProcessBound):
         made = options(SemaphoreOptions, limit=limit, limit_path=limit_path, data=data, len=len(data),
                        event_cb=address("bridge_on_lease_event"), event_arg=self._source, **fields)
         self._pointer = session.make(f"cannot make a semaphore on {path}", "clave_async_semaphore_new",
-                                     "clave_async_semaphore_free", session.pointer, path.encode(), made)
+                                     "clave_async_semaphore_free", session.pointer, encoded(path), made)
 
     def __del__(self) -> None:
         if hasattr(self, "_pointer"):

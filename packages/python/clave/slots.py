@@ -5,7 +5,7 @@ import ctypes
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, cast
 
-from ._lib import SlotsOptions, SlotStruct, address, options
+from ._lib import SlotsOptions, SlotStruct, address, encoded, options
 from ._session import ProcessBound, Session, number, run
 from .hold import Hold, HoldCore
 from .times import Duration, deadline
@@ -34,8 +34,8 @@ class SlotsView(NamedTuple):
 
 
 def _struct(id: str, by: Optional[str], reason: Optional[str], node: Optional[str] = None, token: int = 0) -> Any:
-    return SlotStruct(id=id.encode(), host=os.uname().nodename.encode(), by=by.encode() if by else None,
-                      reason=reason.encode() if reason else None, node=node.encode() if node else None, token=token)
+    return SlotStruct(id=encoded(id), host=encoded(os.uname().nodename), by=encoded(by) if by else None,
+                      reason=encoded(reason) if reason else None, node=encoded(node) if node else None, token=token)
 
 
 class SlotsCore(ProcessBound):
@@ -50,7 +50,7 @@ class SlotsCore(ProcessBound):
         made = options(SlotsOptions, limit=limit, event_cb=address("bridge_on_slots_event"), event_arg=self._source,
                        **acl_fields(acls))
         self._pointer = session.make(f"cannot make slots on {path}", "clave_async_slots_new", "clave_async_slots_free",
-                                     session.pointer, path.encode(), made)
+                                     session.pointer, encoded(path), made)
 
     def __del__(self) -> None:
         if hasattr(self, "_pointer"):
@@ -71,7 +71,7 @@ class SlotsCore(ProcessBound):
 
     async def _give(self, id: str, token: int) -> int:
         (given,) = await self._session.ask(f"cannot give a slot of {self.path}", "clave_async_slots_give",
-                                           "bridge_on_slot_given", self._pointer, id.encode(), token)
+                                           "bridge_on_slot_given", self._pointer, encoded(id), token)
         return int(given)
 
     async def _break(self, id: str, reason: str, by: Optional[str], token: int) -> int:
@@ -86,14 +86,14 @@ class SlotsCore(ProcessBound):
 
     async def _list(self) -> SlotsView:
         limit, slots, broken = await self._session.ask(f"cannot list {self.path}", "clave_async_slots_list",
-                                                       "bridge_on_slots_list", self._session.pointer, self.path.encode())
+                                                       "bridge_on_slots_list", self._session.pointer, encoded(self.path))
         last = Slot(*broken)
         return SlotsView(None if limit < 0 else limit, [Slot(*s) for s in slots], last if last.id else None)
 
     def _grant(self, slot: Slot) -> HoldCore:
         made, session = ctypes.c_void_p(), self._session
         session.check(f"{slot.node}", "clave_async_slots_grant", self._pointer,
-                      SlotStruct(node=(slot.node or "").encode(), token=slot.token), made)
+                      SlotStruct(node=encoded(slot.node or ""), token=slot.token), made)
 
         async def give_back(hold: HoldCore, confirm: bool) -> None:
             await self._give(slot.id or "", slot.token)

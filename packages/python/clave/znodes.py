@@ -4,7 +4,7 @@ from __future__ import annotations
 import enum
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._lib import Acl as AclStruct
+from ._lib import Acl as AclStruct, encoded
 from ._lib import CreateOptions, array, options
 from ._lib import Op as OpStruct
 from ._session import Session
@@ -109,7 +109,7 @@ _KINDS = (Create, Delete, Set, Check)
 def ops_array(ops: Sequence[Op]) -> Any:
     made = []
     for op in ops:
-        struct = OpStruct(kind=_KINDS.index(type(op)), path=op.path.encode())
+        struct = OpStruct(kind=_KINDS.index(type(op)), path=encoded(op.path))
         if isinstance(op, Create):
             struct.mode = int(op.mode)
             struct.ttl_ms = 0 if op.ttl is None else milliseconds(op.ttl)
@@ -124,7 +124,7 @@ def ops_array(ops: Sequence[Op]) -> Any:
 def acls_array(acls: Optional[Sequence[Acl]]) -> Any:
     if acls is None:
         return None
-    return array(AclStruct, [AclStruct(int(a.perms), a.scheme.encode(), a.id.encode()) for a in acls])
+    return array(AclStruct, [AclStruct(int(a.perms), encoded(a.scheme), encoded(a.id)) for a in acls])
 
 
 def acl_fields(acls: Optional[Sequence[Acl]]) -> Dict[str, Any]:
@@ -150,11 +150,10 @@ class TreeCore:
     """The operations on the tree, for both kinds of clients."""
 
     _session: Session
-    _timeout: Optional[Duration]
 
     async def _request(self, what: str, name: str, path: str, *args: Any) -> List[Any]:
         return await self._session.ask(f"cannot {what} {path}", name, "bridge_on_result", self._session.pointer,
-                                       path.encode(), *args, timeout=self._timeout)
+                                       encoded(path), *args)
 
     async def _create(self, path: str, data: bytes, mode: Mode, parents: bool, ttl: Optional[Duration],
                       acls: Optional[Sequence[Acl]]) -> str:
@@ -168,7 +167,7 @@ class TreeCore:
 
     async def _exists(self, path: str) -> Optional[Stat]:
         values = await self._session.ask_all(f"cannot look at {path}", "clave_async_exists", "bridge_on_result",
-                                             self._session.pointer, path.encode(), None, timeout=self._timeout)
+                                             self._session.pointer, encoded(path), None)
         if values[0] == ENONODE:
             return None
         check(values[0], f"cannot look at {path}")
@@ -197,10 +196,10 @@ class TreeCore:
 
     async def _add_auth(self, scheme: str, auth: bytes) -> None:
         await self._session.ask(f"cannot add an identity of {scheme}", "clave_async_add_auth", "bridge_on_result",
-                                self._session.pointer, scheme.encode(), auth, len(auth), timeout=self._timeout)
+                                self._session.pointer, encoded(scheme), auth, len(auth))
 
     async def _multi(self, ops: Sequence[Op]) -> List[str]:
         values = await self._session.ask_all("transaction", "clave_async_multi", "bridge_on_result",
-                                             self._session.pointer, ops_array(ops), len(ops), timeout=self._timeout)
+                                             self._session.pointer, ops_array(ops), len(ops))
         explain(values, ops, "transaction")
         return paths_of(values[1:], ops)

@@ -1,12 +1,45 @@
 """Znodes, semaphores, slots, elections, jobs that run once, caches, watches, who is in a queue."""
 import os
+import signal
 import subprocess
 import threading
+import time
 import unittest
 
 import clave
 import clave.metrics
 from rig import CLAVE, PATIENCE, Case, until
+
+
+class Arguments(Case):
+    def test_a_text_with_nul(self):
+        """libclave's texts end at it: two keys of `once` would be one."""
+        c = self.open()
+        for work in (lambda: c.create("/n\0ul"), lambda: c.lock("/n\0ul"), lambda: c.election("/e", id="n\0ul").enter(),
+                     lambda: c.once("/o", "n\0ul", print), lambda: c.slots("/s", 1).take("n\0ul"),
+                     lambda: c.semaphore("/s", limit_path="/n\0ul"), lambda: clave.Client("n\0ul"),
+                     lambda: c.set_acl("/", [clave.Acl(clave.Perm.ALL, "digest", "n\0ul")])):
+            with self.assertRaisesRegex(ValueError, "NUL"):
+                work()
+
+    def test_the_timeout_of_a_client_is_that_of_every_call(self):
+        c = self.open(timeout=0.3, session_timeout=60)
+        slots, election, semaphore = c.slots("/silent", 1), c.election("/silent"), c.semaphore("/silent", limit_path="/limit")
+        hold, term = c.lock("/silent/lock").acquire(), election.enter().lead()
+        slot = slots.take("me")
+        calls = [lambda: c.get("/"), lambda: c.participants("/silent"), lambda: c.deadlocks("/"), lambda: c.revoke("/silent/x"),
+                 election.leader, election.participants, election.transfer, slots.list, lambda: slots.give("you", 1),
+                 lambda: slots.set_limit(2), lambda: slots.break_("you", "a test"), lambda: semaphore.set_limit(2, True),
+                 lambda: hold.set("/silent", b""), lambda: hold.multi([clave.Check("/", -1)]), lambda: term.publish(b""),
+                 lambda: term.transfer("nobody"), lambda: slots.hold(slot).set("/silent", b""),
+                 lambda: hold.release(confirm=True)]
+        self.server.signal(signal.SIGSTOP)
+        self.addCleanup(self.server.signal, signal.SIGCONT)
+        for call in calls:
+            began = time.monotonic()
+            with self.assertRaises(clave.Unknown):
+                call()
+            self.assertLess(time.monotonic() - began, 5)
 
 
 class Znodes(Case):
