@@ -8,8 +8,7 @@
 #include "server/connection/client_limits.h"
 #include "server/connection/fair_schedule.h"
 #include "server/connection/slow_requests.h"
-#include "server/request/quota.h"
-#include "server/request/write.h"
+#include "server/request/request.h"
 #include "server/store/restore.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };

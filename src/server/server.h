@@ -147,7 +147,7 @@ struct log_replay {
 /* Replays one log file's content (header included); records up to the zxid already
  * applied are skipped. Files are given in order. ECORRUPT: something that was durable is damaged,
  * as shown by a later batch, or by a bad record with no block missing; an impossible record; or a
- * gap in the zxids that no later digest shows to be Apache's own. (txn_log_read.h) */
+ * gap in the zxids that no later digest shows to be Apache's own. (txn_log.h) */
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
                                    struct log_replay *out);
 /* Recovery is over: clients may connect. Every session gets its full timeout anew.

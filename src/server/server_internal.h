@@ -2,21 +2,16 @@
  *
  *   server.c       new and free, options, time, durability
  *   version.c      the version text
- *   connection/    a client's bytes in, replies and events out: conn (one connection), conn_accept,
- *                  conn_close, conn_output, unread_output, client_limits, slow_requests,
- *                  fair_schedule (how much of whose input a turn takes)
- *   request/       what is asked for: connect, request (dispatch), read, visible_zxid, watch_ops,
- *                  auth_ops, write, create, multi, reconfig, container_ttl, session_tracker,
- *                  end_session, zookeeper_sessions, quota, audit
+ *   connection/    a client's bytes in, replies and events out: conn (input, flow control),
+ * conn_output (messages, when they may leave, closing), client_limits, slow_requests, fair_schedule
+ * (how much of whose input a turn takes) request/       what is asked for; request.h has its map
  *   access/        auth (who a client is), acl (what it may do)
  *   tree/          node, tree (znodes by path), watch (the watches)
- *   store/         txn (one transaction), txn_record (its bytes), txn_redo (its changes),
- *                  txn_log_append, txn_log_read, txn_log_replay, snapshot_save (a piece at a time),
- *                  snapshot_copy_on_write, snapshot_record (its bytes), snapshot_read,
- *                  snapshot_load, snapshot_schedule (when), recovery_plan (which files, in which
- *                  order), restore (going on from a backup), adler32, each_node_and_session:
+ *   store/         txn (one transaction), txn_record (its bytes, and its changes made again),
+ *                  txn_log, snapshot_save (when, and a piece at a time), snapshot_load,
+ *                  recovery_plan (which files, in which order), restore (going on from a backup):
  *                  Apache's file formats, in memory only
- *   monitoring/    what monitoring reads: mntr_and_metrics.h has its map
+ *   monitoring/    what monitoring reads; server_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
 #define CLAVE_SERVER_SERVER_INTERNAL_H
@@ -120,7 +115,7 @@ struct server_driver {
     void *node_gone_arg;
 };
 
-/* The audit log; see request/audit.h. */
+/* The audit log; see request/request.h. */
 struct server_audit {
     server_audit_cb *write; /* NULL: there is none */
     void *arg;
@@ -136,7 +131,7 @@ struct server_refused {
     struct bound_state bounds[SERVER_BOUNDS];
 };
 
-/* Records on their way to the disk; see store/txn_log_append.c. */
+/* Records on their way to the disk; see store/txn_log.c. */
 struct server_txn_log {
     struct buf pending; /* those that the driver has not taken */
     int64_t pending_first;
@@ -153,7 +148,7 @@ struct server_replay {
     uint64_t digest_mismatches;
 };
 
-/* The one that is being written, and when the next is due; see store/snapshot_schedule.c. */
+/* The one that is being written, and when the next is due; see store/snapshot_save.c. */
 struct server_snapshot {
     struct snapshot_save save;
     int64_t txns_since;
@@ -281,8 +276,7 @@ struct server {
     struct server_counts counts;
 };
 
-/* ---- txn_log_append.c, txn_log_replay.c -------------------------------------------------------
- */
+/* ---- store/txn_log.c ------------------------------------------------------------------------- */
 
 /* Appends the record of s->txn to the pending ones; its zxid is the next one. The record of a
  * failed request has no digest. */
@@ -291,14 +285,14 @@ clave_err clave__txn_log_append(struct server *s);
  * to its zxid. */
 void clave__txn_log_check_fuzzy_digest(struct server *s);
 
-/* ---- snapshot_schedule.c --------------------------------------------------------------------- */
+/* ---- store/snapshot_save.c ------------------------------------------------------------------- */
 
 /* Starts counting transactions towards the next snapshot. */
 void clave__snapshot_schedule(struct server *s);
 /* One was logged, or replayed, with so many bytes. */
 void clave__snapshot_count(struct server *s, size_t bytes);
 
-/* ---- container_ttl.c ------------------------------------------------------------------------- */
+/* ---- request/container_ttl.c ----------------------------------------------------------------- */
 
 /* Removes containers that have become empty and nodes whose time to live has passed, or some of
  * them, and sets next_sweep. */

@@ -1,7 +1,7 @@
 /* version.c - the version that monitoring programs are given: the ZooKeeper release whose protocol
  * the server speaks, clave's own version, and a date. The date comes from the build
  * (cmake/built.cmake) and not from the compiler, so that builds are reproducible. */
-#include "server/monitoring/mntr_and_metrics.h"
+#include "server/monitoring/server_metrics.h"
 
 #ifndef CLAVE_BUILT
 #error "CLAVE_BUILT has to be a date, MM/DD/YYYY HH:MM UTC: see cmake/built.cmake"

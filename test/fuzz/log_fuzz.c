@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/memserver.h"
 #include "server/store/adler32.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 
 enum { RECORD_HEAD = 12, END_MARK = 'B' };
 

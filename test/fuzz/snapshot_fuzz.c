@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/memserver.h"
 #include "server/store/adler32.h"
-#include "server/store/each_node_and_session.h"
+#include "server/store/recovery_plan.h"
 
 enum { SEAL = 8 + 5 };
 

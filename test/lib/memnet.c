@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "lib/memnet_internal.h"
-#include "server/request/write.h"
+#include "server/request/request.h"
 #include "server/server_internal.h"
 
 enum { WALL = 1700000000 };

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "lib/memnet_internal.h"
-#include "server/request/write.h"
+#include "server/request/request.h"
 #include "server/server_internal.h"
 
 static struct memnet_client *end_of(const struct server_conn *conn)

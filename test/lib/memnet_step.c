@@ -1,6 +1,6 @@
 /* memnet_step.c - message by message: nothing moves but what the test names. */
 #include "lib/memnet_internal.h"
-#include "server/request/write.h"
+#include "server/request/request.h"
 
 int memnet_next(struct memnet *p, size_t client, enum memnet_direction way)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 #include "wire/proto.h"
 
 /* Of a tree that only has what every tree has. */

@@ -6,7 +6,7 @@
 #include "inspector.h"
 #include "operator.h"
 #include "server/server_internal.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 
 struct server_options ensemble_options(struct server_options o)
 {

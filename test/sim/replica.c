@@ -6,7 +6,7 @@
 #include "inspector.h"
 #include "operator.h"
 #include "server/connection/conn.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 #include "wire/frame.h"
 
 /* ---- who watches is told ------------------------------------------------------------- */

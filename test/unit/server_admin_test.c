@@ -13,7 +13,7 @@
 #include "lib/failmem.h"
 #include "lib/memserver.h"
 #include "server/monitoring/admin_commands.h"
-#include "server/monitoring/prometheus_page.h"
+#include "server/monitoring/server_metrics.h"
 
 enum { MOST = 1 << 20 };
 

@@ -14,7 +14,7 @@
 #include "lib/log_records.h"
 #include "lib/memserver.h"
 #include "server/store/adler32.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 #include "wire/frame.h"
 
 enum { BLOCK = 512, CREATES = 12, DATA = 300 };

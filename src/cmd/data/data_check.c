@@ -11,7 +11,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "server/store/recovery_plan.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 
 struct checking {
     struct data_files *f;

@@ -11,8 +11,8 @@
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/time_text.h"
-#include "server/store/each_node_and_session.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/recovery_plan.h"
+#include "server/store/txn_log.h"
 #include "server/tree/node.h"
 
 struct dumping {

@@ -15,7 +15,7 @@
 #include "cmd/data/data_slots.h"
 #include "cmd/data/data_until.h"
 #include "runtime/store/copy_dir.h"
-#include "server/store/each_node_and_session.h"
+#include "server/store/recovery_plan.h"
 #include "server/store/restore.h"
 
 /* Twenty ticks of two seconds, the longest session timeout of a server that is not told another;

@@ -7,7 +7,7 @@
 
 #include "cmd/cli/time_text.h"
 #include "recipe/slots/slot_name.h"
-#include "server/store/each_node_and_session.h"
+#include "server/store/recovery_plan.h"
 
 enum { SLOT_PATH_CAP = 4096 };
 

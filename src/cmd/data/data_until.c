@@ -11,7 +11,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/time_text.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 
 /* ---- the text -------------------------------------------------------------------------------- */
 

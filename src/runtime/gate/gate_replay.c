@@ -17,8 +17,8 @@
 #include "runtime/store/disk_thread.h"
 #include "runtime/store/file_io.h"
 #include "runtime/store/file_names.h"
-#include "server/store/snapshot_read.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/snapshot_load.h"
+#include "server/store/txn_log.h"
 #include "wire/proto.h"
 
 #define MOST_BYTES ((int64_t)128 << 20)

@@ -12,7 +12,7 @@
 #include "base/prometheus/prometheus_accept.h"
 #include "runtime/http/http_server.h"
 #include "server/monitoring/admin_commands.h"
-#include "server/monitoring/prometheus_page.h"
+#include "server/monitoring/server_metrics.h"
 
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */

@@ -5,7 +5,7 @@
 #include "base/sized_options.h"
 #include "runtime/testing/testserver_internal.h"
 #include "server/connection/conn.h"
-#include "server/request/write.h"
+#include "server/request/request.h"
 
 static clave_err testserver_unknown(clave_test_server *t, int64_t id)
 {

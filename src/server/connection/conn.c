@@ -1,7 +1,12 @@
-/* conn.c - the life of a connection, its input, which goes on to connect.c, request.c or
- * four_letter.c, and flow control over all connections together; see conn.h. The driver calls the
- * clave__server_conn_ functions. conn_accept.c makes it, conn_close.c ends it, conn_output.c has
- * what the other files of this folder send. */
+/* conn.c - a connection as its driver sees it: accepted, fed with input, gone; and the flow control
+ * over all connections. The driver calls the clave__server_conn_ functions. A frame that has come
+ * in whole goes to session.c, request.c or, when it is a four-letter word, to four_letter.c. What
+ * they answer, and how a connection is closed, is in conn_output.c; how much of whose input a turn
+ * takes, in fair_schedule.c.
+ *
+ * What must stay true: input that cannot be taken now stays in the backlog, in order, and is taken
+ * when its turn comes; connections that were stopped for the output of all go on in the order in
+ * which they were stopped. */
 #include "server/connection/conn.h"
 
 #include <assert.h>
@@ -18,6 +23,59 @@ enum { KEEP_BUFFER = 1024 };
 enum { DROPPED_AT_ONCE = 16 };
 /* Light connections (fair_schedule.h) whose output is sent before that of a heavy one. */
 enum { LIGHT_IN_A_ROW = 16 };
+
+/* ---- a new one ------------------------------------------------------------------------------- */
+
+/* The longest frame of a client without a session: a ConnectRequest has 49 bytes. */
+enum { MAX_FIRST_FRAME = 1024 };
+/* The longest chunk of input from the driver, in addition to a frame. */
+enum { MAX_CHUNK = 1024 * 1024 };
+/* A client that does not read is disconnected at this many times max_output. */
+enum { DISCONNECT_FACTOR = 512 };
+
+bool clave__server_is_full(const struct server *s)
+{
+    return s->conns.n >= s->limits.max_connections;
+}
+
+void clave__server_note_rejected(struct server *s)
+{
+    s->counts.connections_rejected++;
+}
+
+struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer, void *user)
+{
+    bool room = s->serving && !clave__server_is_full(s);
+    struct server_conn *c = room ? clave__mem_zalloc(&s->mem, sizeof *c) : NULL;
+    if (!c)
+        return NULL;
+    c->s = s;
+    c->user = user;
+    c->peer = *peer;
+    c->wanted_read = true;
+    c->accepted_at = c->last_reply_at = s->now;
+    c->start_by = s->now + s->limits.sessionless_ms;
+    c->unread_since = INT64_MAX;
+    clave__frame_reader_init(&c->frames, &s->mem, s->limits.max_frame);
+    if (c->frames.max_frame > MAX_FIRST_FRAME)
+        c->frames.max_frame = MAX_FIRST_FRAME;
+    clave__buf_init(&c->backlog, &s->mem, s->limits.max_frame + MAX_CHUNK);
+    clave__buf_init(&c->out, &s->mem, s->limits.max_output * DISCONNECT_FACTOR);
+    clave__identities_init(&c->who, &s->mem, peer);
+    c->who.knows_x509 = s->x509;
+    clave__identities_note_super_uid(&c->who, clave__jbytes(s->access.super_uid));
+    clave__watcher_init(&c->watcher);
+    list_push_back(&s->conns.all, &c->in_conns);
+    list_push_back(&s->conns.sessionless, &c->in_sessionless);
+    list_init(&c->in_ready);
+    list_init(&c->in_waiting);
+    list_init(&c->in_with_output);
+    list_init(&c->in_paused);
+    list_init(&c->in_left);
+    list_init(&c->slow);
+    s->conns.n++;
+    return c;
+}
 
 /* ---- flow control ---------------------------------------------------------------------------- */
 

@@ -129,7 +129,7 @@ void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err);
 /* Releases output that has become durable. */
 void clave__conn_release(struct server_conn *c);
 
-/* ---- the end (conn_close.c) ------------------------------------------------------------------ */
+/* ---- the end (conn_output.c) ----------------------------------------------------------------- */
 
 static inline bool clave__conn_is_open(const struct server_conn *c)
 {
@@ -151,7 +151,7 @@ __attribute__((format(printf, 3, 4))) void clave__conn_log(const struct server_c
 /* clave__server_next_ready returns it. */
 void clave__conn_mark_ready(struct server_conn *c);
 
-/* ---- output that waits for its client (unread_output.c) -------------------------------------- */
+/* ---- output that waits for its client (conn_output.c) ---------------------------------------- */
 
 /* The output of all connections together is at twice its bound: none is read until clients have
  * taken some, or those that take nothing have been disconnected. */
@@ -160,14 +160,12 @@ bool clave__conns_are_full(const struct server *s);
 bool clave__conn_is_full(const struct server_conn *c);
 /* Updates the totals; called after every change to the output. What counts is its memory. */
 void clave__conn_count_output(struct server_conn *c, bool some_taken);
-/* The output of one connection at which it is disconnected, at once. */
-size_t clave__conns_most_unread(const struct server *s);
 /* The next client that has taken nothing for too long while others wait for it, the longest first;
  * NULL: none. _deadline is when the next one is due, INT64_MAX: none. */
 struct server_conn *clave__conns_next_stalled(struct server *s);
 int64_t clave__conns_deadline(const struct server *s);
 
-/* ---- all connections (conn.c) ---------------------------------------------------------------- */
+/* ---- input, and all connections (conn.c) ----------------------------------------------------- */
 
 /* Disconnects the clients that are stalled. */
 void clave__conns_drop_stalled(struct server *s);
@@ -181,7 +179,7 @@ void clave__conn_resume(struct server_conn *c);
 
 /* ---- messages in ----------------------------------------------------------------------------- */
 
-/* The first frame: connect.c. */
+/* The first frame: session.c. */
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n);
 /* Whether it has an identity that --require-auth asks for, or none is asked for. */
 bool clave__conn_is_known(const struct server_conn *c);

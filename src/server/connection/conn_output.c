@@ -1,15 +1,164 @@
-/* conn_output.c - what a connection is sent and when it may leave; see conn.h. It knows nothing of
- * input. No byte leaves before the transaction that it shows is durable. */
-#include "base/memory.h"
+/* conn_output.c - what a connection is sent, when it may leave, how much of it may wait, and the
+ * end of a connection, which drops it; see conn.h. Everything that answers or refuses a client
+ * calls it; it knows nothing of input.
+ *
+ * A client that does not read its answers costs memory, so a connection is no longer read while it
+ * has max_output bytes of output, or thousands of replies that wait for the disk; while the output
+ * of all connections together is over its bound, none with output is read, and at twice the bound
+ * none at all. Then the client that has taken nothing for longest is disconnected.
+ *
+ * What must stay true: no byte leaves before the transaction that it shows is durable. A closed
+ * connection has no session and takes no input. All output that is counted in conns.undelivered
+ * belongs to a connection in conns.with_output. */
+#include <assert.h>
+#include <stdarg.h>
 
+#include "base/memory.h"
 #include "server/connection/client_limits.h"
+#include "server/connection/fair_schedule.h"
 #include "server/connection/slow_requests.h"
 #include "wire/opcode.h"
-#include <assert.h>
 
 enum { FIRST_MARKS = 4 };
 /* So many bytes of an answer take as long to make as a small request takes. */
 enum { BYTES_A_REQUEST = 1024 };
+
+/* ---- what the driver and the log are told ---------------------------------------------------- */
+
+void clave__conn_mark_ready(struct server_conn *c)
+{
+    if (list_empty(&c->in_ready))
+        list_push_back(&c->s->conns.ready[clave__fair_schedule_class_of(c)], &c->in_ready);
+}
+
+void clave__conn_log(const struct server_conn *c, int level, const char *fmt, ...)
+{
+    const struct log_about about = {.connection = c->peer.text,
+                                    .session = c->session ? c->session->id : c->told_id};
+    va_list ap;
+    va_start(ap, fmt);
+    clave__log_list(&c->s->log, level, &about, fmt, ap);
+    va_end(ap);
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+void clave__conn_end_list(struct server_conn *c)
+{
+    c->list_goes_on = false;
+    clave__conn_mark_ready(c);
+}
+
+static void conn_drop_output(struct server_conn *c)
+{
+    assert(c->s->counts.outstanding >= c->undurable);
+    c->s->counts.outstanding -= c->undurable;
+    c->undurable = 0;
+    c->mark_count = 0;
+    c->releasable = c->written;
+    list_remove(&c->in_waiting);
+    clave__buf_fini(&c->out);
+    clave__conn_count_output(c, true);
+}
+
+void clave__conn_close(struct server_conn *c)
+{
+    if (!clave__conn_is_open(c))
+        return;
+    c->state = CONN_CLOSING;
+    if (c->session)
+        clave__session_detach(&c->s->sessions, c->session, &c->peer);
+    c->session = NULL;
+    list_remove(&c->in_sessionless);
+    list_remove(&c->in_paused);
+    list_remove(&c->in_left);
+    clave__conn_mark_ready(c);
+}
+
+void clave__conn_cut(struct server_conn *c)
+{
+    clave__conn_close(c);
+    clave__conn_end_list(c);
+    conn_drop_output(c);
+}
+
+bool clave__server_conn_wants_close(const struct server_conn *c)
+{
+    return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
+}
+
+/* ---- how much output may wait for its client ------------------------------------------------- */
+
+/* How long all clients wait for one that takes no output. */
+enum { NO_PROGRESS_MS = 1000 };
+/* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
+ */
+enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
+
+/* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a
+ * connection without output may still get a little, so that clients that read do not wait for the
+ * others. */
+static bool conn_is_throttled(const struct server_conn *c)
+{
+    const struct server *s = c->s;
+    return clave__conns_are_full(s) ||
+           (c->undurable > 0 && s->counts.outstanding >= s->limits.max_outstanding) ||
+           (c->undelivered > 0 && s->conns.undelivered >= s->limits.max_undelivered);
+}
+
+bool clave__conn_is_full(const struct server_conn *c)
+{
+    return conn_is_throttled(c) || clave__buf_len(&c->out) >= c->s->limits.max_output ||
+           c->undurable >= MAX_UNDURABLE ||
+           (c->undurable > 0 && (clave__buf_len(&c->s->txn_log.pending) >= MAX_PENDING ||
+                                 clave__server_log_waits(c->s)));
+}
+
+bool clave__conns_are_full(const struct server *s)
+{
+    return s->conns.undelivered / 2 >= s->limits.max_undelivered;
+}
+
+bool clave__server_conn_wants_read(const struct server_conn *c)
+{
+    return clave__conn_is_open(c) && !clave__conn_is_full(c) && list_empty(&c->in_left);
+}
+
+void clave__conn_count_output(struct server_conn *c, bool some_taken)
+{
+    struct server *s = c->s;
+    size_t now = clave__buf_len(&c->out) > 0 ? c->out.cap : 0;
+    if (c->undelivered == 0 || now == 0 || some_taken) {
+        list_remove(&c->in_with_output);
+        c->undelivered_since = s->now;
+        if (now > 0)
+            list_push_back(&s->conns.with_output, &c->in_with_output);
+    }
+    assert(s->conns.undelivered >= c->undelivered);
+    s->conns.undelivered = s->conns.undelivered - c->undelivered + now;
+    c->undelivered = now;
+}
+
+int64_t clave__conns_deadline(const struct server *s)
+{
+    if (list_empty(&s->conns.with_output) || !clave__conns_are_full(s))
+        return INT64_MAX;
+    return LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output)
+               ->undelivered_since +
+           NO_PROGRESS_MS;
+}
+
+struct server_conn *clave__conns_next_stalled(struct server *s)
+{
+    while (clave__conns_deadline(s) <= s->now) {
+        struct server_conn *c =
+            LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output);
+        if (c->mark_count == 0)
+            return c;
+        clave__conn_count_output(c, true); /* its output waits for our disk */
+    }
+    return NULL;
+}
 
 /* ---- which output may leave ------------------------------------------------------------------ */
 
@@ -237,7 +386,7 @@ void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)
     clave__conn_mark_ready(c);
 }
 
-/* ---- output ---------------------------------------------------------------------------------- */
+/* ---- what the driver may send ---------------------------------------------------------------- */
 
 size_t clave__server_conn_output(struct server_conn *c, const void **p)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/monitoring/mntr_and_metrics.h"
+#include "server/monitoring/server_metrics.h"
 
 typedef void command_run(struct server *s, struct json *j);
 

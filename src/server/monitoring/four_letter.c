@@ -3,7 +3,7 @@
  * one is a function and a line in `words`. Answers never wait for the disk. A long one is made in
  * pieces, one when the client has taken the last, and one a turn for all clients together. */
 #include "server/monitoring/listing.h"
-#include "server/monitoring/mntr_and_metrics.h"
+#include "server/monitoring/server_metrics.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,13 +1,32 @@
-/* listing.h - an answer of any length, made in pieces: no piece takes long, and sessions, nodes and
- * watches may come and go between two of them. What changes meanwhile may be in it or not;
- * what stays is in it once. four_letter.c and admin_commands.c say of which parts an answer is
- * made, list_*.c have those that are lists. */
+/* listing.h - an answer of any length, made in pieces: no piece takes long, and connections,
+ * sessions, nodes and watches may come and go between two of them. Whatever stays meanwhile is in
+ * the answer once; what changes may be in it or not. four_letter.c and admin_commands.c say of
+ * which parts an answer is made; the parts that are lists are declared at the end.
+ *
+ * A part puts text (clave__text_put) or JSON (base/json_writer.h). */
 #ifndef CLAVE_SERVER_MONITORING_LISTING_H
 #define CLAVE_SERVER_MONITORING_LISTING_H
 
+#include "base/buf.h"
 #include "base/json_writer.h"
-#include "server/monitoring/text.h"
 #include "server/server_internal.h"
+#include "wire/jute.h"
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+struct text {
+    struct buf *out;
+    clave_err err; /* of the first piece that was dropped: ETOOBIG, ENOMEM */
+};
+
+/* At most TEXT_PIECE - 1 bytes at a time. */
+enum { TEXT_PIECE = 512 };
+__attribute__((format(printf, 2, 3))) void clave__text_put(struct text *t, const char *fmt, ...);
+/* A path of any length. */
+void clave__text_path(struct text *t, struct jbytes path);
+
+/* ---- an answer ------------------------------------------------------------------------------- */
 
 struct listing;
 /* Puts the next item, as text or as JSON, or looks in vain at one place where one could be.
@@ -60,7 +79,31 @@ static inline bool clave__listing_is_over(const struct listing *l)
     return !l->parts[l->at];
 }
 
-/* The next connection, in the order in which they came. NULL: there is none left. */
-struct server_conn *clave__listing_next_conn(struct listing *l);
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* Each as the text of a four-letter word, and as JSON: members of the object that admin_commands.c
+ * has opened. */
+
+/* cons, connections. The reset puts nothing. */
+bool clave__connections_text(struct listing *l);
+bool clave__connections_json(struct listing *l);
+bool clave__secure_connections_json(struct listing *l);
+bool clave__connections_reset(struct listing *l);
+
+/* dump. Text: three parts, in this order. JSON: the first part collects for the second. */
+bool clave__sessions_text(struct listing *l);
+bool clave__owners_text(struct listing *l);
+bool clave__session_connections_text(struct listing *l);
+bool clave__expiries_collect(struct listing *l);
+bool clave__expiries_json(struct listing *l);
+bool clave__owners_json(struct listing *l);
+
+/* wchs, wchc, wchp. Counting takes two parts, which put nothing and leave l->counts. */
+bool clave__watches_count_by_connection(struct listing *l);
+bool clave__watches_count_by_path(struct listing *l);
+bool clave__watches_text(struct listing *l);
+bool clave__watches_json(struct listing *l);
+bool clave__watches_by_path_text(struct listing *l);
+bool clave__watches_by_path_json(struct listing *l);
 
 #endif

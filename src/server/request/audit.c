@@ -1,7 +1,7 @@
-/* audit.c - writes the lines of audit.h; write.c, multi.c and end_session.c call it once the
+/* audit.c - writes the lines of request.h; write.c, request.c and session.c call it once the
  * transaction is in the log. A value never has a tab or the end of a line in it, so that no client
  * can forge one. */
-#include "server/request/audit.h"
+#include "server/request/request.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * was there when it began, over as many turns as that takes. Each removal is a transaction of its
  * own.
  */
-#include "server/request/write.h"
+#include "server/request/request.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
-/* quota.c - counting and checking quotas; see quota.h. write.c checks before a change and notes
+/* quota.c - counting and checking quotas; see request.h. write.c checks before a change and notes
  * after it; server.c recounts when it starts. With no quota set, every call returns after one
  * lookup. */
-#include "server/request/quota.h"
+#include "server/request/request.h"
 
 #include <inttypes.h>
 #include <stdio.h>

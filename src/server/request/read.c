@@ -1,9 +1,57 @@
-/* read.c - requests that change nothing: exists, getData, getChildren, getACL, sync and so on. The
- * table in request.c refers to them; multiRead is in multi.c. A reply waits until what it shows is
- * durable, and for nothing else; that of sync, until everything before it is. */
-#include "server/request/read.h"
+/* read.c - requests that change nothing of the tree: exists, getData, getChildren, getACL, sync and
+ * so on, and those that set, check and remove watches. The table in request.c refers to them;
+ * multiRead is there, the table of watches in tree/watch.c.
+ *
+ * A reply waits until the newest transaction that it can show is durable, and for nothing else
+ * (conn.h): a read of what is on the disk does not wait for another client's write. The reply to a
+ * sync waits for everything before it.
+ *
+ * What must stay true: clave__visible_zxid_at may answer a zxid that is too new, which only delays
+ * an answer, but never one too old, which would show what a power cut may undo. */
+#include "server/request/request.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include "base/path.h"
+#include "server/connection/client_limits.h"
+
+/* ---- what an answer has to wait for ---------------------------------------------------------- */
+
+/* A node that was deleted has left the zxid of that in its parent's pzxid; if the parent is gone
+ * too, in that of the parent's parent. */
+static int64_t visible_by_absence(const struct server *s, struct jbytes path)
+{
+    enum { MOST_STEPS = 8 }; /* each is a hash of the path */
+    const struct node *living = NULL;
+    for (int left = MOST_STEPS; !living && left > 0; left--) {
+        path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n);
+        living = clave__tree_find(&s->tree, path);
+    }
+    return living ? living->stat.pzxid : s->last_zxid;
+}
+
+/* The server writes the figures of quotas by itself, and leaves no zxid. */
+static bool visible_is_of_quota(const struct node *n)
+{
+    static const char quota[] = "/zookeeper/quota/";
+    enum { LEN = sizeof quota - 1 };
+    return n->path_len > LEN && memcmp(clave__node_path(n), quota, LEN) == 0;
+}
+
+int64_t clave__visible_zxid_at(const struct server *s, struct jbytes path, const struct node *n)
+{
+    if (s->last_zxid == s->txn_log.durable_zxid || path.n < 0)
+        return SHOWS_NOTHING;
+    if (!n)
+        return visible_by_absence(s, path);
+    if (visible_is_of_quota(n))
+        return s->last_zxid;
+    /* setACL leaves no zxid in the node: any may be why a node is shown, or is not. */
+    int64_t newest = s->tree.acl_zxid;
+    newest = n->stat.mzxid > newest ? n->stat.mzxid : newest;
+    return n->stat.pzxid > newest ? n->stat.pzxid : newest;
+}
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -19,6 +67,22 @@ clave_err clave__read_find(const struct server_conn *c, const struct request_op 
     return clave__acl_allows((*out)->acl, &c->who, op->perms) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
 
+/* A watch that is set already costs nothing more. Beyond a bound: BADARGUMENTS. QUOTAEXCEEDED would
+ * say more, but clients of before 3.7, and kazoo up to 2.8, break at a code they do not know. */
+static clave_err conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks)
+{
+    struct server *s = c->s;
+    bool room = s->watches.count < s->refused.bounds[BOUND_WATCHES].most &&
+                c->watcher.count < s->refused.bounds[BOUND_CONNECTION_WATCHES].most;
+    if (!room && clave__watch_marks(&s->watches, &c->watcher, path, marks) != marks &&
+        (!clave__client_limit_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
+         !clave__client_limit_allows(c, BOUND_WATCHES, s->watches.count + 1)))
+        return CLAVE_EBADARGS;
+    if (path.n > 0 && !clave__client_limit_allows(c, BOUND_PATH, (size_t)path.n))
+        return CLAVE_EBADARGS;
+    return clave__watch_add(&s->watches, &c->watcher, path, marks);
+}
+
 /* Leaves the watch that the request asks for, if it is one that can. */
 static clave_err read_watch(struct server_conn *c, const struct wire_request *q, clave_err found)
 {
@@ -27,8 +91,8 @@ static clave_err read_watch(struct server_conn *c, const struct wire_request *q,
     bool absent = found == CLAVE_ENONODE && (flags & OPCODE_WATCH_ABSENT);
     if (!wanted || (found != CLAVE_OK && !absent))
         return CLAVE_OK;
-    return clave__conn_add_watch(c, q->body.read.path,
-                                 flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA);
+    return conn_add_watch(c, q->body.read.path,
+                          flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA);
 }
 
 /* ---- what is shown of a node ----------------------------------------------------------------- */
@@ -76,7 +140,7 @@ void clave__read_number_below(struct jwriter *w, const struct server_conn *c, co
     clave__jput_int(w, clave__node_below(n));
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* As in Apache, of all reads only exists looks at the path's bytes. */
 static bool read_is_bad_path(const struct wire_request *q)
@@ -97,9 +161,11 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q,
                       const struct request_op *op)
 {
     struct node *n = NULL;
-    clave_err err = q->malformed          ? CLAVE_EMARSHALLING
-                    : read_is_bad_path(q) ? CLAVE_EBADARGS
-                                          : clave__read_find(c, op, q->body.path, &n);
+    clave_err err = CLAVE_EMARSHALLING;
+    if (!q->malformed && read_is_bad_path(q))
+        err = CLAVE_EBADARGS;
+    else if (!q->malformed)
+        err = clave__read_find(c, op, q->body.path, &n);
     clave_err watched = q->malformed ? CLAVE_OK : read_watch(c, q, err);
     if (watched == CLAVE_ENOMEM) {
         clave__conn_cut(c);
@@ -164,5 +230,168 @@ void clave__conn_ephemerals(struct server_conn *c, const struct wire_request *q,
     if (!q->malformed)
         read_put_ephemerals(&m.w, c, q->body.path);
     clave__message_bound(&m);
+    clave__message_end(&m, true);
+}
+
+/* ---- setWatches: what a client missed -------------------------------------------------------- */
+
+/* For each path a re-attached client gets the event that it missed, or its watch again. */
+struct catch_up {
+    struct server_conn *c;
+    int64_t since; /* the newest zxid it has seen */
+    unsigned mark;
+    int32_t (*missed)(const struct node *n, int64_t since); /* 0: nothing */
+};
+
+static int32_t watch_missed_by_data(const struct node *n, int64_t since)
+{
+    if (!n)
+        return EVENT_DELETED;
+    return n->stat.mzxid > since ? EVENT_DATA_CHANGED : 0;
+}
+
+static int32_t watch_missed_by_exist(const struct node *n, int64_t since)
+{
+    (void)since;
+    return n ? EVENT_CREATED : 0;
+}
+
+static int32_t watch_missed_by_child(const struct node *n, int64_t since)
+{
+    if (!n)
+        return EVENT_DELETED;
+    return n->stat.pzxid > since ? EVENT_CHILDREN_CHANGED : 0;
+}
+
+/* A persistent watch is set again; it reports no past events. */
+static int32_t watch_missed_by_persistent(const struct node *n, int64_t since)
+{
+    (void)n;
+    (void)since;
+    return 0;
+}
+
+static clave_err watch_catch_up_paths(const struct catch_up *u, struct jvec paths)
+{
+    assert(u->mark != 0 && u->missed);
+    struct server *s = u->c->s;
+    struct jreader r = clave__jvec_reader(paths);
+    for (int32_t i = 0; i < paths.count; i++) {
+        s->turn.looks += LOOKS_A_READ;
+        struct jbytes path = clave__jget_bytes(&r);
+        if (path.n < 0)
+            return CLAVE_EMARSHALLING;
+        const struct node *n = clave__tree_find(&s->tree, path);
+        int32_t type = u->missed(n, u->since);
+        struct watch_event ev = {.type = type, .path = path};
+        clave_err err = CLAVE_OK;
+        if (type != 0)
+            clave__conn_send_event(u->c, clave__visible_zxid_at(s, path, n), -1, &ev);
+        else
+            err = conn_add_watch(u->c, path, u->mark);
+        if (err != CLAVE_OK)
+            return err;
+    }
+    return CLAVE_OK;
+}
+
+clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wire_body *body)
+{
+    const struct wire_set_watches *m = &body->watches;
+    (void)op;
+    const struct {
+        struct jvec paths;
+        unsigned mark;
+        int32_t (*missed)(const struct node *n, int64_t since);
+    } lists[] = {
+        {m->data, WATCH_DATA, watch_missed_by_data},
+        {m->exist, WATCH_DATA, watch_missed_by_exist},
+        {m->child, WATCH_CHILD, watch_missed_by_child},
+        {m->persistent, WATCH_PERSISTENT, watch_missed_by_persistent},
+        {m->persistent_recursive, WATCH_RECURSIVE, watch_missed_by_persistent},
+    };
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && err == CLAVE_OK; i++) {
+        struct catch_up u = {c, m->relative_zxid, lists[i].mark, lists[i].missed};
+        err = watch_catch_up_paths(&u, lists[i].paths);
+    }
+    /* No client looks at this answer, so a watch that is not set again would be an event that never
+     * comes. Beyond a bound the client is disconnected, as without memory. */
+    return err == CLAVE_EBADARGS ? CLAVE_ENOMEM : err;
+}
+
+/* ---- addWatch, checkWatches, removeWatches --------------------------------------------------- */
+
+clave_err clave__watch_op_add(struct server_conn *c, int32_t op, const union wire_body *body)
+{
+    static const unsigned marks[] = {WATCH_PERSISTENT, WATCH_RECURSIVE};
+    static_assert(ADD_WATCH_PERSISTENT == 0 && ADD_WATCH_PERSISTENT_RECURSIVE == 1,
+                  "the types are the indices");
+    const struct wire_path_type *m = &body->typed;
+    (void)op;
+    if (m->path.n < 0)
+        return CLAVE_EMARSHALLING;
+    if (m->type != ADD_WATCH_PERSISTENT && m->type != ADD_WATCH_PERSISTENT_RECURSIVE)
+        return CLAVE_EMARSHALLING;
+    return conn_add_watch(c, m->path, marks[m->type]);
+}
+
+static unsigned watch_marks_of_type(int32_t type)
+{
+    switch (type) {
+    case WATCHER_CHILDREN:
+        return WATCH_CHILD;
+    case WATCHER_DATA:
+        return WATCH_DATA;
+    case WATCHER_ANY:
+        return WATCH_ALL;
+    case WATCHER_PERSISTENT:
+        return WATCH_PERSISTENT;
+    case WATCHER_PERSISTENT_RECURSIVE:
+        return WATCH_RECURSIVE;
+    default:
+        return 0;
+    }
+}
+
+clave_err clave__watch_op_check(struct server_conn *c, int32_t op, const union wire_body *body)
+{
+    const struct wire_path_type *m = &body->typed;
+    unsigned marks = watch_marks_of_type(m->type);
+    (void)op;
+    if (marks == 0 || m->path.n < 0)
+        return CLAVE_EMARSHALLING;
+    bool set = clave__watch_marks(&c->s->watches, &c->watcher, m->path, marks) != 0;
+    return set ? CLAVE_OK : CLAVE_ENOWATCHER;
+}
+
+clave_err clave__watch_op_remove(struct server_conn *c, int32_t op, const union wire_body *body)
+{
+    const struct wire_path_type *m = &body->typed;
+    unsigned marks = watch_marks_of_type(m->type);
+    if (marks != 0 && m->path.n < 0)
+        return CLAVE_ENOWATCHER;
+    clave_err err = clave__watch_op_check(c, op, body);
+    if (err == CLAVE_OK)
+        clave__watch_remove(&c->s->watches, &c->watcher, m->path, marks);
+    return err;
+}
+
+/* ---- the answer to a request about watches --------------------------------------------------- */
+
+void clave__conn_watch(struct server_conn *c, const struct wire_request *q,
+                       const struct request_op *op)
+{
+    static const struct wire_reply none;
+    clave_err err = q->malformed ? CLAVE_EMARSHALLING : op->act(c, q->op, &q->body);
+    if (err == CLAVE_ENOMEM) {
+        clave__conn_cut(c);
+        return;
+    }
+    /* Watches are no part of what a power cut could undo; the events before this have waited. */
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, q->xid, m.zxid, err);
+    if (err == CLAVE_OK)
+        clave__wire_put_reply(&m.w, q->op, &none); /* of addWatch: an ErrorResponse with code OK */
     clave__message_end(&m, true);
 }

@@ -1,14 +1,246 @@
-/* request.c - decodes a frame of a connection with a session and answers it by the table of
- * request.h. conn.c calls it for every frame after the handshake. A new opcode is a line in the
- * table here. */
-#include "server/request/read.h"
-
+/* request.c - a frame of a connection that has a session is decoded here and answered by the table
+ * below, in which a new opcode is one line. conn.c calls it for every frame after the handshake.
+ *
+ * What is answered here and not in read.c or write.c: pings; auth, sasl and whoAmI, whose answers
+ * show nothing of the tree; and multi and multiRead, which are made of lines of the table.
+ *
+ * What must stay true: a client that has not authenticated, where it must, changes nothing that
+ * others have, and keeps no session alive. A multi makes all of its changes or none, each op sees
+ * those before it, and it is one transaction of the log. */
 #include <assert.h>
 
 #include "server/connection/slow_requests.h"
-#include "server/request/auth_ops.h"
-#include "server/request/write.h"
-#include "server/request/zookeeper_sessions.h"
+#include "server/request/request.h"
+
+/* ---- who the client is ----------------------------------------------------------------------- */
+
+static void auth_op_add(struct server_conn *c, const struct wire_request *q,
+                        const struct request_op *op)
+{
+    (void)op;
+    const struct wire_auth *m = &q->body.auth;
+    clave_err err =
+        q->malformed ? CLAVE_EAUTHFAILED : clave__identities_add(&c->who, m->scheme, m->auth);
+    if (err == CLAVE_ENOMEM) {
+        clave__conn_cut(c);
+        return;
+    }
+    clave__identities_note_super(&c->who, clave__jbytes(c->s->access.super_digest));
+    if (c->state == CONN_RESUMING && clave__conn_is_known(c) && !clave__conn_take_up(c))
+        return;
+    clave__conn_reply_as_apache(c, q->xid, 0, err);
+    if (err == CLAVE_OK)
+        return;
+    clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: authentication failed", c->peer.text);
+    clave__conn_close(c);
+}
+
+/* There is no SASL. Apache without JAAS answers with no token and no error, at which kazoo begins
+ * again and again until its session expires. This is Apache's answer to a wrong password, which
+ * ends every client's attempt at once. The empty token is for Java's client: it reads one whatever
+ * the error is. */
+static void auth_op_sasl(struct server_conn *c, const struct wire_request *q,
+                         const struct request_op *op)
+{
+    (void)op;
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, q->xid, 0, CLAVE_EAUTHFAILED);
+    clave__jput_bytes(&m.w, JBYTES_NULL);
+    clave__message_end(&m, true);
+    clave__conn_log(c, CLAVE_LOG_WARN,
+                    "%s is closed: it authenticates with SASL, which this server does not have",
+                    c->peer.text);
+    clave__conn_close(c);
+}
+
+static void auth_op_who_am_i(struct server_conn *c, const struct wire_request *q,
+                             const struct request_op *op)
+{
+    (void)op;
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
+    clave__identities_put(&m.w, &c->who);
+    clave__message_end(&m, true);
+}
+
+/* ---- multi: writes, all or nothing ----------------------------------------------------------- */
+
+/* The line of the table below; never NULL, but all NULL for what the server does not know. */
+static const struct request_op *request_op_of(int32_t op);
+
+static bool multi_all_may_be_in(const struct wire_ops *ops, unsigned flag)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_op op;
+    while (clave__wire_get_op(&r, &op))
+        if (!(clave__opcode(op.op)->flags & flag))
+            return false;
+    return true;
+}
+
+/* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
+static void multi_put_made(struct jwriter *w, int32_t op, const struct change *c)
+{
+    assert(c->state == CHANGE_DONE || c->type == OP_CHECK);
+    /* Apache answers every create with a Stat as a create2. */
+    if (clave__opcode(op)->effect == EFFECT_CREATE && op != OP_CREATE)
+        op = OP_CREATE2;
+    clave__wire_put_result_header(w, op, CLAVE_OK);
+    clave__write_put_reply(w, op, c);
+}
+
+/* Makes one op after another, with their results in s->results; *done counts those made. */
+static clave_err multi_make_all(struct server_conn *c, const struct wire_ops *ops, int32_t *done)
+{
+    struct server *s = c->s;
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct jwriter w = clave__jwriter(&s->scratch.results);
+    struct wire_op op;
+    clave__buf_clear(&s->scratch.results);
+    for (*done = 0; clave__wire_get_op(&r, &op); ++*done) {
+        clave_err err = request_op_of(op.op)->act(c, op.op, &op.body);
+        if (err != CLAVE_OK)
+            return err;
+        assert(s->txn.count == (size_t)*done + 1); /* each op makes one change */
+        multi_put_made(&w, op.op, &s->txn.changes[s->txn.count - 1]);
+    }
+    clave__wire_put_ops_end(&w);
+    return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Undoes everything and records the failure as Apache does: the ops before the one that failed with
+ * 0, that one with its code, those after it with -2. */
+static clave_err multi_record_failure(struct server_conn *c, int32_t count, int32_t done,
+                                      clave_err why)
+{
+    assert(why != CLAVE_OK && done < count);
+    struct server *s = c->s;
+    struct jwriter w = clave__jwriter(&s->scratch.results);
+    clave__txn_undo(&s->txn);
+    clave__buf_clear(&s->scratch.results);
+    for (int32_t i = 0; i < count; i++) {
+        clave_err err = i < done ? CLAVE_OK : i == done ? why : CLAVE_ERUNTIME;
+        clave__wire_put_result_header(&w, OP_ERROR, err);
+        if (i < done)
+            continue;
+        struct change *change = clave__txn_add(&s->txn, OP_ERROR, JBYTES_NULL);
+        if (!change)
+            return CLAVE_ENOMEM;
+        change->err = err;
+    }
+    clave__wire_put_ops_end(&w);
+    return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Each op has made one change. */
+static void multi_audit_all(struct server_conn *c, const struct wire_ops *ops)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_op op;
+    for (size_t i = 0; clave__wire_get_op(&r, &op); i++)
+        clave__audit_write(c, op.op, &op.body, &c->s->txn.changes[i]);
+}
+
+static void multi_reply_with_results(struct server_conn *c, int32_t xid)
+{
+    struct buf *results = &c->s->scratch.results;
+    struct message m = clave__message_begin(c, c->s->last_zxid);
+    clave__message_header(&m, xid, m.zxid, CLAVE_OK);
+    if (m.w.err == CLAVE_OK)
+        m.w.err = clave__buf_append(m.w.b, clave__buf_bytes(results), clave__buf_len(results));
+    clave__message_end(&m, true);
+}
+
+/* The whole request counts as one that could not be read. */
+static void refuse_multi(struct server_conn *c, const struct wire_request *q,
+                         const struct request_op *op)
+{
+    struct wire_request refused = {.xid = q->xid, .op = q->op, .malformed = true};
+    clave__conn_write(c, &refused, op);
+}
+
+static void conn_multi(struct server_conn *c, const struct wire_request *q,
+                       const struct request_op *op)
+{
+    struct server *s = c->s;
+    const struct wire_ops *ops = &q->body.multi;
+    int32_t done = 0;
+    if (q->malformed || !multi_all_may_be_in(ops, OPCODE_IN_MULTI)) {
+        refuse_multi(c, q, op);
+        return;
+    }
+    clave__write_begin(s, c->session->id, q->xid, OP_MULTI);
+    clave_err err = multi_make_all(c, ops, &done);
+    if (err == CLAVE_EMARSHALLING) { /* a null path */
+        clave__txn_undo(&s->txn);
+        clave__txn_end(&s->txn);
+        refuse_multi(c, q, op);
+        return;
+    }
+    bool failed = err != CLAVE_OK;
+    if (failed && err != CLAVE_ENOMEM)
+        err = multi_record_failure(c, ops->count, done, err);
+    err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, CLAVE_ENOMEM);
+    if (err == CLAVE_OK && failed)
+        clave__audit_failed_multi(c);
+    else if (err == CLAVE_OK && s->audit.write)
+        multi_audit_all(c, ops);
+    if (err == CLAVE_OK)
+        multi_reply_with_results(c, q->xid);
+    else
+        clave__conn_cut(c);
+    clave__txn_end(&s->txn);
+    clave__buf_trim(&s->scratch.results, 0);
+}
+
+/* ---- multiRead ------------------------------------------------------------------------------- */
+
+static void multi_put_read(struct jwriter *w, const struct server_conn *c,
+                           const struct wire_op *part)
+{
+    struct node *n;
+    const struct request_op *op = request_op_of(part->op);
+    clave_err err = clave__read_find(c, op, part->body.path, &n);
+    clave__wire_put_result_header(w, err == CLAVE_OK ? part->op : OP_ERROR, err);
+    if (err == CLAVE_OK)
+        op->show(w, c, n);
+}
+
+/* Found before the results are written: the header comes first. */
+static int64_t multi_newest_shown(const struct server *s, const struct wire_ops *ops)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_op part;
+    int64_t newest = SHOWS_NOTHING;
+    while (newest < s->last_zxid && clave__wire_get_op(&r, &part)) {
+        struct jbytes path = part.body.path;
+        int64_t zxid = clave__visible_zxid_at(s, path, clave__tree_find(&s->tree, path));
+        newest = zxid > newest ? zxid : newest;
+    }
+    return newest;
+}
+
+/* Each read has an error of its own. Their watch flags are ignored. */
+static void conn_multi_read(struct server_conn *c, const struct wire_request *q,
+                            const struct request_op *op)
+{
+    (void)op;
+    struct wire_op part;
+    if (q->malformed || !multi_all_may_be_in(&q->body.multi, OPCODE_IN_MULTI_READ)) {
+        clave__conn_reply(c, q->xid, SHOWS_NOTHING, CLAVE_EMARSHALLING);
+        return;
+    }
+    struct message m = clave__message_begin(c, multi_newest_shown(c->s, &q->body.multi));
+    clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
+    struct jreader r = clave__wire_ops_reader(&q->body.multi);
+    while (clave__message_bound(&m) && clave__wire_get_op(&r, &part)) {
+        multi_put_read(&m.w, c, &part);
+        c->s->turn.looks += LOOKS_A_READ;
+    }
+    if (!m.refused)
+        clave__wire_put_ops_end(&m.w);
+    clave__message_end(&m, true);
+}
 
 static void request_answer_ping(struct server_conn *c, const struct wire_request *q,
                                 const struct request_op *op)
@@ -43,7 +275,7 @@ static const struct request_op request_ops[] = {
     [AT + OP_SET_ACL] = {.answer = clave__conn_write, .act = clave__write_set_acl},
     [AT + OP_RECONFIG] = {.answer = clave__conn_write, .act = clave__write_reconfig},
     [AT + OP_CHECK] = {.act = clave__write_check}, /* in a multi only */
-    [AT + OP_MULTI] = {.answer = clave__conn_multi},
+    [AT + OP_MULTI] = {.answer = conn_multi},
 
     [AT + OP_EXISTS] = {.answer = clave__conn_read, .show = clave__read_exists, .perms = READ},
     [AT + OP_GET_DATA] = {.answer = clave__conn_read, .show = clave__read_data, .perms = READ},
@@ -62,7 +294,7 @@ static const struct request_op request_ops[] = {
                                          .shows_others = true},
     [AT + OP_GET_EPHEMERALS] = {.answer = clave__conn_ephemerals},
     [AT + OP_SYNC] = {.answer = clave__conn_sync},
-    [AT + OP_MULTI_READ] = {.answer = clave__conn_multi_read},
+    [AT + OP_MULTI_READ] = {.answer = conn_multi_read},
 
     [AT + OP_SET_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_set},
     [AT + OP_SET_WATCHES2] = {.answer = clave__conn_watch, .act = clave__watch_op_set},
@@ -71,13 +303,13 @@ static const struct request_op request_ops[] = {
     [AT + OP_REMOVE_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_remove},
 
     [AT + OP_PING] = {.answer = request_answer_ping},
-    [AT + OP_AUTH] = {.answer = clave__auth_op_add},
-    [AT + OP_SASL] = {.answer = clave__auth_op_sasl},
-    [AT + OP_WHO_AM_I] = {.answer = clave__auth_op_who_am_i},
+    [AT + OP_AUTH] = {.answer = auth_op_add},
+    [AT + OP_SASL] = {.answer = auth_op_sasl},
+    [AT + OP_WHO_AM_I] = {.answer = auth_op_who_am_i},
     [AT + OP_CLOSE_SESSION] = {.answer = clave__conn_close_session},
 };
 
-const struct request_op *clave__request_op(int32_t op)
+static const struct request_op *request_op_of(int32_t op)
 {
     static const struct request_op none;
     size_t at = clave__opcode_place(op);
@@ -138,7 +370,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         c->last_xid = q.xid;
     if (q.op >= 0 && (size_t)q.op < sizeof s->counts.requests / sizeof *s->counts.requests)
         s->counts.requests[q.op]++;
-    const struct request_op *op = clave__request_op(q.op);
+    const struct request_op *op = request_op_of(q.op);
     if (!request_is_let_in(c, &q))
         return;
     /* As in Apache, packets that only authenticate are no sign of life; nor is what is refused. */

@@ -1,15 +1,22 @@
-/* write.c - requests that change something: the checks of each op in ZooKeeper's order (create.c
- * has those of creates), then one transaction, its events and the reply. The table in request.c
- * refers to them, container_ttl.c and end_session.c use its transactions. As in ZooKeeper, a
- * request that fails takes a zxid and is logged too. */
-#include "server/request/write.h"
+/* write.c - requests that change something: the checks of each op in ZooKeeper's order, then one
+ * transaction, its events and the reply. The table in request.c refers to them; a multi there makes
+ * several in one transaction. container_ttl.c and session.c make transactions of the server's own.
+ *
+ * A write is checked against the tree as it is now, made at once in s->txn (store/txn.h), and
+ * logged; only then do watches fire. As in ZooKeeper, a request that fails takes a zxid and is
+ * logged too.
+ *
+ * What must stay true: a change that is not logged is undone before anything else happens, so the
+ * tree, the log and its digests agree; without memory the client is disconnected, never told a lie.
+ */
+#include "server/request/request.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "server/request/audit.h"
-#include "server/request/quota.h"
+#include "server/connection/client_limits.h"
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
@@ -113,7 +120,9 @@ clave_err clave__write_fail(struct server *s, clave_err why)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-clave_err clave__write_check_shape(struct jbytes path)
+/* Apache's checks, in Apache's order: whether it looks like a path at all (EMARSHALLING, EBADARGS),
+ * then whether it is a valid one (EBADARGS), then permissions (ENOAUTH). */
+static clave_err write_check_shape(struct jbytes path)
 {
     if (path.n < 0)
         return CLAVE_EMARSHALLING;
@@ -123,9 +132,9 @@ clave_err clave__write_check_shape(struct jbytes path)
     return CLAVE_OK;
 }
 
-/* A null path is a bad argument here, but a malformed request in clave__write_check_shape: Apache
+/* A null path is a bad argument here, but a malformed request in write_check_shape: Apache
  * checks the two in a different order. */
-clave_err clave__write_check_path(struct jbytes path)
+static clave_err write_check_path(struct jbytes path)
 {
     if (path.n < 0)
         return CLAVE_EBADARGS;
@@ -142,7 +151,7 @@ static bool write_is_special(struct jbytes path)
     return false;
 }
 
-clave_err clave__write_check_access(const struct node *n, const struct server_conn *c, int32_t perm)
+static clave_err write_check_access(const struct node *n, const struct server_conn *c, int32_t perm)
 {
     return clave__acl_allows(n->acl, &c->who, perm) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
@@ -158,7 +167,8 @@ static int32_t write_next_version(int32_t version)
     return (int32_t)((uint32_t)version + 1);
 }
 
-clave_err clave__write_add_change(struct server *s, int32_t type, struct jbytes path,
+/* Adds a change of node n to s->txn without making it. ENOMEM. */
+static clave_err write_add_change(struct server *s, int32_t type, struct jbytes path,
                                   struct node *n, struct change **out)
 {
     struct change *c = clave__txn_add(&s->txn, type, path);
@@ -169,12 +179,180 @@ clave_err clave__write_add_change(struct server *s, int32_t type, struct jbytes 
     return CLAVE_OK;
 }
 
-/* ---- all but create (create.c) --------------------------------------------------------------- */
+/* ---- create -----------------------------------------------------------------------------------
+ */
+
+/* So many sequence numbers before the end, a message says so. */
+enum { FEW_NUMBERS = 10000000 };
+
+static bool create_is_sequential(int32_t mode)
+{
+    return mode == MODE_PERSISTENT_SEQUENTIAL || mode == MODE_EPHEMERAL_SEQUENTIAL ||
+           mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+static bool create_has_ttl(int32_t mode)
+{
+    return mode == MODE_PERSISTENT_TTL || mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+/* Op and mode must agree on whether there is a TTL. */
+static clave_err create_check_mode(const struct server *s, int32_t op, const struct wire_create *m)
+{
+    if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
+        return CLAVE_EBADARGS;
+    if (create_has_ttl(m->flags) && !s->limits.extended_types)
+        return CLAVE_EUNIMPLEMENTED;
+    if (create_has_ttl(m->flags) != (op == OP_CREATE_TTL))
+        return CLAVE_EBADARGS;
+    bool in_range = m->ttl_ms > 0 && m->ttl_ms <= OWNER_MOST_TTL_MS;
+    return op == OP_CREATE_TTL && !in_range ? CLAVE_EBADARGS : CLAVE_OK;
+}
+
+/* Only the op makes a container; the mode CONTAINER in another op makes a plain node. */
+static int64_t create_owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
+{
+    int32_t mode = m->flags;
+    if (op == OP_CREATE_CONTAINER)
+        return OWNER_CONTAINER;
+    if (op == OP_CREATE_TTL)
+        return clave__owner_of_ttl(m->ttl_ms);
+    return mode == MODE_EPHEMERAL || mode == MODE_EPHEMERAL_SEQUENTIAL ? c->session->id : 0;
+}
+
+/* Whether the parent has another number. At the end Apache gives the last one again and again; two
+ * nodes with one number are two holders of a lock. */
+static bool create_has_number(struct server_conn *c, const struct node *parent)
+{
+    if (parent->stat.cversion == INT32_MAX - FEW_NUMBERS)
+        clave__log(&c->s->log, CLAVE_LOG_WARN,
+                   "%d sequence numbers are left below %.*s: continue below another node",
+                   FEW_NUMBERS, (int)parent->path_len, clave__node_path(parent));
+    return clave__client_limit_allows(c, BOUND_SEQUENCE,
+                                      (size_t)(uint32_t)parent->stat.cversion + 1);
+}
+
+/* The number is the parent's stored cversion: how many children it ever had. */
+static clave_err create_append_sequence(struct server *s, const struct node *parent,
+                                        struct jbytes *path)
+{
+    char digits[16];
+    int n = snprintf(digits, sizeof digits, "%010d", (int)parent->stat.cversion);
+    clave__buf_clear(&s->scratch.name);
+    clave_err err = clave__buf_append(&s->scratch.name, path->p, (size_t)path->n);
+    if (err == CLAVE_OK)
+        err = clave__buf_append(&s->scratch.name, digits, (size_t)n);
+    if (err != CLAVE_OK)
+        return CLAVE_ENOMEM;
+    *path = clave__jbytes_n(clave__buf_bytes(&s->scratch.name), clave__buf_len(&s->scratch.name));
+    return CLAVE_OK;
+}
+
+/* A path with fewer bytes than it may have nodes needs no counting. */
+static clave_err create_check_size(struct server_conn *c, struct jbytes path)
+{
+    const struct bound_state *bounds = c->s->refused.bounds;
+    size_t n = (size_t)path.n, parent = clave__path_parent_len(path.p, n), depth = 0;
+    if (!clave__client_limit_allows(c, BOUND_NAME, n - parent - (parent > 1 ? 1 : 0)))
+        return CLAVE_EBADARGS;
+    for (size_t i = 0; n > bounds[BOUND_DEPTH].most && i < n; i++)
+        depth += path.p[i] == '/';
+    return clave__client_limit_allows(c, BOUND_PATH, n) &&
+                   clave__client_limit_allows(c, BOUND_DEPTH, depth)
+               ? CLAVE_OK
+               : CLAVE_EBADARGS;
+}
+
+/* Whether a node may be created at this path. */
+static clave_err create_check_place(struct server_conn *c, const struct node *parent,
+                                    struct jbytes path)
+{
+    const struct server *s = c->s;
+    clave_err err = write_check_path(path);
+    if (err == CLAVE_OK)
+        err = create_check_size(c, path);
+    if (err != CLAVE_OK)
+        return err;
+    if (clave__tree_find(&s->tree, path))
+        return CLAVE_ENODEEXISTS;
+    if (clave__owner_kind(parent->stat.owner) == NODE_EPHEMERAL)
+        return CLAVE_ENOCHILDREN;
+    return CLAVE_OK;
+}
+
+/* OperationTimeout is what Curator and kazoo try again by themselves. */
+static clave_err create_check_owner(const struct server *s, int64_t owner)
+{
+    bool refused = s->sessions.of_restore && clave__owner_kind(owner) == NODE_EPHEMERAL;
+    return refused ? CLAVE_EOPTIMEOUT : CLAVE_OK;
+}
+
+static clave_err create_node(struct server *s, struct change *c, const struct wire_create *m,
+                             struct jvec acl)
+{
+    int32_t cversion = c->parent->stat.cversion;
+    c->data = m->data;
+    /* cversion stays at its maximum, as in Apache. */
+    c->version = cversion < INT32_MAX ? cversion + 1 : cversion;
+    c->acl = clave__acls_take(&s->tree.acls, acl, ACL_NEW_KEY);
+    clave_err err = c->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        c->path = clave__node_path_bytes(c->node); /* outlives the request */
+    return err;
+}
+
+clave_err clave__write_create(struct server_conn *c, int32_t op, const union wire_body *body)
+{
+    struct server *s = c->s;
+    const struct wire_create *m = &body->create;
+    struct jbytes path = m->path;
+    struct jvec acl;
+    struct change *change;
+    int64_t owner = create_owner_of(c, op, m);
+    clave_err err = create_check_mode(s, op, m);
+    if (err == CLAVE_OK)
+        err = write_check_shape(path);
+    if (err == CLAVE_OK)
+        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch.request, &acl);
+    if (err != CLAVE_OK)
+        return err;
+    struct node *parent = clave__tree_find_parent(&s->tree, path);
+    if (!parent)
+        return CLAVE_ENONODE;
+    err = write_check_access(parent, c, PERM_CREATE);
+    if (err == CLAVE_OK && create_is_sequential(m->flags))
+        err = create_has_number(c, parent) ? create_append_sequence(s, parent, &path)
+                                           : CLAVE_EBADARGS;
+    if (err == CLAVE_OK)
+        err = create_check_place(c, parent, path);
+    if (err == CLAVE_OK && s->limits.enforce_quota)
+        err = clave__quota_check(s, path, 1, 0, m->data.n);
+    if (err == CLAVE_OK)
+        err = create_check_owner(s, owner);
+    if (err == CLAVE_OK)
+        err = write_add_change(s, op, path, NULL, &change);
+    if (err != CLAVE_OK)
+        return err;
+    change->parent = parent;
+    change->owner = owner;
+    return create_node(s, change, m, acl);
+}
+
+/* Refused: this server is no ensemble. */
+clave_err clave__write_reconfig(struct server_conn *c, int32_t op, const union wire_body *body)
+{
+    (void)c;
+    (void)op;
+    (void)body;
+    return CLAVE_ERECONFIGDISABLED;
+}
+
+/* ---- delete, setData, setACL, check ---------------------------------------------------------- */
 
 static clave_err write_find_child(const struct server *s, const struct server_conn *c,
                                   struct jbytes path, struct node **out)
 {
-    clave_err err = clave__write_check_shape(path);
+    clave_err err = write_check_shape(path);
     if (err != CLAVE_OK)
         return err;
     if (write_is_special(path))
@@ -182,7 +360,7 @@ static clave_err write_find_child(const struct server *s, const struct server_co
     const struct node *parent = clave__tree_find_parent(&s->tree, path);
     if (!parent)
         return CLAVE_ENONODE;
-    err = clave__write_check_access(parent, c, PERM_DELETE);
+    err = write_check_access(parent, c, PERM_DELETE);
     if (err != CLAVE_OK)
         return err;
     *out = clave__tree_find(&s->tree, path);
@@ -201,7 +379,7 @@ clave_err clave__write_delete(struct server_conn *c, int32_t op, const union wir
     if (err == CLAVE_OK && n->stat.num_children > 0)
         err = CLAVE_ENOTEMPTY;
     if (err == CLAVE_OK)
-        err = clave__write_add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
@@ -219,7 +397,7 @@ clave_err clave__write_delete_container(struct server_conn *c, int32_t op,
     if (err == CLAVE_OK && clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
         err = CLAVE_EBADVERSION;
     if (err == CLAVE_OK)
-        err = clave__write_add_change(s, op, body->path, n, &change);
+        err = write_add_change(s, op, body->path, n, &change);
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
@@ -228,7 +406,7 @@ static clave_err write_find_node(const struct server *s, const struct server_con
                                  struct jbytes path, int32_t perm, struct node **out)
 {
     *out = clave__tree_find(&s->tree, path);
-    return *out ? clave__write_check_access(*out, c, perm) : CLAVE_ENONODE;
+    return *out ? write_check_access(*out, c, perm) : CLAVE_ENONODE;
 }
 
 clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union wire_body *body)
@@ -237,7 +415,7 @@ clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union w
     const struct wire_set_data *m = &body->set;
     struct node *n;
     struct change *change;
-    clave_err err = clave__write_check_path(m->path);
+    clave_err err = write_check_path(m->path);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_WRITE, &n);
     if (err == CLAVE_OK && s->limits.enforce_quota)
@@ -245,7 +423,7 @@ clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union w
     if (err == CLAVE_OK)
         err = write_check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
-        err = clave__write_add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     if (err != CLAVE_OK)
         return err;
     change->data = m->data;
@@ -260,7 +438,7 @@ clave_err clave__write_set_acl(struct server_conn *c, int32_t op, const union wi
     struct node *n;
     struct jvec acl;
     struct change *change;
-    clave_err err = clave__write_check_path(m->path);
+    clave_err err = write_check_path(m->path);
     if (err == CLAVE_OK)
         err = clave__acl_fix_up(m->acl, &c->who, &s->scratch.request, &acl);
     if (err == CLAVE_OK)
@@ -268,7 +446,7 @@ clave_err clave__write_set_acl(struct server_conn *c, int32_t op, const union wi
     if (err == CLAVE_OK)
         err = write_check_version(m->version, n->stat.aversion);
     if (err == CLAVE_OK)
-        err = clave__write_add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     if (err != CLAVE_OK)
         return err;
     change->version = write_next_version(n->stat.aversion);
@@ -282,19 +460,19 @@ clave_err clave__write_check(struct server_conn *c, int32_t op, const union wire
     const struct wire_path_version *m = &body->check;
     struct node *n;
     struct change *change;
-    clave_err err = clave__write_check_path(m->path);
+    clave_err err = write_check_path(m->path);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_READ, &n);
     if (err == CLAVE_OK)
         err = write_check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
-        err = clave__write_add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     if (err == CLAVE_OK)
         change->version = write_next_version(n->stat.version); /* as in Apache's log */
     return err;
 }
 
-/* ---- a request ------------------------------------------------------------------------------- */
+/* ---- a write by itself ----------------------------------------------------------------------- */
 
 void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c)
 {

@@ -1,16 +1,13 @@
-/* zookeeper_sessions.c - sessions as nodes, for operators; see zookeeper_sessions.h. request.c asks
+/* zookeeper_sessions.c - sessions as nodes, for operators; see request.h. request.c asks
  * for each request of a super user. Ending a session must not let another client own what its
  * holder still believes to hold: its connection is cut and it is not taken up again, but its nodes
  * stay until it expires, as if the holder were out of reach. */
-#include "server/request/zookeeper_sessions.h"
+#include "server/request/request.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "server/request/audit.h"
-#include "server/request/write.h"
 
 static const char top[] = "/zookeeper/sessions";
 

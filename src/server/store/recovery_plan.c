@@ -1,6 +1,6 @@
 /* recovery_plan.c - the order of the files of a directory, and the judgement on each; see
- * recovery_plan.h. What may have been acknowledged is never dropped: whatever does not fit is
- * refused. */
+ * recovery_plan.h. Invariant: what may have been acknowledged is never dropped. Whatever does not
+ * fit is refused. */
 #include "server/store/recovery_plan.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "base/plural.h"
 #include "server/server_internal.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/txn_log.h"
 
 /* The oldest snapshot that the logs reach back to, or else the newest. */
 static size_t recovery_oldest(const struct recovery_files *f)
@@ -115,4 +115,32 @@ void clave__recovery_plan_read(struct recovery *r, const void *p, size_t n,
         recovery_load(r, p, n, out);
     else
         recovery_replay(r, p, n, out);
+}
+
+/* ---- what was loaded ------------------------------------------------------------------------- */
+
+void clave__server_each_node(const struct server *s,
+                             void (*visit)(void *arg, const struct node_view *n), void *arg)
+{
+    for (const struct node *n = s->tree.root; n; n = clave__tree_next(n, s->tree.root)) {
+        struct node_view v = {
+            .path = clave__node_path_bytes(n),
+            .data = clave__node_data(n),
+            .acl = clave__acl_entries(n->acl),
+            .stat = clave__node_wire_stat(n),
+            .stored_cversion = n->stat.cversion,
+            .stored_owner = n->stat.owner,
+        };
+        visit(arg, &v);
+    }
+}
+
+void clave__server_each_session(const struct server *s,
+                                void (*visit)(void *arg, int64_t id, int32_t timeout_ms), void *arg)
+{
+    const struct map *table = &s->sessions.table;
+    for (struct map_node *at = NULL; (at = clave__map_next(table, at));) {
+        const struct session *session = MAP_ENTRY(at, struct session, in_table);
+        visit(arg, session->id, session->logged_timeout_ms);
+    }
 }

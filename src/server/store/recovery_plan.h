@@ -1,12 +1,13 @@
 /* recovery_plan.h - which files of a directory a server is loaded from, in which order, and what
  * each of them means: an intact snapshot, then the logs that continue it. Reading the files,
- * changing them and telling about them is the caller's: the driver
- * (runtime/store/recovery_load.c), for a server that starts and for `clave data`, and the
- * simulated world. */
+ * changing them and telling about them is the caller's: the driver (runtime/store/recovery_load.c),
+ * for a server that starts and for `clave data`, and the simulated world. `clave data` and the
+ * tests then look at the nodes and sessions, without serving them. */
 #ifndef CLAVE_SERVER_STORE_RECOVERY_PLAN_H
 #define CLAVE_SERVER_STORE_RECOVERY_PLAN_H
 
 #include "server/server.h"
+#include "wire/record.h"
 
 enum recovery_start {
     RECOVER_FROM_NEWEST, /* intact snapshot, as a server does */
@@ -74,5 +75,23 @@ static inline bool clave__recovery_plan_continues(int64_t last, int64_t next)
 {
     return next == last + 1;
 }
+
+/* ---- what was loaded ------------------------------------------------------------------------- */
+
+struct node_view {
+    struct jbytes path; /* "" is the root */
+    struct jbytes data;
+    struct jvec acl;
+    struct wire_stat stat;
+    int32_t stored_cversion;
+    int64_t stored_owner; /* also of containers and of nodes with a TTL */
+};
+
+/* Visit every node, parents first, and every session. */
+void clave__server_each_node(const struct server *s,
+                             void (*visit)(void *arg, const struct node_view *n), void *arg);
+void clave__server_each_session(const struct server *s,
+                                void (*visit)(void *arg, int64_t id, int32_t timeout_ms),
+                                void *arg);
 
 #endif

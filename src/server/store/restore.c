@@ -5,8 +5,7 @@
 
 #include <assert.h>
 
-#include "server/request/quota.h"
-#include "server/request/write.h"
+#include "server/request/request.h"
 #include "server/server_internal.h"
 
 /* 2020-01-01, and ten minutes, in ms. A unit has fewer than 2^32 steps of a zxid. */

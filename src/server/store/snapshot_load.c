@@ -1,11 +1,182 @@
-/* snapshot_load.c - loads the tree and the sessions from a file in Apache's format, which
- * snapshot_read.c reads. Recovery calls it; it leaves a whole tree or an empty one. */
+/* snapshot_load.c - reads a snapshot in Apache's format (snapshot_load.h), and loads the tree and
+ * the sessions from it. Recovery calls it; it leaves a whole tree or an empty one. snapshot_save.c
+ * writes such files.
+ *
+ * Apache saves while writes continue, so its file may have some later changes already, and lack the
+ * access lists of nodes that were created meanwhile; the log that is replayed afterwards corrects
+ * both. */
+#include "server/store/snapshot_load.h"
+
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "server/server_internal.h"
-#include "server/store/snapshot_read.h"
+#include "server/store/adler32.h"
+#include "wire/record.h"
+
+/* ---- reading a file -------------------------------------------------------------------------- */
+
+/* What a visitor finds wrong: writes `fault` with the offset, and is ECORRUPT. */
+static clave_err snapshot_damaged(struct snapshot_reader *in, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(in->fault, in->cap, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < in->cap)
+        snprintf(in->fault + n, in->cap - (size_t)n, ", at offset %zu",
+                 (size_t)(in->r.p - in->begin));
+    return CLAVE_ECORRUPT;
+}
+
+enum { HEADER = 16, DIGEST_VERSION = 2 };
+
+static const char magic[4] = {'Z', 'K', 'S', 'N'};
+
+static clave_err snapshot_get_header(struct snapshot_reader *in)
+{
+    if (in->r.n < HEADER || memcmp(in->r.p, magic, sizeof magic) != 0)
+        return snapshot_damaged(in, "it does not begin with ZKSN, as a snapshot does");
+    clave__jget_int(&in->r);
+    clave__jget_int(&in->r);
+    clave__jget_long(&in->r);
+    return CLAVE_OK;
+}
+
+static clave_err snapshot_get_sessions(struct snapshot_reader *in)
+{
+    int32_t count = clave__jget_count(&in->r, 12);
+    clave_err err = CLAVE_OK;
+    for (int32_t i = 0; i < count && err == CLAVE_OK; i++) {
+        int64_t id = clave__jget_long(&in->r);
+        int32_t timeout_ms = clave__jget_int(&in->r);
+        if (in->visitor->session)
+            err = in->visitor->session(in->arg, id, timeout_ms);
+    }
+    if (err != CLAVE_OK)
+        return err;
+    return in->r.bad ? snapshot_damaged(in, "the sessions are cut short") : CLAVE_OK;
+}
+
+static clave_err snapshot_get_lists(struct snapshot_reader *in)
+{
+    int32_t count = clave__jget_count(&in->r, 12);
+    if (in->r.bad)
+        return snapshot_damaged(in, "the access lists are cut short");
+    size_t n = count > 0 ? (size_t)count : 0;
+    clave_err err = in->visitor->lists ? in->visitor->lists(in->arg, n) : CLAVE_OK;
+    for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
+        int64_t key = clave__jget_long(&in->r);
+        struct jvec entries = clave__wire_get_acls(&in->r);
+        if (in->r.bad)
+            return snapshot_damaged(in, "the access lists are not well formed");
+        if (in->visitor->list)
+            err = in->visitor->list(in->arg, key, entries);
+    }
+    return err;
+}
+
+static struct node_stat snapshot_get_stat(struct jreader *r)
+{
+    struct node_stat s = {0};
+    s.czxid = clave__jget_long(r);
+    s.mzxid = clave__jget_long(r);
+    s.ctime = clave__jget_long(r);
+    s.mtime = clave__jget_long(r);
+    s.version = clave__jget_int(r);
+    s.cversion = clave__jget_int(r);
+    s.aversion = clave__jget_int(r);
+    s.owner = clave__jget_long(r);
+    s.pzxid = clave__jget_long(r);
+    return s;
+}
+
+static void snapshot_note_zxid(struct snapshot_reader *in, int64_t zxid)
+{
+    if (zxid > in->newest)
+        in->newest = zxid;
+}
+
+static bool snapshot_is_end(struct jbytes path)
+{
+    return path.n == 1 && path.p[0] == '/';
+}
+
+static clave_err snapshot_get_nodes(struct snapshot_reader *in)
+{
+    for (;;) {
+        struct snapshot_node n = {.path = clave__jget_bytes(&in->r)};
+        if (!in->r.bad && snapshot_is_end(n.path))
+            return CLAVE_OK;
+        n.data = clave__jget_bytes(&in->r);
+        n.acl_key = clave__jget_long(&in->r);
+        n.stat = snapshot_get_stat(&in->r);
+        if (in->r.bad || n.path.n < 0)
+            return snapshot_damaged(in, "the nodes are cut short");
+        snapshot_note_zxid(in, n.stat.mzxid);
+        snapshot_note_zxid(in, n.stat.pzxid);
+        clave_err err = in->visitor->node(in->arg, &n);
+        if (err != CLAVE_OK)
+            return err;
+    }
+}
+
+/* A seal is the checksum of everything before it. */
+static clave_err snapshot_get_seal(struct snapshot_reader *in, const uint8_t **from, uint32_t *sum)
+{
+    *sum = clave__checksum(*sum, *from, (size_t)(in->r.p - *from));
+    *from = in->r.p;
+    int64_t seal = clave__jget_long(&in->r);
+    struct jbytes end = clave__jget_bytes(&in->r);
+    if (in->r.bad || !snapshot_is_end(end))
+        return snapshot_damaged(in, "a seal is cut short");
+    return seal == (int64_t)*sum ? CLAVE_OK
+                                 : snapshot_damaged(in, "a seal is not the checksum of the file");
+}
+
+/* The parts added in 3.6 and 3.9 may be missing. */
+static clave_err snapshot_get_seals(struct snapshot_reader *in)
+{
+    const uint8_t *from = in->begin;
+    uint32_t sum = CHECKSUM_START;
+    clave_err err = snapshot_get_seal(in, &from, &sum);
+    if (err != CLAVE_OK || in->r.n == 0)
+        return err;
+    /* Without digests Apache 3.9 writes only its zxid and a seal: 21 bytes. */
+    if (in->r.n != 8 + 8 + 5) {
+        in->digest_zxid = clave__jget_long(&in->r);
+        in->has_digest = clave__jget_int(&in->r) == DIGEST_VERSION;
+        in->digest = (uint64_t)clave__jget_long(&in->r);
+        snapshot_note_zxid(in, in->digest_zxid);
+        err = snapshot_get_seal(in, &from, &sum);
+        if (err != CLAVE_OK || in->r.n == 0)
+            return err;
+    }
+    snapshot_note_zxid(in, clave__jget_long(&in->r));
+    return snapshot_get_seal(in, &from, &sum);
+}
+
+clave_err clave__snapshot_read(struct snapshot_reader *in, const void *p, size_t n)
+{
+    assert(in->visitor->node && (in->visitor->lists || !in->visitor->list));
+    assert(in->newest == 0 && !in->has_digest); /* one reader for each file */
+    in->begin = p;
+    in->r = clave__jreader(p, n);
+    clave_err err = snapshot_get_header(in);
+    if (err == CLAVE_OK)
+        err = snapshot_get_sessions(in);
+    if (err == CLAVE_OK)
+        err = snapshot_get_lists(in);
+    if (err == CLAVE_OK)
+        err = snapshot_get_nodes(in);
+    return err == CLAVE_OK ? snapshot_get_seals(in) : err;
+}
+
+/* ---- loading: sessions ----------------------------------------------------------------------- */
 
 /* Keys count up from 1; one near the end of the range is not a valid key. */
 #define MAX_KEY (INT64_MAX / 2)
@@ -35,7 +206,7 @@ static clave_err load_session(void *arg, int64_t id, int32_t timeout_ms)
     return CLAVE_OK;
 }
 
-/* ---- access lists ---------------------------------------------------------------------------- */
+/* ---- loading: access lists ------------------------------------------------------------------- */
 
 static int load_by_key(const void *a, const void *b)
 {
@@ -54,7 +225,7 @@ static clave_err load_list(void *arg, int64_t key, struct jvec entries)
 {
     struct loading *l = arg;
     if (key <= 0 || key > MAX_KEY)
-        return clave__snapshot_damaged(&l->in, "the access lists are not well formed");
+        return snapshot_damaged(&l->in, "the access lists are not well formed");
     struct acl *list = clave__acls_take(&l->s->tree.acls, entries, key);
     if (!list)
         return CLAVE_ENOMEM;
@@ -87,7 +258,7 @@ static struct acl *load_list_of(struct loading *l, int64_t key)
     return known ? known->list : load_missing_list(l);
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- loading: nodes -------------------------------------------------------------------------- */
 
 /* The root already exists: it takes the file's values. */
 static clave_err load_set_root(struct loading *l, const struct node_spec *spec)
@@ -110,15 +281,15 @@ static clave_err load_set_root(struct loading *l, const struct node_spec *spec)
     return CLAVE_OK;
 }
 
-static clave_err snapshot_add_node(struct loading *l, const struct node_spec *spec)
+static clave_err load_add_node(struct loading *l, const struct node_spec *spec)
 {
     struct tree *t = &l->s->tree;
     if (spec->path.n == 0)
         return spec->stat.owner == 0 ? load_set_root(l, spec)
-                                     : clave__snapshot_damaged(&l->in, "the root has an owner");
+                                     : snapshot_damaged(&l->in, "the root has an owner");
     struct node *parent = clave__tree_find_parent(t, spec->path);
     if (!parent || clave__tree_find(t, spec->path))
-        return clave__snapshot_damaged(&l->in, "a node without a parent, or a node twice");
+        return snapshot_damaged(&l->in, "a node without a parent, or a node twice");
     struct node *n = clave__tree_new_node(t, spec);
     if (!n)
         return CLAVE_ENOMEM;
@@ -130,7 +301,7 @@ static clave_err load_node(void *arg, const struct snapshot_node *n)
 {
     struct loading *l = arg;
     const struct node_spec spec = {n->path, n->data, n->stat, load_list_of(l, n->acl_key)};
-    return spec.acl ? snapshot_add_node(l, &spec) : CLAVE_ENOMEM;
+    return spec.acl ? load_add_node(l, &spec) : CLAVE_ENOMEM;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -141,7 +312,7 @@ static clave_err load_settle_zxid(struct loading *l)
     struct server *s = l->s;
     const struct snapshot_reader *in = &l->in;
     if (in->newest == INT64_MAX)
-        return clave__snapshot_damaged(&l->in, "it has the largest possible zxid");
+        return snapshot_damaged(&l->in, "it has the largest possible zxid");
     s->last_zxid = s->replay.named_zxid >= 0 ? s->replay.named_zxid : in->newest;
     s->txn_log.durable_zxid = s->last_zxid;
     s->replay.fuzzy_zxid = in->newest;
@@ -153,7 +324,7 @@ static clave_err load_settle_zxid(struct loading *l)
     return CLAVE_OK;
 }
 
-static clave_err snapshot_load(struct loading *l, const void *p, size_t n)
+static clave_err load_file(struct loading *l, const void *p, size_t n)
 {
     clave_err err = clave__snapshot_read(&l->in, p, n);
     if (err == CLAVE_OK)
@@ -171,7 +342,7 @@ void clave__server_snapshot_named(struct server *s, int64_t zxid)
 }
 
 /* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
-static clave_err snapshot_reset_server(struct server *s, bool bare)
+static clave_err load_reset_server(struct server *s, bool bare)
 {
     assert(!s->serving && list_empty(&s->conns.all) && s->txn.count == 0);
     clave__tree_fini(&s->tree);
@@ -190,15 +361,15 @@ clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n,
 {
     static const struct snapshot_visitor visitor = {load_session, load_lists, load_list, load_node};
     struct loading l = {.s = s, .in = {.visitor = &visitor, .arg = &l, .fault = fault, .cap = cap}};
-    clave_err err = snapshot_reset_server(s, true);
+    clave_err err = load_reset_server(s, true);
     if (err != CLAVE_OK)
         return err;
-    err = snapshot_load(&l, p, n);
+    err = load_file(&l, p, n);
     s->replay.named_zxid = -1;
     if (err == CLAVE_OK) {
         clave__snapshot_schedule(s);
         return CLAVE_OK;
     }
-    clave_err emptied = snapshot_reset_server(s, false);
+    clave_err emptied = load_reset_server(s, false);
     return emptied != CLAVE_OK ? emptied : err;
 }

@@ -1,12 +1,211 @@
-/* snapshot_save.c - the pieces of a snapshot (snapshot_save.h); the driver asks for one after the
- * other. snapshot_copy_on_write.c adds to them what is about to change. */
+/* snapshot_save.c - snapshots: when one is due, and its bytes in Apache's format, a piece in each
+ * turn of the loop; the driver asks for one piece after the other (snapshot_save.h).
+ * snapshot_load.c reads them.
+ *
+ * The file shows the tree as it was when the snapshot began, though clients go on writing: tree.c,
+ * session_tracker.c and acl.c report what is about to change or to go, and if it is not in the file
+ * yet, it is written first, into snapshot_save.ahead.
+ *
+ * What must stay true: nothing is in the file twice, and no node before its parent; nothing follows
+ * in a phase while some of `ahead` is left. The end of the file is written only when the log is
+ * durable up to the snapshot's zxid, because a server that finds a whole file loads it instead of
+ * the log. */
+#include "server/store/snapshot_save.h"
+
 #include <assert.h>
 
 #include "base/memory.h"
 #include "server/server_internal.h"
 #include "server/store/adler32.h"
-#include "server/store/snapshot_copy_on_write.h"
-#include "server/store/snapshot_record.h"
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+enum { DEFAULT_SNAP_COUNT = 100000, LONG_LOG = 256 << 20, NODE_BYTES = 80, ALL = 1024 };
+/* A million takes some half a second to replay. */
+enum { MANY = 10 };
+
+/* Between half of all that the limits allow and all of it, as in Apache. */
+void clave__snapshot_schedule(struct server *s)
+{
+    s->snapshot.txns_since = 0;
+    s->snapshot.bytes_since = 0;
+    s->snapshot.share = ALL / 2 + (int64_t)clave__rand_below(&s->rand, ALL / 2 + 1);
+}
+
+void clave__snapshot_count(struct server *s, size_t bytes)
+{
+    s->snapshot.txns_since++;
+    s->snapshot.bytes_since += (int64_t)bytes;
+}
+
+/* About what a snapshot would have. */
+static int64_t schedule_tree_bytes(const struct server *s)
+{
+    return (int64_t)(s->tree.data_bytes + s->tree.nodes.count * NODE_BYTES);
+}
+
+static bool schedule_is_over(const struct server *s, int64_t value, int64_t most)
+{
+    return value > most * s->snapshot.share / ALL;
+}
+
+/* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
+ * as it has: then saving costs no more than logging does. But a log of many short transactions
+ * takes long to replay, however large the tree is. Who has set a number gets it. */
+static bool schedule_has_enough(const struct server *s)
+{
+    int64_t nodes = (int64_t)s->tree.nodes.count;
+    int64_t most = nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
+    if (s->limits.snap_count > 0)
+        return schedule_is_over(s, s->snapshot.txns_since, s->limits.snap_count);
+    return schedule_is_over(s, s->snapshot.txns_since, MANY * most) ||
+           (schedule_is_over(s, s->snapshot.txns_since, most) &&
+            schedule_is_over(s, s->snapshot.bytes_since, schedule_tree_bytes(s)));
+}
+
+/* Of nodes of a megabyte, 100000 transactions would fill any disk. */
+static bool schedule_is_long(const struct server *s)
+{
+    int64_t most = schedule_tree_bytes(s);
+    return schedule_is_over(s, s->snapshot.bytes_since, most > LONG_LOG ? most : LONG_LOG);
+}
+
+bool clave__server_wants_snapshot(const struct server *s)
+{
+    return s->snapshot.save.phase == SAVE_IDLE && (schedule_has_enough(s) || schedule_is_long(s));
+}
+
+/* ---- the bytes ------------------------------------------------------------------------------- */
+
+enum { VERSION = 2 };
+
+static const char magic[4] = {'Z', 'K', 'S', 'N'};
+
+static void snapshot_put_header(struct jwriter *w)
+{
+    for (size_t i = 0; i < sizeof magic; i++)
+        clave__jput_byte(w, (uint8_t)magic[i]);
+    clave__jput_int(w, VERSION);
+    clave__jput_long(w, -1);
+}
+
+/* If the newest session has ended, the log that has it may be purged. So that its id is not given
+ * out again, the next id is written with a timeout of 0. Apache takes that for a session that
+ * expires at once, and no client has its id. */
+static void snapshot_put_session_count(struct jwriter *w, const struct sessions *t)
+{
+    bool ended = t->newest_id != 0 && !clave__sessions_find(t, t->newest_id);
+    clave__jput_int(w, (int32_t)t->table.count + ended);
+    if (ended) {
+        clave__jput_long(w, t->newest_id + 1);
+        clave__jput_int(w, 0);
+    }
+}
+
+static void snapshot_put_session(struct jwriter *w, const struct session *session)
+{
+    clave__jput_long(w, session->id);
+    clave__jput_int(w, session->logged_timeout_ms);
+}
+
+static void snapshot_put_list(struct jwriter *w, const struct acl *list)
+{
+    clave__jput_long(w, list->key);
+    clave__jput_vec(w, clave__acl_entries(list));
+}
+
+static void snapshot_put_node(struct jwriter *w, const struct node *n)
+{
+    const struct node_stat *s = &n->stat;
+    clave__jput_bytes(w, clave__node_path_bytes(n));
+    clave__jput_bytes(w, clave__node_data(n));
+    clave__jput_long(w, n->acl->key);
+    clave__jput_long(w, s->czxid);
+    clave__jput_long(w, s->mzxid);
+    clave__jput_long(w, s->ctime);
+    clave__jput_long(w, s->mtime);
+    clave__jput_int(w, s->version);
+    clave__jput_int(w, s->cversion);
+    clave__jput_int(w, s->aversion);
+    clave__jput_long(w, s->owner);
+    clave__jput_long(w, s->pzxid);
+}
+
+/* ---- what is about to change is written first ------------------------------------------------ */
+
+enum { FEW_PARENTS = 32 };
+
+/* Once memory has run out it writes nothing; but everything is still marked as written. */
+static struct jwriter snapshot_writer(const struct snapshot_save *v, struct buf *b)
+{
+    struct jwriter w = clave__jwriter(b);
+    w.err = v->err;
+    return w;
+}
+
+static void copy_before_session_goes(struct sessions *t, const struct session *session)
+{
+    struct snapshot_save *v = t->observer;
+    assert(v->phase != SAVE_IDLE);
+    struct jwriter w = snapshot_writer(v, &v->ahead[SAVE_SESSIONS]);
+    snapshot_put_session(&w, session);
+    v->err = w.err;
+}
+
+static void copy_before_list_goes(struct acls *t, const struct acl *list)
+{
+    struct snapshot_save *v = t->observer;
+    assert(v->phase != SAVE_IDLE);
+    struct jwriter w = snapshot_writer(v, &v->ahead[SAVE_LISTS]);
+    snapshot_put_list(&w, list);
+    v->err = w.err;
+}
+
+/* Writes a node and those above it that are not written yet, the highest first: the loader needs
+ * the parent before the child. */
+static void copy_with_parents(struct snapshot_save *v, struct jwriter *w, struct tree *t,
+                              struct node *n)
+{
+    struct node *few[FEW_PARENTS], **chain = few;
+    size_t depth = 0;
+    for (struct node *m = n; m && m->saved != t->saved; m = m->parent)
+        depth++;
+    if (depth > FEW_PARENTS) {
+        chain = clave__mem_alloc(t->mem, depth * sizeof(struct node *));
+        w->err = chain ? w->err : CLAVE_ENOMEM;
+    }
+    for (size_t i = 0; i < depth; i++, n = n->parent) {
+        n->saved = t->saved;
+        if (chain)
+            chain[i] = n;
+    }
+    while (chain && depth > 0)
+        snapshot_put_node(w, chain[--depth]);
+    if (chain != few)
+        clave__mem_free(t->mem, chain);
+    v->err = w->err;
+}
+
+static void copy_before_node_changes(struct tree *t, struct node *n)
+{
+    struct snapshot_save *v = t->observer;
+    assert(v->phase != SAVE_IDLE);
+    struct jwriter w = snapshot_writer(v, &v->ahead[SAVE_NODES]);
+    copy_with_parents(v, &w, t, n);
+    if (n == v->next) /* it may be about to go */
+        v->next = clave__tree_next(n, t->root);
+}
+
+/* Begins with the snapshot, and ends with it. */
+static void snapshot_copy_on_write(struct server *s, bool begin)
+{
+    s->sessions.before_remove = begin ? copy_before_session_goes : NULL;
+    s->tree.acls.before_free = begin ? copy_before_list_goes : NULL;
+    s->tree.before_change = begin ? copy_before_node_changes : NULL;
+    s->sessions.observer = s->tree.acls.observer = s->tree.observer = &s->snapshot.save;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
 
 enum { DIGEST_VERSION = 2 };
 
@@ -88,7 +287,7 @@ static bool save_sessions(struct server *s, struct save_piece *p)
     for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
         struct list *at = list_pop_front(unsaved);
         struct session *session = LIST_ENTRY(at, struct session, in_all);
-        clave__snapshot_put_session(&p->w, session);
+        snapshot_put_session(&p->w, session);
         session->saved = s->sessions.saved;
         list_push_back(&s->sessions.all, at);
     }
@@ -102,7 +301,7 @@ static bool save_lists(struct server *s, struct save_piece *p)
     for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
         struct list *at = list_pop_front(unsaved);
         struct acl *list = LIST_ENTRY(at, struct acl, in_all);
-        clave__snapshot_put_list(&p->w, list);
+        snapshot_put_list(&p->w, list);
         list->saved = acls->saved;
         list_push_back(&acls->all, at);
     }
@@ -115,7 +314,7 @@ static bool save_nodes(struct server *s, struct save_piece *p)
     for (; v->next && save_piece_has_room(p); p->items--) {
         struct node *n = v->next;
         if (n->saved != s->tree.saved)
-            clave__snapshot_put_node(&p->w, n);
+            snapshot_put_node(&p->w, n);
         n->saved = s->tree.saved;
         v->next = clave__tree_next(n, s->tree.root);
     }
@@ -152,8 +351,8 @@ static void save_begin(struct server *s)
     struct snapshot_save *v = &s->snapshot.save;
     struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
     struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);
-    clave__snapshot_put_header(&w);
-    clave__snapshot_put_session_count(&w, &s->sessions);
+    snapshot_put_header(&w);
+    snapshot_put_session_count(&w, &s->sessions);
     clave__jput_int(&lists, (int32_t)s->tree.acls.lists.count);
     v->err = w.err != CLAVE_OK ? w.err : lists.err;
     v->sum = CHECKSUM_START;
@@ -166,14 +365,14 @@ static void save_begin(struct server *s)
     s->tree.acls.saved = !s->tree.acls.saved;
     s->tree.saved = !s->tree.saved;
     v->phase = SAVE_SESSIONS;
-    clave__snapshot_copy_on_write(s, true);
+    snapshot_copy_on_write(s, true);
 }
 
 static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *done)
 {
     struct snapshot_save *v = &s->snapshot.save;
     size_t begin = clave__buf_len(out);
-    struct save_piece p = {clave__snapshot_writer(v, out), (size_t)s->limits.snapshot_piece,
+    struct save_piece p = {snapshot_writer(v, out), (size_t)s->limits.snapshot_piece,
                            begin + save_piece_bytes(s), begin, waits};
     for (; v->phase != SAVE_IDLE; v->phase = v->phase == SAVE_END ? SAVE_IDLE : v->phase + 1) {
         bool taken = v->phase == SAVE_END || save_take_ahead(v, &p);
@@ -186,7 +385,7 @@ static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *
     for (size_t i = 0; *done && i < SAVE_END; i++)
         clave__buf_trim(&v->ahead[i], 0);
     if (*done)
-        clave__snapshot_copy_on_write(s, false);
+        snapshot_copy_on_write(s, false);
     return *done ? v->err : CLAVE_OK;
 }
 
@@ -239,7 +438,7 @@ void clave__snapshot_save_init(struct server *s)
 
 void clave__snapshot_save_fini(struct server *s)
 {
-    clave__snapshot_copy_on_write(s, false);
+    snapshot_copy_on_write(s, false);
     for (size_t i = 0; i < SAVE_END; i++)
         clave__buf_fini(&s->snapshot.save.ahead[i]);
 }

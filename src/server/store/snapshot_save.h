@@ -14,6 +14,7 @@
 enum save_phase { SAVE_IDLE, SAVE_SESSIONS, SAVE_LISTS, SAVE_NODES, SAVE_END };
 
 struct node;
+struct server;
 
 struct snapshot_save {
     enum save_phase phase;
@@ -26,8 +27,6 @@ struct snapshot_save {
     struct buf ahead[SAVE_END]; /* by phase: what had to be written before its turn */
     uint32_t sum;               /* of the file so far */
 };
-
-struct server;
 
 void clave__snapshot_save_init(struct server *s);
 void clave__snapshot_save_fini(struct server *s);

@@ -1,5 +1,5 @@
 /* txn.c - applies the changes of one transaction to the tree, and undoes them; see txn.h. Requests
- * (write.c), multi.c, container_ttl.c and recovery (txn_record.c) all change the tree through here.
+ * (write.c, request.c), container_ttl.c and recovery (txn_record.c) change the tree through here.
  */
 #include "server/store/txn.h"
 

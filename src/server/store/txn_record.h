@@ -1,5 +1,5 @@
 /* txn_record.h - a transaction as a record of the log has it. One table says for each kind of
- * transaction what it is called, which fields its record has, and how it is replayed. Everything
+ * transaction what it is called, which fields its record has, and how it is made again. Everything
  * that writes, replays or shows records goes by it: a new kind is a new line. */
 #ifndef CLAVE_SERVER_STORE_TXN_RECORD_H
 #define CLAVE_SERVER_STORE_TXN_RECORD_H
@@ -63,5 +63,7 @@ bool clave__txn_record_read(struct txn_record *out, const void *p, size_t n);
 /* The next change, in order; *at is a copy of the body at first. false: there is none. */
 bool clave__txn_record_next(const struct txn_record *t, struct jreader *at,
                             struct change_record *out);
+/* After the changes of a closeSession: deletes what the session owned that was not in its list. */
+clave_err clave__txn_redo_end_of_session(struct txn *t);
 
 #endif

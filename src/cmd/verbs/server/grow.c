@@ -17,8 +17,8 @@
 #include "cmd/cli/shell_command.h"
 #include "cmd/data/data_files.h"
 #include "server/request/session_tracker.h"
-#include "server/store/each_node_and_session.h"
-#include "server/store/txn_log_read.h"
+#include "server/store/recovery_plan.h"
+#include "server/store/txn_log.h"
 #include "server/tree/node.h"
 
 enum { GROW_OUT = FLAG_LONG, GROW_DATA_DIR, GROW_TICK, MOST_SERVERS = 9, LEAST_SERVERS = 3 };

@@ -1,5 +1,5 @@
 /* sessions.c - `clave sessions`: the sessions of a `clave serve`, and their end by a super user.
- * The server shows them as nodes (server/request/zookeeper_sessions.h). */
+ * The server shows them as nodes (server/request/request.h). */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

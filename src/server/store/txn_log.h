@@ -1,4 +1,4 @@
-/* txn_log_read.h - the records of a transaction log, one by one, and what it means where they end.
+/* txn_log.h - the records of a transaction log, one by one, and what it means where they end.
  * A record is checksum, length, payload, 'B'.
  *
  * Also decides what the first bytes that are not a record mean. A batch is written whole, and the
@@ -6,8 +6,8 @@
  * it can tear it anywhere, because a disk writes the blocks of a batch in any order. In clave's
  * logs the first record of each batch is marked, by a byte after everything that Apache reads. So
  * if a marked record follows the bad bytes, these were durable once, and are damaged, not torn. */
-#ifndef CLAVE_SERVER_STORE_TXN_LOG_READ_H
-#define CLAVE_SERVER_STORE_TXN_LOG_READ_H
+#ifndef CLAVE_SERVER_STORE_TXN_LOG_H
+#define CLAVE_SERVER_STORE_TXN_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,23 +35,8 @@ enum found clave__txn_log_look_at(const uint8_t *p, size_t n, struct record *out
 /* The offset of the first byte at or after `from` that is not zero; n: there is none. */
 size_t clave__txn_log_skip_zeros(const uint8_t *p, size_t from, size_t n);
 
-enum tail_kind {
-    TAIL_PADDING, /* zeros only */
-    TAIL_TORN,    /* part of an unfinished newest batch, none of which was acknowledged */
-    TAIL_DAMAGED, /* it was durable once, or may have been */
-};
-struct log_tail {
-    enum tail_kind kind;
-    char fault[160]; /* DAMAGED */
-};
-/* Judges the bytes p[0..n) of a whole file from `at` on, where there is no record; `last_zxid` is
- * that of the record before. */
-struct log_tail clave__txn_log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid);
 /* Whether `zxid` may follow `last`: it is the next one, or the first of a later leader. */
 bool clave__txn_log_follows(int64_t last, int64_t zxid);
-/* The size of a file may reach the disk before its first bytes do. From somewhere in the header on
- * the bytes are zeros then, and no record of the file was ever acknowledged. */
-bool clave__txn_log_has_torn_header(const uint8_t *p, size_t n);
 
 /* ---- record by record ------------------------------------------------------------------------ */
 
@@ -76,12 +61,6 @@ struct log_walk {
 
 /* false: it is not a log; the fault says why. */
 bool clave__txn_log_walk(struct log_walk *w, const void *p, size_t n);
-enum log_step clave__txn_log_walk_next(struct log_walk *w, struct record *out);
-/* Notes what is wrong. */
-__attribute__((format(printf, 2, 3))) void clave__txn_log_walk_fault(struct log_walk *w,
-                                                                     const char *fmt, ...);
-/* Notes that a record is none that a server writes. */
-void clave__txn_log_walk_no_txn(struct log_walk *w, const struct record *rec);
 
 /* A transaction as recorded. */
 struct txn_log_entry {
@@ -90,7 +69,7 @@ struct txn_log_entry {
     struct txn_record txn;
 };
 
-/* As clave__txn_log_walk_next; DAMAGED too if the record is not a transaction. */
+/* The next record. DAMAGED too if it is not a transaction. */
 enum log_step clave__txn_log_next_entry(struct log_walk *w, struct txn_log_entry *out);
 
 #endif

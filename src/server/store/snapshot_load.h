@@ -1,11 +1,11 @@
-/* snapshot_read.h - what is in a snapshot file, in its order: header, sessions, the map of access
+/* snapshot_load.h - what is in a snapshot file, in its order: header, sessions, the map of access
  * lists, nodes, and up to three parts that each end in a seal (a checksum of everything before).
  * The loader makes a tree of it; the history of locks takes from it what it needs, without a tree.
  *
  * That a file is whole is known at its end only, so what a visitor was shown before may be wrong.
  */
-#ifndef CLAVE_SERVER_STORE_SNAPSHOT_READ_H
-#define CLAVE_SERVER_STORE_SNAPSHOT_READ_H
+#ifndef CLAVE_SERVER_STORE_SNAPSHOT_LOAD_H
+#define CLAVE_SERVER_STORE_SNAPSHOT_LOAD_H
 
 #include <stdbool.h>
 
@@ -46,9 +46,5 @@ struct snapshot_reader {
 
 /* Reads all of a file. ECORRUPT: `fault` says what is wrong and at which offset. */
 clave_err clave__snapshot_read(struct snapshot_reader *in, const void *p, size_t n);
-
-/* What a visitor finds wrong: writes `fault` with the offset, and is ECORRUPT. */
-__attribute__((format(printf, 2, 3))) clave_err clave__snapshot_damaged(struct snapshot_reader *in,
-                                                                        const char *fmt, ...);
 
 #endif
