@@ -41,8 +41,8 @@ CLAVE_METHOD clave_err clave_latch_resign(clave_latch *l);
 CLAVE_METHOD clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode,
                                          int64_t timeout_ms);
 
-/* Waits until it leads. EBUSY: it does not lead in time. EUNREACHABLE: the same, and the session
- * was never connected. EINVAL, at once: it was never started. ECANCELED: clave_latch_cancel.
+/* Waits until it leads. EBUSY, EUNREACHABLE: it does not lead in time, as of
+ * clave_mutex_acquire. EINVAL, at once: it was never started. ECANCELED: clave_latch_cancel.
  * ECLOSED: it was closed, perhaps by another thread. ENOAUTH and others: the `why` of the event
  * FAILED. */
 CLAVE_METHOD clave_err clave_latch_await(clave_latch *l, int64_t timeout_ms);

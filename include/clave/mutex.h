@@ -34,8 +34,9 @@ CLAVE_EXPORT void clave_mutex_free(clave_mutex *m);
 
 /* Acquires the mutex for the calling thread. timeout_ms 0: only if it is free now. One deadline
  * covers the whole call, waiting for a connection included. On any error nothing was acquired.
- * EBUSY: not acquired in time. EUNREACHABLE: the same, and the session was never connected;
- * or a try without a connection: nobody knows who holds it.
+ * EBUSY: not acquired in time, and since the connection was lost last a server has shown another
+ * before this one. EUNREACHABLE: not acquired in time, and without such an answer, because there is
+ * no connection, or a new one or a silent server has not answered yet: nobody knows who holds it.
  * ECANCELED: clave_mutex_cancel_as. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
  * EUPGRADE: see clave/rwlock.h. ELOST: this thread's earlier hold was lost and has not been
  * released yet. ENOAUTH, EINVALIDACL, ESEQUENCE and other final errors: the server refused the lock

@@ -33,8 +33,7 @@ CLAVE_EXPORT void clave_semaphore_free(clave_semaphore *s);
 
 /* Acquires n leases, all or none, into out[0..n); each is the caller's to release. timeout_ms 0:
  * only if they are free now. On any error out[0..n) is NULL.
- * EBUSY: not acquired in time. EUNREACHABLE: the same, and the session was never connected;
- * or a try without a connection: nobody knows who holds it.
+ * EBUSY, EUNREACHABLE: not acquired in time, as of clave_mutex_acquire.
  * ECANCELED: clave_semaphore_cancel. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
  * EINVAL: n is 0 or more than a limit that is not shared. ENOAUTH and other final errors: the
  * server refused a node. ENOMEM. ECLOSED. */

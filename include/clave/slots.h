@@ -32,10 +32,9 @@ CLAVE_EXPORT void clave_slots_free(clave_slots *s);
  * belongs to the caller (clave_slot_free); *taken (may be NULL) is false when the id owned one
  * before this call. On an error *out is NULL. timeout_ms 0: only if there is room now.
  * Errors of class UNKNOWN: the slot may have been taken, which clave_slots_list tells. Otherwise it
- * was not. EBUSY: not in time. EUNREACHABLE: the same, and the session was never connected; or a
- * try without a connection. ECANCELED: clave_slots_cancel. ENONODE: no limit is set. EINVAL: the id
- * or a text is not valid. ENOAUTH and other final errors: the server refused a node. ENOMEM.
- * ECLOSED. */
+ * was not. EBUSY, EUNREACHABLE: not in time, as of clave_mutex_acquire. ECANCELED:
+ * clave_slots_cancel. ENONODE: no limit is set. EINVAL: the id or a text is not valid. ENOAUTH and
+ * other final errors: the server refused a node. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_slots_take(clave_slots *s, const clave_slot *as, int64_t timeout_ms,
                                         clave_slot **out, bool *taken);
 /* Frees a slot's description. It stays owned. NULL is ignored. */

@@ -208,11 +208,10 @@ int64_t clave_async_client_deadline(const clave_async_client *c)
         at, deadline_earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
 }
 
-clave_err clave__client_not_in_time(const clave_async_client *c, bool trying)
+clave_err clave__client_not_in_time(const clave_async_client *c, uint64_t seen_on)
 {
-    bool unknown =
-        c->session.state == CLAVE_STATE_LATENT || (trying && !clave__link_is_open(&c->link));
-    return unknown ? CLAVE_EUNREACHABLE : CLAVE_EBUSY;
+    bool seen = seen_on > 0 && seen_on == c->link.connections && clave__link_is_open(&c->link);
+    return seen ? CLAVE_EBUSY : CLAVE_EUNREACHABLE;
 }
 
 const char *clave_async_client_host_fault(const char *hosts)

@@ -19,9 +19,12 @@
 void clave__client_ref(clave_async_client *c);
 void clave__client_unref(clave_async_client *c);
 
-/* What an acquire that has not succeeded in time reports: EBUSY; EUNREACHABLE where nobody can know
- * whether another holds it: there never was a connection, or, for a try, there is none. */
-clave_err clave__client_not_in_time(const clave_async_client *c, bool trying);
+/* What an acquire reports that has not succeeded in time. EBUSY says that another was before us, so
+ * it needs an answer that showed one on the connection there is now: `seen_on` is the connection of
+ * the newest such answer (clave_async_client_connection; 0: there was none). Without it nobody
+ * knows who holds it: EUNREACHABLE, whether there is no connection, it is a new one on which the
+ * place has not been looked at again, or the server (a read-only one perhaps) has not answered. */
+clave_err clave__client_not_in_time(const clave_async_client *c, uint64_t seen_on);
 const struct clave_mem *clave__client_mem(const clave_async_client *c);
 /* The seed for a map of bytes that others choose (base/map.h). */
 uint64_t clave__client_hash_seed(const clave_async_client *c);

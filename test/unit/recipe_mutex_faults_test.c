@@ -377,7 +377,7 @@ static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state
     assert_int_equal(a.answers, 0);
     memnet_advance(p, 1);
     assert_int_equal(a.answers, 1);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     /* A try waits for nothing at all. */
     assert_int_equal(owner_begin_acquire(&a, OWNER_TRY), CLAVE_OK);
     assert_int_equal(a.answers, 1);

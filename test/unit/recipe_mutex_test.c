@@ -192,7 +192,7 @@ static void nobody_hammers_a_server_that_gives_no_place(void **state)
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_TRY);
     assert_int_equal(a.answers, 1);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     owner_acquire(&b, OWNER_FOREVER);
     memnet_reset_counts(p);
     memnet_advance(p, 1000);
@@ -200,7 +200,7 @@ static void nobody_hammers_a_server_that_gives_no_place(void **state)
     owner_acquire(&a, 500);
     memnet_advance(p, 500);
     assert_int_equal(a.answers, 2);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     assert_int_equal(b.answers, 0);
     clave__sessions_remove(&p->server->sessions, quiet);
     memnet_advance(p, 200);
@@ -466,7 +466,7 @@ static void a_cancelled_create_is_cleaned_up(void **state)
     owner_acquire(&a, 500);
     assert_int_equal(memnet_stats(p).ephemerals, 1);
     memnet_advance(p, 500);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     memnet_clear(p);
     memnet_settle(p);
     assert_int_equal(a.answers, 1);

@@ -80,7 +80,7 @@ static void a_deadline_while_there_is_no_server(void **state)
     slot_user_take(&a, "a", 2000);
     memnet_advance(p, 2000);
     assert_int_equal(a.answers, 1);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     memnet_refuse(p, 0, false);
     memnet_advance(p, 2 * TIMEOUT);
     assert_int_equal(slot_user_owned(p), 0);

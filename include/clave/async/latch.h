@@ -133,9 +133,9 @@ CLAVE_METHOD clave_err clave_async_latch_close(clave_async_latch *l, clave_latch
 CLAVE_METHOD clave_err clave_async_latch_resign(clave_async_latch *l);
 
 /* Waits for leadership until `deadline` (the client's clock, or CLAVE_NEVER). Any number may wait.
- * cb runs once, later: CLAVE_OK: it leads (perhaps it did already). EBUSY: it did not lead in time.
- * EUNREACHABLE: the same, and there never was a connection.
- * ECANCELED. ECLOSED. The `why` of FAILED. At once: EINVAL: no cb. ENOMEM. ECLOSED. */
+ * cb runs once, later: CLAVE_OK: it leads (perhaps it did already). EBUSY, EUNREACHABLE: it did
+ * not lead in time, as of clave_async_mutex_acquire. ECANCELED. ECLOSED. The `why` of FAILED. At
+ * once: EINVAL: no cb. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline,
                                                clave_async_latch_cb *cb, void *arg);
 /* Ends the awaits that have this cb and arg, with ECANCELED, later. ENOTHELD: there is none. */

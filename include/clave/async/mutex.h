@@ -97,8 +97,9 @@ typedef void clave_async_mutex_cb(clave_async_mutex *m, uint64_t owner, clave_er
 /* Acquires for `owner`: until `deadline` (the client's clock), CLAVE_TRY, or CLAVE_NEVER to wait
  * for ever. A deadline in the past is a try, and a try waits for nothing, not even a connection.
  * When the session ends while it waits, the attempt goes to the end of the queue by itself. cb runs
- * once, later: CLAVE_OK: held (again). EBUSY: not acquired in time. EUNREACHABLE: the same, and
- * there never was a connection, or for a try there is none: nobody knows who holds it. ECANCELED.
+ * once, later: CLAVE_OK: held (again). EBUSY: not acquired in time, and since the
+ * connection was lost last a server has shown another before this one. EUNREACHABLE: not acquired
+ * in time, and without such an answer: nobody knows who holds it. ECANCELED.
  * EDEADLOCK: see the options. ENOAUTH, ESEQUENCE, EINVALIDACL and other final errors: the server
  * refused the node. ECLOSED. At once: EINVAL: this owner has an acquire pending. ELOST: its hold
  * was lost and has not been released yet. EUPGRADE: see clave/async/rwlock.h. ENOMEM. ECLOSED. */

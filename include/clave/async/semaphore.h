@@ -89,8 +89,8 @@ CLAVE_METHOD clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s,
                                                        clave_result_cb *cb, void *arg);
 
 /* CLAVE_OK: n leases, each the caller's to release; the array `leases` is valid during the call
- * only. Any error: no lease. EBUSY: not acquired in time. EUNREACHABLE: the same, and
- * there never was a connection, or for a try there is none. ECANCELED. EDEADLOCK: see
+ * only. Any error: no lease. EBUSY, EUNREACHABLE: not acquired in time, as of
+ * clave_async_mutex_acquire. ECANCELED. EDEADLOCK: see
  * clave_mutex_options. ENOAUTH and other final errors: the server refused a node. ENOMEM. ECLOSED.
  */
 typedef void clave_async_lease_cb(clave_async_semaphore *s, clave_err err,

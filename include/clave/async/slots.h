@@ -75,10 +75,9 @@ CLAVE_EXPORT void clave_async_slots_free(clave_async_slots *s);
 
 /* CLAVE_OK: the id owns `slot`, valid during the call only; `taken` is false when it owned one
  * before this call. Any other error of class UNKNOWN: the slot may have been taken, and
- * clave_async_slots_list tells after the connection is back. Otherwise it was not. EBUSY: not in
- * time. EUNREACHABLE: the same, and there never was a connection, or for a try there is none.
- * ECANCELED. ENONODE: no limit is set. ENOAUTH and other final errors: the server refused a node.
- * ENOMEM. ECLOSED. */
+ * clave_async_slots_list tells after the connection is back. Otherwise it was not. EBUSY,
+ * EUNREACHABLE: not in time, as of clave_async_mutex_acquire. ECANCELED. ENONODE: no limit is set.
+ * ENOAUTH and other final errors: the server refused a node. ENOMEM. ECLOSED. */
 typedef void clave_async_slots_take_cb(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                        bool taken, void *arg);
 /* Takes a slot for the id of `as`, whose texts are copied, until `deadline`: a time of the client's

@@ -281,6 +281,12 @@ void clave__contender_recount(struct contender *c)
     clave__contender_end(c);
 }
 
+clave_err clave__contender_not_in_time(const struct contender *c)
+{
+    bool first = c->state == CONTENDER_CONFIRMING || c->state == CONTENDER_HELD;
+    return clave__client_not_in_time(c->client, first ? 0 : c->queue.others_seen_on);
+}
+
 int64_t clave__contender_deadline(const struct contender *c)
 {
     return deadline_earlier(clave_async_client_hold_deadline(c->client), c->grant.end);

@@ -137,6 +137,9 @@ struct contender_queue {
     uint64_t listed_on;          /* connection of the newest one */
     bool plain;                  /* the names of all contenders in it were plain */
     size_t ahead;                /* how many are before us, as far as we know */
+    /* Connection of the newest answer that told of others before us. It survives a place that is
+     * taken anew; a listing that shows nobody makes it 0. */
+    uint64_t others_seen_on;
 };
 
 struct contender_grant {
@@ -223,6 +226,10 @@ void clave__contender_limit(struct contender *c, int64_t max);
 /* Counted: the limit has changed. */
 void clave__contender_recount(struct contender *c);
 
+/* Why an acquire that waits for this place ends now, at its deadline: EBUSY, EUNREACHABLE. All
+ * recipes ask here, or clave__client_not_in_time while they have no place. */
+clave_err clave__contender_not_in_time(const struct contender *c);
+
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);
 /* What its holder has; HELD only. */
@@ -280,6 +287,8 @@ clave_err clave__contender_downgrade_submit(struct contender *c);
 /* contender_single_node.c: JOINING's create met another contender's node; the answers and events of
  * the watch on it. */
 void clave__contender_race_stand_by(struct contender *c);
+/* STANDING_BY: reads and watches the other's node. */
+void clave__contender_race_look(struct contender *c);
 /* Before _join: a contender that has just had the node starts a moment later, so that the others
  * hear of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);

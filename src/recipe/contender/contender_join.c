@@ -14,8 +14,10 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
         clave__contender_race_stand_by(c);
         return;
     }
-    if (c->acquire.trying && err == CLAVE_EOPTIMEOUT) { /* a try waits for nothing */
-        clave__contender_fail(c, CLAVE_EBUSY);
+    /* A server with a restored directory gives no places yet: a try does not wait for that, and
+     * nobody knows who holds it. */
+    if (c->acquire.trying && err == CLAVE_EOPTIMEOUT) {
+        clave__contender_fail(c, clave__contender_not_in_time(c));
         return;
     }
     /* The session ended during the request, the server reaped the parent between its creation and

@@ -11,6 +11,8 @@ static void contender_on_reconnected(struct contender *c)
         list_remove(&c->grant.confirm.link);
         clave__contender_turn_check(c);
     }
+    if (c->state == CONTENDER_STANDING_BY)
+        clave__contender_race_look(c);
     /* What a short hold does without it has to ask for now: each of many short connections moves
      * the deadline, and ends before a heartbeat is due. */
     if (c->state == CONTENDER_HELD)
@@ -37,7 +39,7 @@ void clave__contender_session_state(struct listener *l, clave_state state, clave
     case CLAVE_STATE_SUSPENDED:
         c->node.seen = false;
         if (c->acquire.trying && c->owner && c->state != CONTENDER_HELD)
-            clave__contender_fail(c, clave__client_not_in_time(c->client, true));
+            clave__contender_fail(c, clave__contender_not_in_time(c));
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:

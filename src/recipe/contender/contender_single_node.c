@@ -26,9 +26,18 @@ void clave__contender_race_stand_by(struct contender *c)
         return;
     }
     clave__contender_enter(c, CONTENDER_STANDING_BY);
+    c->queue.others_seen_on = clave_async_client_connection(c->client);
     clave_err err = clave__node_watch_set(&c->queue.predecessor, c->spec->stem, NULL);
     if (err == CLAVE_OK)
-        err = clave__node_watch_read(&c->queue.predecessor);
+        clave__contender_race_look(c);
+    else
+        clave__contender_fail(c, err);
+}
+
+void clave__contender_race_look(struct contender *c)
+{
+    assert(c->state == CONTENDER_STANDING_BY);
+    clave_err err = clave__node_watch_read(&c->queue.predecessor);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
 }
@@ -47,6 +56,7 @@ void clave__contender_race_rival_reply(struct node_watch *w, const clave_result 
         c->acquire.failures = 0;
         bool news = c->queue.ahead != 1;
         c->queue.ahead = 1; /* all others wait as we do, in no order */
+        c->queue.others_seen_on = clave_async_client_connection(c->client);
         if (news)
             c->events->moved(c->owner);
     }
@@ -61,9 +71,7 @@ void clave__contender_race_rival_event(struct node_watch *w, const clave_event *
         clave__contender_join_again(c);
     } else if (c->state == CONTENDER_STANDING_BY) {
         /* It was written to; or it was deleted and created again while we were not connected. */
-        clave_err err = clave__node_watch_read(w);
-        if (err != CLAVE_OK)
-            clave__contender_fail(c, err);
+        clave__contender_race_look(c);
     }
     clave__contender_end(c);
 }

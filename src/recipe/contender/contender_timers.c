@@ -73,7 +73,7 @@ static void contender_on_limit(struct timer *t, int64_t now)
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, CLAVE_EMAXHOLD, true);
     else
-        clave__contender_fail(c, clave__client_not_in_time(c->client, c->acquire.trying));
+        clave__contender_fail(c, clave__contender_not_in_time(c));
     clave__contender_end(c);
 }
 

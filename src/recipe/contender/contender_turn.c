@@ -237,6 +237,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
     c->acquire.failures = 0;
     bool moved = at.ahead != c->queue.ahead;
     c->queue.ahead = at.ahead;
+    c->queue.others_seen_on = at.ahead > 0 ? c->queue.listed_on : 0;
     c->queue.plain = at.plain;
     if (at.ahead == 0) {
         clave__contender_turn_has_come(c);

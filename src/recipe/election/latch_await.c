@@ -21,7 +21,9 @@ static void latch_callback_on_limit(struct timer *t, int64_t now)
 {
     (void)now;
     struct latch_callback *k = LIST_ENTRY(t, struct latch_callback, limit);
-    latch_callback_run(k, clave__client_not_in_time(k->l->client, false));
+    const clave_async_latch *l = k->l;
+    latch_callback_run(k, l->place ? clave__contender_not_in_time(l->place)
+                                   : clave__client_not_in_time(l->client, 0));
 }
 
 static void latch_callback_wait(struct latch_callback *k)

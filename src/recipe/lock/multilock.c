@@ -236,7 +236,7 @@ static void recipe_multilock_start_over(struct multilock_owner *b)
     recipe_multilock_release_acquired(b);
     b->part_lost = false;
     clave_err err = closed ? CLAVE_ECLOSED
-                    : late ? clave__client_not_in_time(ml->client, b->trying)
+                    : late ? clave__client_not_in_time(ml->client, 0)
                            : recipe_multilock_step(b);
     if (err != CLAVE_OK)
         recipe_multilock_answer(b, err);
@@ -256,9 +256,9 @@ static void multilock_on_step(clave_async_mutex *m, uint64_t owner, clave_err er
         recipe_multilock_start_over(b);
     } else if (err == CLAVE_OK && b->at < ml->n) {
         /* The deadline may have passed unnoticed in a stopped process: the next acquire would be a
-         * try. */
+         * try. Nobody has been seen before us. */
         bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
-        err = late ? CLAVE_EBUSY : recipe_multilock_step(b);
+        err = late ? clave__client_not_in_time(ml->client, 0) : recipe_multilock_step(b);
         if (err != CLAVE_OK)
             recipe_multilock_answer(b, err);
     } else {

@@ -71,8 +71,8 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
         /* A try never waits: not for a connection, nor for another owner in this process. */
         clave__mutex_answer_post(&e->answer, m->place_owner
-                                                 ? CLAVE_EBUSY
-                                                 : clave__client_not_in_time(m->client, trying));
+                                                 ? clave__handoff_not_in_time(m)
+                                                 : clave__client_not_in_time(m->client, 0));
         return CLAVE_OK;
     }
     err = m->share_turns > 0 ? clave__handoff_acquire(e, deadline)

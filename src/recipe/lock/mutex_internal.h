@@ -124,6 +124,8 @@ void clave__handoff_promote(clave_async_mutex *m);
 void clave__handoff_end_wait(struct owner_entry *e);
 /* The grant is gone. false: its owner had not been told of the grant yet, and waits again. */
 bool clave__handoff_lose(struct owner_entry *e);
+/* Why a wait for the shared place ends now, at its deadline: EBUSY, EUNREACHABLE. */
+clave_err clave__handoff_not_in_time(const clave_async_mutex *m);
 /* Gives up waiting: if it has the place, the next waiter gets it. */
 void clave__handoff_step_down(struct owner_entry *e);
 

@@ -7,14 +7,26 @@
 
 #include "recipe/lock/mutex_internal.h"
 
+/* That another owner in this process holds it needs no answer of a server while the grant is good.
+ */
+clave_err clave__handoff_not_in_time(const clave_async_mutex *m)
+{
+    const struct contender *place = m->place_owner->place;
+    if (place->state != CONTENDER_HELD)
+        return clave__contender_not_in_time(place);
+    bool good = clave__contender_deadline(place) > clave__client_now(m->client);
+    return good ? CLAVE_EBUSY : CLAVE_EUNREACHABLE;
+}
+
 static void mutex_local_handoff_on_limit(struct timer *timer, int64_t now)
 {
     (void)now;
     struct owner_entry *e = LIST_ENTRY(timer, struct owner_entry, limit);
+    clave_err err = clave__handoff_not_in_time(e->answer.m);
     clave__handoff_step_down(e);
     struct contender *place = e->place;
     e->place = NULL;
-    clave__owner_entry_dismiss(e, CLAVE_EBUSY);
+    clave__owner_entry_dismiss(e, err);
     if (place)
         clave__contender_leave(place, NULL, NULL);
 }

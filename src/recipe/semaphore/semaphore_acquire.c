@@ -125,7 +125,8 @@ static void semaphore_acquire_take_next_lease(struct semaphore_acquire *a)
     assert(a->got < a->n && !a->leases[a->got]->place);
     clave_async_lease *l = a->leases[a->got];
     bool late = !a->trying && a->deadline <= clave__client_now(a->s->client);
-    clave_err err = late ? CLAVE_EBUSY
+    uint64_t others = a->mutex ? a->mutex->queue.others_seen_on : 0;
+    clave_err err = late ? clave__client_not_in_time(a->s->client, others)
                          : semaphore_acquire_take(&l->place, a, a->deadline, &a->s->lease_config,
                                                   &semaphore_lease_events, l);
     if (err != CLAVE_OK)
@@ -164,7 +165,7 @@ static void semaphore_acquire_start_over(struct semaphore_acquire *a, clave_err 
     semaphore_acquire_leave_all(a);
     bool late = a->trying || a->deadline <= clave__client_now(a->s->client);
     clave_err err = why == CLAVE_ECLOSED ? why
-                    : late               ? clave__client_not_in_time(a->s->client, a->trying)
+                    : late               ? clave__client_not_in_time(a->s->client, 0)
                                          : semaphore_acquire_look(a);
     if (err != CLAVE_OK)
         semaphore_acquire_answer(a, err);
@@ -328,7 +329,7 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *a)
     clave__semaphore_hold(s);
     list_push_back(&s->acquires, &a->link);
     if (in_vain)
-        clave__semaphore_acquire_cancel(a, clave__client_not_in_time(s->client, a->trying));
+        clave__semaphore_acquire_cancel(a, clave__client_not_in_time(s->client, 0));
     return CLAVE_OK;
 }
 

@@ -103,7 +103,12 @@ bool clave__slot_take_is_late(const struct slot_take *t)
 
 clave_err clave__slot_take_not_in_time(const struct slot_take *t)
 {
-    return t->canceled ? CLAVE_ECANCELED : clave__client_not_in_time(t->slots->client, t->trying);
+    if (t->canceled)
+        return CLAVE_ECANCELED;
+    if (t->state == TAKE_QUEUEING && t->place &&
+        clave__contender_not_in_time(t->place) == CLAVE_EBUSY)
+        return CLAVE_EBUSY;
+    return clave__client_not_in_time(t->slots->client, t->full_on);
 }
 
 void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)

@@ -43,6 +43,7 @@ struct slot_take {
     bool again;      /* something changed while it was counted */
     clave_err doubt; /* the error of a transaction that may have been done; OK: there is none */
     struct slot_count count;
+    uint64_t full_on; /* connection of the newest count, if it found no room; else 0 */
     struct slots_prepare prepare;
     struct contender *place; /* NULL: none, or it was lost */
     struct timer limit;

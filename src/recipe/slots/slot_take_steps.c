@@ -328,6 +328,8 @@ void clave__slot_take_on_count(struct slot_count *c)
         clave__slot_take_settle(t);
         return;
     }
+    bool full = c->err == CLAVE_OK && !c->limit_missing && !clave__slot_count_has_room(c);
+    t->full_on = full ? clave_async_client_connection(t->slots->client) : 0;
     if (c->err != CLAVE_OK)
         clave__slot_take_retry_or_fail(t, c->err);
     else if (t->again && t->state == TAKE_LOOKING)

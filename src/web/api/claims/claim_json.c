@@ -41,7 +41,8 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         clave__json_string(j, "node", c->node);
         if (c->forbidden)
             clave__web_put_cause(j, CLAVE_EAUTHFAILED);
-    } else if (c->state == CLAIM_WAITING && c->placed) {
+    } else if (c->state == CLAIM_WAITING && c->placed && c->part.s->client &&
+               clave_async_client_is_connected(c->part.s->client)) { /* else it is not known */
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
     } else if (c->state == CLAIM_ENDED) {
         clave__web_put_cause(j, c->why);

@@ -121,9 +121,12 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            p.path ? p.path : "it");
     else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
-    else
+    else { /* perhaps nobody does: no server has answered, and "held by another" may be untrue */
+        p.status = 503;
+        p.err = CLAVE_EUNREACHABLE;
         clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
                            p.path ? p.path : "it", clave_strerror(err));
+    }
 }
 
 /* It was not to wait, and is not free: whose is it? Its place is perhaps not yet deleted, so a
