@@ -1,13 +1,97 @@
-/* client.c - creating, closing and freeing a client, and the queries about it. Each public call
- * that may run callbacks is surrounded by clave__engine_enter and _leave (run_callbacks.c). */
+/* client.c - creating, closing and freeing a client, its options, the queries about it, and the
+ * handles of watches. Each public call that may run callbacks is surrounded by clave__engine_enter
+ * and _leave (deliveries.c).
+ *
+ * A client lives as long as its user or any object of the API made on it needs it:
+ * clave__client_ref and _unref. What 0 in the options stands for is filled in here, once. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
 #include "base/sized_options.h"
 #include "client/client_internal.h"
-#include "client/client_options.h"
 #include "wire/opcode.h"
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+enum { DEFAULT_TIMEOUT_MS = 10000 };
+/* A server may send longer frames than it accepts: a listing has no limit of its own. */
+enum { CLIENT_REPLY_FRAMES = 4 };
+
+static const char *client_options_retry_text(const clave_retry *reconnect, const clave_retry *reads)
+{
+#define RETRY_TEXTS(name)                                                                          \
+    {                                                                                              \
+        [RETRY_FAULT_KIND] = name ".kind is not a clave_retry_kind",                               \
+        [RETRY_FAULT_NO_KIND] = name ".kind is not set, but another of its fields is",             \
+        [RETRY_FAULT_NEGATIVE] = name " has a negative field",                                     \
+        [RETRY_FAULT_NO_PAUSE] = name ".base_ms is 0, so it would retry without a pause",          \
+        [RETRY_FAULT_NO_TIME] = name ".elapsed_ms is 0, so it would never retry",                  \
+    }
+    static const char *const texts[][RETRY_FAULTS] = {RETRY_TEXTS("reconnect"),
+                                                      RETRY_TEXTS("reads")};
+#undef RETRY_TEXTS
+    const char *text = texts[0][clave__retry_fault(reconnect)];
+    return text ? text : texts[1][clave__retry_fault(reads)];
+}
+
+static const char *client_options_fault(const clave_client_options *o)
+{
+    int64_t timeout = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
+    if (o->seed == 0)
+        return "seed is 0: draw 64 bits from the system, as clave_random_seed() does";
+    if (o->session_timeout_ms < 0)
+        return "session_timeout_ms is negative";
+    if (o->margin_ms < 0 || o->relay_interval_ms < 0)
+        return "margin_ms or relay_interval_ms is negative";
+    if ((int64_t)o->margin_ms + o->relay_interval_ms >= timeout)
+        return "margin_ms and relay_interval_ms together reach session_timeout_ms";
+    if (o->max_frame > INT32_MAX / CLIENT_REPLY_FRAMES)
+        return "max_frame is above 536870911";
+    for (size_t i = 0; i < o->nauths; i++)
+        if (!o->auths || !o->auths[i].scheme || (o->auths[i].len > 0 && !o->auths[i].auth))
+            return "auths has an identity without a scheme or without its bytes";
+    return client_options_retry_text(&o->reconnect, &o->reads);
+}
+
+const char *clave_async_client_options_fault(const clave_client_options *given)
+{
+    clave_client_options o;
+    const char *fault = clave__options_fault(sizeof o, given);
+    if (fault)
+        return fault;
+    (void)clave__options_take(&o, sizeof o, given);
+    return client_options_fault(&o);
+}
+
+static void client_options_apply(clave_async_client *c, const clave_client_options *o)
+{
+    static const clave_retry reconnect = {
+        .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
+    static const clave_retry reads = {.kind = CLAVE_RETRY_N_TIMES, .times = 3};
+    c->log = (struct log){.cb = o->log, .arg = o->log_arg};
+    c->state_cb = o->state_cb;
+    c->state_arg = o->state_arg;
+    c->tls = o->tls;
+    c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
+    c->session.told_ms = o->session_timeout_ms;
+    c->margin_ms = o->margin_ms;
+    c->relay_ms = o->relay_interval_ms;
+    c->read_only = o->read_only;
+    c->keep_order = o->keep_order;
+    c->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
+    c->reconnect_is_users = o->reconnect.kind != CLAVE_RETRY_DEFAULT;
+    c->reconnect = c->reconnect_is_users ? o->reconnect : reconnect;
+    c->reads = o->reads.kind ? o->reads : reads;
+    c->session.id = o->resume_session_id;
+    c->session.known = o->resume_session_id != 0;
+    if (o->resume_session_id)
+        memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
+    c->session.reported_deadline = INT64_MIN;
+    c->link.until = CLAVE_NEVER;
+    c->hash_seed = o->seed;
+    clave__rand_seed(&c->rand, o->seed);
+}
 
 enum { OUT_ROOM = 256 * 1024 };
 
@@ -46,7 +130,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     clave_client_options o;
     *out = NULL;
     clave_err err = clave__options_take(&o, sizeof o, given);
-    const char *fault = err == CLAVE_OK ? clave__client_options_fault(&o) : NULL;
+    const char *fault = err == CLAVE_OK ? client_options_fault(&o) : NULL;
     if (fault) {
         clave__log(&(struct log){.cb = o.log, .arg = o.log_arg}, CLAVE_LOG_ERROR,
                    "invalid clave_client_options: %s", fault);
@@ -60,7 +144,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
         return CLAVE_ENOMEM;
     c->mem = mem;
     c->refs = 1;
-    clave__client_options_apply(c, &o);
+    client_options_apply(c, &o);
     client_init_lists(c);
     client_init_buffers(c);
     err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
@@ -105,7 +189,8 @@ void clave__client_ref(clave_async_client *c)
     c->refs++;
 }
 
-void clave__client_drop(clave_async_client *c)
+/* clave__client_unref without the delivery. */
+static void client_drop(clave_async_client *c)
 {
     assert(c->refs > 0);
     if (--c->refs == 0)
@@ -118,7 +203,7 @@ void clave__client_unref(clave_async_client *c)
         clave__engine_enter(c, c->now);
         clave__engine_leave(c);
     }
-    clave__client_drop(c);
+    client_drop(c);
 }
 
 void clave_async_client_free(clave_async_client *c)
@@ -133,7 +218,7 @@ void clave_async_client_free(clave_async_client *c)
     c->freed = true;
     c->log = (struct log){0};
     c->state_cb = NULL;
-    clave__client_drop(c);
+    client_drop(c);
 }
 
 void clave_async_client_start(clave_async_client *c, int64_t now)
@@ -335,4 +420,43 @@ void clave__client_refused(clave_async_client *c, unsigned addresses)
 bool clave__client_all_refuse(const clave_async_client *c)
 {
     return clave__hosts_all_refuse(&c->hosts);
+}
+
+/* ---- watches, as their users have them ------------------------------------------------------- */
+
+clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
+                                void *arg)
+{
+    clave_async_watch *w = clave__mem_zalloc(&c->mem, sizeof *w);
+    *out = w;
+    if (!w)
+        return CLAVE_ENOMEM;
+    list_init(&w->link);
+    w->client = c;
+    w->cb = cb;
+    w->arg = arg;
+    clave__client_ref(c);
+    return CLAVE_OK;
+}
+
+void clave_async_watch_disarm(clave_async_watch *w)
+{
+    if (clave__client_watch_disarm(w))
+        clave__pipeline_fill(w->client);
+}
+
+void clave_async_watch_free(clave_async_watch *w)
+{
+    if (!w)
+        return;
+    clave_async_client *c = w->client;
+    clave_async_watch_disarm(w);
+    clave__mem_free(&c->mem, w->path);
+    clave__mem_free(&c->mem, w);
+    client_drop(c); /* not clave__client_unref: the watch may be a recipe's, in mid-operation */
+}
+
+bool clave_async_watch_is_armed(const clave_async_watch *w)
+{
+    return w->phase != WATCH_IDLE;
 }

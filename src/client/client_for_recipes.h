@@ -134,7 +134,7 @@ struct hold {
     /* Called once, when a whole heartbeat interval has passed since the hold began: only then is
      * it worth a watch on its node. _settle_hold calls it as well. */
     void (*on_settled)(struct hold *h);
-    bool settled;  /* hold.c writes it */
+    bool settled;  /* heartbeat.c writes it */
     int64_t since; /* likewise */
 };
 void clave__client_hold(clave_async_client *c, struct hold *h);

@@ -1,32 +1,27 @@
 /* client_internal.h - the inside of a clave_async_client, as the files of this folder share it.
  *
- *   client.c             new and free, queries
- *   client_options.c     checks and defaults of clave_client_options; takes those of recipes
- *   run_callbacks.c      the entries into the client; runs the callbacks at their ends
- *   pending_callbacks.c  the callbacks that wait for it
- *   driver_calls.c       what the driver calls: bytes, time, connections
- *   handshake.c          ConnectRequest and ConnectResponse
- *   reconnect.c          which host is dialled and when; when a connection is given up
+ *   client.c             new and free, options, queries, watches as their users have them
+ *   deliveries.c         the entries into the client, and the callbacks, which run at their ends
+ *   driver_calls.c       what the driver calls: bytes, time, connections; the handshake
+ *   link.c               which host is dialled and when; when a connection is given up
  *   connection_state.c   the states users see; LOST
- *   pipeline.c           requests to and from the wire
- *   unqueued_request.c   requests past the pipeline: pings, identities, watches, closeSession
+ *   pipeline.c           the public requests, from their submission to their answer
+ *   request/             client_request (one request and its answer, as bytes and as structs); of
+ *                        several requests: client_create, guaranteed_delete
+ *   hold/                hold_deadline: the arithmetic; heartbeat: what is held, pings, and
+ *                        confirmed heartbeats
+ *   client_watch.c       the registry of watches, and setWatches on a new connection
+ *   client_auth.c        identities
  *   hosts.c              the servers, in order; the chroot
- *   auth.c               identities
- *   watch.c              the registry of watches; watch_handle.c: a watch as its user has it
- *   set_watches.c        setWatches on a new connection
  *   errmsg.c             clave_async_client_errmsg
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
  *   client_metrics.c     what it counts
- *   hold/                hold: what is held; hold_deadline: its arithmetic; heartbeat: pings, and
- *                        confirmed heartbeats; standalone_server: where pings are enough
- *   request/             submit, encode, request, reply, request_errmsg; of several requests:
- *                        create_steps, create_parents, lost_create_by_*, guaranteed_delete
  *
- * Calls go down: client and driver_calls; run_callbacks; request/submit and what is composed of it;
- * reconnect, connection_state, pipeline and hold/; the rest. Only those call each other in a
- * circle: a request or heartbeat that fails ends the connection, which suspends the session, which
- * fails requests. Recipes include client_for_recipes.h, not this file. */
+ * Calls go down: client and driver_calls; deliveries; what is composed of several requests; link,
+ * connection_state, pipeline and heartbeat; the rest. Only those four call each other in a circle:
+ * a request or heartbeat that fails ends the connection, which suspends the session, which fails
+ * requests. Recipes include client_for_recipes.h, not this file. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
@@ -34,10 +29,10 @@
 #include "base/map.h"
 #include "client/client_for_recipes.h"
 #include "client/client_metrics.h"
+#include "client/client_watch.h"
 #include "client/hold/hold_deadline.h"
 #include "client/hosts.h"
-#include "client/request/request.h"
-#include "client/watch.h"
+#include "client/request/client_request.h"
 #include "wire/frame.h"
 
 /* ---- link: one transport connection after another ----------------------------------------
@@ -103,15 +98,6 @@ static inline bool clave__link_is_open(const struct link *l)
 /* Writes a request to the connection that is not tracked in the pipeline: its answer is recognised
  * by its xid. ENOMEM: nothing is written. */
 clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_request *q);
-
-/* ---- handshake ------------------------------------------------------------------------------- */
-
-/* Sends ConnectRequest for the session, or for a new one. */
-void clave__handshake_send(clave_async_client *c);
-/* Takes ConnectResponse: the link is open, or given up. */
-void clave__handshake_take(clave_async_client *c, struct jreader *r);
-/* What came cannot be a frame, `n` read as its length: something other than ZooKeeper is there. */
-void clave__handshake_bad_frame(clave_async_client *c, size_t n);
 
 /* ---- session: what users see ----------------------------------------------------------------- */
 
@@ -186,6 +172,33 @@ void clave__pipeline_failed(struct request *r);
 /* Fails every request: the unsent ones with one error, the sent ones with the other. */
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
+/* Requests as the composed ones make them: client_create.c, guaranteed_delete.c. On an error each
+ * sets clave_async_client_errmsg. */
+struct submit_create {
+    const char *path;
+    const void *data;
+    size_t len;
+    clave_create_mode mode;
+    int64_t ttl_ms;
+    const clave_acl *acls;
+    size_t nacls;
+    enum request_again again;
+    bool quiet;
+    bool raw;
+    enum create_place place;
+};
+/* Of the path these only check that it fits. */
+clave_err clave__submit_create(clave_async_client *c, const struct submit_create *s,
+                               clave_result_cb *cb, void *arg);
+clave_err clave__submit_delete(clave_async_client *c, const char *path, int32_t version,
+                               clave_result_cb *cb, void *arg);
+/* A read of the spec's path, with its watch. */
+clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_spec *spec);
+/* A request whose body is just a path: the spec's op and path. */
+clave_err clave__submit_path(clave_async_client *c, const struct request_spec *spec);
+/* A multi of the spec's ops. */
+clave_err clave__submit_multi(clave_async_client *c, struct request_spec *spec);
+
 /* ---- deliveries: callbacks wait here until the engine is consistent -------------------------- */
 
 enum { DELIVERY_STATES = 16 };
@@ -204,18 +217,12 @@ struct deliveries {
 
 void clave__deliver_init(struct deliveries *d);
 bool clave__deliveries_wait(const struct deliveries *d);
-/* For a call that runs no callbacks: notes the time, which never goes back, and nothing else. What
- * the call brings about is delivered by the next entry; until then clave_async_client_deadline is
- * due at once. */
-void clave__engine_note(clave_async_client *c, int64_t now);
 /* These two surround every entry that may run callbacks (clave/async/client.h and
  * docs/guide/event-loop.md list them). */
 void clave__engine_enter(clave_async_client *c, int64_t now);
 void clave__engine_leave(clave_async_client *c);
 /* Runs the waiting callbacks; called by the outermost entry only. */
 void clave__engine_deliver(clave_async_client *c);
-void clave__deliver_state(clave_async_client *c, clave_state state, clave_err why);
-void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err err);
 
 /* ---- heartbeat ------------------------------------------------------------------------------- */
 
@@ -240,10 +247,7 @@ void clave__heartbeat_tick(clave_async_client *c);
 int64_t clave__heartbeat_deadline(const clave_async_client *c);
 void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err);
 
-/* ---- standalone_server ----------------------------------------------------------------------- */
-
-bool clave__is_standalone(const clave_async_client *c);
-/* Asks the server of this connection. */
+/* Asks the server of this connection whether it is standalone. */
 void clave__standalone_server_ask(clave_async_client *c);
 
 /* ---- auth ------------------------------------------------------------------------------------ */
@@ -276,7 +280,7 @@ void clave__auth_end(clave_async_client *c);
 /* ---- composed requests ----------------------------------------------------------------------- */
 
 /* There is a new session: creates that were waiting for one will be sent in it. */
-void clave__creations_session_made(clave_async_client *c);
+void clave__creations_session_made(clave_async_client *c, int64_t id);
 /* No session follows: creates that only wait for time to pass end with ECLOSED. */
 void clave__creations_end(clave_async_client *c);
 void clave__cleanups_end(clave_async_client *c);
@@ -335,9 +339,6 @@ struct clave_async_client {
     bool fault_is_news; /* set since the dial began */
 };
 
-/* clave__client_unref without the delivery. */
-void clave__client_drop(clave_async_client *c);
-
 /* What is wrong with a retry policy in the options. */
 enum retry_fault {
     RETRY_FAULT_NONE,
@@ -349,5 +350,14 @@ enum retry_fault {
     RETRY_FAULTS,
 };
 enum retry_fault clave__retry_fault(const clave_retry *r);
+
+/* For a call that runs no callbacks: notes the time, which never goes back, and nothing else. What
+ * the call brings about is delivered by the next entry; until then clave_async_client_deadline is
+ * due at once. */
+static inline void clave__engine_note(clave_async_client *c, int64_t now)
+{
+    if (now > c->now)
+        c->now = now;
+}
 
 #endif

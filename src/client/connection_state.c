@@ -1,6 +1,6 @@
 /* connection_state.c - the session states users see: CONNECTED, SUSPENDED, RECONNECTED, LOST,
- * READ_ONLY, CLOSED, in Curator's order. handshake.c, driver_calls.c and reconnect.c call it on
- * attach, detach and expiry, run_callbacks.c on every entry for the deadlines.
+ * READ_ONLY, CLOSED, in Curator's order. driver_calls.c, driver_calls.c and link.c call it on
+ * attach, detach and expiry, deliveries.c on every entry for the deadlines.
  * connection_state_enter is the only function that changes the state. */
 #include <assert.h>
 #include <string.h>
@@ -25,6 +25,15 @@ const char *clave_state_name(clave_state state)
     return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
 }
 
+/* The callbacks see it when the engine is consistent: deliveries.c. */
+static void connection_state_deliver(struct deliveries *d, clave_state state, clave_err why)
+{
+    assert(d->nstates < DELIVERY_STATES); /* one entry makes a few at most */
+    size_t at = (d->first_state + d->nstates++) % DELIVERY_STATES;
+    d->states[at].state = state;
+    d->states[at].why = why;
+}
+
 static void connection_state_enter(clave_async_client *c, clave_state to, clave_err why)
 {
     assert(c->session.state != CLAVE_STATE_CLOSED);
@@ -34,7 +43,7 @@ static void connection_state_enter(clave_async_client *c, clave_state to, clave_
                      why ? clave_strerror(why) : "");
     c->session.state = to;
     c->metrics.sessions_lost += to == CLAVE_STATE_LOST;
-    clave__deliver_state(c, to, why);
+    connection_state_deliver(&c->deliveries, to, why);
 }
 
 /* ---- attached -------------------------------------------------------------------------------- */
@@ -97,8 +106,6 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     if (made)
         connection_state_tell_timeout(c);
     connection_state_take_deadline(c, r->read_only, made, sent);
-    if (made)
-        clave__creations_session_made(c);
     clave__client_watches_attached(c);
     clave__heartbeat_attached(c);
     clave__session_admitted(c);

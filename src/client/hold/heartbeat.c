@@ -1,14 +1,53 @@
-/* heartbeat.c - signs of life, driven by clave_async_client_tick. A session that holds nothing
- * pings when it has been silent for a third of its timeout, as every ZooKeeper client does. One
- * with holds (hold.c) sends a heartbeat every quarter of the timeout, which keeps the hold deadline
- * ahead: on a standalone server (standalone_server.c) a ping is enough; in an ensemble the
- * heartbeat must pass the leader, so it is a multi that checks held nodes, which also proves that
- * they still exist. */
+/* heartbeat.c - signs of life, driven by clave_async_client_tick, and the list of what they are
+ * for. A session that holds nothing pings when it has been silent for a third of its timeout, as
+ * every ZooKeeper client does. One with holds sends a heartbeat every quarter of the timeout, which
+ * keeps the hold deadline ahead (hold_deadline.h); connection_state.c reports LOST at that
+ * deadline.
+ *
+ * On a standalone server a ping is enough. In an ensemble the heartbeat must pass the leader, so it
+ * is a multi that checks held nodes, which also proves that they still exist. Which of the two the
+ * server is, is asked on every connection; until the answer, and where there is none, it counts as
+ * a member of an ensemble, which is safe. */
 #include <assert.h>
 
 #include "base/deadline.h"
 #include "client/client_internal.h"
-#include "client/request/encode.h"
+#include "client/request/client_request.h"
+
+/* ---- whether the server is standalone -------------------------------------------------------- */
+
+static bool heartbeat_is_standalone(const clave_async_client *c)
+{
+    return c->hold_deadline.relay_ms == 0;
+}
+
+/* /zookeeper/config is empty on a standalone server and lists the members in an ensemble. In an
+ * ensemble, a session that is re-attached with holds keeps its previous deadline until something
+ * is committed. */
+static void standalone_server_on_config(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)arg;
+    if (res->err == CLAVE_OK && res->len == 0)
+        clave__hold_deadline_set_relay(&c->hold_deadline, 0);
+    else if (c->hold_deadline.proven < c->hold_deadline.attached)
+        clave__heartbeat_catch_up(c);
+    clave__session_hold_moved(c);
+}
+
+/* Without memory for the request the server counts as a member of an ensemble, which is safe. */
+void clave__standalone_server_ask(clave_async_client *c)
+{
+    struct request *r;
+    struct request_spec spec = {.again = AGAIN_NEVER,
+                                .op = OP_GET_DATA,
+                                .path = "/zookeeper/config",
+                                .cb = standalone_server_on_config,
+                                .quiet = true,
+                                .raw = true};
+    union wire_body body = {.read = {.path = clave__jbytes(spec.path)}};
+    if (clave__request_new(c, &spec, &body, &r) == CLAVE_OK)
+        clave__pipeline_submit(c, r);
+}
 
 static bool heartbeat_has_holds(const clave_async_client *c)
 {
@@ -118,11 +157,11 @@ static void heartbeat_confirm(clave_async_client *c)
 static void heartbeat_beat(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
-    bool out = clave__is_standalone(c) ? b->ping_out : b->confirming;
+    bool out = heartbeat_is_standalone(c) ? b->ping_out : b->confirming;
     b->wanted = out; /* another one after the one under way */
     if (out)
         return;
-    if (clave__is_standalone(c))
+    if (heartbeat_is_standalone(c))
         heartbeat_ping(c);
     else
         heartbeat_confirm(c);
@@ -167,7 +206,7 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
     if (b->confirming)
         return b->asked + heartbeat_confirm_timeout(c);
     if (b->ping_out)
-        return CLAVE_NEVER; /* reconnect.c handles the silence */
+        return CLAVE_NEVER; /* link.c handles the silence */
     return heartbeat_has_holds(c) ? heartbeat_next_beat(c)
                                   : c->link.wrote + c->session.timeout_ms / 3;
 }
@@ -248,4 +287,32 @@ void clave__client_confirm(clave_async_client *c)
 void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w)
 {
     list_push_back(&c->confirms, &w->link);
+}
+
+/* ---- what is held ---------------------------------------------------------------------------- */
+
+void clave__client_hold(clave_async_client *c, struct hold *h)
+{
+    if (list_empty(&c->holds))
+        c->heartbeat.answered = c->now; /* the first interval begins */
+    h->since = c->now;
+    h->settled = false;
+    list_push_back(&c->holds, &h->link);
+    clave__session_hold_moved(c);
+}
+
+void clave__client_unhold(clave_async_client *c, struct hold *h)
+{
+    assert(!list_empty(&h->link));
+    list_remove(&h->link);
+    for (size_t i = 0; i < HEARTBEAT_HOLDS; i++)
+        if (c->heartbeat.checked[i] == h)
+            c->heartbeat.checked[i] = NULL;
+    clave__session_hold_moved(c);
+}
+
+void clave__client_settle_hold(struct hold *h)
+{
+    h->settled = true;
+    h->on_settled(h);
 }

@@ -1,5 +1,5 @@
 /* hold_deadline.c - the arithmetic of hold_deadline.h, used by connection_state.c, pipeline.c,
- * heartbeat.c and standalone_server.c. `proven` never exceeds the time from which the leader
+ * heartbeat.c and heartbeat.c. `proven` never exceeds the time from which the leader
  * counts: a deadline computed here is never too late.
  */
 #include "client/hold/hold_deadline.h"

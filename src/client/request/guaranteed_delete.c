@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "client/client_internal.h"
-#include "client/request/submit.h"
 
 enum { PAUSE_MS = 100 };
 

@@ -5,8 +5,8 @@
  *
  * A persistent watch stays ARMED after an event. A recursive one is looked for under the path of an
  * event and under all its ancestors. */
-#ifndef CLAVE_CLIENT_WATCH_H
-#define CLAVE_CLIENT_WATCH_H
+#ifndef CLAVE_CLIENT_CLIENT_WATCH_H
+#define CLAVE_CLIENT_CLIENT_WATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,9 @@
-/* request.h - one request: its bytes, and all the memory its answer will need. Nothing is allocated
- * after it was submitted, so its completion cannot fail. */
-#ifndef CLAVE_CLIENT_REQUEST_H
-#define CLAVE_CLIENT_REQUEST_H
+/* client_request.h - one request: its bytes, and all the memory its answer will need. Nothing is
+ * allocated after it was submitted, so its completion cannot fail. Below that, what requests are
+ * made of: paths under the chroot, data, ACLs, the operations of a multi. On an error these set
+ * clave_async_client_errmsg. */
+#ifndef CLAVE_CLIENT_REQUEST_CLIENT_REQUEST_H
+#define CLAVE_CLIENT_REQUEST_CLIENT_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,11 +103,10 @@ struct request_spec {
 /* ETOOBIG, ENOMEM. When it fails, the spec's watch is left idle. */
 clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out);
-void clave__request_free(struct request *r);
 /* Runs the callback, and then frees the request. */
 void clave__request_answer(struct request *r, const clave_result *res);
 
-/* ---- request_errmsg.c ------------------------------------------------------------------------ */
+/* ---- what its failure is told as (errmsg.c) -------------------------------------------------- */
 
 /* How many bytes of a path a message shows: what follows the path matters more than its end. */
 enum { PATH_SHOWN = 128, PATH_SHOWN_CAP = PATH_SHOWN + sizeof "..." };
@@ -119,11 +120,37 @@ void clave__request_tell(const struct request *r, clave_err err, const clave_res
  * the server. */
 void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err);
 
-/* ---- reply.c --------------------------------------------------------------------------------- */
+/* ---- its answer ------------------------------------------------------------------------------ */
 
 /* Decodes the body of a successful reply. EPROTO; ENOMEM, never for a write. */
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,
                               clave_stat *stat);
-clave_stat clave__stat_of(const struct wire_stat *s);
+
+/* ---- what it is made of ---------------------------------------------------------------------- */
+
+/* The path as the server knows it, with the chroot. The slice is valid until the next call. */
+clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out);
+/* The path below the chroot; the chroot itself and an empty path give "/". n = -1: outside. */
+struct jbytes clave__strip_chroot(const clave_async_client *c, struct jbytes full);
+
+/* The path of a create as the server knows it. The number appended to "/" becomes a name below the
+ * chroot, not part of the chroot's own name. The slice is valid until the next call. */
+clave_err clave__path_to_create(clave_async_client *c, const char *path, clave_create_mode mode,
+                                struct jbytes *out);
+
+/* Whether the client takes a request on this path. ECLOSED; EPATH. */
+clave_err clave__encode_check(clave_async_client *c, const char *path, bool sequential);
+/* Encodes an ACL; the vector lies in c->acls. NULL is the open ACL. */
+clave_err clave__encode_acls(clave_async_client *c, const clave_acl *acls, size_t n,
+                             struct jvec *out);
+/* NULL is null, not empty. ETOOBIG when it does not fit in a frame. */
+clave_err clave__encode_data(clave_async_client *c, const char *path, const void *data, size_t len,
+                             struct jbytes *out);
+/* A multi of the spec's ops, whose op and path it sets. ETOOBIG: the caller says so with the next.
+ */
+clave_err clave__encode_multi(clave_async_client *c, struct request_spec *spec,
+                              union wire_body *body);
+/* Sets the fault that the request on this path does not fit in a frame, and returns ETOOBIG. */
+clave_err clave__encode_too_big(clave_async_client *c, const char *path);
 
 #endif

@@ -1,6 +1,10 @@
-/* reconnect.c - the transport connection: which host to dial and when, and when to give a
- * connection up. The phases are drawn in client_internal.h; clave__link_enter is the only function
- * that changes them, and it drops all bytes of the old connection. */
+/* link.c - the transport connection: which host to dial and when, and when to give a connection up.
+ * The driver's calls (driver_calls.c) report what the transport does; the pause before the next
+ * round through the hosts follows the retry policy (backoff.c).
+ *
+ * The phases are drawn in client_internal.h. What must stay true: clave__link_enter is the only
+ * function that changes the phase, and it drops all bytes of the old connection; a link that is
+ * given up stays in HANGUP until the driver says that the transport is closed. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -10,9 +14,6 @@ enum { MIN_ATTEMPT_MS = 250 };
 
 void clave__link_enter(clave_async_client *c, enum link_phase to, int64_t until)
 {
-    assert(to != LINK_OPEN || c->link.phase == LINK_HANDSHAKE);
-    assert(to != LINK_HANDSHAKE || c->link.phase == LINK_DIALLING ||
-           c->link.phase == LINK_SECURING);
     assert(to != LINK_OPEN || c->link.phase == LINK_HANDSHAKE);
     assert(to != LINK_HANDSHAKE || c->link.phase == LINK_DIALLING ||
            c->link.phase == LINK_SECURING);
@@ -34,7 +35,7 @@ const char *clave__link_host(const clave_async_client *c, char *out, size_t cap)
     return out;
 }
 
-static int64_t reconnect_session_timeout(const clave_async_client *c)
+static int64_t link_session_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms ? c->session.timeout_ms : c->asked_timeout_ms;
 }
@@ -44,7 +45,7 @@ int64_t clave__link_attempt_timeout(const clave_async_client *c)
 {
     assert(c->hosts.count > 0);
     int64_t hosts = (int64_t)c->hosts.count;
-    int64_t ms = reconnect_session_timeout(c) / (hosts > 3 ? hosts : 3);
+    int64_t ms = link_session_timeout(c) / (hosts > 3 ? hosts : 3);
     return ms > MIN_ATTEMPT_MS ? ms : MIN_ATTEMPT_MS;
 }
 
@@ -53,7 +54,7 @@ int64_t clave__link_attempt_timeout(const clave_async_client *c)
 /* A segment that was lost in an outage of the network is sent again after a second, then two, then
  * four. So a dial takes at most a quarter of the time that the session has left, as a pause does:
  * the next one gets through at once. */
-static int64_t reconnect_dial_timeout(const clave_async_client *c)
+static int64_t link_dial_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
@@ -71,21 +72,21 @@ int64_t clave__link_securing_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
-    int64_t left = end == CLAVE_NEVER ? reconnect_session_timeout(c) : end - c->now;
+    int64_t left = end == CLAVE_NEVER ? link_session_timeout(c) : end - c->now;
     return c->hosts.count == 1 && left - ms > ms ? left - ms : ms;
 }
 
-static void reconnect_dial(clave_async_client *c)
+static void link_dial(clave_async_client *c)
 {
     assert(c->link.phase == LINK_IDLE);
     c->fault_is_news = false;
-    clave__link_enter(c, LINK_DIALLING, c->now + reconnect_dial_timeout(c));
+    clave__link_enter(c, LINK_DIALLING, c->now + link_dial_timeout(c));
 }
 
 /* The pause before the next round, by the retry policy. The default policy waits at most a quarter
  * of the time that the session has left, so that a server that returns in time is found; one that
  * is there, and denies us everything, is not. */
-static int64_t reconnect_next_pause(clave_async_client *c)
+static int64_t link_next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
     if (l->rounds == 0)
@@ -124,10 +125,10 @@ void clave__link_gone(clave_async_client *c, bool failed)
         if (c->link.resting)
             clave__link_enter(c, LINK_IDLE, c->now);
         else
-            reconnect_dial(c);
+            link_dial(c);
         return;
     }
-    int64_t pause = reconnect_next_pause(c);
+    int64_t pause = link_next_pause(c);
     if (pause < 0)
         clave__session_end(c, CLAVE_EUNREACHABLE);
     else
@@ -136,7 +137,7 @@ void clave__link_gone(clave_async_client *c, bool failed)
 
 void clave__link_start(clave_async_client *c)
 {
-    reconnect_dial(c);
+    link_dial(c);
 }
 
 void clave__client_rest(clave_async_client *c, bool rest)
@@ -165,7 +166,7 @@ void clave__link_shut(clave_async_client *c)
 }
 
 /* The server in use, or being dialled, is no longer in the list. */
-static void reconnect_leave_host(clave_async_client *c)
+static void link_leave_host(clave_async_client *c)
 {
     struct link *l = &c->link;
     bool waits = l->phase == LINK_IDLE && l->until != CLAVE_NEVER;
@@ -199,7 +200,7 @@ clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
     c->hosts = fresh;
     c->link.rounds = 0;
     if (!stays)
-        reconnect_leave_host(c); /* its callbacks run with the next entry */
+        link_leave_host(c); /* its callbacks run with the next entry */
     return CLAVE_OK;
 }
 
@@ -221,7 +222,7 @@ void clave__link_tick(clave_async_client *c)
     if (c->now < clave__link_deadline(c))
         return;
     if (c->link.phase == LINK_IDLE) {
-        reconnect_dial(c);
+        link_dial(c);
         return;
     }
     clave__link_host(c, host, sizeof host);
@@ -245,7 +246,7 @@ void clave__link_is_of_use(clave_async_client *c)
 }
 
 /* The server does not know the session, or refuses to re-attach or make one. */
-static void reconnect_refused(clave_async_client *c)
+static void link_session_refused(clave_async_client *c)
 {
     bool had = c->session.id != 0;
     if (had)
@@ -262,7 +263,7 @@ void clave__link_refused(clave_async_client *c, clave_err err, const char *what)
     assert(err != CLAVE_OK);
     char host[300];
     if (err == CLAVE_EEXPIRED) {
-        reconnect_refused(c);
+        link_session_refused(c);
         return;
     }
     clave__client_fault(c, "%s refuses %s: %s", clave__link_host(c, host, sizeof host), what,

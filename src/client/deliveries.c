@@ -1,19 +1,37 @@
-/* run_callbacks.c - the entries into the engine, and where callbacks run: one at a time, only when
+/* deliveries.c - the entries into the engine, and where callbacks run: one at a time, only when
  * the engine is consistent, and in the order that recipes rely on: state changes, then lost
  * watches, then failed requests, then moves of the hold deadline; deferred tasks
  * (clave__client_later) run last, at the end of an entry. Every public call that may run callbacks
  * enters and leaves through clave__engine_enter and clave__engine_leave. */
-#include "client/client_internal.h"
-
 #include <assert.h>
+
+#include "client/client_internal.h"
 
 enum { KEEP_OUT = 64 * 1024 };
 /* What stays of room for messages. A process may have a thousand clients, each of which has listed
  * the same long queue once. */
 enum { KEEP_ROOM = 4 * 1024 };
 
+void clave__deliver_init(struct deliveries *d)
+{
+    list_init(&d->failed);
+    list_init(&d->lost);
+    list_init(&d->client_tasks);
+}
+
+bool clave__deliveries_wait(const struct deliveries *d)
+{
+    return d->nstates > 0 || d->deadline_moved || !list_empty(&d->failed) ||
+           !list_empty(&d->lost) || !list_empty(&d->client_tasks);
+}
+
+void clave__client_later(clave_async_client *c, struct client_task *e)
+{
+    list_push_back(&c->deliveries.client_tasks, &e->link);
+}
+
 /* Calls each present listener once, even if some are added or removed meanwhile. */
-static void run_callbacks_call_listeners(clave_async_client *c, clave_state state, clave_err why)
+static void deliver_to_listeners(clave_async_client *c, clave_state state, clave_err why)
 {
     struct list round;
     struct list *l;
@@ -26,7 +44,7 @@ static void run_callbacks_call_listeners(clave_async_client *c, clave_state stat
     }
 }
 
-static bool run_callbacks_deliver_state(clave_async_client *c)
+static bool deliver_state(clave_async_client *c)
 {
     struct deliveries *d = &c->deliveries;
     if (d->nstates == 0)
@@ -35,7 +53,7 @@ static bool run_callbacks_deliver_state(clave_async_client *c)
     clave_err why = d->states[d->first_state].why;
     d->first_state = (d->first_state + 1) % DELIVERY_STATES;
     d->nstates--;
-    run_callbacks_call_listeners(c, state, why);
+    deliver_to_listeners(c, state, why);
     if (c->state_cb)
         c->state_cb(c, state, why, c->state_arg);
     if (state == CLAVE_STATE_CLOSED) {
@@ -46,7 +64,7 @@ static bool run_callbacks_deliver_state(clave_async_client *c)
     return true;
 }
 
-static bool run_callbacks_deliver_failure(clave_async_client *c)
+static bool deliver_failure(clave_async_client *c)
 {
     struct list *l = list_pop_front(&c->deliveries.failed);
     if (l)
@@ -55,7 +73,7 @@ static bool run_callbacks_deliver_failure(clave_async_client *c)
 }
 
 /* A waiter removes itself from the list; one added meanwhile waits for the next move. */
-static bool run_callbacks_deliver_deadline(clave_async_client *c)
+static bool deliver_deadline(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -77,8 +95,8 @@ void clave__engine_deliver(clave_async_client *c)
     assert(c->deliveries.depth > 0);
     if (c->deliveries.depth > 1)
         return;
-    while (run_callbacks_deliver_state(c) || clave__client_watches_deliver_lost(c) ||
-           run_callbacks_deliver_failure(c) || run_callbacks_deliver_deadline(c))
+    while (deliver_state(c) || clave__client_watches_deliver_lost(c) || deliver_failure(c) ||
+           deliver_deadline(c))
         continue;
 }
 
@@ -93,7 +111,7 @@ void clave__engine_enter(clave_async_client *c, int64_t now)
 /* Runs one round. Tasks added meanwhile wait for the next entry, so that a caller that retries at
  * once does not keep the client in here for ever. For a closed client there may be no next entry,
  * and it accepts nothing new: all tasks run. */
-static void run_callbacks_run_client_tasks(clave_async_client *c)
+static void deliver_run_tasks(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -109,7 +127,7 @@ static void run_callbacks_run_client_tasks(clave_async_client *c)
 }
 
 /* Frees the memory that a huge message needed. */
-static void run_callbacks_trim(clave_async_client *c)
+static void deliver_trim(clave_async_client *c)
 {
     struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++) {
@@ -125,8 +143,8 @@ void clave__engine_leave(clave_async_client *c)
     assert(c->deliveries.depth > 0);
     clave__engine_deliver(c);
     if (c->deliveries.depth == 1) {
-        run_callbacks_run_client_tasks(c);
-        run_callbacks_trim(c);
+        deliver_run_tasks(c);
+        deliver_trim(c);
     }
     c->deliveries.depth--;
 }
