@@ -1,7 +1,7 @@
 /* kill_policy.h - how long a command under a hold may run: its guardian warns it (SIGTERM) in time
  * and ends it (SIGKILL) before the hold may be another process's, whatever has happened to the
  * holder. What the guardian sees goes in, what it is to do comes out;
- * src/cmd/run/guardian/guardian_process.c is the process.
+ * src/cmd/run/guardian/guardian.c is the process.
  *
  *          run          TERM            KILL
  *   IDLE ──────▶ RUNNING ────▶ ENDING ────────▶ KILLING

@@ -109,7 +109,7 @@ class WithoutServer(Failing):
                      ["/nonexistent: No such file"]),
                     (74, ["data", "check", "/nonexistent"], ["/nonexistent: No such file"]),
                     (64, ["data", "look", "/nonexistent"], ["'look': expected check, dump"]),
-                    (73, ["data", "backup", "/tmp", "/tmp/x"], ["name a directory outside it"]),
+                    (73, ["data", "backup", scratch("tree"), scratch("tree/copy")], ["name a directory outside it"]),
                     (64, ["grow", "/nonexistent", "h"], ["3, 5, 7 or 9 servers"]),
                     (69, ["history", "--http", "http://127.0.0.1:1"], ["http://127.0.0.1:1 cannot be asked", "--http"]),
                     (64, ["acl", "hash", "joe"], ["no password: it is the first line of standard input"]),

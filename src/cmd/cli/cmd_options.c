@@ -51,7 +51,9 @@ struct getopt_tables {
 static void options_getopt_tables_add(struct getopt_tables *s, size_t *n, char **p,
                                       const struct flag *f)
 {
-    int has_arg = !f->arg ? no_argument : *f->arg == '[' ? optional_argument : required_argument;
+    int has_arg = no_argument;
+    if (f->arg)
+        has_arg = *f->arg == '[' ? optional_argument : required_argument;
     if (*n == MAX_FLAGS)
         abort(); /* raise it: every run of the verb ends here */
     s->longs[(*n)++] = (struct option){.name = f->name, .has_arg = has_arg, .val = f->id};
@@ -69,8 +71,9 @@ static void options_getopt_tables_init(struct getopt_tables *s, const struct ver
     memset(s, 0, sizeof *s);
     *p++ = '+'; /* stop at the first argument: the rest may be for another program */
     *p++ = ':'; /* distinguish a missing value from an unknown flag */
-    for (const struct flag *f = v->flags; f && f->id != 0; f++)
-        options_getopt_tables_add(s, &n, &p, f);
+    const struct flag *own;
+    for (size_t i = 0; (own = verb_flag(v, i)); i++)
+        options_getopt_tables_add(s, &n, &p, own);
     for (const struct flag *f = global_flags; f->id != 0; f++)
         if (!global_is_absent(v, f))
             options_getopt_tables_add(s, &n, &p, f);
@@ -235,7 +238,8 @@ static int options_set_global(struct options *o, int id)
 
 static bool cmd_options_is_own(const struct verb *v, int id)
 {
-    for (const struct flag *f = v->flags; f && f->id != 0; f++)
+    const struct flag *f;
+    for (size_t i = 0; (f = verb_flag(v, i)); i++)
         if (f->id == id)
             return true;
     return false;

@@ -213,14 +213,11 @@ const char *suggestion_for_word(const char *const *words, const char *word,
 static bool suggestion_try_flags(const struct verb *v, struct nearest *w)
 {
     bool same = false;
-    for (int global = 0; global < 2; global++)
-        for (const struct flag *f = global ? global_flags : v->flags; f && f->id != 0; f++) {
-            bool refused = v->offline && *v->name && global_is_of_clients(f);
-            if (global && (refused || global_is_absent(v, f)))
-                continue;
-            suggestion_nearest_try(w, f->name);
-            same = same || (strlen(f->name) == w->len && strncmp(f->name, w->word, w->len) == 0);
-        }
+    const struct flag *f;
+    for (size_t i = 0; (f = usage_flag(v, i)); i++) {
+        suggestion_nearest_try(w, f->name);
+        same = same || (strlen(f->name) == w->len && strncmp(f->name, w->word, w->len) == 0);
+    }
     return same;
 }
 

@@ -23,11 +23,21 @@ const struct flag global_flags[] = {
     {0, NULL, NULL, NULL},
 };
 
+const struct flag *verb_flag(const struct verb *v, size_t i)
+{
+    size_t own = 0;
+    for (const struct flag *f = v->flags; f && f->id != 0; f++)
+        if (own++ == i)
+            return f;
+    return v->more_flags ? v->more_flags(v, i - own) : NULL;
+}
+
 bool global_is_absent(const struct verb *v, const struct flag *global)
 {
     if (global->id == GLOBAL_TIMEOUT && v->waits_forever)
         return true;
-    for (const struct flag *f = v->flags; f && f->id != 0; f++)
+    const struct flag *f;
+    for (size_t i = 0; (f = verb_flag(v, i)); i++)
         if (strcmp(f->name, global->name) == 0)
             return true;
     return false;
@@ -37,6 +47,20 @@ bool global_is_of_clients(const struct flag *f)
 {
     return f->id == 'c' || f->id == GLOBAL_SESSION_TIMEOUT || f->id == GLOBAL_TIMEOUT ||
            f->id == GLOBAL_AUTH || (f->id >= GLOBAL_TLS_CA && f->id <= GLOBAL_TLS_ANY_NAME);
+}
+
+const struct flag *usage_flag(const struct verb *v, size_t i)
+{
+    size_t n = 0;
+    for (const struct flag *f; v && (f = verb_flag(v, n)); n++)
+        if (n == i)
+            return f;
+    for (const struct flag *f = global_flags; f->id != 0; f++) {
+        bool refused = v && v->offline && *v->name && global_is_of_clients(f);
+        if (!refused && !(v && global_is_absent(v, f)) && n++ == i)
+            return f;
+    }
+    return NULL;
 }
 
 static void usage_print_flag(const struct flag *f)
@@ -59,15 +83,16 @@ void usage_verb(const struct verb *v)
            v->summary);
     if (v->text)
         printf("\n%s", v->text);
-    if (v->flags && v->flags->id != 0) {
-        puts("\nFlags:");
-        for (const struct flag *f = v->flags; f->id != 0; f++)
-            usage_print_flag(f);
+    const struct flag *f;
+    size_t n = 0;
+    for (; (f = verb_flag(v, n)); n++) {
+        if (n == 0)
+            puts("\nFlags:");
+        usage_print_flag(f);
     }
     puts("\nFlags for every verb:");
-    for (const struct flag *f = global_flags; f->id != 0; f++)
-        if (!global_is_absent(v, f) && !(v->offline && global_is_of_clients(f)))
-            usage_print_flag(f);
+    for (size_t i = n; (f = usage_flag(v, i)); i++)
+        usage_print_flag(f);
 }
 
 /* ---- topics --------------------------------------------------------------------------------- */

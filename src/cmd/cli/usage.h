@@ -18,6 +18,11 @@ enum {
 
 extern const struct flag global_flags[];
 
+/* Number i of the verb's flags, without the global ones; NULL after the last. */
+const struct flag *verb_flag(const struct verb *v, size_t i);
+/* Number i of all flags that the verb takes, its own before the global ones; NULL after the last.
+ * Without a verb, those that may stand before it. */
+const struct flag *usage_flag(const struct verb *v, size_t i);
 /* true: it is no flag of this verb, or the verb has one of its own by that name. */
 bool global_is_absent(const struct verb *v, const struct flag *global);
 /* true: it says how a client connects; a verb that is offline refuses it. */

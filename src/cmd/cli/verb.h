@@ -17,6 +17,7 @@
 #define CLAVE_CMD_CLI_VERB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct options;
 
@@ -36,9 +37,13 @@ struct verb {
     const char *args;    /* "PATH [DATA|-]" */
     const char *summary; /* one line for the list of verbs */
     const char *text;    /* paragraphs below the usage line; may be NULL */
-    /* ends with id 0; NULL: none of its own. A flag with the name of a global one replaces it; the
-     * letters c, h and v are taken */
+    /* Its own flags, ended by id 0; NULL: none. A flag with the name of a global one replaces it;
+     * the letters c, h and v are taken. */
     const struct flag *flags;
+    /* Further ones, from a table that several verbs share: number i of this verb's; NULL after the
+     * last. NULL: none. verb_flag (usage.h) has all of them. */
+    const struct flag *(*more_flags)(const struct verb *v, size_t i);
+    unsigned shares; /* which rows of that table, in its own terms */
     /* flags and arguments may be mixed up to this many arguments; what follows them is left alone,
      * for verbs that run a command. -1: mixed up to a "--" */
     int max_args;

@@ -1,10 +1,12 @@
 /* child.c - the runner while the command runs: starts it through the guardian, publishes the hold
- * deadline, and ends what is left if the guardian dies. runner.c calls it. The page never shows a
- * deadline later than the grant's. */
+ * deadline, lends it the terminal, and ends what is left if the guardian dies. runner.c calls it.
+ *
+ * Invariant: the page never shows a deadline later than the grant's. */
 #include "cmd/run/child.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +18,51 @@
 #include "cmd/cli/shell_command.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/run/guardian/proctree.h"
-#include "cmd/run/guardian/spawn.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/stages/run_slot.h"
+
+/* ---- the terminal ---------------------------------------------------------------------------- */
+
+/* The command has a process group of its own, so to the terminal it is a background job: it may
+ * write, and is stopped (SIGTTIN, SIGTTOU) when it reads or changes modes. Then it gets the
+ * foreground; until then Ctrl-C goes to the runner, which forwards it. The foreground is given or
+ * taken only while this process or the command has it. */
+
+void child_open_terminal(struct runner *r)
+{
+    r->terminal = (struct foreground_group){.fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
+}
+
+/* A background process would be stopped by this. */
+static bool foreground_group_set(const struct foreground_group *t, pid_t group)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    bool done = tcsetpgrp(t->fd, group) == 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+/* false: the foreground is not ours to lend. */
+static bool foreground_group_lend(struct foreground_group *t, pid_t group)
+{
+    if (t->fd < 0 || group <= 0 || tcgetpgrp(t->fd) != getpgrp() || !foreground_group_set(t, group))
+        return false;
+    t->lent = group;
+    return true;
+}
+
+/* false: it was not lent, or has passed to another group since. */
+static bool foreground_group_take(struct foreground_group *t)
+{
+    pid_t group = t->lent;
+    t->lent = 0;
+    return group != 0 && tcgetpgrp(t->fd) == group && foreground_group_set(t, getpgrp());
+}
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
@@ -245,10 +287,10 @@ static void child_on_refused(struct runner *r, const char *what, int error, int 
 {
     assert(r->phase == HOLDING && r->command == 0);
     char line[HINT_CAP];
-    bool shell = code == EXIT_NOTFOUND && child_is_shell_line(r->plan->argv);
-    diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
-             shell ? "; a line for a shell is given as: -- sh -c " : "",
-             shell ? hint_word(r->plan->argv[0], line) : "");
+    bool shell = code == EXIT_NOTFOUND && child_is_shell_line(r->plan->command.argv);
+    diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->command.argv[0],
+             strerror(error), shell ? "; a line for a shell is given as: -- sh -c " : "",
+             shell ? hint_word(r->plan->command.argv[0], line) : "");
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
     r->events->ended(r, code);
 }
@@ -274,7 +316,7 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
         sd_status_started(r);
         break;
     case GUARDIAN_REFUSED:
-        child_on_refused(r, "run", report->value, spawn_exit_code(report->value));
+        child_on_refused(r, "run", report->value, guardian_exit_code(report->value));
         break;
     case GUARDIAN_NO_PROCESS:
         child_on_refused(r, "start a process for", report->value, EXIT_INTERNAL);

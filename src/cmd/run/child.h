@@ -11,10 +11,18 @@
 
 struct runner;
 
+/* The terminal, which the command borrows. */
+struct foreground_group {
+    int fd;     /* -1: this process has none */
+    pid_t lent; /* the group that it is lent to; 0: none */
+};
+
 /* Milliseconds, derived from the session timeout that the server granted: from SIGTERM to SIGKILL,
  * and from SIGKILL to the hold deadline. */
 int64_t child_grace(const struct runner *r);
 int64_t child_lead(const struct runner *r);
+/* Before the loop: finds the terminal of this process. */
+void child_open_terminal(struct runner *r);
 /* The lock is held: starts the command. */
 void child_begin(struct runner *r);
 /* At the end of every pass over the client: the deadline may have moved. */

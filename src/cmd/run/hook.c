@@ -1,16 +1,77 @@
-/* hook.c - starts a hook with posix_spawn. runner.c and child.c call it. A hook inherits neither
- * our signal mask nor the variables of the service manager. */
+/* hook.c - starts a hook with posix_spawn. runner.c and child.c call it. A hook is not the service:
+ * it inherits neither our signal mask nor the variables of the service manager. */
 #include "cmd/run/hook.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/run/command_env.h"
+#include "cmd/service/sd_notify.h"
+
+enum { HOOK_ENV_ADDED = 4 };
+
+struct hook_env {
+    char *added[HOOK_ENV_ADDED]; /* NULL: none */
+    char **all;                  /* for exec: these, and what is in our own environment */
+};
+
+static char *hook_env_text(const char *name, const char *value)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+/* This process's environment plus the variables added, which come first and so take precedence. */
+static char **hook_env_join(char *const added[HOOK_ENV_ADDED])
+{
+    size_t n = 0;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + HOOK_ENV_ADDED + 1, sizeof *env);
+    size_t at = 0;
+    for (size_t i = 0; env && i < HOOK_ENV_ADDED; i++)
+        if (added[i])
+            env[at++] = added[i];
+    for (size_t i = 0; env && i < n; i++) {
+        size_t name = strcspn(environ[i], "=");
+        bool replaced = sd_notify_is_variable(environ[i]); /* a hook is not the service */
+        for (size_t k = 0; k < HOOK_ENV_ADDED; k++)
+            replaced |= added[k] && strncmp(added[k], environ[i], name + 1) == 0;
+        if (!replaced)
+            env[at++] = environ[i];
+    }
+    return env;
+}
+
+/* The environment of a hook: ours without the service manager's variables, and CLAVE_EVENT,
+ * CLAVE_PATH, CLAVE_CONNECT and, unless it is 0, CLAVE_TOKEN. false: no memory. _fini in either
+ * case. */
+static bool hook_env_init(struct hook_env *e, const struct run_plan *p, const char *event,
+                          int64_t token)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%" PRId64, token);
+    char *added[HOOK_ENV_ADDED] = {hook_env_text("CLAVE_EVENT", event),
+                                   hook_env_text("CLAVE_PATH", p->path),
+                                   hook_env_text("CLAVE_CONNECT", p->connect),
+                                   token != 0 ? hook_env_text("CLAVE_TOKEN", number) : NULL};
+    memcpy(e->added, added, sizeof added);
+    e->all = added[0] && added[1] && added[2] ? hook_env_join(added) : NULL;
+    return e->all != NULL;
+}
+
+static void hook_env_fini(struct hook_env *e)
+{
+    free(e->all);
+    for (size_t i = 0; i < HOOK_ENV_ADDED; i++)
+        free(e->added[i]);
+}
 
 /* Like a command started by a shell: in a group of its own, with no signal blocked or ignored. */
 static int hook_start(const char *command, char **env)
@@ -42,10 +103,10 @@ static int hook_start(const char *command, char **env)
 
 void hook_run(const struct run_plan *p, const char *command, const char *event, int64_t token)
 {
-    struct command_env env;
+    struct hook_env env;
     if (!command)
         return;
-    if (!command_env_init_hook(&env, p, event, token) || hook_start(command, env.all) != 0)
+    if (!hook_env_init(&env, p, event, token) || hook_start(command, env.all) != 0)
         diag(p->o, "%s: cannot run the hook: %s", p->path, command);
-    command_env_fini(&env);
+    hook_env_fini(&env);
 }

@@ -738,7 +738,8 @@ void lock_message_holdout(const struct run_plan *p, const struct holdout *h)
              "clave as that user or as root, or where it may create control groups (systemd: "
              "Delegate=yes)%s",
              holdout_text(h, who), lock_message_words(p)->it, lock_message_words(p)->next,
-             p->same_user ? "" : "; --require-killable keeps commands from changing their user");
+             p->command.same_user ? ""
+                                  : "; --require-killable keeps commands from changing their user");
     lock_message_put_holdout(p, "unkillable", h, text);
 }
 

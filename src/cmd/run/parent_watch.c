@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/run/guardian/proc_stat.h"
+#include "cmd/run/guardian/proctree.h"
 
 enum { PARENT_WATCH_POLL_MS = 200 };
 /* From this program to itself: the process that started it first. */

@@ -1,5 +1,6 @@
-/* run_flags.c - parses the flags that lock, rwlock, semaphore and elect share. The verbs call it;
- * whatever it accepts is a plan that the runner can carry out. */
+/* run_flags.c - the flags that lock, rwlock, semaphore and elect share: their table, and how each
+ * is parsed into the plan. The verbs call it, and add their own flags. A plan that it accepts is
+ * one that the runner can carry out. */
 #include "cmd/run/run_flags.h"
 
 #include <stdio.h>
@@ -10,7 +11,72 @@
 #include "cmd/cli/shell_command.h"
 #include "cmd/run/nested_lock.h"
 
-/* One of a list of words; *out is its index. */
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum {
+    EXCLUSIVE = RUN_LOCK | RUN_RWLOCK,
+    LOCKS = EXCLUSIVE | RUN_SEMAPHORE,
+    ALL = LOCKS | RUN_ELECT,
+};
+
+static const struct {
+    struct flag flag;
+    unsigned of; /* the verbs that have it */
+} table[] = {
+    {{RUN_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"}, EXCLUSIVE},
+    {{RUN_FLAG_FOR, "for", "DURATION", "--once: how long a run counts, from its start [forever]"},
+     EXCLUSIVE},
+    {{RUN_FLAG_AT_MOST_ONCE, "at-most-once", NULL, "--once: a run that failed or died counts too"},
+     EXCLUSIVE},
+    {{RUN_FLAG_DONE_CODE, "done-code", "N", "--once: the exit code when already done [0]"},
+     EXCLUSIVE},
+    {{'w', "wait", "DURATION", "give up after this long [wait forever]"}, ALL},
+    {{'E', "conflict-code", "N", "the exit code when the wait was in vain [75]"}, ALL},
+    {{RUN_FLAG_GRACE, "grace", "DURATION",
+      "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
+     ALL},
+    {{RUN_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"}, ALL},
+    {{RUN_FLAG_MAX_HOLD, "max-hold", "DURATION",
+      "end the command after this long: SIGTERM, then SIGKILL"},
+     LOCKS},
+    {{RUN_FLAG_MAX_HOLD, "max-term", "DURATION",
+      "end the command after this long: SIGTERM, then SIGKILL"},
+     RUN_ELECT},
+    {{RUN_FLAG_SAME_USER, "require-killable", NULL,
+      "sudo and its like gain no other user: clave could not end them"},
+     ALL},
+    {{RUN_FLAG_WITH_PARENT, "with-parent", "[=PID]",
+      "end when PID ends [the process that started this one]"},
+     ALL},
+    {{RUN_FLAG_REVOCABLE, "revocable", NULL,
+      "end the command when another participant asks for the lock"},
+     LOCKS},
+    {{RUN_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
+      "wait this long if the previous holder was lost"},
+     EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"}, LOCKS},
+    {{RUN_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"}, LOCKS},
+    {{RUN_FLAG_ACL, "acl", "ACL", "of its node in the queue: see 'clave create' [open]"}, ALL},
+    {{RUN_FLAG_DETECT, "detect-deadlock", "[=ROOT]",
+      "give up to end a deadlock of locks below ROOT [PATH's parent]"},
+     LOCKS},
+    {{RUN_FLAG_NOTIFY, "notify", "WHEN",
+      "systemd: ready when held, waiting, command, or off [held]"},
+     ALL},
+    {{'q', "quiet", NULL, "do not report waiting, or having waited in vain"}, ALL},
+};
+
+const struct flag *run_flags_of(const struct verb *v, size_t i)
+{
+    for (size_t row = 0; row < sizeof table / sizeof *table; row++)
+        if ((table[row].of & v->shares) && i-- == 0)
+            return &table[row].flag;
+    return NULL;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Parses one of a list of words; *out is its index. */
 static bool run_flags_take_word(struct options *o, const char *flag, const char *const *words,
                                 int *out)
 {
@@ -21,8 +87,8 @@ static bool run_flags_take_word(struct options *o, const char *flag, const char 
             *out = i;
             return true;
         }
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s",
-                              i == 0 ? "" : (words[i + 1] ? ", " : " or "), words[i]);
+        const char *between = words[i + 1] ? ", " : " or ";
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i == 0 ? "" : between, words[i]);
     }
     diag_usage(o, "--%s '%s': expected %s", flag, o->value, list);
     return false;
@@ -84,7 +150,7 @@ static bool run_flags_take_parent(struct run_plan *p)
     return true;
 }
 
-bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
+bool run_flags_take(struct run_plan *p, int id)
 {
     struct options *o = p->o;
     switch (id) {
@@ -100,7 +166,8 @@ bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
     case RUN_FLAG_ON_LOST:
         return run_flags_take_on_lost(o, &p->on_lost);
     case RUN_FLAG_MAX_HOLD:
-        return options_duration(o, max_hold, 1, RUN_FLAG_YEAR_MS, &p->max_hold_ms);
+        return options_duration(o, p->elects ? "max-term" : "max-hold", 1, RUN_FLAG_YEAR_MS,
+                                &p->max_hold_ms);
     case RUN_FLAG_NAME:
         p->name = o->value;
         return true;
@@ -114,7 +181,7 @@ bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
         p->root = o->value;
         return true;
     case RUN_FLAG_SAME_USER:
-        p->same_user = true;
+        p->command.same_user = true;
         return true;
     case RUN_FLAG_WITH_PARENT:
         return run_flags_take_parent(p);
@@ -125,14 +192,14 @@ bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
     }
 }
 
-/* A waiting participant watches the node before its own, which takes permission to read it. */
+/* A waiting participant watches the node before its own, for which it must be allowed to read it.
+ */
 void run_flags_warn_of_acl(const struct run_plan *p)
 {
     if (!p->quiet && !acl_lets_all_read(&p->acl))
         diag(p->o,
              "%s: with this --acl only a participant that may read the node can queue after it: "
-             "others "
-             "end with exit code 77, and Curator's fail",
+             "others end with exit code 77, and Curator's fail",
              p->path);
 }
 
@@ -169,7 +236,8 @@ int run_flags_take_args(struct run_plan *p)
         return EXIT_PATH;
     if (!p->elects)
         nested_make_owner(p->owner);
-    p->argv = o->argv + 1;
+    p->command.argv = o->argv + 1;
+    p->command.notifies = p->notify == SD_NOTIFY_COMMAND;
     int code = run_stages_check(p);
     if (code == EXIT_OK && p->with_parent)
         code = parent_watch_open(&p->parent, o, p->path, p->parent.pid);

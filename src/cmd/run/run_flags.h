@@ -27,13 +27,12 @@ struct run_plan {
     const char *path;
     const char *holders; /* the parent of the holders' nodes: the path, or below it */
     const char *connect;
-    char *const *argv;   /* the command */
+    struct command command;
     const char *name;    /* of this participant, as others see it; may be NULL. Elections: the id */
     int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or how long */
     int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: derived from the session timeout */
     int64_t max_hold_ms; /* 0: no limit */
     enum on_lost on_lost;
-    bool same_user;    /* the command cannot become another user, which clave could not end */
     bool revocable;    /* the command is ended when another participant asks for the lock */
     bool detects;      /* gives up to end a deadlock */
     const char *root;  /* where it looks for deadlocks; NULL: the parent of the path */
@@ -60,7 +59,7 @@ struct run_plan {
     const char *on_deposed;
 };
 
-/* The flags that all four verbs take. */
+/* The shared flags. A verb's own have ids from RUN_FLAG_OWN on. */
 enum {
     RUN_FLAG_GRACE = FLAG_LONG,
     RUN_FLAG_ON_LOST,
@@ -78,13 +77,19 @@ enum {
     RUN_FLAG_DETECT,
     RUN_FLAG_SAME_USER,
     RUN_FLAG_WITH_PARENT,
-    RUN_FLAG_OWN /* and up: the verb's own flags */
+    RUN_FLAG_OWN
 };
-/* Parses one flag; false after a message. `max_hold` is the verb's name for that flag. */
-bool run_flags_take(struct run_plan *p, int id, const char *max_hold);
+
+/* verb.shares of the four verbs: which rows of the table they have. */
+enum { RUN_LOCK = 1, RUN_RWLOCK = 2, RUN_SEMAPHORE = 4, RUN_ELECT = 8 };
+/* verb.more_flags of the four verbs. */
+const struct flag *run_flags_of(const struct verb *v, size_t i);
+
+/* Parses one flag; false after a message. */
+bool run_flags_take(struct run_plan *p, int id);
 /* Parses the path, the command and the servers. EXIT_OK, or the exit code after a message. */
 int run_flags_take_args(struct run_plan *p);
-/* Tells whom the node's access list keeps from queueing behind it. */
+/* Warns if the access list keeps participants from queueing behind this one. */
 void run_flags_warn_of_acl(const struct run_plan *p);
 
 #endif

@@ -4,17 +4,42 @@
 #include "cmd/run/run_recipe.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/deadline.h"
 #include "base/path.h"
 #include "clave/uv.h"
 #include "cmd/run/granted_field.h"
-#include "cmd/run/participant_identity.h"
 #include "recipe/queue/lock_delay_field.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
+
+/* ---- how others see it ----------------------------------------------------------------------- */
+
+static void participant_identity_join(char *const *argv, char *out, size_t cap)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; argv[i] && n < cap; i++) {
+        int added = snprintf(out + n, cap - n, "%s%s", i > 0 ? " " : "", argv[i]);
+        n += added > 0 ? (size_t)added : 0;
+    }
+}
+
+void participant_identity_describe(struct participant_identity *s, const struct run_plan *plan)
+{
+    s->host[0] = s->host[sizeof s->host - 1] = '\0';
+    gethostname(s->host, sizeof s->host - 1);
+    participant_identity_join(plan->command.argv, s->command, sizeof s->command);
+    s->identity = (clave_identity){.host = *s->host ? s->host : NULL,
+                                   .pid = getpid(),
+                                   .name = plan->name,
+                                   .command = s->command,
+                                   .traceparent = getenv("TRACEPARENT")};
+}
 
 /* ---- a lock --------------------------------------------------------------------------------- */
 

@@ -51,6 +51,18 @@ struct acquisition_dirs {
 clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
                                 const struct run_plan *plan);
 
+/* How this process describes itself to other participants. */
+enum { PROCESS_IDENTITY_COMMAND_CAP = 1024 };
+
+struct participant_identity {
+    char host[256];
+    char command[PROCESS_IDENTITY_COMMAND_CAP]; /* its arguments, as far as they fit */
+    clave_identity identity;                    /* points into this struct and into the plan */
+};
+
+/* The host, the pid, the name and the command of the plan. */
+void participant_identity_describe(struct participant_identity *s, const struct run_plan *plan);
+
 /* Starts what the plan asks for. Free it after an error too. */
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct run_plan *plan, const struct acquisition_terms *terms);

@@ -1,24 +1,29 @@
-/* runner.c - the client, its session and the way out of `clave lock` and `clave elect`; the verbs
- * call runner_run. The phase only moves forward (runner.h), and every path ends in one
- * runner_leave, with the exit code. */
+/* runner.c - the process of `clave lock` and `clave elect`: the client and its session, the place
+ * in the queue, the signals, and the way out. The verbs call runner_run.
+ *
+ * Invariants: the phase only moves forward (runner.h); every path ends in one runner_leave, with
+ * the exit code; no signal is lost between the runner and the program that this process executes
+ * next. */
 #include "cmd/run/runner.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "clave/uv.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/standard_error.h"
 #include "cmd/cli/unreachable.h"
 #include "cmd/run/child.h"
-#include "cmd/run/guardian/proc_stat.h"
+#include "cmd/run/granted_field.h"
+#include "cmd/run/guardian/proctree.h"
+#include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
-#include "cmd/run/runner_acquire.h"
-#include "cmd/run/runner_signals.h"
 #include "cmd/run/stages/run_slot.h"
 #include "runtime/client/uv_client.h"
 #include "runtime/thread_start.h"
@@ -73,6 +78,352 @@ static void runner_leave(struct runner *r, int code)
     /* Closing the session deletes its nodes: one transaction. */
     clave_async_client_close(r->client, clave_now());
     clave_uv_flush(r->uv);
+}
+
+/* For a server to say who holds the lock. */
+enum { HOLDER_MS = 3000 };
+
+/* What the client asked for has failed. */
+static void runner_leave_with(struct runner *r, clave_err err)
+{
+    const struct client_fault *fault = clave__client_latest_fault(r->client);
+    runner_leave(r, diag_fault(r->o, r->plan->path, err, fault));
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static void runner_record_grant(const struct runner *r)
+{
+    struct grant_facts g;
+    if (r->waited && acquisition_held(&r->acquisition, &g))
+        held_since_record(r->client, r->plan, g.node);
+}
+
+static void runner_give_up(struct runner *r, const struct lock_obstacle *why)
+{
+    if (r->phase != WAITING)
+        return;
+    lock_message_not_acquired(r->plan, r->gave_up - r->began, why);
+    runner_leave(r, r->plan->conflict_code);
+}
+
+static void runner_on_holder(void *arg, const clave_participant *holder)
+{
+    runner_give_up(arg, &(struct lock_obstacle){.holder = holder});
+}
+
+static void runner_on_no_holder(uv_timer_t *timer)
+{
+    runner_give_up(timer->data, &(struct lock_obstacle){.holder = NULL});
+}
+
+/* Says what was in the way, which the next request may forget; else who holds it, if the server
+ * tells in time. */
+static void runner_not_acquired(struct runner *r)
+{
+    assert(r->phase == WAITING);
+    bool away = !clave_async_client_is_connected(r->client);
+    const struct lock_obstacle why = {.away = away ? clave_async_client_errmsg(r->client) : NULL,
+                                      .put_off = lock_wait_is_put_off(&r->progress),
+                                      .limit_missing = acquisition_limit_missing(&r->acquisition)};
+    bool known = away || why.put_off || why.limit_missing;
+    r->gave_up = clave_now();
+    if (!known && !r->plan->quiet && lock_wait_find_holder(&r->progress, runner_on_holder, r))
+        uv_timer_start(&r->phase_timer, runner_on_no_holder, HOLDER_MS, 0);
+    else
+        runner_give_up(r, &why);
+}
+
+static void runner_on_verdict(void *arg, clave_err err)
+{
+    struct runner *r = arg;
+    if (r->phase != WAITING)
+        return;
+    lock_wait_end(&r->progress);
+    if (err == CLAVE_OK) {
+        runner_record_grant(r);
+        run_stages_begin(r);
+    } else if (err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE) {
+        runner_not_acquired(r);
+    } else if (err == CLAVE_EDEADLOCK) {
+        lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
+        runner_leave(r, EXIT_DEADLOCK);
+    } else if (err == CLAVE_ENOAUTH) {
+        runner_leave(r, lock_message_unauthorised(r->plan));
+    } else {
+        runner_leave_with(r, err);
+    }
+}
+
+static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
+{
+    struct runner *r = arg;
+    r->waited = true;
+    lock_wait_moved(&r->progress, ahead, predecessor);
+    sd_status_waiting(r, ahead, true);
+    nested_look(&r->nested, r->client);
+}
+
+/* It would wait forever: the holder waits for it. */
+static void runner_on_outer(void *arg, const clave_participant *outer)
+{
+    struct runner *r = arg;
+    if (r->phase != WAITING || r->stages.phase != NOT_GRANTED)
+        return;
+    lock_wait_end(&r->progress);
+    lock_message_nested(r->plan, outer);
+    runner_leave(r, EXIT_DEADLOCK);
+}
+
+static void runner_on_next(void *arg)
+{
+    struct runner *r = arg;
+    if (r->phase == WAITING)
+        hook_run(r->plan, r->plan->standby, "standby", 0);
+}
+
+static void runner_on_lost(void *arg, clave_err why)
+{
+    struct runner *r = arg;
+    if (r->phase == HOLDING || r->phase == SWEEPING)
+        child_lost(r, why);
+    else
+        run_stages_lost(r, why);
+}
+
+static void runner_on_asked(void *arg)
+{
+    struct runner *r = arg;
+    if (r->phase == HOLDING) {
+        child_asked(r);
+    } else if (r->phase != LEAVING) {
+        r->asked = true;
+        lock_message_asked(r->plan);
+        run_stages_cut_short(r);
+    }
+}
+
+static const struct acquisition_events acquisition_events = {
+    .moved = runner_on_moved,
+    .next = runner_on_next,
+    .verdict = runner_on_verdict,
+    .lost = runner_on_lost,
+    .asked = runner_on_asked,
+};
+
+/* ---- the place ------------------------------------------------------------------------------- */
+
+static int64_t runner_wait_until(const struct runner *r)
+{
+    int64_t wait = r->plan->wait_ms;
+    if (wait == LOCK_TRY)
+        return CLAVE_TRY;
+    return wait == LOCK_FOR_EVER ? CLAVE_NEVER : r->began + wait;
+}
+
+static void runner_begin_waiting(struct runner *r)
+{
+    assert(r->phase == CONNECTING);
+    const struct run_plan *plan = r->plan;
+    /* The command gets some time before its first warning could be due. */
+    const struct acquisition_terms terms = {.deadline = runner_wait_until(r),
+                                            .min_valid_ms =
+                                                child_grace(r) + child_lead(r) +
+                                                clave_async_client_session_timeout(r->client) / 8};
+    connect_note_session(r->o, clave_async_client_session_id(r->client),
+                         clave_async_client_session_timeout(r->client));
+    uv_timer_stop(&r->phase_timer);
+    r->phase = WAITING;
+    r->acquisition = (struct acquisition){.events = &acquisition_events, .arg = r};
+    r->nested = (struct nested){
+        .plan = plan, .acquisition = &r->acquisition, .found = runner_on_outer, .arg = r};
+    clave_err err = acquisition_begin(&r->acquisition, r->client, plan, &terms);
+    if (err == CLAVE_OK) {
+        lock_wait_begin(&r->progress, &r->acquisition, r->client, r->uv);
+        sd_status_waiting(r, 0, false);
+    } else {
+        runner_leave_with(r, err);
+    }
+}
+
+static void runner_on_dirs(void *arg, clave_err err)
+{
+    struct runner *r = arg;
+    assert(r->reads_acl);
+    r->reads_acl = false;
+    if (r->phase != CONNECTING)
+        return;
+    if (err == CLAVE_OK)
+        runner_begin_waiting(r);
+    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL)
+        runner_leave_with(r, err);
+}
+
+/* What is created in the path's node gets its list. */
+static void runner_use_parent_acl(struct runner *r)
+{
+    assert(r->phase == CONNECTING && !r->reads_acl);
+    const struct run_plan *plan = r->plan;
+    run_flags_warn_of_acl(plan);
+    if (plan->kind != KIND_LEASE) {
+        runner_begin_waiting(r);
+        return;
+    }
+    r->dirs = (struct acquisition_dirs){.made = runner_on_dirs, .arg = r};
+    clave_err err = acquisition_dirs_make(&r->dirs, r->client, plan);
+    r->reads_acl = err == CLAVE_OK;
+    if (err != CLAVE_OK)
+        runner_leave_with(r, err);
+}
+
+/* --acl parent: the list of the lock's node is known only now. A failure of the connection is
+ * followed by another one. */
+static void runner_on_parent_acl(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct runner *r = arg;
+    const struct run_plan *plan = r->plan;
+    assert(r->reads_acl && plan->parent_acl);
+    const char *fault;
+    (void)c;
+    r->reads_acl = false;
+    if (r->phase != CONNECTING)
+        return;
+    if (res->err == CLAVE_OK && acl_copy(plan->parent_acl, res->acls, res->nacls, &fault)) {
+        runner_use_parent_acl(r);
+    } else if (res->err == CLAVE_OK) {
+        runner_leave(r, diag_end(r->o, plan->path, EXIT_NOAUTH,
+                                 "its access list cannot be that of the node in it: %s", fault));
+    } else if (res->err == CLAVE_ENONODE) {
+        runner_leave(
+            r, diag_end(r->o, plan->path, EXIT_PATH,
+                        "no such node: create it with its access list ('clave create --acl')"));
+    } else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
+        runner_leave_with(r, res->err);
+    }
+}
+
+static void runner_acquire(struct runner *r)
+{
+    const struct run_plan *plan = r->plan;
+    lock_wait_clear(&r->progress);
+    if (!plan->parent_acl) {
+        runner_begin_waiting(r);
+        return;
+    }
+    if (r->reads_acl)
+        return;
+    clave_err err = clave_async_get_acl(r->client, plan->path, runner_on_parent_acl, r);
+    r->reads_acl = err == CLAVE_OK;
+    if (err != CLAVE_OK)
+        runner_leave_with(r, err);
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* Forwarded while the command runs, except the last; before that, the first four end this process.
+ * A signal that was ignored when we were started (nohup, a shell's background job) stays ignored,
+ * for the command too. */
+static const int caught[RUNNER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
+                                           SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT, SIGCHLD};
+
+static void runner_on_signal(uv_signal_t *handle, int sig)
+{
+    struct runner *r = handle->data;
+    if (sig == SIGCHLD) {
+        child_reap(r);
+        return;
+    }
+    bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
+    r->told_to_end |= ends;
+    switch (r->phase) {
+    case CONNECTING:
+    case WAITING:
+        if (ends)
+            runner_leave(r, 128 + sig);
+        else if (sig == SIGTSTP)
+            raise(SIGSTOP);
+        break;
+    case HOLDING:
+        if (sig == SIGCONT)
+            child_on_continued(r);
+        else
+            child_on_signal(r, sig);
+        break;
+    case LEAVING:
+        if (ends)
+            runner_stop(r);
+        break;
+    case KEEPING:
+        if (ends)
+            run_stages_cut_short(r);
+        else if (sig == SIGTSTP)
+            raise(SIGSTOP);
+        break;
+    case SWEEPING:
+        break;
+    }
+}
+
+/* While the command runs, the guardian ends it. */
+static void runner_on_parent_end(void *arg)
+{
+    struct runner *r = arg;
+    r->told_to_end = true;
+    switch (r->phase) {
+    case CONNECTING:
+    case WAITING:
+        lock_wait_end(&r->progress);
+        lock_message_parent_ended(r->plan, clave_now() - r->began);
+        runner_leave(r, EXIT_LOST);
+        break;
+    case KEEPING:
+        run_stages_cut_short(r);
+        break;
+    case HOLDING:
+    case SWEEPING:
+    case LEAVING:
+        break;
+    }
+}
+
+static int runner_catch_signals(struct runner *r)
+{
+    assert(r->nsignals == 0);
+    int err = 0;
+    for (size_t i = 0; i < RUNNER_SIGNALS && err == 0; i++) {
+        struct sigaction now;
+        sigaction(caught[i], NULL, &now);
+        if (now.sa_handler == SIG_IGN)
+            continue;
+        uv_signal_t *handle = &r->signals[r->nsignals];
+        err = uv_signal_init(&r->loop, handle);
+        if (err != 0)
+            break;
+        handle->data = r;
+        r->before[r->nsignals++] = now;
+        err = uv_signal_start(handle, runner_on_signal, caught[i]);
+    }
+    return err;
+}
+
+/* Handles the signals that have come. Those from here on have the effect that they had before, or
+ * their own on the program that this process executes: none is lost in between. */
+static void runner_release_signals(struct runner *r)
+{
+    assert(r->stopped);
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    for (size_t i = 0; i < r->nsignals; i++)
+        sigaddset(&ending, r->signals[i].signum);
+    pthread_sigmask(SIG_BLOCK, &ending, &before);
+    uv_run(&r->loop, UV_RUN_NOWAIT);
+    for (size_t i = 0; i < r->nsignals; i++) {
+        int sig = r->signals[i].signum;
+        uv_close((uv_handle_t *)&r->signals[i], NULL); /* makes it the default */
+        sigaction(sig, &r->before[i], NULL);
+    }
+    uv_run(&r->loop, UV_RUN_NOWAIT);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- the connection -------------------------------------------------------------------------- */
@@ -137,10 +488,11 @@ static void runner_on_connecting_ends(uv_timer_t *timer)
     struct runner *r = timer->data;
     const char *connect = r->plan->connect, *why;
     lock_wait_end(&r->progress);
-    runner_leave(r, clave__uv_refusal(r->uv, &why) != CLAVE_OK
-                        ? diag_refused(r->o, connect, why)
-                        : unreachable_give_up(r->o, connect, runner_connect_within(r),
-                                              clave_async_client_errmsg(r->client)));
+    if (clave__uv_refusal(r->uv, &why) != CLAVE_OK)
+        runner_leave(r, diag_refused(r->o, connect, why));
+    else
+        runner_leave(r, unreachable_give_up(r->o, connect, runner_connect_within(r),
+                                            clave_async_client_errmsg(r->client)));
 }
 
 static void runner_on_settled(void *arg)
@@ -235,7 +587,7 @@ static int runner_become_subreaper(const struct run_plan *p)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return EXIT_OK;
-    if (errno != EINVAL || p->same_user)
+    if (errno != EINVAL || p->command.same_user)
         return diag_end(p->o, NULL, EXIT_INTERNAL, "cannot become a child sub-reaper: %s",
                         strerror(errno));
     diag(p->o,
@@ -251,7 +603,7 @@ static int runner_check_proc(const struct run_plan *p)
     if (proc_is_ours())
         return EXIT_OK;
     const char *why = "/proc does not show the processes of this PID namespace";
-    if (p->same_user)
+    if (p->command.same_user)
         return diag_end(p->o, NULL, EXIT_INTERNAL, "%s: mount it", why);
     diag(p->o,
          "%s: %s: a process of the command that is in a session of its own is not ended, and the "
@@ -269,9 +621,7 @@ static int runner_start_guardian(struct runner *r)
                                          plan->stages.slot ? plan->stages.slot->path : plan->path,
                                      .holders = plan->holders,
                                      .owner = plan->owner,
-                                     .argv = plan->argv,
-                                     .own_notify = plan->notify != SD_NOTIFY_COMMAND,
-                                     .same_user = plan->same_user,
+                                     .command = &plan->command,
                                      .parent = &plan->parent};
     int code = runner_become_subreaper(plan);
     if (code == EXIT_OK)
@@ -283,7 +633,6 @@ static const struct runner_events runner_events = {
     .cleared = child_begin,
     .ended = run_stages_end,
     .leave = runner_leave,
-    .stop = runner_stop,
 };
 
 int runner_run(const struct run_plan *plan, bool *told_to_end)
@@ -299,7 +648,7 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
         free(r);
         return code;
     }
-    foreground_group_open(&r->terminal);
+    child_open_terminal(r);
     int fault = runner_open_loop(r);
     clave_err err = fault == 0 ? runner_open_client(r) : CLAVE_EIO;
     if (err != CLAVE_OK) { /* we are about to exit: the loop stays as it is */

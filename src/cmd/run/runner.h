@@ -1,6 +1,5 @@
 /* runner.h - the process of `clave lock` or `clave elect` itself, shared by runner.c (session,
- * leaving), runner_acquire.c (queue), runner_signals.c and child.c (while the command runs). One
- * thread, one loop.
+ * queue, signals, leaving) and child.c (while the command runs). One thread, one loop.
  *
  *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ KEEPING ──▶ LEAVING ──▶ (the loop ends)
  *       │             │           │            ▲          ▲
@@ -14,26 +13,25 @@
  *
  * Map of src/cmd/run, a command under a lock or a leadership:
  *   run_flags       the flags, parsed into a struct run_plan
- *   runner          the process itself: client, session, leaving; runner_acquire: the queue;
- *                   runner_signals: signals; child: while the command runs
+ *   runner          the process itself: client, queue, signals, leaving; child: while the
+ *                   command runs
  *   guardian/       the second process, which starts and ends the command
- *   run_recipe      the mutex, rwlock, semaphore or latch
+ *   run_recipe      the mutex, rwlock, semaphore or latch, and how others see this participant
  *   nested_lock     CLAVE_OWNER, and waiting for our own parent
  *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_slot
  *   lock_messages   messages and JSON events, and the progress of a wait;
  *                   hook: --on-elected and so on
  *   parent_watch    the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
- *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
- *   granted_field   since when, in the node
- *   participant_identity  host, pid and command, as other participants see them */
+ *   deadline_page   CLAVE_DEADLINE
+ *   granted_field   since when, in the node */
 #ifndef CLAVE_CMD_RUN_RUNNER_H
 #define CLAVE_CMD_RUN_RUNNER_H
 
 #include <uv.h>
 
 #include "clave/uv.h"
-#include "cmd/run/foreground_group.h"
+#include "cmd/run/child.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
@@ -49,8 +47,7 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* once_and_min_hold.c, child.c, runner_acquire.c and runner_signals.c do not know runner.c: they
- * report through these. */
+/* once_and_min_hold.c and child.c do not know runner.c: they report through these. */
 struct runner_events {
     /* By once_and_min_hold.c: the command may start, child_begin. */
     void (*cleared)(struct runner *r);
@@ -58,8 +55,6 @@ struct runner_events {
     void (*ended)(struct runner *r, int code);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
-    /* LEAVING: ends the loop, though the server has not confirmed it. */
-    void (*stop)(struct runner *r);
 };
 
 struct runner {

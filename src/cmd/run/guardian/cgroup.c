@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
-#include "cmd/run/guardian/proc_stat.h"
 #include "cmd/run/guardian/proctree.h"
 
 enum { LINE_CAP = 4096, DEPTH_MAX = 8 };

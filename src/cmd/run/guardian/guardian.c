@@ -1,17 +1,529 @@
-/* guardian.c - the runner's side of the guardian: its start, its orders, its reports. Called by
- * runner.c and child.c. Invariant: no call waits for a guardian that does not read. */
+/* guardian.c - the guardian: a process that ends the command in time, whatever happens to the
+ * runner. Three parts: how the command is started, the process itself, and the runner's side of it,
+ * which sends it orders and reads its reports, and never waits for a guardian that does not read.
+ *
+ * The runner forks it before anything else. It starts the command as its own child and checks, by
+ * its own clock, the hold deadline that the runner writes into a shared page.
+ *
+ * supervise/kill_policy.h decides when the command is warned and when it is killed.
+ * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it becomes
+ * its child, and without a child there is no descendant. (A system without sub-reapers has no such
+ * certainty; the runner warns of it.) Once the guardian is done and the runner is dead, it
+ * re-attaches to the runner's session and closes it, so that the next holder need not wait for the
+ * session to expire.
+ *
+ * Which process dies or stops, and what follows:
+ *
+ *   runner killed       ENDING, then the session is closed from here
+ *   runner stopped      the deadline no longer moves: ENDING in time; the session expires
+ *   guardian killed     the command dies with it (parent-death signal); the runner, a
+ *                       sub-reaper too, inherits what is left, kills it and releases
+ *   guardian stopped    the runner kills it a moment after it should have acted itself,
+ *                       still before the deadline; then as above
+ *   command             what it left behind is ended, then the runner releases
+ *   runner, command     what is left is ended, then the session is closed from here
+ *   guardian, command   the runner kills what is left and releases
+ *   runner stopped, then killed        as stopped, then as killed
+ *   the --with-parent process          ENDING, then the runner releases
+ *   that process and the runner        ENDING, then the session is closed from here
+ *   runner and guardian                the command itself is killed; processes it had started
+ *                       run on, and only the fencing token protects the next holder, which is
+ *                       granted the lock when the session expires
+ *
+ * A process that cannot be killed (proctree.h) is reported as soon as a look finds it. When its
+ * time has come, the guardian goes on trying, and the runner neither releases the lock nor leaves
+ * before it has ended; if the session is lost, the next holder does not wait for that. As the
+ * kernel clears the parent-death signal of a set-user-ID program, it also outlives both processes.
+ *
+ *   the machine         everything at once; the session expires */
 #include "cmd/run/guardian/guardian.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
+#include "base/path.h"
+#include "clave/uv.h"
+#include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/run/guardian/guardian_process.h"
+#include "cmd/cli/standard_error.h"
+#include "cmd/run/guardian/proctree.h"
+#include "cmd/service/sd_notify.h"
+
+/* ---- starting the command ----------------------------------------------------------------------
+ */
+
+static bool guardian_put_number(const char *name, const char *format, int64_t n)
+{
+    char text[32];
+    snprintf(text, sizeof text, strcmp(format, "hex") == 0 ? "0x%llx" : "%lld", (long long)n);
+    return setenv(name, text, 1) == 0;
+}
+
+/* So that clave, run by the command, reaches the same servers. */
+static bool guardian_put_tls(const struct options *o)
+{
+    static const char *const names[CLIENT_TLS_TEXTS] = {[CLIENT_TLS_CA] = "CLAVE_TLS_CA",
+                                                        [CLIENT_TLS_CERT] = "CLAVE_TLS_CERT",
+                                                        [CLIENT_TLS_KEY] = "CLAVE_TLS_KEY",
+                                                        [CLIENT_TLS_NAME] = "CLAVE_TLS_NAME"};
+    for (size_t i = 0; i < CLIENT_TLS_TEXTS; i++)
+        if (o->client.tls_texts[i] && setenv(names[i], o->client.tls_texts[i], 1) != 0)
+            return false;
+    return true;
+}
+
+/* Sets the command's variables in our own environment, which it inherits: CLAVE_PATH, CLAVE_NODE,
+ * CLAVE_TOKEN, CLAVE_SESSION, CLAVE_DEADLINE, CLAVE_OWNER, CLAVE_CONNECT, and the files of TLS.
+ * false: no memory. */
+static bool guardian_set_env(const struct guardian_plan *plan, const struct guardian_task *task,
+                             int deadline_page_fd)
+{
+    char page[DEADLINE_PAGE_FILE_CAP];
+    char *node = clave__path_child(NULL, plan->holders, task->node);
+    if (!node)
+        return false;
+    snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), deadline_page_fd);
+    bool fine =
+        setenv("CLAVE_PATH", plan->path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
+        setenv("CLAVE_DEADLINE", page, 1) == 0 && setenv("CLAVE_CONNECT", plan->connect, 1) == 0 &&
+        (!*plan->owner || setenv("CLAVE_OWNER", plan->owner, 1) == 0) &&
+        guardian_put_tls(plan->o) && guardian_put_number("CLAVE_TOKEN", "dec", task->token) &&
+        guardian_put_number("CLAVE_SESSION", "hex", task->session_id);
+    free(node);
+    return fine;
+}
+
+enum { SPAWN_NO_PROCESS = -2 };
+
+/* In the forked child: becomes the command. Each member of struct command takes effect here. A
+ * failed exec is written to `fault`, a pipe that a successful one closes. */
+static _Noreturn void guardian_become(const struct command *command,
+                                      const struct inheritance *before, pid_t parent, int fault)
+{
+    int error = 0;
+    setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+        (command->same_user && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
+        error = errno;
+    if (getppid() != parent) /* it died before we asked to die with it */
+        _exit(EXIT_INTERNAL);
+    inheritance_restore(before);
+    if (error == 0) {
+        execvp(command->argv[0], command->argv);
+        error = errno;
+    }
+    ssize_t ignored = write(fault, &error, sizeof error);
+    (void)ignored;
+    _exit(EXIT_NOTFOUND);
+}
+
+/* Runs argv[0], looked up in PATH, in that control group if there is one, with the signals, streams
+ * and descriptors that the runner was started with. Returns its process id, which is its group too.
+ * -1: errno says why it cannot be run; SPAWN_NO_PROCESS: why the system has no process for it. The
+ * end of this process, which has a single thread, kills the command (SIGKILL), unless that has
+ * become another user. */
+static pid_t guardian_spawn(const struct command *command, const struct inheritance *before,
+                            const struct cgroup *cgroup)
+{
+    int ends[2], error = 0;
+    pid_t parent = getpid();
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return SPAWN_NO_PROCESS;
+    pid_t pid = cgroup_fork(cgroup);
+    if (pid == 0)
+        guardian_become(command, before, parent, ends[1]);
+    int fork_error = errno;
+    close(ends[1]);
+    ssize_t n = 0;
+    if (pid > 0) {
+        setpgid(pid, pid); /* as the child does itself: whichever is first */
+        while ((n = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
+            continue;
+    }
+    close(ends[0]);
+    if (pid < 0) {
+        errno = fork_error;
+        return SPAWN_NO_PROCESS;
+    }
+    if (n != (ssize_t)sizeof error)
+        return pid; /* the pipe was closed by exec */
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    errno = error;
+    return -1;
+}
+
+/* ---- the process -------------------------------------------------------------------------------
+ */
+
+/* From the runner to the guardian; a guardian_report is what comes back. */
+struct order {
+    enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
+    int sig;
+    struct session_key session;
+    struct guardian_task task;
+};
+
+struct guardian_process {
+    const struct guardian_plan *plan;
+    struct deadline_page *page;
+    int deadline_page_fd, socket, signals, timer;
+    struct kill_policy kill_policy;
+    struct session_key session;
+    struct guardian_task task;
+    pid_t command; /* and its group */
+    struct cgroup cgroup;
+    struct holdout told;         /* the newest one that was reported, */
+    enum guardian_event told_of; /* and as what */
+    int64_t look_at, look_ms;
+    bool told_to_stop;
+    bool reaped;
+    bool childless;
+    bool runner_dead;
+    bool parent_ended;
+    int status;
+};
+
+enum { CLOSE_MS = 5000, LOOK_FIRST_MS = 20, LOOK_LAST_MS = 2000, LOOK_SHARE = 100 };
+
+_Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
+               "the kill policy reads the deadline from the page");
+
+/* While a command runs that may have to be ended. */
+static bool guardian_looks(const struct guardian_process *g)
+{
+    const struct kill_policy *p = &g->kill_policy;
+    return p->phase == KILL_POLICY_ENDING ||
+           (p->phase == KILL_POLICY_RUNNING && p->terms.on_lost != ON_LOST_IGNORE);
+}
+
+/* CLOCK_BOOTTIME, unlike poll's own timeout: it fires at once after the machine was suspended. */
+static void guardian_arm(struct guardian_process *g)
+{
+    int64_t at =
+        clave__kill_policy_wake_at(&g->kill_policy, deadline_page_limit(g->page), clave_now());
+    struct itimerspec t = {0};
+    if (guardian_looks(g))
+        at = deadline_earlier(at, g->look_at);
+    if (at != CLAVE_NEVER) {
+        at = at > 1 ? at : 1; /* 0 would disarm it */
+        t.it_value.tv_sec = (time_t)(at / 1000);
+        t.it_value.tv_nsec = (long)(at % 1000) * 1000000;
+    }
+    timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static void guardian_report_of(struct guardian_process *g, enum guardian_event event, int value,
+                               const struct holdout *holdout)
+{
+    struct guardian_report r = {
+        .event = event, .cause = g->kill_policy.cause, .value = value, .holdout = *holdout};
+    /* The last report has to arrive, even at a runner that is stopped and reads it later. */
+    int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
+    while (!g->runner_dead && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
+        continue;
+}
+
+static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
+{
+    guardian_report_of(g, event, value, &(struct holdout){.pid = 0});
+}
+
+/* A command usually becomes another user at once, and what it starts whenever it likes. */
+static void guardian_look_soon(struct guardian_process *g)
+{
+    g->look_ms = LOOK_FIRST_MS;
+    g->look_at = clave_now() + g->look_ms;
+}
+
+static void guardian_start_command(struct guardian_process *g, const struct guardian_task *task)
+{
+    assert(g->kill_policy.phase == KILL_POLICY_IDLE && g->command == 0);
+    g->task = *task;
+    if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
+                                clave_now())) {
+        guardian_report(g, GUARDIAN_ENDED, 0);
+        return;
+    }
+    cgroup_make(&g->cgroup);
+    pid_t pid = SPAWN_NO_PROCESS;
+    if (guardian_set_env(g->plan, &g->task, g->deadline_page_fd))
+        pid = guardian_spawn(g->plan->command, &g->plan->o->inherited, &g->cgroup);
+    if (pid < 0) {
+        int error = errno;
+        cgroup_remove(&g->cgroup);
+        guardian_report(g, pid == SPAWN_NO_PROCESS ? GUARDIAN_NO_PROCESS : GUARDIAN_REFUSED, error);
+        clave__kill_policy_refused(&g->kill_policy);
+        return;
+    }
+    g->command = pid;
+    guardian_look_soon(g);
+    guardian_report(g, GUARDIAN_STARTED, pid);
+}
+
+/* The group may be signalled only while its first process exists, which keeps the number from being
+ * reused. */
+static pid_t guardian_group(const struct guardian_process *g)
+{
+    return g->reaped ? 0 : g->command;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void guardian_reap(struct guardian_process *g)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid != g->command)
+            continue;
+        if (WIFSTOPPED(status)) {
+            guardian_report(g, GUARDIAN_STOPPED, WSTOPSIG(status));
+            continue;
+        }
+        g->reaped = true;
+        g->status = status;
+    }
+    g->childless = pid < 0 && errno == ECHILD;
+}
+
+/* A child that does not count is a local server that something in the command started. */
+static bool guardian_nothing_left(const struct guardian_process *g)
+{
+    return g->childless || (g->reaped && proctree_is_gone());
+}
+
+/* ---- what cannot be ended -------------------------------------------------------------------- */
+
+static void guardian_tell_stuck(const struct guardian_process *g, const struct holdout *h)
+{
+    assert(g->runner_dead); /* else the runner tells it */
+    char text[HOLDOUT_TEXT_CAP];
+    diag(g->plan->o, "%s: cannot end %s, which runs on after clave %s", g->plan->path,
+         holdout_text(h, text), g->plan->o->verb->name);
+}
+
+/* Each once, and while the command runs not again for the next of the same kind: a script may call
+ * sudo a hundred times. */
+static void guardian_tell_holdout(struct guardian_process *g, const struct holdout *h,
+                                  enum guardian_event event)
+{
+    assert(event == GUARDIAN_HOLDOUT || event == GUARDIAN_STUCK);
+    bool stuck = event == GUARDIAN_STUCK;
+    bool same = g->told.uid == h->uid && strcmp(g->told.name, h->name) == 0;
+    if (g->told_of == event && (stuck ? g->told.pid == h->pid : g->told.pid != 0 && same))
+        return;
+    g->told = *h;
+    g->told_of = event;
+    guardian_report_of(g, event, 0, h);
+    if (stuck && g->runner_dead)
+        guardian_tell_stuck(g, h);
+}
+
+static void guardian_look(struct guardian_process *g)
+{
+    struct holdouts found;
+    int64_t now = clave_now();
+    if (!guardian_looks(g) || now < g->look_at)
+        return;
+    holdout_look(&found, &g->cgroup);
+    if (found.n > 0 && !found.first.asleep) /* a moment's wait for a disk is nobody's refusal */
+        guardian_tell_holdout(g, &found.first, GUARDIAN_HOLDOUT);
+    int64_t took = clave_now() - now;
+    g->look_ms = deadline_earlier(2 * g->look_ms, LOOK_LAST_MS);
+    g->look_at = now + g->look_ms + LOOK_SHARE * took;
+}
+
+static void guardian_look_for_stuck(struct guardian_process *g, struct holdouts *left)
+{
+    holdout_look(left, &g->cgroup);
+    if (holdout_is_certain(left, g->kill_policy.again_ms))
+        guardian_tell_holdout(g, &left->first, GUARDIAN_STUCK);
+}
+
+static void guardian_kill(struct guardian_process *g)
+{
+    assert(g->kill_policy.phase == KILL_POLICY_KILLING);
+    struct holdouts left;
+    cgroup_kill(&g->cgroup);
+    if (g->told.pid != 0)
+        guardian_look_for_stuck(g, &left); /* before the runner takes us for stopped */
+    int alive = proctree_kill(guardian_group(g));
+    guardian_look_for_stuck(g, &left);
+    clave__kill_policy_killed(&g->kill_policy, holdout_is_all(&left, alive));
+}
+
+static void guardian_act(struct guardian_process *g, unsigned todo)
+{
+    if (todo & KILL_POLICY_TELL)
+        guardian_report(g, GUARDIAN_ENDING, 0);
+    if (todo & KILL_POLICY_TERM) {
+        proctree_signal(SIGTERM, guardian_group(g));
+        proctree_signal(SIGCONT, guardian_group(g)); /* a stopped process would not see SIGTERM */
+        g->look_at = clave_now();
+    }
+    if (todo & KILL_POLICY_KILL)
+        guardian_kill(g);
+    if ((todo & KILL_POLICY_TELL) && g->runner_dead)
+        diag(g->plan->o, "%s: clave %s was killed: ending the command", g->plan->path,
+             g->plan->o->verb->name);
+    if (todo & KILL_POLICY_TELL_END) {
+        cgroup_remove(&g->cgroup);
+        guardian_report(g, GUARDIAN_ENDED, g->status);
+    }
+}
+
+static void guardian_step(struct guardian_process *g)
+{
+    guardian_reap(g);
+    g->parent_ended = g->parent_ended || parent_watch_has_ended(g->plan->parent);
+    const struct kill_policy_sight sight = {.deadline = deadline_page_limit(g->page),
+                                            .told_to_stop = g->told_to_stop,
+                                            .alone = g->runner_dead,
+                                            .parent_ended = g->parent_ended,
+                                            .reaped = g->reaped,
+                                            .nothing_left = guardian_nothing_left(g)};
+    guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
+    guardian_look(g);
+    standard_error_retry();
+}
+
+static void guardian_pass_signal(struct guardian_process *g, int sig)
+{
+    if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
+        return; /* the kill policy sends it to the command and all its descendants */
+    struct holdout command;
+    bool refused = guardian_group(g) > 0 && kill(-guardian_group(g), sig) != 0 && sig != SIGWINCH;
+    if (refused && holdout_refuses(&command, guardian_group(g)))
+        guardian_report_of(g, GUARDIAN_DENIED, sig, &command);
+}
+
+static void guardian_obey(struct guardian_process *g, const struct order *order)
+{
+    switch (order->kind) {
+    case ORDER_SESSION:
+        g->session = order->session;
+        break;
+    case ORDER_RUN:
+        if (g->kill_policy.phase == KILL_POLICY_IDLE)
+            guardian_start_command(g, &order->task);
+        break;
+    case ORDER_FORWARD:
+        guardian_pass_signal(g, order->sig);
+        break;
+    case ORDER_STOP:
+        g->told_to_stop = true;
+        break;
+    }
+}
+
+static void guardian_take_orders(struct guardian_process *g)
+{
+    struct order order;
+    ssize_t n;
+    while ((n = recv(g->socket, &order, sizeof order, MSG_DONTWAIT)) == (ssize_t)sizeof order)
+        guardian_obey(g, &order);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        g->runner_dead = true;
+}
+
+static void guardian_drain(int fd)
+{
+    char buf[sizeof(struct signalfd_siginfo)];
+    while (read(fd, buf, sizeof buf) > 0)
+        continue;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* A process that reads our output to its end must not have to wait for this. */
+static void guardian_close_streams(void)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; null >= 0 && fd <= 2; fd++)
+        dup2(null, fd);
+    syscall(SYS_close_range, 3u, ~0u, 0u);
+}
+
+/* The runner is dead, its session is not: the lock, or the place in the queue, passes on at once
+ * instead of when the session expires. */
+static void guardian_close_session(struct guardian_process *g)
+{
+    clave_client_options co;
+    clave_client *c;
+    guardian_close_streams();
+    connect_client_options(g->plan->o, &co);
+    co.session_timeout_ms = g->session.timeout_ms;
+    co.resume_session_id = g->session.id;
+    memcpy(co.resume_passwd, g->session.passwd, sizeof co.resume_passwd);
+    if (clave_client_open(&c, NULL, g->plan->connect, &co) != CLAVE_OK)
+        return;
+    clave_err err = clave_client_wait(c, g->session.timeout_ms);
+    clave_client_close(c, err == CLAVE_OK ? CLOSE_MS : 0);
+}
+
+static bool guardian_prepare(struct guardian_process *g)
+{
+    sigset_t all, child;
+    sigfillset(&all);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setpgid(0, 0); /* signals for the runner's group are not for us */
+    prctl(PR_SET_NAME, "lock-guardian");
+    g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    /* EINVAL: the runner has warned of it. */
+    return g->signals >= 0 && g->timer >= 0 &&
+           (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 || errno == EINVAL);
+}
+
+static _Noreturn void guardian_process_run(struct guardian_process *g)
+{
+    if (!guardian_prepare(g)) {
+        diag(g->plan->o, "the guardian cannot start: %s", strerror(errno));
+        _exit(EXIT_INTERNAL);
+    }
+    standard_error_never_wait();
+    sd_notify_pass_on(!g->plan->command->notifies);
+    while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->runner_dead) {
+        const struct parent_watch *parent = g->plan->parent;
+        struct pollfd fds[] = {
+            {.fd = g->runner_dead ? -1 : g->socket, .events = POLLIN},
+            {.fd = g->signals, .events = POLLIN},
+            {.fd = g->timer, .events = POLLIN},
+            {.fd = g->parent_ended ? -1 : parent_watch_fd(parent), .events = POLLIN}};
+        guardian_arm(g);
+        poll(fds, 4, g->parent_ended ? -1 : parent_watch_pause_ms(parent));
+        guardian_drain(g->signals);
+        guardian_drain(g->timer);
+        if (!g->runner_dead)
+            guardian_take_orders(g);
+        guardian_step(g);
+    }
+    if (g->session.id != 0)
+        guardian_close_session(g);
+    _exit(EXIT_OK);
+}
+
+/* ---- the runner's side ------------------------------------------------------------------------
+ */
 
 static int guardian_cannot_start(const struct options *o)
 {
@@ -100,4 +612,20 @@ void guardian_dismiss(struct guardian *g)
         g->pid = 0;
     }
     cgroup_remove(&g->cgroup);
+}
+
+int guardian_exit_code(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return EXIT_NOTFOUND;
+    case EAGAIN: /* out of processes: nothing is wrong with the command */
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return EXIT_INTERNAL;
+    default:
+        return EXIT_NOEXEC;
+    }
 }

@@ -1,9 +1,8 @@
 /* guardian.h - the runner's side of the guardian, the process that starts the command and ends it
- * in time. guardian_process.c explains how. The folder:
- *   guardian           the runner's side: start, orders, reports
- *   guardian_process   the process itself
- *   spawn, cgroup      starting the command; the control group it is in
- *   proctree           all its descendants, and killing them; holdout: what cannot be killed */
+ * in time. guardian.c explains how. The folder:
+ *   guardian   the process, and the runner's side: start, orders, reports
+ *   cgroup     the command's control group, where the system lets us have one
+ *   proctree   all descendants, killing them, and those that cannot be killed (holdouts) */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 #define CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 
@@ -14,9 +13,18 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/deadline_page.h"
 #include "cmd/run/guardian/cgroup.h"
-#include "cmd/run/guardian/unkillable.h"
+#include "cmd/run/guardian/proctree.h"
 #include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
+
+/* The command, from its flags to its exec: run_flags.c fills this in, guardian_become acts on it,
+ * and nothing in between looks at its members. */
+struct command {
+    char *const *argv;
+    bool notifies;  /* it inherits the service manager's variables */
+    bool same_user; /* neither it nor what it starts can become another user, whom clave could not
+                       end (PR_SET_NO_NEW_PRIVS) */
+};
 
 struct guardian_plan {
     struct options *o;
@@ -24,9 +32,7 @@ struct guardian_plan {
     const char *path;
     const char *holders; /* the parent of the holders' nodes */
     const char *owner;   /* CLAVE_OWNER for the command; "": none */
-    char *const *argv;
-    bool own_notify; /* the command does not inherit the service manager's variables */
-    bool same_user;  /* the command cannot become another user (spawn.h) */
+    const struct command *command;
     const struct parent_watch *parent;
 };
 
@@ -86,5 +92,7 @@ int guardian_read(struct guardian *g, struct guardian_report *out);
 void guardian_note_reaped(struct guardian *g, pid_t pid);
 /* Kills the guardian (SIGKILL): there is nothing left to guard. */
 void guardian_dismiss(struct guardian *g);
+/* The exit code of clave for the errno of GUARDIAN_REFUSED. */
+int guardian_exit_code(int error);
 
 #endif

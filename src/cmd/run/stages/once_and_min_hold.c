@@ -13,7 +13,6 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
-#include "cmd/run/participant_identity.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/stages/run_slot.h"
 

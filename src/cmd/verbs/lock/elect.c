@@ -1,5 +1,6 @@
-/* elect.c - `clave elect`: the flags of an election, and --forever, which re-executes the program
- * after each term. The runner does the rest, as for `clave lock`. */
+/* elect.c - `clave elect`: the flags of an election alone, and --forever, which re-executes the
+ * program after each term. run/run_flags.h has the flags shared with `clave lock`, run/runner.h
+ * does the rest. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -76,7 +77,7 @@ static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
         p->preempt = true;
         return true;
     default:
-        return run_flags_take(p, id, "max-term");
+        return run_flags_take(p, id);
     }
 }
 
@@ -211,24 +212,7 @@ static const struct flag flags[] = {
     {ELECT_PRIORITY, "priority", "N", "the candidate with the highest one leads next [0: none]"},
     {ELECT_SPREAD, "spread", NULL, "a priority derived from PATH and id, to spread leaders"},
     {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
-    {'w', "wait", "DURATION", "give up after this long [wait forever]"},
     {'n', "no-wait", NULL, "only if nobody leads now"},
-    {'E', "conflict-code", "N", "the exit code when not elected in time [75]"},
-    {RUN_FLAG_GRACE, "grace", "DURATION",
-     "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
-    {RUN_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
-    {RUN_FLAG_MAX_HOLD, "max-term", "DURATION",
-     "end the command after this long: SIGTERM, then SIGKILL"},
-    {RUN_FLAG_SAME_USER, "require-killable", NULL,
-     "sudo and its like gain no other user: clave could not end them"},
-    {RUN_FLAG_WITH_PARENT, "with-parent", "[=PID]",
-     "end when PID ends [the process that started this one]"},
-    {RUN_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
-     "wait this long if the previous leader was lost"},
-    {RUN_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
-    {RUN_FLAG_NOTIFY, "notify", "WHEN",
-     "systemd: ready when held, waiting, command, or off [held]"},
-    {'q', "quiet", NULL, "do not report waiting, or not being elected"},
     {0, NULL, NULL, NULL},
 };
 
@@ -247,6 +231,8 @@ const struct verb verb_elect = {
         "given up on request, or the process of --with-parent has ended; 77 not authorised; 126\n"
         "command not executable; 127 command not found.\n",
     .flags = flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_ELECT,
     .elects = true,
     .max_args = 1,
     .runs_command = true,

@@ -1,14 +1,16 @@
-/* lock.c - `clave lock`, and what `clave rwlock` and `clave semaphore` share with it (lock.h). It
- * parses the flags of each kind; run/runner.h does the rest. */
-#include "cmd/verbs/lock/lock.h"
-
+/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: three verbs of one implementation.
+ * Here are the flags that are not shared with `clave elect`, and the arguments; run/run_flags.h has
+ * the shared flags, run/runner.h does the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/run/run_flags.h"
 #include "cmd/run/runner.h"
+
+enum { LOCK_LIMIT_NODE = RUN_FLAG_OWN };
 
 /* A flag of one kind only. False after a message. */
 static bool lock_take_flag(struct run_plan *p, int id)
@@ -35,7 +37,7 @@ static bool lock_take_flag(struct run_plan *p, int id)
         p->limit_path = p->o->value;
         return true;
     default:
-        return run_flags_take(p, id, "max-hold");
+        return run_flags_take(p, id);
     }
 }
 
@@ -63,7 +65,7 @@ static int lock_run_lease(struct run_plan *p)
     return code;
 }
 
-int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
+static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
 {
     struct run_plan p = {.o = o,
                          .kind = kind,
@@ -86,6 +88,8 @@ int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
     return code;
 }
 
+/* ---- lock ------------------------------------------------------------------------------------ */
+
 static int run_lock(struct options *o, int argc, char **argv)
 {
     return lock_run(o, argc, argv, KIND_MUTEX);
@@ -93,8 +97,7 @@ static int run_lock(struct options *o, int argc, char **argv)
 
 static const struct flag lock_flags[] = {
     {'n', "no-wait", NULL, "only if it is free now"},
-    LOCK_FLAGS_OF_EXCLUSIVE,
-    LOCK_FLAGS_OF_ALL,
+    {0, NULL, NULL, NULL},
 };
 
 const struct verb verb_lock = {
@@ -115,7 +118,70 @@ const struct verb verb_lock = {
         "held by the clave lock it runs under; 126 command not executable; 127 command not\n"
         "found.\n",
     .flags = lock_flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_LOCK,
     .max_args = 1,
     .runs_command = true,
     .run = run_lock,
+};
+
+/* ---- rwlock ---------------------------------------------------------------------------------- */
+
+static const struct flag rwlock_flags[] = {
+    {'r', "read", NULL, "a read lock, shared with other readers"},
+    {'W', "write", NULL, "a write lock, exclusive [the default]"},
+    {'n', "no-wait", NULL, "only if it is free now"},
+    {0, NULL, NULL, NULL},
+};
+
+static int run_rwlock(struct options *o, int argc, char **argv)
+{
+    return lock_run(o, argc, argv, KIND_WRITE);
+}
+
+const struct verb verb_rwlock = {
+    .name = "rwlock",
+    .args = "[-r|-W] PATH [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while holding a read or a write lock",
+    .text = "Readers run together, a writer alone, in the order in which they queued: a reader\n"
+            "waits for the writers before it. The layout is that of Curator's\n"
+            "InterProcessReadWriteLock. Everything else is as for 'clave lock'.\n",
+    .flags = rwlock_flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_RWLOCK,
+    .max_args = 1,
+    .runs_command = true,
+    .run = run_rwlock,
+};
+
+/* ---- semaphore ------------------------------------------------------------------------------- */
+
+static const struct flag semaphore_flags[] = {
+    {'n', "number", "N", "how many may hold it at once, the same for every participant"},
+    {LOCK_LIMIT_NODE, "limit-node", "PATH",
+     "the node that holds the number; -n: its initial value"},
+    {'t', "no-wait", NULL, "only if there is room now"},
+    {0, NULL, NULL, NULL},
+};
+
+static int run_semaphore(struct options *o, int argc, char **argv)
+{
+    return lock_run(o, argc, argv, KIND_LEASE);
+}
+
+const struct verb verb_semaphore = {
+    .name = "semaphore",
+    .args = "-n N PATH [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while holding one of N leases",
+    .text =
+        "At most N such commands run at once, on any number of machines. The layout is that of\n"
+        "Curator's InterProcessSemaphoreV2. With --limit-node the number is what that node\n"
+        "holds (four bytes, as Curator's SharedCount), and is followed as it changes.\n"
+        "Everything else is as for 'clave lock'.\n",
+    .flags = semaphore_flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_SEMAPHORE,
+    .max_args = 1,
+    .runs_command = true,
+    .run = run_semaphore,
 };

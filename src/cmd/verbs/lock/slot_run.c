@@ -24,7 +24,7 @@ int slot_run(struct slot_command *s)
 {
     struct run_plan p = {.o = s->o,
                          .kind = KIND_MUTEX,
-                         .argv = s->argv,
+                         .command.argv = s->argv,
                          .name = s->plan.as.id,
                          .wait_ms = LOCK_TRY,
                          .grace_ms = LOCK_GRACE_DEFAULT,

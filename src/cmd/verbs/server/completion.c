@@ -28,25 +28,23 @@ static void completion_offer(const char *candidate, const char *typed)
 static void completion_offer_flags(const struct verb *v, const char *typed)
 {
     char word[64];
-    for (int global = !v; global < 2; global++)
-        for (const struct flag *f = global ? global_flags : v->flags; f && f->id != 0; f++) {
-            if (global && v && (global_is_absent(v, f) || (v->offline && global_is_of_clients(f))))
-                continue;
-            snprintf(word, sizeof word, "--%s", f->name);
-            completion_offer(word, typed);
-        }
+    const struct flag *f;
+    for (size_t i = 0; (f = usage_flag(v, i)); i++) {
+        snprintf(word, sizeof word, "--%s", f->name);
+        completion_offer(word, typed);
+    }
 }
 
 /* The flag that the word is, if its value is the next word. */
 static const struct flag *completion_flag_with_value(const struct verb *v, const char *word)
 {
-    for (int global = !v; global < 2; global++)
-        for (const struct flag *f = global ? global_flags : v->flags; f && f->id != 0; f++) {
-            bool is_long = strncmp(word, "--", 2) == 0 && strcmp(word + 2, f->name) == 0;
-            bool is_short = word[0] == '-' && word[1] == f->id && word[2] == '\0';
-            if ((is_long || is_short) && f->arg && *f->arg != '[')
-                return f;
-        }
+    const struct flag *f;
+    for (size_t i = 0; (f = usage_flag(v, i)); i++) {
+        bool is_long = strncmp(word, "--", 2) == 0 && strcmp(word + 2, f->name) == 0;
+        bool is_short = word[0] == '-' && word[1] == f->id && word[2] == '\0';
+        if ((is_long || is_short) && f->arg && *f->arg != '[')
+            return f;
+    }
     return NULL;
 }
 
