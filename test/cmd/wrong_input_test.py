@@ -2,6 +2,7 @@
 argument. Each ends with its exit code and one message, which says what was wrong with what and what to do; with --json
 that is one object."""
 import json
+import os
 import re
 import socket
 import unittest
@@ -97,7 +98,7 @@ class WithoutServer(Failing):
         self.each(wrong, check)
 
     def test_what_a_verb_cannot_use(self):
-        used = f"127.0.0.1:{free_port()}"
+        used, tree = f"127.0.0.1:{free_port()}", os.path.dirname(scratch("copy"))
         with open(scratch("file"), "w", encoding="utf-8") as f, socket.create_server(("127.0.0.1", int(used[10:]))):
             for code, words, says in (
                     (74, ["serve", "--data", f.name], [f.name, "Not a directory"]),
@@ -109,7 +110,7 @@ class WithoutServer(Failing):
                      ["/nonexistent: No such file"]),
                     (74, ["data", "check", "/nonexistent"], ["/nonexistent: No such file"]),
                     (64, ["data", "look", "/nonexistent"], ["'look': expected check, dump"]),
-                    (73, ["data", "backup", scratch("tree"), scratch("tree/copy")], ["name a directory outside it"]),
+                    (73, ["data", "backup", tree, tree + "/copy"], ["name a directory outside it"]),
                     (64, ["grow", "/nonexistent", "h"], ["3, 5, 7 or 9 servers"]),
                     (69, ["history", "--http", "http://127.0.0.1:1"], ["http://127.0.0.1:1 cannot be asked", "--http"]),
                     (64, ["acl", "hash", "joe"], ["no password: it is the first line of standard input"]),

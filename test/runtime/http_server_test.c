@@ -531,10 +531,11 @@ static void test_slow_bodies_and_readers(void **state)
 static void test_the_user_behind_a_unix_socket(void **state)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    char address[sizeof to.sun_path + 8];
+    char address[sizeof to.sun_path + 8], folder[] = "/tmp/clave-http-XXXXXX";
     struct world w;
     (void)state;
-    snprintf(to.sun_path, sizeof to.sun_path, "/tmp/clave-http-%d.sock", (int)getpid());
+    assert_non_null(mkdtemp(folder));
+    snprintf(to.sun_path, sizeof to.sun_path, "%s/socket", folder);
     snprintf(address, sizeof address, "unix:%s", to.sun_path);
     world_open_at(&w, address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -547,6 +548,7 @@ static void test_the_user_behind_a_unix_socket(void **state)
     await_ended(&w, 1);
     world_close(&w);
     assert_int_equal(access(to.sun_path, F_OK), -1);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 int main(void)
