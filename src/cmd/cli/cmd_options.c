@@ -41,7 +41,7 @@ const struct verb *options_verb(const struct options *o, const char *name)
     return NULL;
 }
 
-/* ---- getopt --------------------------------------------------------------------------------- */
+/* ---- getopt ---------------------------------------------------------------------------------- */
 
 struct getopt_tables {
     struct option longs[MAX_FLAGS + 1];
@@ -146,7 +146,7 @@ static bool options_refuse_equals_sign(struct options *o, char **argv)
     return true;
 }
 
-/* ---- global flags --------------------------------------------------------------------------- */
+/* ---- global flags ---------------------------------------------------------------------------- */
 
 static int options_stop_with_help(struct options *o)
 {
@@ -245,7 +245,7 @@ static bool cmd_options_is_own(const struct verb *v, int id)
     return false;
 }
 
-/* ---- the walk over the arguments ------------------------------------------------------------ */
+/* ---- the walk over the arguments ------------------------------------------------------------- */
 
 /* A flag that is refused is told as JSON, too, wherever --json stands. */
 static bool cmd_options_has_json(char **argv)
@@ -341,7 +341,7 @@ bool options_args(struct options *o, int min, int max)
     return true;
 }
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms)

@@ -10,7 +10,7 @@
 
 #include "cmd/cli/usage.h"
 
-/* ---- words of other programs ---------------------------------------------------------------- */
+/* ---- words of other programs ----------------------------------------------------------------- */
 
 struct foreign {
     const char *words; /* with spaces between them */
@@ -119,7 +119,7 @@ static const char *suggestion_foreign_flag(const struct verb *v, const char *wor
                                    v->name, word, n);
 }
 
-/* ---- the nearest word ----------------------------------------------------------------------- */
+/* ---- the nearest word ------------------------------------------------------------------------ */
 
 enum { WORD_MAX = 24 };
 
@@ -183,7 +183,7 @@ static const char *suggestion_nearest_say(const struct nearest *w, const char *d
     return out;
 }
 
-/* ---- verbs, words and flags ----------------------------------------------------------------- */
+/* ---- verbs, words and flags ------------------------------------------------------------------ */
 
 const char *suggestion_for_verb(const struct verb *const *verbs, const char *word,
                                 char out[SUGGESTION_CAP])

@@ -36,7 +36,7 @@ struct verdict {
     char note[300];  /* "": nothing unusual */
 };
 
-/* ---- output --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void data_check_say_json(struct json *j, const struct verdict *v, bool is_log)
 {
@@ -82,7 +82,7 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
     putchar('\n');
 }
 
-/* ---- one file ------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 /* Apache leaves a snapshot unfinished when it is killed while writing, and skips it, as clave does.
  */

@@ -70,7 +70,7 @@ static void dump_json_jbytes(struct json *j, const char *key, struct jbytes b)
     json_bytes(j, key, b.n < 0 ? NULL : b.p ? b.p : "", b.n > 0 ? (size_t)b.n : 0);
 }
 
-/* ---- changes -------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void dump_show_change(const struct change_record *c, bool refused)
 {
@@ -193,7 +193,7 @@ static int dump_log(struct dumping *d, const void *p, size_t n)
     return w.fault[0] != '\0' ? EXIT_IO : EXIT_OK;
 }
 
-/* ---- a snapshot ----------------------------------------------------------------------------- */
+/* ---- a snapshot ------------------------------------------------------------------------------ */
 
 static void dump_session(void *arg, int64_t id, int32_t timeout_ms)
 {
@@ -286,7 +286,7 @@ static int dump_snapshot(struct dumping *d, const void *p, size_t n)
     return err == CLAVE_OK ? EXIT_OK : EXIT_IO;
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
 {

@@ -64,7 +64,7 @@ static bool foreground_group_take(struct foreground_group *t)
     return group != 0 && tcgetpgrp(t->fd) == group && foreground_group_set(t, getpgrp());
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 int64_t child_grace(const struct runner *r)
 {
@@ -99,7 +99,7 @@ void child_publish(struct runner *r)
     child_arm_watchdog(r);
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void child_report_not_started(const struct runner *r)
 {
@@ -189,7 +189,7 @@ void child_asked(struct runner *r)
     lock_message_asked(r->plan);
 }
 
-/* ---- without the guardian ------------------------------------------------------------------- */
+/* ---- without the guardian -------------------------------------------------------------------- */
 
 bool child_reap(struct runner *r)
 {
@@ -261,7 +261,7 @@ static void child_begin_sweep(struct runner *r, const char *fault)
     uv_timer_start(&r->phase_timer, child_sweep, 0, 0);
 }
 
-/* ---- the guardian's reports ----------------------------------------------------------------- */
+/* ---- the guardian's reports ------------------------------------------------------------------ */
 
 /* The command is stopped. By the terminal, because it needs it: it gets it or, if we do not have it
  * either, we stop as it would have. By the user: then we stop too, with our whole job. */
@@ -394,7 +394,7 @@ void child_on_watchdog(uv_timer_t *timer)
     child_begin_sweep(r, "does not answer");
 }
 
-/* ---- signals -------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 void child_on_signal(struct runner *r, int sig)
 {

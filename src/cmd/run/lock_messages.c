@@ -32,8 +32,7 @@
 #include "recipe/queue/queue_order.h"
 #include "runtime/clock.h"
 
-/* ---- the words and the frame ------------------------------------------------------------------
- */
+/* ---- the words and the frame ----------------------------------------------------------------- */
 
 /* The words that differ between a lock and a leadership. */
 struct lock_message_words {
@@ -250,7 +249,7 @@ void lock_wait_init(struct lock_wait *p, const struct run_plan *plan, uv_loop_t 
     p->timer.data = p;
 }
 
-/* ---- showing -------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static size_t lock_wait_columns(void)
 {
@@ -292,7 +291,7 @@ static void lock_wait_show(struct lock_wait *p, const clave_participant *holder)
     }
 }
 
-/* ---- asking: the children, then the first of them ------------------------------------------- */
+/* ---- asking: the children, then the first of them -------------------------------------------- */
 
 static void lock_wait_on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
@@ -444,7 +443,7 @@ static void lock_wait_on_timer(uv_timer_t *t)
     lock_wait_ask(p);
 }
 
-/* ---- before there is a session -------------------------------------------------------------- */
+/* ---- before there is a session --------------------------------------------------------------- */
 
 static void lock_wait_on_connecting(uv_timer_t *t)
 {
@@ -512,8 +511,7 @@ void lock_wait_close(struct lock_wait *p)
     uv_close((uv_handle_t *)&p->timer, NULL);
 }
 
-/* ---- about a held lock ------------------------------------------------------------------------
- */
+/* ---- about a held lock ----------------------------------------------------------------------- */
 
 enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
 

@@ -20,7 +20,7 @@ enum { PARENT_WATCH_POLL_MS = 200 };
 /* From this program to itself: the process that started it first. */
 static const char passed_on[] = "CLAVE_WITH_PARENT";
 
-/* ---- without a pidfd ------------------------------------------------------------------------ */
+/* ---- without a pidfd ------------------------------------------------------------------------- */
 
 /* Without /proc, or where it hides what other users run, the number has to do. */
 static bool parent_watch_number_has_ended(const struct parent_watch *w)
@@ -32,7 +32,7 @@ static bool parent_watch_number_has_ended(const struct parent_watch *w)
     return kill(w->pid, 0) != 0 && errno == ESRCH;
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* What has been passed on, 0: nothing; the command does not get it. */
 static pid_t parent_watch_passed_on(void)
@@ -117,7 +117,7 @@ bool parent_watch_pass_on(const struct parent_watch *w)
     return setenv(passed_on, text, 1) == 0;
 }
 
-/* ---- watching ------------------------------------------------------------------------------- */
+/* ---- watching -------------------------------------------------------------------------------- */
 
 int parent_watch_fd(const struct parent_watch *w)
 {
@@ -145,7 +145,7 @@ const char *parent_watch_text(const struct parent_watch *w, char out[PARENT_WATC
     return out;
 }
 
-/* ---- on a loop ------------------------------------------------------------------------------ */
+/* ---- on a loop ------------------------------------------------------------------------------- */
 
 static void parent_alarm_look(struct parent_alarm *a)
 {

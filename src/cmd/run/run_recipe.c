@@ -41,7 +41,7 @@ void participant_identity_describe(struct participant_identity *s, const struct 
                                    .traceparent = getenv("TRACEPARENT")};
 }
 
-/* ---- a lock --------------------------------------------------------------------------------- */
+/* ---- a lock ---------------------------------------------------------------------------------- */
 
 static void run_recipe_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
@@ -106,7 +106,7 @@ static clave_err run_recipe_begin_lock(struct acquisition *a, clave_async_client
     return clave_async_mutex_acquire(a->mutex, OWNER, terms->deadline, run_recipe_on_acquired, a);
 }
 
-/* ---- a lease -------------------------------------------------------------------------------- */
+/* ---- a lease --------------------------------------------------------------------------------- */
 
 static void run_recipe_on_lease(clave_async_semaphore *s, clave_err err,
                                 clave_async_lease *const *leases, size_t n, void *arg)
@@ -204,7 +204,7 @@ clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *
     return d->left > 0 ? CLAVE_OK : d->err;
 }
 
-/* ---- a leadership --------------------------------------------------------------------------- */
+/* ---- a leadership ---------------------------------------------------------------------------- */
 
 static void run_recipe_on_verdict(clave_async_latch *l, clave_err err, void *arg)
 {

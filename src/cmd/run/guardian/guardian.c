@@ -30,7 +30,7 @@
  *                       run on, and only the fencing token protects the next holder, which is
  *                       granted the lock when the session expires
  *
- * A process that cannot be killed (proctree.h) is reported as soon as a look finds it. When its
+ * A process that cannot be killed (holdout.h) is reported as soon as a look finds it. When its
  * time has come, the guardian goes on trying, and the runner neither releases the lock nor leaves
  * before it has ended; if the session is lost, the next holder does not wait for that. As the
  * kernel clears the parent-death signal of a set-user-ID program, it also outlives both processes.
@@ -63,8 +63,7 @@
 #include "cmd/run/guardian/proctree.h"
 #include "cmd/service/sd_notify.h"
 
-/* ---- starting the command ----------------------------------------------------------------------
- */
+/* ---- starting the command -------------------------------------------------------------------- */
 
 static bool guardian_put_number(const char *name, const char *format, int64_t n)
 {
@@ -167,8 +166,7 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
     return -1;
 }
 
-/* ---- the process -------------------------------------------------------------------------------
- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 /* From the runner to the guardian; a guardian_report is what comes back. */
 struct order {
@@ -522,8 +520,7 @@ static _Noreturn void guardian_process_run(struct guardian_process *g)
     _exit(EXIT_OK);
 }
 
-/* ---- the runner's side ------------------------------------------------------------------------
- */
+/* ---- the runner's side ----------------------------------------------------------------------- */
 
 static int guardian_cannot_start(const struct options *o)
 {

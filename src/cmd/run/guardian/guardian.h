@@ -2,7 +2,7 @@
  * in time. guardian.c explains how. The folder:
  *   guardian   the process, and the runner's side: start, orders, reports
  *   cgroup     the command's control group, where the system lets us have one
- *   proctree   all descendants, killing them, and those that cannot be killed (holdouts) */
+ *   proctree   all descendants, and killing them; holdout: those that cannot be killed */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 #define CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 
@@ -13,7 +13,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/deadline_page.h"
 #include "cmd/run/guardian/cgroup.h"
-#include "cmd/run/guardian/proctree.h"
+#include "cmd/run/guardian/holdout.h"
 #include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
 

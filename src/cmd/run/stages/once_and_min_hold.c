@@ -16,7 +16,7 @@
 #include "cmd/run/runner.h"
 #include "cmd/run/stages/run_slot.h"
 
-/* ---- flags ---------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 static bool once_and_min_hold_take_key(struct run_plan *p)
 {
@@ -77,7 +77,7 @@ int run_stages_check(const struct run_plan *p)
     return EXIT_OK;
 }
 
-/* ---- on the way out ------------------------------------------------------------------------- */
+/* ---- on the way out -------------------------------------------------------------------------- */
 
 /* Clears the mark of a held lock; the end of the session follows. */
 void run_stages_release(struct runner *r)
@@ -198,7 +198,7 @@ void run_stages_cut_short(struct runner *r)
         r->events->leave(r, EXIT_LOST);
 }
 
-/* ---- on the way in -------------------------------------------------------------------------- */
+/* ---- on the way in --------------------------------------------------------------------------- */
 
 /* PATH, the suffix, and the key after it. NULL: out of memory. */
 static char *once_and_min_hold_beside(const struct run_plan *p, const char *added, const char *key)
@@ -342,7 +342,7 @@ void run_stages_begin(struct runner *r)
         run_stages_lost(r, CLAVE_ELOST);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void run_stages_open(struct runner *r)
 {

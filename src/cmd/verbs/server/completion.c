@@ -48,7 +48,7 @@ static const struct flag *completion_flag_with_value(const struct verb *v, const
     return NULL;
 }
 
-/* ---- paths ---------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 /* The running server of local:; false: there is none, and none is started for this. */
 static bool completion_use_local(struct options *o, char host[LOCAL_CAP])
@@ -112,7 +112,7 @@ static void completion_offer_paths(struct options *o, const char *typed)
     connect_close(c);
 }
 
-/* ---- the words ------------------------------------------------------------------------------ */
+/* ---- the words ------------------------------------------------------------------------------- */
 
 /* What the whole words say, taken as options_next takes them. */
 struct completion_words {

@@ -49,7 +49,7 @@ struct growing {
     int32_t quiet_ms;    /* the wait after a restore; 0: there is none */
 };
 
-/* ---- the servers ---------------------------------------------------------------------------- */
+/* ---- the servers ----------------------------------------------------------------------------- */
 
 static bool grow_take_port(const char **at, int64_t *port)
 {
@@ -120,7 +120,7 @@ static int grow_take_members(struct growing *g, char **specs, size_t n)
     return EXIT_OK;
 }
 
-/* ---- the data ------------------------------------------------------------------------------- */
+/* ---- the data -------------------------------------------------------------------------------- */
 
 static void grow_look_at_node(void *arg, const struct node_view *n)
 {
@@ -195,7 +195,7 @@ static int grow_look_at_data(struct growing *g)
     return code;
 }
 
-/* ---- the files ------------------------------------------------------------------------------ */
+/* ---- the files ------------------------------------------------------------------------------- */
 
 static void grow_write_config(const struct growing *g, const struct member *own, FILE *f)
 {
