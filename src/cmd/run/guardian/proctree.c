@@ -1,8 +1,6 @@
-/* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls it, and the
- * runner if the guardian dies.
- *
- * Invariant: a process is signalled only if its pid and start time are still those that were
- * counted. */
+/* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls
+ * it, and the runner if the guardian dies. A process is signalled only if its pid and start time
+ * are still those that were counted. */
 #include "cmd/run/guardian/proctree.h"
 
 #include <ctype.h>
