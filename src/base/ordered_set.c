@@ -43,7 +43,9 @@ static void ordered_set_split(const struct ordered *o, struct ordered_node *n, c
         *before = *after = NULL;
         return;
     }
-    if (o->compare(key, n) < 0) {
+    int cmp = o->compare(key, n);
+    assert(cmp != 0); /* it is there already */
+    if (cmp < 0) {
         ordered_set_split(o, n->left, key, before, &n->left);
         *after = n;
     } else {

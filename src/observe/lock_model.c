@@ -151,14 +151,27 @@ static void lock_queue_see_slots(struct lock_model *m, struct lock_queue *q)
     }
 }
 
-/* An acquire that says a limit is one of a semaphore, of which there need be no lease. */
+/* An acquire that says a limit is one of a semaphore, of which there need be no lease. There may
+ * be one already whose partner is another queue: kazoo's, or that of slots. */
 static void lock_queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
                                       const struct lock_node *p)
 {
     bool tells = p->limit != 0 && !q->leases && !q->partner;
-    size_t n = tells ? lock_semaphore_len(q->path, q->len, locks_name) : 0;
-    if (n > 0 && !lock_queue_new(m, &(struct lock_queue_key){q->path, n, true}))
+    struct lock_queue_key key = {q->path, 0, true};
+    if (tells)
+        key.len = lock_semaphore_len(q->path, q->len, locks_name);
+    if (key.len > 0 && !clave__lock_queue_at(m, &key) && !lock_queue_new(m, &key))
         m->left_out++;
+}
+
+/* Its partner goes: those who acquire a lease may have another queue beside it. */
+static void lock_queue_widowed(struct lock_model *m, struct lock_queue *q)
+{
+    q->partner = NULL;
+    if (q->leases)
+        lock_queue_find_partner(m, q);
+    if (q->partner)
+        lock_queue_changed(m, q);
 }
 
 static void lock_queue_free(struct lock_model *m, struct lock_queue *q)
@@ -168,7 +181,7 @@ static void lock_queue_free(struct lock_model *m, struct lock_queue *q)
     clave__ordered_remove(&m->queues, &key);
     list_remove(&q->in_dirty);
     if (q->partner)
-        q->partner->partner = NULL;
+        lock_queue_widowed(m, q->partner);
     m->bytes -= sizeof *q + q->len + 1;
     clave__mem_free(m->mem, q);
 }

@@ -218,6 +218,41 @@ static void a_stock_semaphore_of_kazoo_is_told_from_a_party(void **state)
     clave__lock_model_fini(&m);
 }
 
+/* Of Curator's layout, kazoo's and slots: whichever comes first. */
+static void two_queues_may_claim_to_be_of_one_semaphore(void **state)
+{
+    static const struct {
+        const char *path, *data;  /* what is there first */
+        const char *lock, *shown; /* and how it is shown, with all the rest */
+    } rows[] = {
+        {"/s-__lock__/" HEX "__lock__0000000003", "", "/s-__lock__", "lock 3 |"},
+        {"/s/limit", "\0\0\0\1", "/s", "slot | 4"},
+        {"/s/owners/a-" UUID, "clave/1\nname=a\n", "/s", "slot 2 | 4"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lock_model m;
+        model_open(&m);
+        clave_stat stat = {.czxid = 2, .ephemeral_owner = i ? 0 : 20};
+        size_t n = i == 1 ? 4 : strlen(rows[i].data);
+        if (i == 0)
+            add(&m, 1, "/s-__lock__");
+        clave__lock_model_node(&m, 2, rows[i].path, &stat, rows[i].data, n);
+        if (i > 0)
+            add_of(&m, 3, "/s/queue/_c_" UUID "-lock-0000000004", 21, "");
+        add_of(&m, 4, "/s/locks/_c_" UUID "-lock-0000000001", 22, "clave/1\nlimit=2\n");
+        assert_string_equal(show_at(&m, rows[i].lock), rows[i].shown);
+        add_of(&m, 5, "/s/leases/_c_" UUID "-lease-0000000000", 22, "clave/1\nlimit=2\n");
+        clave__lock_model_gone(&m, 6, "/s/leases/_c_" UUID "-lease-0000000000");
+        clave__lock_model_gone(&m, 7, "/s/locks/_c_" UUID "-lock-0000000001");
+        for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
+            clave__lock_model_settle(&m, q);
+        assert_string_equal(show_at(&m, rows[i].lock), rows[i].shown);
+        clave__lock_model_fini(&m);
+        assert_int_equal(m.bytes, 0);
+    }
+}
+
 /* Its owner is the first of those who acquire, and there are more leases than the limit. */
 static void a_lease_without_room_is_no_holder(void **state)
 {
@@ -589,6 +624,7 @@ int main(void)
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),
         cmocka_unit_test(without_a_limit_a_lease_holds_when_its_owner_queues_no_more),
+        cmocka_unit_test(two_queues_may_claim_to_be_of_one_semaphore),
         cmocka_unit_test(within_its_lock_delay_the_first_place_does_not_hold),
         cmocka_unit_test(a_grant_is_told_after_the_lock_delay),
         cmocka_unit_test(a_downgrade_holds_with_both_nodes),
