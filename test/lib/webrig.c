@@ -134,7 +134,9 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .max_held = o->max_held,
                                       .max_sessions = o->max_sessions,
                                       .auths = o->auths,
-                                      .nauths = o->nauths};
+                                      .nauths = o->nauths,
+                                      .metric_paths = o->metric_paths,
+                                      .nmetric_paths = o->nmetric_paths};
     webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
     webrig_settle(r);
     return r;

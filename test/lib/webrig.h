@@ -43,6 +43,7 @@ struct webrig {
     size_t naudits;
     int64_t announced;    /* of the body that webrig_head has not sent; 0: none */
     struct web_peer peer; /* of the requests to come; at first a loopback address */
+    void *of_test;        /* for callbacks that the test puts into env */
 };
 
 struct webrig_options {
@@ -56,6 +57,8 @@ struct webrig_options {
     struct log log;
     const clave_auth *auths; /* of the engine's own session */
     size_t nauths;
+    const char *const *metric_paths;
+    size_t nmetric_paths;
 };
 
 /* The engine's own session is connected when it returns. NULL options: all zero. */
