@@ -177,7 +177,6 @@ static clave_err candidate(clave_client *client)
 {
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.id = "guide";
-    o.policy = CLAVE_POLICY_SESSION;
     clave_latch *c;
     clave_grant *term;
     clave_err err = clave_latch_new(&c, client, "/guide/leader", &o);

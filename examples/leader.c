@@ -20,7 +20,6 @@ int main(void)
     clave_latch *latch = NULL;
     clave_grant *term = NULL;
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
-    o.policy = CLAVE_POLICY_SESSION; /* leads on while the connection is lost, until the deadline */
 
     clave_err err = clave_client_open(&client, NULL, NULL, NULL);
     if (err != CLAVE_OK) {

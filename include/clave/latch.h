@@ -33,6 +33,7 @@ CLAVE_EXPORT void clave_latch_free(clave_latch *l);
  * id. */
 CLAVE_METHOD clave_err clave_latch_start(clave_latch *l);
 /* Gives up leadership, or the place in the queue, and goes to the end of the queue; does not wait.
+ * After the standard policy has ended a term it says that the term's work has stopped, too.
  * EINVAL: it is not started. ENOMEM: nothing was done. ECLOSED. */
 CLAVE_METHOD clave_err clave_latch_resign(clave_latch *l);
 /* Leaves the election for good, and returns when its node is certainly gone. EINVAL: it is not
@@ -56,7 +57,7 @@ CLAVE_METHOD void clave_latch_cancel(clave_latch *l);
 /* True while it certainly leads. From memory: never waits for the network. */
 CLAVE_METHOD bool clave_latch_has_leadership(clave_latch *l);
 /* The leadership, as clave_mutex_grant, for any thread; its token is the term, which grows with
- * every leader on any client. ENOTHELD: it does not lead. ENOMEM. ECLOSED. */
+ * every LEADER that any candidate is told. ENOTHELD: it does not lead. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_latch_grant(clave_latch *l, clave_grant **out);
 
 /* Publishes a value for those that follow the leader, as clave_async_latch_publish, and waits until

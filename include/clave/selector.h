@@ -32,7 +32,7 @@ typedef struct clave_selector_options {
     const char *id; /* what participants see; NULL: host and process, as of clave_mutex; copied */
     const clave_acl *acls; /* of the nodes; NULL: open; copied */
     size_t nacls;
-    clave_latch_policy policy; /* what interrupts a leader: SUSPENDED too, or only LOST */
+    clave_latch_policy policy; /* what interrupts a leader: only LOST, or SUSPENDED too */
     bool auto_requeue;         /* enters the queue again whenever the function has returned */
     bool revocable;            /* a leader that is asked to release (clave_async_revoke) is
                                   interrupted */

@@ -63,6 +63,7 @@ struct actor {
     struct selector *selector;
     struct runner *runner; /* SUPERVISING */
     bool leads;            /* LEADER was heard, and no NOT_LEADER since */
+    int64_t term;          /* the token of the newest LEADER; 0: it is being told */
 
     /* While it waits, for the order of the queue. */
     int64_t queued_at; /* true time when it knew; -1: it does not */

@@ -28,6 +28,7 @@ bool actor_hold_believe(struct actor *a, unsigned nth)
         .believed = true,
         .lock = h->lock,
         .shared = h->shared,
+        .again = a->latch && a->term == g.token,
         .token = g.token,
         .session = g.session_id,
         .granted_ms = host_clock(a->host),
@@ -179,8 +180,7 @@ void actor_left(struct actor *a, clave_err err)
         actor_unexpected(a, "release", err);
     if (a->calls_out > 0)
         return;
-    bool is_handed_over = a->recipe == &recipe_mutex && a->load->o->share_turns > 0;
-    if (err == CLAVE_OK && !a->lost && !is_handed_over)
+    if (err == CLAVE_OK && !a->lost)
         check_absence(a);
     a->lost = false;
     a->nholds = 0;

@@ -236,35 +236,32 @@ static void note_overtaking(struct checker *c, struct actor *a, void *arg)
 
 static void check_order(struct checker *c, struct actor *a, const struct hold *h)
 {
-    struct checked_lock *r = &c->locks[h->lock];
     if (a->overtaken && !a->disturbed && a->queued_session == h->session)
         world_break(c->w, "first come, first served",
                     "%s kept its session and its place, but token %lld, asked for later, was "
                     "granted before its %lld",
                     a->name, (long long)a->overtaker, (long long)h->token);
-    /* An owner that shares a place is not overtaken by its holder. */
-    bool handed_over = h->token == r->last_token;
-    if (a->recipe->in_order && !handed_over)
+    if (a->recipe->in_order)
         each_actor(c, note_overtaking, a);
 }
 
-/* A place that is handed over within the process, a read that takes its write's, and a leader
- * that was cut off have the token they had. Reads hear of their grants in any order. */
+/* Tokens of one path grow from grant to grant. Reads, and the leases of a semaphore whose queue an
+ * operator has disturbed, hear of their grants in any order: then each is still the first to have
+ * its token. Only a read that takes its write's place has the token it had. */
 static void check_token(struct checker *c, const struct actor *a, const struct hold *h)
 {
     struct checked_lock *r = &c->locks[h->lock];
-    const struct lock_layout *s = layout_of(c, h->lock);
+    const char *path = layout_of(c, h->lock)->path;
     bool downgraded = h != &a->holds[0] && h->lock == a->holds[0].lock;
-    bool may_stay = s->kind == LOCK_LATCH || a->load->o->share_turns > 0 || downgraded;
     int64_t before = h->shared ? r->last_write : r->last_token;
-    bool fine = h->token > before || (may_stay && h->token == before);
+    bool fine = h->token > before || (downgraded && h->token == before);
     if (!fine && c->w->now >= r->disturbed_until && !checker_is_beyond(c))
         world_break(c->w, "tokens grow", "%s is granted %s with token %lld, after %lld", a->name,
-                    s->path, (long long)h->token, (long long)before);
-    r->turns = h->token == r->last_token ? r->turns + 1 : 0;
-    if (s->kind == LOCK_MUTEX && r->turns > a->load->o->share_turns)
-        world_break(c->w, "a shared place goes after so many turns", "%s has it as number %u",
-                    a->name, r->turns + 1);
+                    path, (long long)h->token, (long long)before);
+    bool is_new = token_set_add(&r->tokens, h->token);
+    if (!is_new && !downgraded && !checker_is_beyond(c))
+        world_break(c->w, "no two grants have one token", "%s is granted %s with token %lld again",
+                    a->name, path, (long long)h->token);
     r->last_token = h->token > r->last_token ? h->token : r->last_token;
     if (!h->shared)
         r->last_write = h->token;
@@ -288,6 +285,8 @@ void checker_granted(struct checker *c, struct actor *a, unsigned nth)
     if (checker_was_taken(c, h->node) || !actor_is_valid(a, nth))
         return;
     h->valid_at = c->w->now;
+    if (h->again)
+        return;
     check_token(c, a, h);
     check_limit(c, a, h);
     if (nth == 0)
@@ -358,6 +357,7 @@ void checker_fini(struct checker *c)
     for (size_t i = 0; i < LOCKS; i++) {
         free(c->locks[i].writers);
         unguarded_fini(&c->locks[i].unguarded);
+        token_set_fini(&c->locks[i].tokens);
         history_fini(&c->locks[i].history);
     }
 }

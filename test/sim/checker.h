@@ -5,6 +5,7 @@
 #include "history.h"
 #include "server_host.h"
 #include "slot_world.h"
+#include "token_set.h"
 #include "unguarded.h"
 #include "workload.h"
 
@@ -13,7 +14,7 @@ enum { CHECKED_HOSTS = 8, TAKEN_NODES = 64 };
 struct checked_lock {
     int64_t last_token;      /* of the newest grant */
     int64_t last_write;      /* of a read-write lock: the newest write's */
-    unsigned turns;          /* that a shared place was handed over, in a row */
+    struct token_set tokens; /* of all grants */
     int64_t disturbed_until; /* an operator has deleted nodes: the order is not as it should */
     bool disturbed;          /* ever */
     struct history history;

@@ -10,6 +10,7 @@ enum { WRITER = 64 }; /* what a write weighs, beside a read */
 struct hold {
     bool believed; /* from the grant to the release or LOST */
     bool shared;   /* a read */
+    bool again;    /* of a leader that has tried in vain to resign: the grant that it had */
     unsigned lock;
     int64_t token;
     int64_t session;

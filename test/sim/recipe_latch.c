@@ -21,8 +21,10 @@ static void on_leader(struct actor *a)
     a->lost = a->has_value = a->seen = false;
     a->nholds = 1;
     a->holds[0] = (struct hold){.lock = a->lock};
+    a->term = 0;
     if (!actor_hold_believe(a, 0))
         actor_unexpected(a, "grant of a leader", CLAVE_ENOTHELD);
+    a->term = a->holds[0].token;
 }
 
 static void on_not_leader(struct actor *a, clave_err why)

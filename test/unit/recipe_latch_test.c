@@ -338,9 +338,10 @@ static void testLostConnection(void **state)
 {
     (void)state;
     struct memnet *p = world(4);
+    clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[4];
     for (size_t i = 0; i < 4; i++)
-        candidate_enter(&s[i], p, i, "/e", NULL);
+        candidate_enter(&s[i], p, i, "/e", &o);
     memnet_stop_server(p);
     memnet_advance(p, 100);
     assert_int_equal(candidate_count_leaders(s, 4), 0);
@@ -358,32 +359,204 @@ static void testLostConnection(void **state)
     memnet_free(p);
 }
 
-/* The standard policy: false with SUSPENDED, true again with RECONNECTED, and the same node. */
+/* The standard policy: false with SUSPENDED. Its node goes at the deadline that the term had then,
+ * and not before; the next candidate leads; each term has a larger token than the one before. */
 static void testErrorPolicies(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    clave_latch_options o = by(CLAVE_POLICY_STANDARD);
+    struct candidate s[2];
+    candidate_enter(&s[0], p, 0, "/e", &o);
+    candidate_enter(&s[1], p, 1, "/e", &o);
+    for (size_t i = 0; i < 4; i++) {
+        struct candidate *leader = &s[i % 2], *next = &s[1 - i % 2];
+        struct grant_facts term = candidate_grant(leader);
+        char node[128];
+        snprintf(node, sizeof node, "%s", clave_async_latch_own_path(leader->l));
+        int64_t deadline = term.deadline;
+        memnet_refuse(p, i % 2, true);
+        memnet_advance(p, 1000);
+        assert_false(candidate_leads(leader));
+        assert_int_equal(leader->why, CLAVE_ECONNLOSS);
+        assert_int_equal(guarded_set(of_latch(leader->l), "/x", "", 0, -1, NULL, NULL),
+                         CLAVE_ENOTHELD);
+        memnet_refuse(p, i % 2, false);
+        memnet_advance(p, deadline - 1 - p->now);
+        assert_int_equal(candidate_count_leaders(s, 2), 0);
+        assert_string_equal(clave_async_latch_own_path(leader->l), node);
+        memnet_advance(p, 50);
+        assert_true(candidate_leads(next));
+        assert_true(candidate_grant(next).token > term.token);
+        assert_string_not_equal(clave_async_latch_own_path(leader->l), node);
+        assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 2);
+    }
+    for (size_t i = 0; i < 2; i++)
+        candidate_close(&s[i]);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* A candidate that is alone leads again, with a larger token. */
+static void a_lost_connection_ends_the_term_of_a_lone_candidate(void **state)
 {
     (void)state;
     struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a;
-    char node[128];
     candidate_enter(&a, p, 0, "/e", &o);
-    snprintf(node, sizeof node, "%s", clave_async_latch_own_path(a.l));
     int64_t token = candidate_grant(&a).token;
-    for (int i = 0; i < 3; i++) {
-        memnet_refuse(p, 0, true);
-        memnet_advance(p, 1000);
-        assert_false(candidate_leads(&a));
-        assert_int_equal(guarded_set(of_latch(a.l), "/x", "", 0, -1, NULL, NULL), CLAVE_ENOTHELD);
-        memnet_refuse(p, 0, false);
-        memnet_advance(p, 3000);
-        assert_true(candidate_leads(&a));
-        assert_string_equal(clave_async_latch_own_path(a.l), node);
-        assert_int_equal(candidate_grant(&a).token, token);
-    }
-    assert_true(candidate_was_told(&a, "LnLnLnL"));
+    memnet_cut(p, 0);
+    memnet_advance(p, TIMEOUT);
+    assert_true(candidate_was_told(&a, "LnL"));
+    assert_true(candidate_grant(&a).token > token);
     candidate_close(&a);
     assert_no_leftovers(p);
     memnet_free(p);
+}
+
+/* Its work has stopped: the next one leads as soon as the connection is back. */
+static void one_that_resigns_after_a_lost_connection_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    clave_latch_options o = by(CLAVE_POLICY_STANDARD);
+    struct candidate a, b;
+    candidate_enter(&a, p, 0, "/e", &o);
+    candidate_enter(&b, p, 1, "/e", &o);
+    memnet_cut(p, 0);
+    candidate_resign(&a);
+    memnet_advance(p, 100);
+    assert_true(candidate_leads(&b));
+    assert_true(candidate_was_told(&a, "Lnqx"));
+    candidate_close(&a);
+    candidate_close(&b);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* Closing it deletes its node, even while the deadline of the ended term is waited for. */
+static void one_that_closes_after_a_lost_connection_leaves_nothing(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    clave_latch_options o = by(CLAVE_POLICY_STANDARD);
+    struct candidate a, b;
+    candidate_enter(&a, p, 0, "/e", &o);
+    candidate_enter(&b, p, 1, "/e", &o);
+    memnet_cut(p, 0);
+    candidate_leave(&a, CLAVE_CLOSE_NOTIFY_LEADER);
+    memnet_advance(p, 100);
+    assert_int_equal(a.departures, 1);
+    assert_int_equal(a.left, CLAVE_OK);
+    assert_true(candidate_leads(&b));
+    assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 1);
+    candidate_close(&a);
+    candidate_close(&b);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* The node goes and the new one comes in one flight, any message of which may be lost: applied or
+ * not, one node each is left, and tokens grow. */
+static void any_message_of_a_replacement_may_be_lost(void **state)
+{
+    (void)state;
+    static const int32_t ops[] = {OP_DELETE, OP_CREATE2, OP_GET_CHILDREN2};
+    for (unsigned way = 0; way < 6; way++) {
+        struct memnet *p = world(2);
+        clave_latch_options o = by(CLAVE_POLICY_STANDARD);
+        struct candidate a, b;
+        candidate_enter(&a, p, 0, "/e", &o);
+        candidate_enter(&b, p, 1, "/e", &o);
+        struct grant_facts term = candidate_grant(&a);
+        memnet_cut(p, 0);
+        memnet_advance(p, 100);
+        memnet_rule(p, (struct memnet_rule){0, way % 2 ? MEMNET_REPLY : MEMNET_REQUEST,
+                                            ops[way / 2], MEMNET_LOSE, 1});
+        memnet_advance(p, 4 * TIMEOUT);
+        assert_true(candidate_leads(&b));
+        int64_t second = candidate_grant(&b).token;
+        assert_true(second > term.token);
+        assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
+        assert_false(candidate_leads(&a));
+        candidate_resign(&b);
+        memnet_advance(p, 100);
+        assert_true(candidate_grant(&a).token > second);
+        candidate_close(&a);
+        candidate_close(&b);
+        assert_no_leftovers(p);
+        memnet_free(p);
+    }
+}
+
+/* The node of the ended term may be gone already, by an operator or with the session: the candidate
+ * stands again once, and is told nothing more. */
+static void the_node_of_an_ended_term_may_be_gone(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 2; way++) {
+        struct memnet *p = world(2);
+        clave_latch_options o = by(CLAVE_POLICY_STANDARD);
+        struct candidate a, b;
+        candidate_enter(&a, p, 0, "/e", &o);
+        candidate_enter(&b, p, 1, "/e", &o);
+        memnet_refuse(p, 0, true);
+        if (way == 0)
+            assert_int_equal(memnet_delete(p, 1, clave_async_latch_own_path(a.l)), CLAVE_OK);
+        memnet_advance(p, way == 0 ? 100 : 3 * TIMEOUT);
+        memnet_refuse(p, 0, false);
+        memnet_advance(p, 3 * TIMEOUT);
+        assert_true(candidate_leads(&b));
+        assert_true(candidate_was_told(&a, "Lnqx"));
+        assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
+        candidate_close(&a);
+        candidate_close(&b);
+        assert_no_leftovers(p);
+        memnet_free(p);
+    }
+}
+
+/* A connection that is lost for a second, a hundred times, always the leader's: how often another
+ * candidate leads. */
+static void leader_changes_of_a_hundred_blips(void **state)
+{
+    (void)state;
+    static const struct {
+        clave_latch_policy policy;
+        unsigned changes;
+    } rows[] = {{CLAVE_POLICY_SESSION, 0}, {CLAVE_POLICY_STANDARD, 100}};
+    for (size_t k = 0; k < 2; k++) {
+        struct memnet *p = world(3);
+        clave_latch_options o = by(rows[k].policy);
+        struct candidate s[3];
+        unsigned changes = 0;
+        int64_t token = 0;
+        size_t last = 0;
+        for (size_t i = 0; i < 3; i++)
+            candidate_enter(&s[i], p, i, "/e", &o);
+        for (int blip = 0; blip <= 100; blip++) {
+            assert_int_equal(candidate_count_leaders(s, 3), 1);
+            size_t leader = 0;
+            while (!candidate_leads(&s[leader]))
+                leader++;
+            int64_t now = candidate_grant(&s[leader]).token;
+            changes += leader != last;
+            assert_int_equal(now != token, blip == 0 || rows[k].changes > 0);
+            assert_true(now >= token);
+            token = now;
+            last = leader;
+            memnet_refuse(p, leader, true);
+            memnet_advance(p, 1000);
+            memnet_refuse(p, leader, false);
+            memnet_advance(p, 2 * TIMEOUT);
+        }
+        assert_int_equal(changes, rows[k].changes);
+        for (size_t i = 0; i < 3; i++)
+            candidate_close(&s[i]);
+        assert_no_leftovers(p);
+        memnet_free(p);
+    }
 }
 
 /* The session policy: no event at all, and LOST ends it. */
@@ -762,6 +935,12 @@ int main(void)
         cmocka_unit_test(testCreateDeleteRace),
         cmocka_unit_test(testLostConnection),
         cmocka_unit_test(testErrorPolicies),
+        cmocka_unit_test(a_lost_connection_ends_the_term_of_a_lone_candidate),
+        cmocka_unit_test(one_that_resigns_after_a_lost_connection_is_not_waited_for),
+        cmocka_unit_test(one_that_closes_after_a_lost_connection_leaves_nothing),
+        cmocka_unit_test(any_message_of_a_replacement_may_be_lost),
+        cmocka_unit_test(the_node_of_an_ended_term_may_be_gone),
+        cmocka_unit_test(leader_changes_of_a_hundred_blips),
         cmocka_unit_test(testSessionErrorPolicy),
         cmocka_unit_test(testWithCircuitBreaker),
         cmocka_unit_test(testRelativePath),

@@ -4,7 +4,8 @@
  *
  * A latch is one candidate. It takes part from _start to _close: whenever it loses its place or its
  * leadership, it enters again at the end of the queue by itself. The first in the queue leads for
- * as long as its session is certainly alive; each leadership has a token that grows.
+ * as long as its session is certainly alive; each leadership has a token of its own, larger than
+ * those of all before it.
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
  * is clave/latch.h. */
@@ -37,8 +38,7 @@ typedef enum clave_latch_event_kind {
 } clave_latch_event_kind;
 
 /* `why` of NOT_LEADER: CLAVE_OK: resigned, closed or handed over. ECONNLOSS or another cause of
- * SUSPENDED: by the standard policy; the place is kept, and LEADER may follow with the same
- * token. EEXPIRED or another cause of the session's loss. ENONODE: somebody deleted the node.
+ * SUSPENDED: by the standard policy. EEXPIRED or another cause of the session's loss. ENONODE: somebody deleted the node.
  * EMAXHOLD: max_term_ms was over. ECLOSED: the client was closed. */
 typedef struct clave_latch_event {
     clave_latch_event_kind kind;
@@ -48,11 +48,18 @@ typedef struct clave_latch_event {
 } clave_latch_event;
 typedef void clave_latch_event_cb(clave_async_latch *l, const clave_latch_event *ev, void *arg);
 
-/* Curator's error policies: what ends leadership. */
+/* Curator's error policies: what ends leadership. SESSION, the default here: only LOST, which comes
+ * by the client's own clock before somebody else can lead; a connection that comes back before then
+ * changes nothing. STANDARD, Curator's default: SUSPENDED, and with it every loss of the connection.
+ *
+ * A term that STANDARD has ended is not taken up again, as Curator does it: its token would be that
+ * of two terms. The candidate's node is replaced by one at the end of the queue, so the next
+ * candidate leads. That happens at the deadline of the term that is over, since work that relied on
+ * it may still be under way; until then nobody leads. A user whose work has stopped calls
+ * clave_async_latch_resign, and the next candidate leads at once. */
 typedef enum clave_latch_policy {
-    CLAVE_POLICY_STANDARD, /* SUSPENDED, and with it every loss of the connection */
-    CLAVE_POLICY_SESSION,  /* only LOST, which comes by the client's own clock before
-                              somebody else can lead */
+    CLAVE_POLICY_SESSION,
+    CLAVE_POLICY_STANDARD,
 } clave_latch_policy;
 
 /* The nodes of the candidates. FAIR and UNFAIR are for joining programs written by hand, and for
@@ -146,8 +153,8 @@ CLAVE_METHOD clave_err clave_async_latch_cancel(clave_async_latch *l, clave_asyn
 
 /* True when it leads, and certainly did at `now` (the client's clock). */
 CLAVE_METHOD bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
-/* The leadership, as clave_async_mutex_grant; its token is the term, which grows with every leader,
- * on any client. ENOTHELD: it does not lead. ENOMEM. */
+/* The leadership, as clave_async_mutex_grant; its token is the term, which grows with every LEADER
+ * that any candidate is told. ENOTHELD: it does not lead. ENOMEM. */
 CLAVE_METHOD clave_err clave_async_latch_grant(const clave_async_latch *l, clave_async_grant **out);
 /* LATENT, STARTED or CLOSED. */
 CLAVE_METHOD clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);

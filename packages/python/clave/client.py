@@ -150,7 +150,7 @@ class Client(ClientCore):
 
         id                what others see of this candidate
         timeout           how long the beginning of a block waits for leadership
-        session_policy    a lost connection ends no term; only a lost session does
+        standard_policy   a lost connection ends the term, not only a lost session
         max_term          a term ends by itself after this time
         priority, spread, preempt   who leads next: clave/async/latch.h
         on_lost, on_asked           are called with the Term, as of `lock`

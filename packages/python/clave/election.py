@@ -114,14 +114,14 @@ class ElectionCore(ProcessBound):
     term_class: Type[TermCore] = TermCore
 
     def __init__(self, session: Session, path: str, timeout: Optional[Duration] = None, *, id: str = "",
-                 session_policy: bool = False, max_term: Optional[Duration] = None, min_valid: Optional[Duration] = None,
+                 standard_policy: bool = False, max_term: Optional[Duration] = None, min_valid: Optional[Duration] = None,
                  priority: int = 0, spread: bool = False, preempt: bool = False, strict: bool = False,
                  acls: Optional[Sequence[Acl]] = None, on_lost: Optional[Callable[[Any], None]] = None,
                  on_asked: Optional[Callable[[Any], None]] = None) -> None:
         self.path, self._session, self._timeout = path, session, timeout
         self._on_lost, self._on_asked = on_lost, on_asked
         self._fields: Dict[str, Any] = dict(
-            id=id, policy=int(session_policy), max_term_ms=max_term and milliseconds(max_term),
+            id=id, policy=int(standard_policy), max_term_ms=max_term and milliseconds(max_term),
             min_valid_ms=min_valid and milliseconds(min_valid), priority=priority, spread=spread, preempt=preempt,
             strict=strict, revocable=on_asked is not None, **acl_fields(acls))
 

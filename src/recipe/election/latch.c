@@ -19,8 +19,9 @@ static const unsigned moves[] = {
     [LATCH_QUEUED] = TO(OUT) | TO(CLAIMED) | TO(FIRST) | TO(CLOSED),
     [LATCH_CLAIMED] = TO(OUT) | TO(QUEUED) | TO(FIRST) | TO(CLOSED),
     [LATCH_FIRST] = TO(OUT) | TO(LEADING) | TO(CLOSED),
-    [LATCH_LEADING] = TO(OUT) | TO(FIRST) | TO(ASKED) | TO(CLOSED),
-    [LATCH_ASKED] = TO(OUT) | TO(FIRST) | TO(CLOSED),
+    [LATCH_LEADING] = TO(OUT) | TO(ASKED) | TO(SPENT) | TO(CLOSED),
+    [LATCH_ASKED] = TO(OUT) | TO(SPENT) | TO(CLOSED),
+    [LATCH_SPENT] = TO(OUT) | TO(CLOSED),
     [LATCH_CLOSED] = 0,
 };
 #undef TO
@@ -28,7 +29,7 @@ static const unsigned moves[] = {
 void clave__latch_enter(clave_async_latch *l, enum latch_state to)
 {
     bool allowed = moves[l->state] & (1u << to);
-    bool has_place = to >= LATCH_QUEUED && to <= LATCH_ASKED;
+    bool has_place = to >= LATCH_QUEUED && to <= LATCH_SPENT;
     assert(allowed);
     (void)allowed;
     if (clave__latch_leads(l) && to != LATCH_ASKED)
@@ -52,6 +53,7 @@ void clave__latch_drop(clave_async_latch *l)
     list_remove(&l->loss.link);
     clave__client_timer_clear(l->client, &l->retry);
     clave__client_timer_clear(l->client, &l->regain);
+    clave__client_timer_clear(l->client, &l->promised);
     clave__client_unlisten(&l->listener);
     clave__contender_config_fini(&l->config);
     clave__mem_free(l->mem, l->ranked_stem);
@@ -152,15 +154,56 @@ static clave_err latch_stand(clave_async_latch *l, bool let_others)
     return err == CLAVE_OK ? latch_join(l, place, let_others) : err;
 }
 
-static void latch_stand_again(clave_async_latch *l, bool let_others)
+/* OUT, after it could not stand. */
+static void latch_stay_out(clave_async_latch *l, clave_err err)
 {
-    if (l->state != LATCH_OUT)
-        return;
-    clave_err err = latch_stand(l, let_others);
     if (err == CLAVE_ENOMEM)
         clave__latch_try_later(l);
-    else if (err != CLAVE_OK)
+    else
         latch_fail(l, err);
+}
+
+static void latch_on_left(void *arg, clave_err err)
+{
+    clave__latch_callback_post(arg, err); /* this may run inside the close */
+}
+
+/* The place reports nothing from here on; `left` (may be NULL) runs when its node is gone. */
+static void latch_leave(clave_async_latch *l, struct contender *place, struct latch_callback *left)
+{
+    if (place && place->state == CONTENDER_HELD && place->node.token == l->published_token)
+        clave__value_withdraw(&(struct latch_lead){l->client, l->config.path,
+                                                   place->node.watch.path, place->node.token});
+    if (place)
+        clave__contender_leave(place, left ? latch_on_left : NULL, left);
+    else if (left)
+        clave__latch_callback_post(left, CLAVE_OK);
+}
+
+/* Its place is gone, or it gives `place` up: stands again, at the end of the queue. That comes
+ * before NOT_LEADER, so that a close in the callback waits for what is still to be deleted. */
+static void latch_fall(clave_async_latch *l, struct contender *place, clave_err why,
+                       bool let_others)
+{
+    bool led = clave__latch_leads(l);
+    clave__latch_enter(l, LATCH_OUT);
+    latch_leave(l, place, NULL);
+    clave_err err = latch_stand(l, let_others);
+    if (led)
+        clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+    if (err != CLAVE_OK && l->state == LATCH_OUT) /* the callback has not resigned or closed */
+        latch_stay_out(l, err);
+}
+
+/* Its client is closed. */
+static void latch_end(clave_async_latch *l)
+{
+    bool led = clave__latch_leads(l);
+    clave__latch_enter(l, LATCH_CLOSED);
+    if (led)
+        clave__latch_tell(
+            l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_ECLOSED});
+    clave__latch_post_awaits(l, CLAVE_ECLOSED);
 }
 
 static void latch_on_retry(struct timer *t, int64_t now)
@@ -168,9 +211,11 @@ static void latch_on_retry(struct timer *t, int64_t now)
     (void)now;
     clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, retry);
     clave__latch_hold(l);
-    latch_stand_again(l, false);
+    clave_err err = l->state == LATCH_OUT ? latch_stand(l, false) : CLAVE_OK;
+    if (err != CLAVE_OK)
+        latch_stay_out(l, err);
     if (clave_async_client_is_connected(l->client)) {
-        clave__latch_prove(l);
+        clave__latch_rise(l);
         clave__latch_claim(l);
     }
     clave__latch_drop(l);
@@ -208,10 +253,7 @@ static void latch_on_ended(void *owner, clave_err err)
     clave_async_latch *l = owner;
     clave__latch_hold(l);
     clave__latch_enter(l, LATCH_OUT);
-    if (err == CLAVE_ENOMEM)
-        clave__latch_try_later(l);
-    else
-        latch_fail(l, err);
+    latch_stay_out(l, err);
     clave__latch_drop(l);
 }
 
@@ -219,11 +261,10 @@ static void latch_on_lost(void *owner, clave_err why)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
-    clave__latch_lose(l, why == CLAVE_ECLOSED ? LATCH_CLOSED : LATCH_OUT, why);
     if (why == CLAVE_ECLOSED)
-        clave__latch_post_awaits(l, CLAVE_ECLOSED);
-    /* In a race the candidate whose term has just ended would win the next one, too. */
-    latch_stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
+        latch_end(l);
+    else /* in a race the candidate whose term has just ended would win the next one, too */
+        latch_fall(l, NULL, why, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
     clave__latch_drop(l);
 }
 
@@ -246,9 +287,26 @@ static const struct contender_events events = {
     .asked = latch_on_asked,
 };
 
-static void latch_on_left(void *arg, clave_err err)
+/* The standard policy ends the term with the connection. The next term has another token, even if
+ * this candidate leads it, since work of this one may still be under way: so its node is replaced,
+ * which Curator would keep. But that work may rely on the deadline that it was told, and until then
+ * nobody else may lead: so the node goes after that, or when the user resigns. */
+static void latch_end_term(clave_async_latch *l, clave_err why)
 {
-    clave__latch_callback_post(arg, err); /* this may run inside the close */
+    clave__client_timer_set(l->client, &l->promised, clave__contender_deadline(l->place));
+    clave__latch_enter(l, LATCH_SPENT);
+    clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+}
+
+static void latch_on_promised(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, promised);
+    if (l->state != LATCH_SPENT)
+        return;
+    clave__latch_hold(l);
+    latch_fall(l, l->place, CLAVE_OK, l->config.spec.rule->race);
+    clave__latch_drop(l);
 }
 
 static void latch_on_state(struct listener *listener, clave_state state, clave_err why)
@@ -258,11 +316,11 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
     switch (state) {
     case CLAVE_STATE_SUSPENDED:
         if (l->policy == CLAVE_POLICY_STANDARD && clave__latch_leads(l))
-            clave__latch_lose(l, LATCH_FIRST, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
+            latch_end_term(l, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
-        clave__latch_prove(l);
+        clave__latch_rise(l);
         break;
     case CLAVE_STATE_CLOSED:
         /* A place reports it by itself. */
@@ -328,6 +386,7 @@ static clave_err latch_make(clave_async_latch **out, clave_async_client *c,
     list_init(&l->listener.link);
     l->listener.on_state = latch_on_state;
     clave__timer_init(&l->retry, latch_on_retry);
+    clave__timer_init(&l->promised, latch_on_promised);
     clave__latch_priority_init(l);
     clave_err err =
         clave__contender_config_init(&l->config, c, at->path, at->rule, "the election's path");
@@ -368,18 +427,6 @@ clave_err clave_async_latch_start(clave_async_latch *l)
     if (clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     return latch_stand(l, false);
-}
-
-/* The place reports nothing from here on; `left` (may be NULL) runs when its node is gone. */
-static void latch_leave(clave_async_latch *l, struct contender *place, struct latch_callback *left)
-{
-    if (place && place->state == CONTENDER_HELD && place->node.token == l->published_token)
-        clave__value_withdraw(&(struct latch_lead){l->client, l->config.path,
-                                                   place->node.watch.path, place->node.token});
-    if (place)
-        clave__contender_leave(place, left ? latch_on_left : NULL, left);
-    else if (left)
-        clave__latch_callback_post(left, CLAVE_OK);
 }
 
 static void latch_close(clave_async_latch *l, struct latch_callback *left)

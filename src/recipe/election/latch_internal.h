@@ -2,7 +2,7 @@
  *
  *   latch.c               its states, and its places one after another
  *   latch_await.c         callbacks that are due once: of awaits and closes
- *   latch_leadership.c    gained, proved, lost, known; guarded writes
+ *   latch_leadership.c    gained, given up, known
  *   latch_priority.c      what a priority changes
  *   latch_participants.c  who leads and who stands, asked once
  *   leader_value.c        the leader's value
@@ -14,15 +14,16 @@
  *     LATENT ──> QUEUED <──> CLAIMED
  *                 ^ └─────┬─────┘
  *                 │       v
- *                 │     FIRST <──> LEADING ──> ASKED
- *                 │       │ ^─────────│──────────┤
- *                 │       v           v          v
- *                OUT <─────────────────────────────    also from QUEUED and CLAIMED
+ *                 │     FIRST ──> LEADING ──> ASKED
+ *                 │       │        │   v        │ v
+ *                 │       │        │  SPENT <───│──
+ *                 │       v        v   v        v
+ *                OUT <──────────────────────────────   also from QUEUED and CLAIMED
  *                 ^
  *                 v
  *               FAILED                                 and every state ──> CLOSED
  *
- * From QUEUED to ASKED it has a place, elsewhere none. It leads in LEADING and ASKED. */
+ * From QUEUED to SPENT it has a place, elsewhere none. It leads in LEADING and ASKED. */
 #ifndef CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 #define CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 
@@ -35,9 +36,10 @@ enum latch_state {
     LATCH_FAILED,  /* it could not enter, and FAILED was told: until it resigns */
     LATCH_QUEUED,  /* others are before it, or its node is being created */
     LATCH_CLAIMED, /* the same, and it has asked a leader of a lower priority to resign */
-    LATCH_FIRST,   /* its node is the first, but a proof is needed before it leads */
+    LATCH_FIRST,   /* its node is the first; with a priority it looks for a higher one now */
     LATCH_LEADING, /* LEADER was told, or is being told */
     LATCH_ASKED,   /* the same, and ASKED was told */
+    LATCH_SPENT,   /* the standard policy has ended its term, and the term's deadline is to come */
     LATCH_CLOSED,  /* by _close, or with its client */
 };
 
@@ -52,19 +54,20 @@ struct clave_async_latch {
     enum latch_state state;
     struct contender *place;
     int64_t published_token; /* of the leadership that has a value out */
-    /* The token of the place that a proof is under way for; 0: none is. This is not a state, since
+    /* The token of the place whose hand-over is under way; 0: none is. This is not a state, since
      * the request may outlive the place. One is under way at a time. */
-    int64_t proof_token;
+    int64_t yield_token;
     int32_t priority;             /* 0: none */
     bool preempt;                 /* an option: to claim the leadership of a lower priority */
     struct contender_spec ranked; /* the config's, with the priority in the nodes' names */
     char *ranked_stem;
+    struct timer promised;   /* SPENT: the deadline of the term that is over */
     struct timer regain;     /* until it stands with its priority again, after it has resigned */
     struct client_task loss; /* due: NOT_LEADER is told, before anything else */
     struct list awaits;      /* latch_callbacks */
-    struct timer retry;      /* what memory was short for */
+    struct timer retry;      /* what memory was short for, or failed for a reason that may pass */
     struct listener listener;
-    unsigned refs; /* the user, callbacks to come, the proof, calls that run */
+    unsigned refs; /* the user, callbacks to come, a hand-over, calls that run */
 };
 
 static inline bool clave__latch_is_started(const clave_async_latch *l)
@@ -72,10 +75,10 @@ static inline bool clave__latch_is_started(const clave_async_latch *l)
     return l->state != LATCH_LATENT && l->state != LATCH_CLOSED;
 }
 
-/* Its node is the first, whether it leads already or not. */
+/* Its node is the first, whether it leads or not. */
 static inline bool clave__latch_is_first(const clave_async_latch *l)
 {
-    return l->state >= LATCH_FIRST && l->state <= LATCH_ASKED;
+    return l->state >= LATCH_FIRST && l->state <= LATCH_SPENT;
 }
 
 static inline bool clave__latch_leads(const clave_async_latch *l)
@@ -104,7 +107,7 @@ void clave__latch_priority_init(clave_async_latch *l);
  * each has another candidate with the highest. */
 int32_t clave__latch_priority_spread(const char *path, const char *id);
 clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o);
-/* The first in the queue leads, unless another candidate has a higher priority. */
+/* In FIRST: leads, unless another candidate has a higher priority. Nothing in other states. */
 void clave__latch_rise(clave_async_latch *l);
 /* Asks a leader with a lower priority to resign, once for each place. */
 void clave__latch_claim(clave_async_latch *l);
@@ -135,19 +138,10 @@ void clave__latch_post_awaits(clave_async_latch *l, clave_err verdict);
 
 /* ---- latch_leadership.c --------------------------------------------------------------------- */
 
-/* In FIRST: it leads from now on. Nothing in any other state. */
+/* In FIRST: it leads from now on. */
 void clave__latch_gain(clave_async_latch *l);
-/* Not by a call of the user's, so NOT_LEADER is told at once. */
-void clave__latch_lose(clave_async_latch *l, enum latch_state to, clave_err why);
 /* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
 void clave__latch_give_up(clave_async_latch *l, enum latch_state to);
-/* In FIRST: asks the ensemble's leader whether the place is still there. */
-void clave__latch_prove(clave_async_latch *l);
-/* Around a proof, the request whose answer decides whether the first leads. */
-void clave__latch_begin_proof(clave_async_latch *l);
-/* false: the answer is for a place that was given up. */
-bool clave__latch_end_proof(clave_async_latch *l);
-
 struct latch_lead {
     clave_async_client *client;
     const char *path;

@@ -32,11 +32,24 @@ int32_t clave__latch_priority_spread(const char *path, const char *id)
 
 /* ---- hand-over and claim --------------------------------------------------------------- */
 
+/* false: the answer is for a place that was given up. */
+static bool latch_priority_end_yield(clave_async_latch *l)
+{
+    int64_t token = l->yield_token;
+    l->yield_token = 0;
+    if (l->state != LATCH_FIRST)
+        return false;
+    if (l->place->node.token == token)
+        return true;
+    clave__latch_try_later(l); /* this place had to wait for that answer */
+    return false;
+}
+
 static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void *arg)
 {
     clave_async_latch *l = arg;
     (void)c;
-    if (!clave__latch_end_proof(l))
+    if (!latch_priority_end_yield(l))
         return;
     clave_err_class class = clave_err_classify(err);
     /* The listing shows another candidate first, or none at all: its own node will tell. */
@@ -50,14 +63,16 @@ static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void
 /* The first leads; with a priority, only when there is no higher candidate. */
 void clave__latch_rise(clave_async_latch *l)
 {
+    if (l->state != LATCH_FIRST)
+        return;
     if (l->priority == 0) {
         clave__latch_gain(l);
         return;
     }
-    if (l->state != LATCH_FIRST || l->proof_token != 0)
+    if (l->yield_token != 0)
         return;
     if (clave__transfer_yield(l, latch_priority_on_yielded) == CLAVE_OK)
-        clave__latch_begin_proof(l);
+        l->yield_token = l->place->node.token;
     else
         clave__latch_try_later(l);
 }
