@@ -420,12 +420,9 @@ static void open_all(struct play *p, uint8_t how)
                                       .revocable = how & 1,
                                       .strict = how & 2,
                                       .max_hold_ms = how & 4 ? 3000 : 0,
-                                      .share_turns = how & 8 ? 2 : 0,
                                       .detect_deadlocks_ms = how & 8 ? 0 : 500,
                                       .event_cb = on_mutex,
                                       .event_arg = p};
-    clave_mutex_options side = each;
-    side.share_turns = 0;
     const clave_semaphore_options lease = {.size = sizeof lease,
                                            .limit = 2,
                                            .limit_path = how & 16 ? "/limit" : NULL,
@@ -443,7 +440,7 @@ static void open_all(struct play *p, uint8_t how)
                                           {"/rw", CLAVE_MULTILOCK_READ}};
     must(clave_async_mutex_new(&p->mutex[0], p->c, "/l", &each) == CLAVE_OK);
     must(clave_async_mutex_new(&p->mutex[1], p->c, "/l", NULL) == CLAVE_OK);
-    must(clave_async_rwlock_new(&p->rw, p->c, "/rw", &side) == CLAVE_OK);
+    must(clave_async_rwlock_new(&p->rw, p->c, "/rw", &each) == CLAVE_OK);
     p->mutex[2] = clave_async_rwlock_read(p->rw);
     p->mutex[3] = clave_async_rwlock_write(p->rw);
     must(clave_async_semaphore_new(&p->s, p->c, "/s", &lease) == CLAVE_OK);

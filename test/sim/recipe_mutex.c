@@ -34,7 +34,6 @@ static clave_async_mutex *find(struct actor *a)
         .max_hold_ms = l->o->max_hold_ms,
         .strict = l->o->strict,
         .revocable = l->o->revocable,
-        .share_turns = l->o->share_turns,
         .event_cb = on_event,
         .event_arg = l,
     };

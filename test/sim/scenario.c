@@ -115,7 +115,6 @@ static void draw_habits(struct scenario *s)
     o->most_leases = draw_leases(s);
     o->readers = (unsigned)world_between(w, 200, 800);
     o->bundled = all_are_mutexes(o) && world_chance(w, 300) ? 400 : 0;
-    (void)world_chance(w, 200);
     o->session_policy = world_chance(w, 500);
     o->transfers = world_chance(w, 300) ? 400 : 0;
     o->revocable = world_chance(w, 250);

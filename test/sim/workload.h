@@ -26,7 +26,6 @@ struct workload_options {
     int64_t sleep_us;
     int64_t max_hold_ms;  /* 0: none */
     int64_t patience_ms;  /* mean of timed acquires */
-    unsigned share_turns; /* of a mutex; 0: none */
     bool revocable;
     unsigned stubborn;     /* permille of the holds that last until they are asked for */
     unsigned readers;      /* permille of the acquires of a read-write lock */

@@ -425,13 +425,8 @@ static void the_loss_of_the_host_is_told_by_the_next_tick(void **state)
 
 /* ---- locks -------------------------------------------------------------------------------- */
 
-static clave_mutex_options mutex_options(unsigned turns)
-{
-    return (clave_mutex_options){.size = sizeof(clave_mutex_options),
-                                 .event_cb = on_mutex_event,
-                                 .share_turns = turns,
-                                 .revocable = true};
-}
+static const clave_mutex_options mutex_options = {
+    .size = sizeof mutex_options, .event_cb = on_mutex_event, .revocable = true};
 
 static void use_grant(struct granted g)
 {
@@ -461,12 +456,10 @@ static void use_mutex(struct memnet *p, clave_async_mutex *m)
     DO(clave_async_mutex_cancel(m, 5));
 }
 
-static void play_mutex_of(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *),
-                          unsigned turns)
+static void play_mutex(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     clave_async_mutex *m;
-    const clave_mutex_options o = mutex_options(turns);
-    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mutex_options), CLAVE_OK);
     use_mutex(p, m);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
     ASK(clave_async_mutex_acquire(m, 6, CLAVE_NEVER, on_mutex, NULL));
@@ -478,21 +471,10 @@ static void play_mutex_of(struct memnet *p, clave_async_client *c, void (*set)(s
     DO_VOID(clave_async_mutex_free(m));
 }
 
-static void play_mutex(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
-{
-    play_mutex_of(p, c, set, 0);
-}
-
-static void play_shared_place(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
-{
-    play_mutex_of(p, c, set, 2);
-}
-
 static void play_rwlock(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     clave_async_rwlock *rw;
-    const clave_mutex_options o = mutex_options(0);
-    assert_int_equal(clave_async_rwlock_new(&rw, c, "/rw", &o), CLAVE_OK);
+    assert_int_equal(clave_async_rwlock_new(&rw, c, "/rw", &mutex_options), CLAVE_OK);
     for (int round = 0; round < 2; round++) {
         ASK(clave_async_mutex_acquire(clave_async_rwlock_write(rw), 1, CLAVE_NEVER, on_mutex,
                                       NULL));
@@ -537,7 +519,6 @@ static void no_lock_answers_inside_a_call(void **state)
 {
     (void)state;
     at_every_stage(play_mutex);
-    at_every_stage(play_shared_place);
     at_every_stage(play_rwlock);
     at_every_stage(play_multilock);
 }
@@ -681,12 +662,11 @@ static void play_once(struct memnet *p, clave_async_client *c, void (*set)(struc
 {
     const clave_once_options oo = {.size = sizeof oo, .path = "/o"};
     const clave_delay_options d = {.size = sizeof d, .path = "/d", .event_cb = on_delay_event};
-    const clave_mutex_options mo = mutex_options(0);
     clave_async_mutex *m;
     clave_async_once *once = NULL;
     clave_async_delay *delay = NULL;
     clave_async_grant *g;
-    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mo), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mutex_options), CLAVE_OK);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
     memnet_settle(p);
     assert_int_equal(clave_async_mutex_grant(m, 1, &g), CLAVE_OK);

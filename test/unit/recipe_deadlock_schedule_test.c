@@ -507,9 +507,6 @@ static void options_are_checked(void **state)
     o.len = 4;
     assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
     o.len = 0;
-    o.share_turns = 1;
-    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
-    o.share_turns = 0;
     o.lock_roots = roots;
     o.nlock_roots = 2;
     assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EPATH);

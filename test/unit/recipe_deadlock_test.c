@@ -274,24 +274,6 @@ static void nodes_say_which_owner_they_are_of(void **state)
     memnet_free(p);
 }
 
-/* The same of owners that share a place: whose it is, nobody can see. */
-static void a_shared_place_is_in_no_cycle(void **state)
-{
-    (void)state;
-    struct memnet *p = cycle_world(3);
-    struct mutex_owner s[4];
-    clave_mutex_options o = cycle_options();
-    o.share_turns = 5;
-    assert_int_equal(owner_open(&s[0], p, 0, "/locks/a", &o), CLAVE_OK);
-    assert_int_equal(owner_open(&s[1], p, 1, "/locks/b", &o), CLAVE_OK);
-    assert_int_equal(owner_open(&s[2], p, 0, "/locks/b", &o), CLAVE_OK);
-    assert_int_equal(owner_open(&s[3], p, 1, "/locks/a", &o), CLAVE_OK);
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(owner_acquire(&s[i], OWNER_FOREVER), CLAVE_OK);
-    assert_int_equal(look(p, 2, "/locks").n, 0);
-    close_all(s, 4);
-}
-
 static void open_named(struct mutex_owner *s, struct memnet *p, size_t client, const char *owner,
                        const char *path)
 {
@@ -384,7 +366,6 @@ int main(void)
         cmocka_unit_test(a_look_ends_with_its_client),
         cmocka_unit_test(owners_of_one_session_are_told_apart),
         cmocka_unit_test(nodes_say_which_owner_they_are_of),
-        cmocka_unit_test(a_shared_place_is_in_no_cycle),
         cmocka_unit_test(an_owner_may_have_several_sessions),
         cmocka_unit_test(a_part_that_waits_for_its_whole),
         cmocka_unit_test(a_downgraded_read_is_not_behind_its_write),

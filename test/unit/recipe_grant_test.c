@@ -243,29 +243,6 @@ static void each_leadership_has_a_grant_of_its_own(void **state)
     memnet_free(p);
 }
 
-/* Owners that share a place: the node stays, and is the next owner's. */
-static void a_place_that_is_handed_over_takes_its_grant_back(void **state)
-{
-    (void)state;
-    struct memnet *p = world(1);
-    clave_mutex_options o = {.size = sizeof o, .share_turns = 10};
-    struct mutex_owner a, b;
-    owner_open(&a, p, 0, "/l", &o);
-    owner_share(&b, &a, 1);
-    owner_acquire(&a, OWNER_FOREVER);
-    owner_begin_acquire(&b, OWNER_FOREVER);
-    memnet_settle(p);
-    clave_async_grant *g = grant_of(&a);
-    owner_release(&a);
-    assert_true(owner_holds(&b));
-    assert_string_equal(owner_grant(&b).node, clave_async_grant_node(g));
-    assert_over(g);
-    clave_async_grant_free(g);
-    owner_release(&b);
-    owner_close(&a);
-    memnet_free(p);
-}
-
 static void several_grants_guard_one_write(void **state)
 {
     (void)state;
@@ -321,7 +298,6 @@ int main(void)
         cmocka_unit_test(it_may_outlive_holder_and_client),
         cmocka_unit_test(a_leases_grant_ends_with_the_lease),
         cmocka_unit_test(each_leadership_has_a_grant_of_its_own),
-        cmocka_unit_test(a_place_that_is_handed_over_takes_its_grant_back),
         cmocka_unit_test(several_grants_guard_one_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,12 +128,11 @@ static void do_harm(struct soak *k)
 
 static void begin(struct soak *k, uint64_t seed)
 {
-    clave_mutex_options o = {.size = sizeof o, .share_turns = seed % 2 ? 2 : 0};
     *k = (struct soak){.seed = seed};
     clave__rand_seed(&k->rng, seed);
     k->p = memnet_new(&(struct memnet_options){.clients = CLIENTS, .timeout_ms = TIMEOUT});
     for (size_t c = 0; c < CLIENTS; c++) {
-        assert_int_equal(rwlock_owner_open(&k->rw[c][0], k->p, c, "/rw", &o), CLAVE_OK);
+        assert_int_equal(rwlock_owner_open(&k->rw[c][0], k->p, c, "/rw", NULL), CLAVE_OK);
         rwlock_owner_share(&k->rw[c][1], &k->rw[c][0], 1);
         semaphore_user_open(&k->sem[c], k->p, c, LIMIT);
     }

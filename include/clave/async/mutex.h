@@ -52,17 +52,11 @@ typedef struct clave_mutex_options {
                              predecessors (when other clients write other names there) */
     bool revocable;       /* gets the event ASKED, also when somebody asked while it waited; costs
                              one request at the beginning of each hold */
-    /* Not 0: the owners of this mutex share one place in the queue. A release hands the lock to the
-     * next owner that waits here, without a request to the server, this many times in a row; then
-     * the node is deleted and the next owner queues again, so that other processes get their turn.
-     * Owners of one place have one token, and those that wait here get only the event HELD. Not for
-     * the read side of a read-write lock, whose owners share the lock itself. */
-    unsigned share_turns;
     /* Not 0: an acquire that has waited this long looks for a deadlock that it is part of
      * (clave/async/deadlock.h), again after twice as long, and so on. Of the members that look, the
      * one that arrived last ends with EDEADLOCK and keeps what it holds elsewhere. The data must be
-     * in clave's form, or none; not with share_turns, nor with simple_prefix. It looks
-     * at the paths in lock_roots and everything below them, which must be the same for everybody
+     * in clave's form, or none; not with simple_prefix. It looks at the paths in lock_roots and
+     * everything below them, which must be the same for everybody
      * and have at most 10000 nodes (otherwise it finds nothing, and the log says so); none: the
      * parent of the lock's path. Copied. */
     int64_t detect_deadlocks_ms;

@@ -58,7 +58,7 @@ class Op(Structure):
 class MutexOptions(Structure):
     _fields_ = [("size", c_size_t), ("data", c_char_p), ("len", c_size_t), ("acls", POINTER(Acl)), ("nacls", c_size_t),
                 ("max_hold_ms", c_int64), ("min_valid_ms", c_int64), ("strict", c_bool), ("revocable", c_bool),
-                ("share_turns", c_uint), ("detect_deadlocks_ms", c_int64), ("lock_roots", POINTER(c_char_p)),
+                ("detect_deadlocks_ms", c_int64), ("lock_roots", POINTER(c_char_p)),
                 ("nlock_roots", c_size_t), ("event_cb", c_void_p), ("event_arg", c_void_p), ("simple_prefix", c_char_p)]
 
 

@@ -122,7 +122,6 @@ class Client(ClientCore):
         on_asked          is called with the Hold when somebody asks for it
         on_queued         is called while it waits, with how many are ahead
         detect_deadlocks  an acquire that waits this long looks for deadlocks: Deadlock
-        share_turns       threads hand the lock over without the server, this many times in a row
         acls, strict      as in clave_mutex_options
         """
         return Lock(self._session, path, LockOptions(timeout, **more))

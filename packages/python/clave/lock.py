@@ -68,14 +68,14 @@ class LockOptions:
 
     def __init__(self, timeout: Optional[Duration] = None, *, max_hold: Optional[Duration] = None,
                  min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
-                 share_turns: int = 0, detect_deadlocks: Optional[Duration] = None,
+                 detect_deadlocks: Optional[Duration] = None,
                  on_lost: Optional[Callable[[Any], None]] = None, on_asked: Optional[Callable[[Any], None]] = None,
                  on_queued: Optional[Callable[[int], None]] = None) -> None:
         self.timeout, self.on_lost, self.on_asked, self.on_queued = timeout, on_lost, on_asked, on_queued
         self.revocable = on_asked is not None
         self.fields: Dict[str, Any] = dict(
             max_hold_ms=max_hold and milliseconds(max_hold), min_valid_ms=min_valid and milliseconds(min_valid),
-            strict=strict, share_turns=share_turns, revocable=self.revocable,
+            strict=strict, revocable=self.revocable,
             detect_deadlocks_ms=detect_deadlocks and milliseconds(detect_deadlocks), **acl_fields(acls))
 
     @property

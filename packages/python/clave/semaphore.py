@@ -28,7 +28,7 @@ class SemaphoreCore(ProcessBound):
         if opts.calls_back:
             session.start_events()
         data = identity(opts.revocable)
-        fields = {k: v for k, v in opts.fields.items() if k not in ("strict", "share_turns")}
+        fields = {k: v for k, v in opts.fields.items() if k != "strict"}
         made = options(SemaphoreOptions, limit=limit, limit_path=limit_path, data=data, len=len(data),
                        event_cb=address("bridge_on_lease_event"), event_arg=self._source, **fields)
         self._pointer = session.make(f"cannot make a semaphore on {path}", "clave_async_semaphore_new",

@@ -254,16 +254,6 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
     return CLAVE_ENOMEM;
 }
 
-void clave__contender_hand_over(struct contender *c, void *owner)
-{
-    assert(owner && c->owner && c->owner != owner);
-    c->owner = owner;
-    c->acquire.trying = false; /* only the previous owner was trying */
-    clave__contender_end_hold(c);
-    if (c->state == CONTENDER_HELD)
-        clave__contender_limit(c, c->spec->max_hold_ms);
-}
-
 /* ---- what is known --------------------------------------------------------------------------- */
 
 const void *clave__contender_data(const struct contender *c, size_t *len)

@@ -214,9 +214,6 @@ void clave__contender_spend(struct contender *c);
 clave_err clave__contender_describe(struct contender *c, const clave_identity *said,
                                     contender_left *done, void *arg);
 
-/* Another owner has the place from now on, with a maximum hold of its own if it is held. */
-void clave__contender_hand_over(struct contender *c, void *owner);
-
 /* What its owner had is over, though the place may stay: tells the watchers. */
 void clave__contender_end_hold(struct contender *c);
 

@@ -20,11 +20,10 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
         clave__contender_fail(c, clave__contender_not_in_time(c));
         return;
     }
-    /* The session ended during the request, the server reaped the parent between its creation and
-     * ours, or it put off the create of an owner that was trying and has handed its place over: it
-     * is proven that there is no node. Trying again after any other error of class UNKNOWN could
-     * leave a node whose name we do not know. */
-    bool anew = (err == CLAVE_ENONODE && !c->spec->only_found) || err == CLAVE_EOPTIMEOUT ||
+    /* The session ended during the request, or the server reaped the parent between its creation
+     * and ours: it is proven that there is no node. Trying again after any other error of class
+     * UNKNOWN could leave a node whose name we do not know. */
+    bool anew = (err == CLAVE_ENONODE && !c->spec->only_found) ||
                 clave_err_classify(err) == CLAVE_CLASS_RETRY;
     if (!anew) {
         clave__contender_fail(c, err);

@@ -14,21 +14,18 @@ static bool queue_two_scans_is_known(const clave_identity *id)
     return id->owner || id->task;
 }
 
-/* A shared place ("*") does not say which owner has it: the place counts as an owner of its own. */
 static char *queue_two_scans_format_owner(const struct queue_snapshot *p,
                                           const struct queue_node *node)
 {
     const clave_identity *id = &node->identity;
-    char session[24], place[24] = "";
+    char session[24];
     snprintf(session, sizeof session, "0x%llx", (unsigned long long)node->stat.ephemeral_owner);
     const char *base = id->owner ? id->owner : session;
     const char *task = id->task ? id->task : "";
-    if (strcmp(task, "*") == 0)
-        snprintf(place, sizeof place, "%lld", (long long)node->stat.czxid);
-    size_t cap = strlen(base) + strlen(task) + strlen(place) + 2;
+    size_t cap = strlen(base) + strlen(task) + 2;
     char *text = clave__mem_alloc(p->mem, cap);
     if (text)
-        snprintf(text, cap, "%s%s%s%s", base, id->task ? "#" : "", task, place);
+        snprintf(text, cap, "%s%s%s", base, id->task ? "#" : "", task);
     return text;
 }
 

@@ -52,28 +52,18 @@ static void recipe_mutex_on_moved(void *owner)
         recipe_mutex_tell(e, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
 
-void clave__owner_entry_tell_held(struct owner_entry *e)
+static void recipe_mutex_on_held(void *owner)
 {
-    assert(e->place && e->count > 0);
+    struct owner_entry *e = owner;
+    assert(e->place && e->count == 0);
+    e->count = 1;
     const struct contender *place = e->place;
     struct answer a = e->answer;
     a.cb(a.m, a.owner, CLAVE_OK, a.arg);
     /* The callback may have released, or freed m. */
     if (place->owner == e)
         recipe_mutex_tell(e, CLAVE_MUTEX_HELD, CLAVE_OK);
-    if (place->owner == e && e->asked)
-        recipe_mutex_tell(e, CLAVE_MUTEX_ASKED, CLAVE_OK);
     clave__mutex_unref(a.m);
-}
-
-static void recipe_mutex_on_held(void *owner)
-{
-    struct owner_entry *e = owner;
-    assert(e->place && e->count == 0);
-    e->count = 1;
-    e->answer.m->turns = 0;
-    clave__handoff_end_wait(e);
-    clave__owner_entry_tell_held(e);
 }
 
 static void recipe_mutex_on_ended(void *owner, clave_err err)
@@ -84,41 +74,20 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
         clave__deadlock_keep_text(m->mem, &m->deadlock, e->place->deadlock);
     e->place = NULL;
     clave__map_remove(&m->owner_entries, &e->node);
-    clave__handoff_end_wait(e);
-    if (m->place_owner == e)
-        clave__handoff_promote(m); /* before anything that the callback may start */
     clave__mutex_answer_deliver(&e->answer, err);
-}
-
-void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict)
-{
-    assert(!e->place);
-    clave__map_remove(&e->answer.m->owner_entries, &e->node);
-    clave__handoff_end_wait(e);
-    clave__mutex_answer_post(&e->answer, verdict);
 }
 
 static void recipe_mutex_on_lost(void *owner, clave_err why)
 {
     struct owner_entry *e = owner;
-    clave_async_mutex *m = e->answer.m;
     e->place = NULL;
-    clave__mutex_ref(m);
-    bool told = clave__handoff_lose(e);
-    if (told) {
-        e->lost = why;
-        recipe_mutex_tell(e, CLAVE_MUTEX_LOST, why);
-    }
-    clave__mutex_unref(m);
+    e->lost = why;
+    recipe_mutex_tell(e, CLAVE_MUTEX_LOST, why);
 }
 
 static void recipe_mutex_on_asked(void *owner)
 {
-    struct owner_entry *e = owner;
-    if (e->callback_due)
-        e->asked = true;
-    else
-        recipe_mutex_tell(e, CLAVE_MUTEX_ASKED, CLAVE_OK);
+    recipe_mutex_tell(owner, CLAVE_MUTEX_ASKED, CLAVE_OK);
 }
 
 void clave__owner_entry_left(void *arg, clave_err err)
@@ -145,8 +114,6 @@ static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mut
     m->config.spec.min_valid_ms = o->min_valid_ms;
     m->config.spec.strict = o->strict;
     m->config.spec.revocable = o->revocable;
-    /* Readers share the lock itself. */
-    m->share_turns = m->config.spec.rule->shares ? 0 : o->share_turns;
     m->config.spec.deadlock_terms = &m->deadlock_terms;
     if (m->config.spec.rule->unprotected && o->detect_deadlocks_ms > 0)
         return CLAVE_EINVAL;
@@ -162,7 +129,7 @@ static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mut
 static clave_err recipe_mutex_check_options(const clave_mutex_options *o)
 {
     bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
-                (!o->acls || o->nacls > 0) && (o->share_turns == 0 || o->detect_deadlocks_ms == 0);
+                (!o->acls || o->nacls > 0);
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
@@ -188,7 +155,6 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     m->client = c;
     m->mem = mem;
     m->refs = 1;
-    list_init(&m->waiters);
     err = clave__map_init(&m->owner_entries, mem, 0);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
@@ -241,16 +207,12 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 /* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
 void clave__owner_entry_remove(clave_async_mutex *m, struct owner_entry *e)
 {
-    if (!m->freed)
-        clave__handoff_step_down(e);
     struct contender *place = e->place;
-    e->place = NULL;
-    if (e->count == 0 || e->callback_due) {
-        clave__owner_entry_dismiss(e, CLAVE_ECANCELED);
-    } else {
-        clave__map_remove(&m->owner_entries, &e->node);
+    clave__map_remove(&m->owner_entries, &e->node);
+    if (e->count == 0)
+        clave__mutex_answer_post(&e->answer, CLAVE_ECANCELED);
+    else
         clave__mem_free(m->mem, e);
-    }
     if (place)
         clave__contender_leave(place, NULL, NULL);
 }

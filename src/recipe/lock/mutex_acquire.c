@@ -1,13 +1,12 @@
-/* mutex_acquire.c - acquire of a mutex. Called by the public API, and by mutex_local_handoff.c for
- * a place. Invariant: an owner has at most one pending acquire. */
-#include <assert.h>
+/* mutex_acquire.c - acquire of a mutex. Called by the public API. Invariant: an owner has at most
+ * one pending acquire. */
 #include <stdio.h>
 
 #include "recipe/lock/mutex_internal.h"
 
 static clave_err mutex_acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
 {
-    if (e->count == 0 || e->callback_due)
+    if (e->count == 0)
         return CLAVE_EINVAL; /* one is pending */
     if (e->lost != CLAVE_OK)
         return CLAVE_ELOST;
@@ -17,22 +16,20 @@ static clave_err mutex_acquire_again(struct owner_entry *e, clave_async_mutex_cb
     return err;
 }
 
-/* Writes whose place it is. A shared place belongs to several owners in turn: "*". */
+/* Writes whose place it is. */
 static clave_err recipe_mutex_add_identity(const struct owner_entry *e)
 {
     const clave_async_mutex *m = e->answer.m;
-    char task[24] = "*";
-    if (m->share_turns == 0)
-        snprintf(task, sizeof task, "%llx", (unsigned long long)e->answer.owner);
-    bool any = m->share_turns == 0 && e->answer.owner == 0;
-    clave_identity more = {.task = any ? NULL : task, .yields = m->deadlock_terms.delay_ms > 0};
+    char task[24];
+    snprintf(task, sizeof task, "%llx", (unsigned long long)e->answer.owner);
+    clave_identity more = {.task = e->answer.owner == 0 ? NULL : task, .yields = m->deadlock_terms.delay_ms > 0};
     return clave__contender_add_identity(e->place, &more);
 }
 
-clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
-                                        const char *downgrade)
+/* Takes a place in the queue; its owner is notified. `downgrade`: the node to take over, may be NULL.
+ */
+static clave_err mutex_take_place(struct owner_entry *e, int64_t deadline, const char *downgrade)
 {
-    assert(!e->place);
     clave_async_mutex *m = e->answer.m;
     clave_err err =
         clave__contender_new(&e->place, m->client, &m->config.spec, &clave__owner_entry_events, e);
@@ -65,19 +62,13 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     if (!e)
         return CLAVE_ENOMEM;
     clave__mutex_answer_init(&e->answer, m, owner, cb, arg);
-    clave__handoff_init(e);
     e->downgrade_token = downgrade ? downgrade->node.token : 0;
     bool trying = deadline <= clave__client_now(m->client);
-    if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
-        /* A try never waits: not for a connection, nor for another owner in this process. */
-        clave__mutex_answer_post(&e->answer, m->place_owner
-                                                 ? clave__handoff_not_in_time(m)
-                                                 : clave__client_not_in_time(m->client, 0));
+    if (trying && !clave_async_client_is_connected(m->client)) { /* a try does not wait for it */
+        clave__mutex_answer_post(&e->answer, clave__client_not_in_time(m->client, 0));
         return CLAVE_OK;
     }
-    err = m->share_turns > 0 ? clave__handoff_acquire(e, deadline)
-                             : clave__owner_entry_take_place(
-                                   e, deadline, downgrade ? downgrade->node.watch.path : NULL);
+    err = mutex_take_place(e, deadline, downgrade ? downgrade->node.watch.path : NULL);
     if (err != CLAVE_OK) {
         clave__mem_free(m->mem, e);
         clave__mutex_unref(m);

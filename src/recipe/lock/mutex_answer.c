@@ -55,8 +55,6 @@ void clave__mutex_answer_init(struct answer *a, clave_async_mutex *m, uint64_t o
 void clave__mutex_answer_post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
-    list_remove(&a->due.link); /* a grant may have been due instead (mutex_local_handoff.c) */
-    a->due.run = mutex_answer_on_due;
     clave__client_later(a->m->client, &a->due);
 }
 

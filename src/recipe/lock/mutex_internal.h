@@ -4,7 +4,6 @@
  *   mutex_acquire.c        acquire
  *   mutex_release.c        release, cancel
  *   mutex_answer.c         answers to owners
- *   mutex_local_handoff.c  owners that share one place
  *   mutex_for_recipes.h    mutexes that other recipes are made of
  *   rwlock.c               two mutexes in one queue
  *   rwlock_upgrade.c       an owner of one side that acquires the other
@@ -41,12 +40,6 @@ struct owner_entry {
     unsigned count;
     clave_err lost;          /* why; OK while it is not */
     int64_t downgrade_token; /* of the write whose place a read takes over */
-    /* Shared places (mutex_local_handoff.c): */
-    struct list link; /* in the mutex's `waiters`, while another owner has the place */
-    int64_t deadline; /* of its acquire */
-    struct timer limit;
-    bool callback_due; /* holds, but its acquire's callback is still to come */
-    bool asked;        /* and ASKED after that */
 };
 
 struct clave_async_mutex {
@@ -59,10 +52,6 @@ struct clave_async_mutex {
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map owner_entries;
-    unsigned share_turns;            /* as in the options; 0: no sharing */
-    unsigned turns;                  /* how often the present grant was handed over */
-    struct owner_entry *place_owner; /* the owner that has the shared place; NULL: none */
-    struct list waiters;             /* owners that wait for it, first come, first served */
     bool freed;
     unsigned refs; /* the user, answers to come, calls that run */
 };
@@ -75,10 +64,6 @@ struct owner_entry *clave__mutex_find(const clave_async_mutex *m, uint64_t owner
 extern const struct contender_events clave__owner_entry_events;
 /* Its node is gone after a release: `arg` is the entry. */
 void clave__owner_entry_left(void *arg, clave_err err);
-/* It holds: its acquire's callback, then the event. */
-void clave__owner_entry_tell_held(struct owner_entry *e);
-/* Out of the map, and its callback told, later. */
-void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict);
 /* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
 void clave__owner_entry_remove(clave_async_mutex *m, struct owner_entry *e);
 
@@ -97,36 +82,11 @@ void clave__mutex_answer_post(struct answer *a, clave_err verdict);
 clave_err clave__mutex_answer_post_new(clave_async_mutex *m, uint64_t owner, bool again,
                                        clave_async_mutex_cb *cb, void *arg);
 
-/* ---- mutex_acquire.c ------------------------------------------------------------------------ */
-
-/* Takes a place of its own in the queue; its owner is notified. `downgrade`: the node to take over,
- * may be NULL. */
-clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
-                                        const char *downgrade);
-
 /* ---- rwlock_upgrade.c ----------------------------------------------------------------------- */
 
 /* What the owner has on the other side of a read-write lock: the place that a read takes over, NULL
  * if there is none; or an error if it must not acquire: EUPGRADE, ELOST, EINVAL. */
 clave_err clave__rwlock_upgrade_check(const clave_async_mutex *m, uint64_t owner,
                                       const struct contender **downgrade);
-
-/* ---- mutex_local_handoff.c ------------------------------------------------------------------ */
-
-void clave__handoff_init(struct owner_entry *e);
-/* Takes a place, or waits for the existing one, which a try must not do. */
-clave_err clave__handoff_acquire(struct owner_entry *e, int64_t deadline);
-/* The owner of the place gives its last hold back. true: another owner has the place now. */
-bool clave__handoff_hand_over(struct owner_entry *e);
-/* The place is gone: the next waiter takes one. */
-void clave__handoff_promote(clave_async_mutex *m);
-/* Its acquire has ended, in whatever way. */
-void clave__handoff_end_wait(struct owner_entry *e);
-/* The grant is gone. false: its owner had not been told of the grant yet, and waits again. */
-bool clave__handoff_lose(struct owner_entry *e);
-/* Why a wait for the shared place ends now, at its deadline: EBUSY, EUNREACHABLE. */
-clave_err clave__handoff_not_in_time(const clave_async_mutex *m);
-/* Gives up waiting: if it has the place, the next waiter gets it. */
-void clave__handoff_step_down(struct owner_entry *e);
 
 #endif

@@ -11,21 +11,7 @@ static void mutex_release_place(struct owner_entry *e, clave_async_mutex_cb *cb,
 {
     clave_async_mutex *m = e->answer.m;
     struct contender *place = e->place;
-    bool shared = m->place_owner == e;
-    /* A read that took over the write's place has the same number, not a later one: the next writer
-     * must queue after that read. */
-    bool downgraded = m->other && clave__mutex_find(m->other, e->answer.owner);
     clave__map_remove(&m->owner_entries, &e->node);
-    if (shared && !downgraded && clave__handoff_hand_over(e)) {
-        /* The node stays: another owner has it now. */
-        if (cb) {
-            clave__mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
-            clave__mutex_answer_post(&e->answer, CLAVE_OK);
-        } else {
-            clave__mem_free(m->mem, e);
-        }
-        return;
-    }
     if (cb) {
         clave__mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
         clave__contender_leave(place, clave__owner_entry_left, e);
@@ -33,9 +19,6 @@ static void mutex_release_place(struct owner_entry *e, clave_async_mutex_cb *cb,
         clave__mem_free(m->mem, e);
         clave__contender_leave(place, NULL, NULL);
     }
-    /* After the delete: at the end of the queue. */
-    if (shared)
-        clave__handoff_promote(m);
 }
 
 static clave_err mutex_release_lost(struct owner_entry *e)
@@ -53,7 +36,7 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
                                     void *arg)
 {
     struct owner_entry *e = clave__mutex_find(m, owner);
-    if (!e || e->count == 0 || e->callback_due)
+    if (!e || e->count == 0)
         return CLAVE_ENOTHELD;
     if (!e->place)
         return mutex_release_lost(e);
@@ -70,8 +53,6 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
 clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
 {
     struct owner_entry *e = clave__mutex_find(m, owner);
-    if (e && e->callback_due)
-        return CLAVE_OK; /* it is granted: its callback is about to run */
     if (!e || e->count > 0)
         return CLAVE_ENOTHELD;
     clave__owner_entry_remove(m, e);
