@@ -433,7 +433,8 @@ static void open_all(struct play *p, uint8_t how)
                                        .priority = how & 32 ? 5 : 0,
                                        .preempt = how & 32,
                                        .revocable = how & 1,
-                                       .policy = how & 64 ? CLAVE_POLICY_SESSION : CLAVE_POLICY_STANDARD,
+                                       .policy =
+                                           how & 64 ? CLAVE_POLICY_SESSION : CLAVE_POLICY_STANDARD,
                                        .event_cb = on_candidate,
                                        .event_arg = p};
     const clave_multilock_part parts[] = {{"/l", CLAVE_MULTILOCK_MUTEX},

@@ -1,7 +1,8 @@
 /* history.h - is a history of grants linearizable? Each hold took effect at one moment between
  * the acquire's call and its answer, and lasted at least until it was seen to be valid for the
  * last time. The lock that explains all answers has so much room, and numbers its grants with
- * tokens that grow (a token may come again for the same holder: a read that takes its write's place).
+ * tokens that grow (a token may come again for the same holder: a read that takes its write's
+ * place).
  *
  * Knows neither clave nor the world: test/unit/sim_history_test.c. */
 #ifndef CLAVE_SIM_HISTORY_H

@@ -24,8 +24,8 @@ struct workload_options {
     bool strict;
     unsigned sleepy; /* permille of the holds that last `sleep_us` */
     int64_t sleep_us;
-    int64_t max_hold_ms;  /* 0: none */
-    int64_t patience_ms;  /* mean of timed acquires */
+    int64_t max_hold_ms; /* 0: none */
+    int64_t patience_ms; /* mean of timed acquires */
     bool revocable;
     unsigned stubborn;     /* permille of the holds that last until they are asked for */
     unsigned readers;      /* permille of the acquires of a read-write lock */

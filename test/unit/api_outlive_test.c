@@ -195,9 +195,8 @@ static void a_mutex_may_be_freed_behind_its_client(void **state)
     (void)state;
     for (unsigned i = 0; i < WAYS; i++) {
         struct memnet *p = open_world();
-        const clave_mutex_options o = {.size = sizeof o,
-                                       .event_cb = on_mutex_event,
-                                       .revocable = true};
+        const clave_mutex_options o = {
+            .size = sizeof o, .event_cb = on_mutex_event, .revocable = true};
         clave_async_mutex *m, *other;
         assert_int_equal(clave_async_mutex_new(&m, p->clients[0].c, "/m", &o), CLAVE_OK);
         assert_int_equal(clave_async_mutex_new(&other, p->clients[0].c, "/m", NULL), CLAVE_OK);

@@ -38,8 +38,8 @@ typedef enum clave_latch_event_kind {
 } clave_latch_event_kind;
 
 /* `why` of NOT_LEADER: CLAVE_OK: resigned, closed or handed over. ECONNLOSS or another cause of
- * SUSPENDED: by the standard policy. EEXPIRED or another cause of the session's loss. ENONODE: somebody deleted the node.
- * EMAXHOLD: max_term_ms was over. ECLOSED: the client was closed. */
+ * SUSPENDED: by the standard policy. EEXPIRED or another cause of the session's loss. ENONODE:
+ * somebody deleted the node. EMAXHOLD: max_term_ms was over. ECLOSED: the client was closed. */
 typedef struct clave_latch_event {
     clave_latch_event_kind kind;
     size_t ahead;
@@ -50,7 +50,8 @@ typedef void clave_latch_event_cb(clave_async_latch *l, const clave_latch_event 
 
 /* Curator's error policies: what ends leadership. SESSION, the default here: only LOST, which comes
  * by the client's own clock before somebody else can lead; a connection that comes back before then
- * changes nothing. STANDARD, Curator's default: SUSPENDED, and with it every loss of the connection.
+ * changes nothing. STANDARD, Curator's default: SUSPENDED, and with it every loss of the
+ * connection.
  *
  * A term that STANDARD has ended is not taken up again, as Curator does it: its token would be that
  * of two terms. The candidate's node is replaced by one at the end of the queue, so the next

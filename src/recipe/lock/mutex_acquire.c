@@ -22,11 +22,13 @@ static clave_err recipe_mutex_add_identity(const struct owner_entry *e)
     const clave_async_mutex *m = e->answer.m;
     char task[24];
     snprintf(task, sizeof task, "%llx", (unsigned long long)e->answer.owner);
-    clave_identity more = {.task = e->answer.owner == 0 ? NULL : task, .yields = m->deadlock_terms.delay_ms > 0};
+    clave_identity more = {.task = e->answer.owner == 0 ? NULL : task,
+                           .yields = m->deadlock_terms.delay_ms > 0};
     return clave__contender_add_identity(e->place, &more);
 }
 
-/* Takes a place in the queue; its owner is notified. `downgrade`: the node to take over, may be NULL.
+/* Takes a place in the queue; its owner is notified. `downgrade`: the node to take over, may be
+ * NULL.
  */
 static clave_err mutex_take_place(struct owner_entry *e, int64_t deadline, const char *downgrade)
 {
