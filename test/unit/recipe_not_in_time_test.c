@@ -23,7 +23,7 @@ enum { TIMEOUT = 6000, WAIT = 1000, FOR_EVER = OWNER_FOREVER };
 struct party {
     struct memnet *p;
     size_t client;
-    struct mutex_owner mutex, second; /* second: another owner of the same mutex */
+    struct mutex_owner mutex;
     struct rwlock_owner rw;
     struct semaphore_user semaphore;
     struct slot_user slots;
@@ -60,29 +60,14 @@ static void mutex_open(struct party *a)
 
 static void mutex_begin(struct party *a, int64_t within)
 {
-    assert_int_equal(clave_async_mutex_acquire(a->mutex.m, 0, party_deadline(a, within),
-                                               party_on_mutex, a),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_mutex_acquire(a->mutex.m, 0, party_deadline(a, within), party_on_mutex, a),
+        CLAVE_OK);
 }
 
 static void mutex_close(struct party *a)
 {
     owner_close(&a->mutex);
-}
-
-/* Two owners in one process that share a place: the first waits for ever, the second is asked. */
-static void shared_open(struct party *a)
-{
-    const clave_mutex_options o = {.size = sizeof o, .share_turns = 3};
-    assert_int_equal(owner_open(&a->mutex, a->p, a->client, "/x", &o), CLAVE_OK);
-    owner_share(&a->second, &a->mutex, 2);
-}
-
-static void shared_begin(struct party *a, int64_t within)
-{
-    if (within != FOR_EVER)
-        assert_int_equal(owner_acquire(&a->second, OWNER_FOREVER), CLAVE_OK);
-    mutex_begin(a, within);
 }
 
 static void rwlock_open(struct party *a)
@@ -92,16 +77,16 @@ static void rwlock_open(struct party *a)
 
 static void read_begin(struct party *a, int64_t within)
 {
-    assert_int_equal(clave_async_mutex_acquire(a->rw.read.m, 0, party_deadline(a, within),
-                                               party_on_mutex, a),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_mutex_acquire(a->rw.read.m, 0, party_deadline(a, within), party_on_mutex, a),
+        CLAVE_OK);
 }
 
 static void write_begin(struct party *a, int64_t within)
 {
-    assert_int_equal(clave_async_mutex_acquire(a->rw.write.m, 0, party_deadline(a, within),
-                                               party_on_mutex, a),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_mutex_acquire(a->rw.write.m, 0, party_deadline(a, within), party_on_mutex, a),
+        CLAVE_OK);
 }
 
 static void rwlock_close(struct party *a)
@@ -183,9 +168,9 @@ static void party_on_slot(clave_async_slots *s, clave_err err, const clave_slot 
 static void slots_begin(struct party *a, int64_t within)
 {
     const clave_slot as = {.id = a->client == 0 ? "ours" : "theirs"};
-    assert_int_equal(clave_async_slots_take(a->slots.s, 1, &as, party_deadline(a, within),
-                                            party_on_slot, a),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_slots_take(a->slots.s, 1, &as, party_deadline(a, within), party_on_slot, a),
+        CLAVE_OK);
 }
 
 static void slots_close(struct party *a)
@@ -214,9 +199,9 @@ static void party_on_latch(clave_async_latch *l, clave_err err, void *arg)
 
 static void latch_begin(struct party *a, int64_t within)
 {
-    assert_int_equal(clave_async_latch_await(a->candidate.l, party_deadline(a, within),
-                                             party_on_latch, a),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_latch_await(a->candidate.l, party_deadline(a, within), party_on_latch, a),
+        CLAVE_OK);
 }
 
 static void latch_close(struct party *a)
@@ -235,7 +220,6 @@ struct recipe {
 
 static const struct recipe recipes[] = {
     {"mutex", mutex_open, mutex_begin, mutex_close, NULL, false},
-    {"mutex, second owner of a shared place", shared_open, shared_begin, mutex_close, NULL, false},
     {"read lock", rwlock_open, read_begin, rwlock_close, write_begin, false},
     {"write lock", rwlock_open, write_begin, rwlock_close, read_begin, false},
     {"locks of several paths", multilock_open, multilock_begin, multilock_close, NULL, false},
@@ -332,8 +316,7 @@ static unsigned wrong;
 
 static clave_err play(const struct recipe *r, const struct scene *s, int64_t within)
 {
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT});
     struct party ours = {.p = p, .client = 0}, theirs = {.p = p, .client = 1};
     memnet_settle(p);
     r->open(&theirs);
