@@ -161,6 +161,13 @@ class Installed(unittest.TestCase):
                     "    token: int = hold.token\n    reveal_type(hold)\n")
         said = run("mypy", "--strict", "--cache-dir=/dev/null", "--python-executable", self.python, user)
         self.assertIn("clave.hold.Hold", said)
+        with open(user, "w", encoding="utf-8") as f:
+            f.write("import clave\nimport clave.aio\n\nfor c in clave.Client(), clave.aio.Client():\n")
+            f.writelines(f"    c.{noun}('/x', timeuot=1)\n"
+                         for noun in ("lock", "rwlock", "multilock", "semaphore", "slots", "election", "cache"))
+        with self.assertRaises(AssertionError) as typos:
+            run("mypy", "--strict", "--cache-dir=/dev/null", "--python-executable", self.python, user)
+        self.assertEqual(str(typos.exception).count("timeuot"), 14)
 
 
 if __name__ == "__main__":

@@ -395,30 +395,65 @@ class Client(ClientCore):
             ended.add_done_callback(lambda _: self._session.finish_close())
             await asyncio.shield(ended)  # it goes on when this is cancelled
 
-    def lock(self, path: str, timeout: Optional[Duration] = None, *, cancel: bool = True, **more: Any) -> Lock:
+    def lock(self, path: str, timeout: Optional[Duration] = None, *, cancel: bool = True,
+             max_hold: Optional[Duration] = None,
+             min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+             detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+             on_asked: Optional[Callable[[Hold], Any]] = None,
+             on_queued: Optional[Callable[[int], Any]] = None) -> Lock:
         """As `clave.Client.lock`; `cancel`: a loss cancels the task of the block."""
-        return Lock(self._session, path, LockOptions(timeout, **more), cancel=cancel)
+        return Lock(self._session, path, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, strict=strict, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued), cancel=cancel)
 
-    def rwlock(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> RWLock:
+    def rwlock(self, path: str, timeout: Optional[Duration] = None, *,
+               max_hold: Optional[Duration] = None,
+               min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+               detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+               on_asked: Optional[Callable[[Hold], Any]] = None,
+               on_queued: Optional[Callable[[int], Any]] = None) -> RWLock:
         """As `clave.Client.rwlock`."""
-        return RWLock(self._session, path, LockOptions(timeout, **more))
+        return RWLock(self._session, path, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, strict=strict, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued))
 
-    def multilock(self, *parts: Part, timeout: Optional[Duration] = None, **more: Any) -> Multilock:
+    def multilock(self, *parts: Part, timeout: Optional[Duration] = None,
+                  max_hold: Optional[Duration] = None,
+                  min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+                  detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+                  on_asked: Optional[Callable[[Hold], Any]] = None,
+                  on_queued: Optional[Callable[[int], Any]] = None) -> Multilock:
         """As `clave.Client.multilock`."""
-        return Multilock(self._session, parts, LockOptions(timeout, **more))
+        return Multilock(self._session, parts, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, strict=strict, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued))
 
     def semaphore(self, path: str, limit: int = 0, timeout: Optional[Duration] = None, *,
-                  limit_path: Optional[str] = None, cancel: bool = True, **more: Any) -> Semaphore:
+                  limit_path: Optional[str] = None, cancel: bool = True,
+                  max_hold: Optional[Duration] = None,
+                  min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None,
+                  detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+                  on_asked: Optional[Callable[[Hold], Any]] = None,
+                  on_queued: Optional[Callable[[int], Any]] = None) -> Semaphore:
         """As `clave.Client.semaphore`."""
-        return Semaphore(self._session, path, limit, limit_path, LockOptions(timeout, **more), cancel)
+        return Semaphore(self._session, path, limit, limit_path, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued), cancel)
 
-    def slots(self, path: str, limit: int = 0, **more: Any) -> Slots:
+    def slots(self, path: str, limit: int = 0, acls: Optional[Sequence[Acl]] = None,
+              on_queued: Optional[Callable[[int], Any]] = None) -> Slots:
         """As `clave.Client.slots`."""
-        return Slots(self._session, path, limit, **more)
+        return Slots(self._session, path, limit, acls, on_queued)
 
-    def election(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> Election:
+    def election(self, path: str, timeout: Optional[Duration] = None, *, id: str = "", standard_policy: bool = False,
+                 max_term: Optional[Duration] = None, min_valid: Optional[Duration] = None, priority: int = 0,
+                 spread: bool = False, preempt: bool = False, strict: bool = False,
+                 acls: Optional[Sequence[Acl]] = None, on_lost: Optional[Callable[[Term], Any]] = None,
+                 on_asked: Optional[Callable[[Term], Any]] = None) -> Election:
         """As `clave.Client.election`."""
-        return Election(self._session, path, timeout, **more)
+        return Election(self._session, path, timeout, id=id, standard_policy=standard_policy, max_term=max_term,
+                        min_valid=min_valid, priority=priority, spread=spread, preempt=preempt, strict=strict, acls=acls,
+                        on_lost=on_lost, on_asked=on_asked)
 
     async def once(self, path: str, key: str, work: Callable[[Hold], Union[Awaitable[Any], Any]], *,
                    period: Optional[Duration] = None, at_most_once: bool = False,
@@ -450,9 +485,12 @@ class Client(ClientCore):
         """As `clave.Client.deadlocks`."""
         return await self._deadlocks(roots)
 
-    def cache(self, path: str, callback: Optional[CacheCallback] = None, **more: Any) -> Cache:
+    def cache(self, path: str, callback: Optional[CacheCallback] = None, *, single_node: bool = False,
+              without_data: bool = False, max_data: int = 0, max_nodes: int = 0, max_bytes: int = 0,
+              refresh: Duration = 0) -> Cache:
         """As `clave.Client.cache`."""
-        return Cache(self._session, path, callback, **more)
+        return Cache(self._session, path, callback, single_node=single_node, without_data=without_data, max_data=max_data,
+                     max_nodes=max_nodes, max_bytes=max_bytes, refresh=refresh)
 
     def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
         """As `clave.Client.watch`."""

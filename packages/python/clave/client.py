@@ -11,7 +11,7 @@ from ._session import ProcessBound, Session, run
 from .errors import error
 from .hold import Hold
 from .cache import Cache, CacheCallback, WatchEvent, Watcher
-from .election import Election
+from .election import Election, Term
 from .lock import Lock, LockOptions, Multilock, Part, RWLock
 from .once import Once, Ran, record_path
 from .queues import Deadlocked, Participant, QueuesCore
@@ -112,7 +112,12 @@ class Client(ClientCore):
 
     # -- what can be held ------------------------------------------------------------------------
 
-    def lock(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> Lock:
+    def lock(self, path: str, timeout: Optional[Duration] = None, *,
+             max_hold: Optional[Duration] = None,
+             min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+             detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+             on_asked: Optional[Callable[[Hold], Any]] = None,
+             on_queued: Optional[Callable[[int], Any]] = None) -> Lock:
         """A fair lock across processes, reentrant for a thread; in one queue with Curator's InterProcessMutex.
 
         timeout           how long an acquire waits: Busy; None: for ever; 0: only if it is free now
@@ -124,27 +129,55 @@ class Client(ClientCore):
         detect_deadlocks  an acquire that waits this long looks for deadlocks: Deadlock
         acls, strict      as in clave_mutex_options
         """
-        return Lock(self._session, path, LockOptions(timeout, **more))
+        return Lock(self._session, path, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, strict=strict, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued))
 
-    def rwlock(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> RWLock:
+    def rwlock(self, path: str, timeout: Optional[Duration] = None, *,
+               max_hold: Optional[Duration] = None,
+               min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+               detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+               on_asked: Optional[Callable[[Hold], Any]] = None,
+               on_queued: Optional[Callable[[int], Any]] = None) -> RWLock:
         """A fair read-write lock across processes; arguments as of `lock`."""
-        return RWLock(self._session, path, LockOptions(timeout, **more))
+        return RWLock(self._session, path, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, strict=strict, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued))
 
-    def multilock(self, *parts: Part, timeout: Optional[Duration] = None, **more: Any) -> Multilock:
+    def multilock(self, *parts: Part, timeout: Optional[Duration] = None,
+                  max_hold: Optional[Duration] = None,
+                  min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+                  detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+                  on_asked: Optional[Callable[[Hold], Any]] = None,
+                  on_queued: Optional[Callable[[int], Any]] = None) -> Multilock:
         """Several locks as one: paths, or pairs of a path and "mutex", "read" or "write"."""
-        return Multilock(self._session, parts, LockOptions(timeout, **more))
+        return Multilock(self._session, parts, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, strict=strict, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued))
 
     def semaphore(self, path: str, limit: int = 0, timeout: Optional[Duration] = None, *,
-                  limit_path: Optional[str] = None, **more: Any) -> Semaphore:
+                  limit_path: Optional[str] = None,
+                  max_hold: Optional[Duration] = None,
+                  min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None,
+                  detect_deadlocks: Optional[Duration] = None, on_lost: Optional[Callable[[Hold], Any]] = None,
+                  on_asked: Optional[Callable[[Hold], Any]] = None,
+                  on_queued: Optional[Callable[[int], Any]] = None) -> Semaphore:
         """A limited number of leases; in one queue with Curator's InterProcessSemaphoreV2. All give the same limit, or
         share one in the node `limit_path`. Other arguments as of `lock`."""
-        return Semaphore(self._session, path, limit, limit_path, LockOptions(timeout, **more))
+        return Semaphore(self._session, path, limit, limit_path, LockOptions(
+            timeout, max_hold=max_hold, min_valid=min_valid, acls=acls, detect_deadlocks=detect_deadlocks,
+            on_lost=on_lost, on_asked=on_asked, on_queued=on_queued))
 
-    def slots(self, path: str, limit: int = 0, **more: Any) -> Slots:
+    def slots(self, path: str, limit: int = 0, acls: Optional[Sequence[Acl]] = None,
+              on_queued: Optional[Callable[[int], Any]] = None) -> Slots:
         """Places that belong to an id, not to a session; a missing limit is created with `limit`."""
-        return Slots(self._session, path, limit, **more)
+        return Slots(self._session, path, limit, acls, on_queued)
 
-    def election(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> Election:
+    def election(self, path: str, timeout: Optional[Duration] = None, *, id: str = "", standard_policy: bool = False,
+                 max_term: Optional[Duration] = None, min_valid: Optional[Duration] = None, priority: int = 0,
+                 spread: bool = False, preempt: bool = False, strict: bool = False,
+                 acls: Optional[Sequence[Acl]] = None, on_lost: Optional[Callable[[Term], Any]] = None,
+                 on_asked: Optional[Callable[[Term], Any]] = None) -> Election:
         """An election; in one queue with Curator's LeaderLatch.
 
         id                what others see of this candidate
@@ -154,7 +187,9 @@ class Client(ClientCore):
         priority, spread, preempt   who leads next: clave/async/latch.h
         on_lost, on_asked           are called with the Term, as of `lock`
         """
-        return Election(self._session, path, timeout, **more)
+        return Election(self._session, path, timeout, id=id, standard_policy=standard_policy, max_term=max_term,
+                        min_valid=min_valid, priority=priority, spread=spread, preempt=preempt, strict=strict, acls=acls,
+                        on_lost=on_lost, on_asked=on_asked)
 
     def once(self, path: str, key: str, work: Callable[[Hold], Any], *, period: Optional[Duration] = None,
              at_most_once: bool = False, timeout: Optional[Duration] = None) -> Ran:
@@ -186,9 +221,12 @@ class Client(ClientCore):
         """Owners that wait for each other, in the queues below these paths."""
         return run(self._deadlocks(roots))
 
-    def cache(self, path: str, callback: Optional[CacheCallback] = None, **more: Any) -> Cache:
+    def cache(self, path: str, callback: Optional[CacheCallback] = None, *, single_node: bool = False,
+              without_data: bool = False, max_data: int = 0, max_nodes: int = 0, max_bytes: int = 0,
+              refresh: Duration = 0) -> Cache:
         """A copy of a tree in memory, as a mapping from paths to data; `callback(event, path, now, was)`."""
-        return Cache(self._session, path, callback, **more)
+        return Cache(self._session, path, callback, single_node=single_node, without_data=without_data, max_data=max_data,
+                     max_nodes=max_nodes, max_bytes=max_bytes, refresh=refresh)
 
     def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
         """Calls back at each change of a node and all below it."""
