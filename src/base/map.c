@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 
 /* Moving two buckets with each insert empties the previous ones before the map is full again. */
@@ -50,6 +51,37 @@ static struct map_node **map_chain(const struct map *m, uint32_t hash)
     if (m->previous && before >= m->moved)
         return &m->previous[before];
     return &m->buckets[hash & (m->nbuckets - 1)];
+}
+
+/* Which chains there are: see the head of this file. */
+static bool map_has_bucket(const struct map *m, size_t i)
+{
+    return !m->previous || (i & (m->nbuckets / 2 - 1)) < m->moved;
+}
+
+static size_t map_check_chain(const struct map *m, struct map_node *const *chain)
+{
+    size_t n = 0;
+    for (const struct map_node *at = *chain; at; at = at->next, n++)
+        CHECK(map_chain(m, at->hash) == chain);
+    return n;
+}
+
+/* Every node is in the chain of its hash, and is counted. */
+static void map_check(const struct map *m)
+{
+    bool is_sparse = m->nbuckets / 16 > m->count + 64; /* it was large: a walk would take long */
+    if (is_sparse || !m->nbuckets || !clave__check_is_due(m->count))
+        return;
+    size_t n = 0, half = m->nbuckets / 2;
+    CHECK((m->nbuckets & (m->nbuckets - 1)) == 0);
+    CHECK(m->previous ? m->moved < half : m->moved == 0);
+    for (size_t i = m->moved; m->previous && i < half; i++)
+        n += map_check_chain(m, &m->previous[i]);
+    for (size_t i = 0; i < m->nbuckets; i++)
+        if (map_has_bucket(m, i))
+            n += map_check_chain(m, &m->buckets[i]);
+    CHECK(n == m->count);
 }
 
 struct map_node *clave__map_find(const struct map *m, uint32_t hash, map_eq *eq, const void *key)
@@ -105,7 +137,7 @@ static void map_begin_to_grow(struct map *m)
 
 void clave__map_insert(struct map *m, struct map_node *node, uint32_t hash)
 {
-    assert(m->nbuckets);
+    map_check(m);
     if (m->previous)
         map_move_some(m);
     else if (m->count >= m->nbuckets)
@@ -115,10 +147,12 @@ void clave__map_insert(struct map *m, struct map_node *node, uint32_t hash)
     node->next = *chain;
     *chain = node;
     m->count++;
+    map_check(m);
 }
 
 void clave__map_remove(struct map *m, struct map_node *node)
 {
+    map_check(m);
     struct map_node **link = map_chain(m, node->hash);
     while (*link != node) {
         assert(*link);
@@ -127,11 +161,7 @@ void clave__map_remove(struct map *m, struct map_node *node)
     *link = node->next;
     node->next = NULL;
     m->count--;
-}
-
-static bool map_has_bucket(const struct map *m, size_t i)
-{
-    return !m->previous || (i & (m->nbuckets / 2 - 1)) < m->moved;
+    map_check(m);
 }
 
 /* The first node at or after bucket i of the previous buckets, then of the new ones. */

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
+#include "base/check.h"
 #include "base/map.h"
 
 void clave__ordered_init(struct ordered *o, ordered_compare *compare, uint64_t seed)
@@ -31,6 +32,31 @@ static void ordered_set_sum_up(struct ordered_node *n)
     if (n->right)
         below |= n->right->below;
     n->below = (uint16_t)below;
+}
+
+static size_t ordered_set_check_below(const struct ordered_node *n)
+{
+    if (!n)
+        return 0;
+    unsigned below = n->marks;
+    below |= n->left ? n->left->below : 0u;
+    below |= n->right ? n->right->below : 0u;
+    CHECK(below == n->below);
+    CHECK(!n->left || n->left->rank <= n->rank);
+    CHECK(!n->right || n->right->rank <= n->rank);
+    return ordered_set_check_below(n->left) + 1 + ordered_set_check_below(n->right);
+}
+
+/* Ranks and marks are as the head of this file says, and every node is counted. Of the order only
+ * this is known without the keys of others: a walk to `key` ends at `node`; NULL: it is not there.
+ */
+static void ordered_set_check(const struct ordered *o, const void *key,
+                              const struct ordered_node *node)
+{
+    if (!clave__check_is_due(o->count))
+        return;
+    CHECK(ordered_set_check_below(o->root) == o->count);
+    CHECK(clave__ordered_find(o, key) == node);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -90,10 +116,12 @@ static struct ordered_node *ordered_set_put(const struct ordered *o, struct orde
 void clave__ordered_insert(struct ordered *o, struct ordered_node *node, const void *key,
                            uint16_t marks)
 {
+    ordered_set_check(o, key, NULL);
     uint32_t rank = clave__map_hash_u64(o->seed++ * UINT64_C(0x9e3779b97f4a7c15));
     *node = (struct ordered_node){.rank = rank, .marks = marks};
     o->root = ordered_set_put(o, o->root, node, key);
     o->count++;
+    ordered_set_check(o, key, node);
 }
 
 static struct ordered_node *ordered_set_drop(const struct ordered *o, struct ordered_node *at,
@@ -115,6 +143,7 @@ void clave__ordered_remove(struct ordered *o, const void *key)
 {
     o->root = ordered_set_drop(o, o->root, key);
     o->count--;
+    ordered_set_check(o, key, NULL);
 }
 
 static void ordered_set_sum_up_to(const struct ordered *o, struct ordered_node *at, const void *key)
@@ -133,6 +162,7 @@ void clave__ordered_mark(struct ordered *o, struct ordered_node *node, const voi
         return;
     node->marks = marks;
     ordered_set_sum_up_to(o, o->root, key);
+    ordered_set_check(o, key, node);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

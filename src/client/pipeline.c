@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "client/client_internal.h"
 #include "wire/opcode.h"
 
@@ -26,18 +27,42 @@ void clave__pipeline_init(struct pipeline *p)
     list_init(&p->paused);
 }
 
+static int32_t pipeline_xid_after(int32_t xid)
+{
+    return xid == INT32_MAX ? 1 : xid + 1; /* xids below 1 are reserved */
+}
+
+/* Requests that were sent have consecutive xids, the last of them the newest there is but for that
+ * of closeSession; and their frames lie one after another in what was written. */
+static void pipeline_check(const clave_async_client *c)
+{
+    const struct pipeline *p = &c->pipeline;
+    const struct request *last = NULL;
+    size_t n = 0;
+    for (struct list *l = p->sent.next; l != &p->sent && clave__check_is_due(n); l = l->next, n++) {
+        const struct request *r = LIST_ENTRY(l, struct request, link);
+        CHECK(r->client == c && r->xid > 0);
+        CHECK(!last || (r->xid == pipeline_xid_after(last->xid) &&
+                        r->sent_end >= last->sent_end + r->frame_len));
+        last = r;
+    }
+    if (last && last->link.next == &p->sent)
+        CHECK(p->xid == (p->close_sent ? pipeline_xid_after(last->xid) : last->xid));
+}
+
 void clave__pipeline_submit(clave_async_client *c, struct request *r)
 {
-    assert(list_empty(&r->link));
+    pipeline_check(c);
     list_push_back(&c->pipeline.unsent, &r->link);
     clave__pipeline_fill(c);
+    pipeline_check(c);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static int32_t pipeline_next_xid(struct pipeline *p)
 {
-    p->xid = p->xid == INT32_MAX ? 1 : p->xid + 1; /* xids below 1 are reserved */
+    p->xid = pipeline_xid_after(p->xid);
     return p->xid;
 }
 
@@ -172,8 +197,8 @@ static void pipeline_answer(struct request *r, clave_err server_err, const clave
 bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body)
 {
-    assert(clave__link_is_open(&c->link));
     struct pipeline *p = &c->pipeline;
+    pipeline_check(c);
     if (list_empty(&p->sent)) {
         if (!p->close_sent || h->xid != p->xid)
             return false;
@@ -331,6 +356,7 @@ void clave__pipeline_detached(clave_async_client *c)
     list_splice(&again, &p->unsent); /* those to be sent again come first */
     list_splice(&p->unsent, &again);
     pipeline_drop_unsent(c);
+    pipeline_check(c);
 }
 
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent)

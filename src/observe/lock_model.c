@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "base/path.h"
 #include "observe/lock_holders.h"
@@ -39,6 +40,45 @@ static int lock_place_compare(const void *key, const struct ordered_node *node)
     struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_node, node));
     int cmp = strcmp(k->number, own.number);
     return cmp ? cmp : strcmp(k->name, own.name);
+}
+
+/* ---- invariants ------------------------------------------------------------------------------ */
+
+/* The counts of a queue are those of its places. Returns how many there are. */
+static size_t lock_model_check_places(const struct lock_queue *q)
+{
+    size_t n = 0, holders = 0, kept = 0, bare = 0, kinds = 0;
+    struct lock_key at = {"", ""};
+    for (struct ordered_node *o; (o = clave__ordered_after(&q->places, &at, ORDERED_ANY)); n++) {
+        const struct lock_node *p = ORDERED_ENTRY(o, struct lock_node, node);
+        CHECK(p->queue == q);
+        holders += p->holds;
+        kept += p->kept;
+        bare += p->bare;
+        at = clave__lock_key(p);
+    }
+    for (size_t i = 0; i < QUEUE_KINDS; i++)
+        kinds += q->of_kind[i];
+    CHECK(n == q->places.count && n == kinds);
+    CHECK(holders == q->nholders && kept == q->nkept && bare == q->nbare);
+    return n;
+}
+
+/* Every place is in one queue, and queues are partners of each other: one of leases, and one of
+ * those who acquire them. */
+static void lock_model_check(const struct lock_model *m)
+{
+    size_t n = 0;
+    struct lock_queue_key at = {"", 0, false};
+    if (!clave__check_is_due(m->nplaces + m->queues.count))
+        return;
+    for (struct ordered_node *o; (o = clave__ordered_after(&m->queues, &at, ORDERED_ANY));) {
+        const struct lock_queue *q = ORDERED_ENTRY(o, struct lock_queue, node);
+        CHECK(!q->partner || (q->partner->partner == q && q->partner->leases != q->leases));
+        n += lock_model_check_places(q);
+        at = (struct lock_queue_key){q->path, q->len, q->leases};
+    }
+    CHECK(n == m->nplaces);
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -371,6 +411,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
     struct lock_path site = clave__lock_path_of(m, path);
+    lock_model_check(m);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
@@ -387,6 +428,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     bool done = room && (p ? lock_place_written(m, at, p, stat->version, data, len)
                            : lock_place_enter(m, at, &site, stat, data, len));
     m->left_out += !done;
+    lock_model_check(m);
 }
 
 void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
@@ -398,6 +440,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
     lock_model_see_limit(m, path, data, len);
     if (p && version > p->version && !lock_place_written(m, at, p, version, data, len))
         m->left_out++;
+    lock_model_check(m);
 }
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
@@ -409,6 +452,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
     lock_model_see_kazoo(m, path, false);
     lock_model_see_mark(m, at, path, 0);
     lock_model_see_limit(m, path, NULL, SIZE_MAX);
+    lock_model_check(m);
 }
 
 /* The newest first: of two places in one queue the second is never granted. */
@@ -495,4 +539,5 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
     assert(list_empty(&q->in_dirty)); /* it was taken */
     if (q->places.count == 0 && !q->kazoo && !q->mark && !q->limited && clave__lock_limit(q) == 0)
         lock_queue_free(m, q);
+    lock_model_check(m);
 }

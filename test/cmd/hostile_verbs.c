@@ -43,7 +43,9 @@ static void keep_path(const char *path)
 
 static void make_node(void *arg, const struct hostile_node *node)
 {
-    const clave_create_options o = {.size = sizeof o, .mode = (clave_create_mode)node->mode};
+    const clave_acl everybody = {node->perms, "world", "anyone"};
+    const clave_create_options o = {
+        .size = sizeof o, .mode = (clave_create_mode)node->mode, .acls = &everybody, .nacls = 1};
     clave_reply *reply = NULL;
     (void)arg;
     if (clave_create(w.strangers[node->owner], node->path, node->data, node->n, &o, 10000,

@@ -338,7 +338,8 @@ size_t hostile_data(struct input *in, char *out, size_t cap)
 static void make_parents(const struct hostile_node *of,
                          void (*make)(void *arg, const struct hostile_node *node), void *arg)
 {
-    struct hostile_node parent = {.mode = CLAVE_PERSISTENT};
+    struct hostile_node parent = {
+        .mode = CLAVE_PERSISTENT, .owner = of->owner, .perms = CLAVE_PERM_ALL};
     for (const char *slash = of->path; (slash = strchr(slash + 1, '/'));) {
         size_t n = (size_t)(slash - of->path);
         memcpy(parent.path, of->path, n);
@@ -370,6 +371,7 @@ static void put_node(struct hostile_node *node, struct input *in, const char *pr
     uint8_t mode = input_byte(in);
     node->mode = mode < 224 ? row->mode : modes[mode % (sizeof modes / sizeof *modes)];
     node->owner = mode % 2;
+    node->perms = input_byte(in) < 240 ? CLAVE_PERM_ALL : CLAVE_PERM_ALL & ~CLAVE_PERM_READ;
 }
 
 void hostile_tree(struct input *in, const char *prefix,

@@ -1,6 +1,7 @@
 /* hostile_tree.h - trees as strangers may have left them: the nodes of every recipe, of clave,
  * Curator and kazoo, with names and data that are cut, doubled, damaged or of another recipe,
- * persistent where they should be ephemeral, in directories where they do not belong. */
+ * persistent where they should be ephemeral, not to be read, in directories where they do not
+ * belong. */
 #ifndef CLAVE_TEST_FUZZ_HOSTILE_TREE_H
 #define CLAVE_TEST_FUZZ_HOSTILE_TREE_H
 
@@ -14,6 +15,7 @@ struct hostile_node {
     size_t n;
     int mode;       /* CLAVE_PERSISTENT, ... */
     unsigned owner; /* which of two strangers makes it, 0 or 1 */
+    int perms;      /* of everybody: CLAVE_PERM_ALL, or not to read */
 };
 
 /* Reads the recipe of a tree from the input, and gives its nodes to `make`, parents first, at most

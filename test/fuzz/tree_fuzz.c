@@ -40,7 +40,7 @@ enum {
     MOST_NODES = 8 * HOSTILE_NODES, /* of a tree, with parents and what strangers change */
     MOST_IDS = 64,
     MOST_WAITING = 40,
-    SUBJECTS = 2, /* paths that each endpoint is asked about */
+    SUBJECTS = 1, /* paths that each endpoint is asked about */
     CHANGES = 8,
     DICE = 1 << 15,
     SECONDS = 60, /* that a tree may take */
@@ -100,7 +100,9 @@ static void on_made(clave_async_client *c, const clave_result *res, void *arg)
 static void make_node(void *arg, const struct hostile_node *node)
 {
     struct play *p = arg;
-    const clave_create_options o = {.size = sizeof o, .mode = (clave_create_mode)node->mode};
+    const clave_acl everybody = {node->perms, "world", "anyone"};
+    const clave_create_options o = {
+        .size = sizeof o, .mode = (clave_create_mode)node->mode, .acls = &everybody, .nacls = 1};
     if (p->nmade == MOST_NODES)
         return;
     struct made *m = &p->made[p->nmade++];

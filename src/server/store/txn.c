@@ -6,10 +6,50 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 
 /* Capacity kept between transactions. */
 enum { KEEP_CHANGES = 64 };
+
+static bool txn_is_create(int32_t type)
+{
+    return type == OP_CREATE || type == OP_CREATE2 || type == OP_CREATE_CONTAINER ||
+           type == OP_CREATE_TTL;
+}
+
+static bool txn_is_delete(int32_t type)
+{
+    return type == OP_DELETE || type == OP_DELETE_CONTAINER;
+}
+
+/* The change of a node is the last one that was made or undone, if no other of that node comes
+ * after it in that order. */
+static bool txn_is_last_of_node(const struct txn *t, size_t i)
+{
+    const struct change *c = &t->changes[i];
+    for (size_t k = 0; k < t->count; k++) {
+        bool later = c->state == CHANGE_UNDONE ? k < i : k > i;
+        if (later && t->changes[k].node == c->node && t->changes[k].state == c->state)
+            return false;
+    }
+    return true;
+}
+
+/* A node is linked in the tree unless the last change of it has taken it away. */
+static void txn_check(const struct txn *t)
+{
+    CHECK(t->count <= t->cap && (t->cap == 1) == (t->changes == &t->one));
+    if (!clave__check_is_due(t->count))
+        return;
+    for (size_t i = 0; i < t->count; i++) {
+        const struct change *c = &t->changes[i];
+        if (c->state == CHANGE_NONE || !txn_is_last_of_node(t, i))
+            continue;
+        bool gone = c->state == CHANGE_DONE ? txn_is_delete(c->type) : txn_is_create(c->type);
+        CHECK(gone == (!c->node->parent && c->node != t->tree->root));
+    }
+}
 
 void clave__txn_init(struct txn *t, struct tree *tree)
 {
@@ -141,9 +181,9 @@ static void txn_make_set_acl(struct txn *t, struct change *c)
 
 clave_err clave__txn_make(struct txn *t)
 {
-    assert(t->count > 0);
     struct change *c = &t->changes[t->count - 1];
     assert(c->state == CHANGE_NONE);
+    txn_check(t);
     clave_err err = CLAVE_OK;
     switch (c->type) {
     case OP_CREATE:
@@ -167,6 +207,7 @@ clave_err clave__txn_make(struct txn *t)
     }
     if (err == CLAVE_OK)
         c->state = CHANGE_DONE;
+    txn_check(t);
     return err;
 }
 
@@ -216,29 +257,24 @@ void clave__txn_undo(struct txn *t)
     for (size_t i = t->count; i-- > 0;)
         if (t->changes[i].state == CHANGE_DONE)
             txn_undo(t, &t->changes[i]);
-}
-
-static bool txn_is_create(int32_t type)
-{
-    return type == OP_CREATE || type == OP_CREATE2 || type == OP_CREATE_CONTAINER ||
-           type == OP_CREATE_TTL;
+    txn_check(t);
 }
 
 /* A node that is no longer in the tree is freed by the newest change that refers to it. */
 static void txn_end_change(struct txn *t, struct change *c)
 {
-    bool is_delete = c->type == OP_DELETE || c->type == OP_DELETE_CONTAINER;
     if (c->other_data)
         clave__tree_free_data(t->tree, c->node, c->other_data);
     clave__acls_drop(&t->tree->acls, c->other_acl);
     clave__acls_drop(&t->tree->acls, c->acl);
-    if ((is_delete && c->state == CHANGE_DONE) ||
+    if ((txn_is_delete(c->type) && c->state == CHANGE_DONE) ||
         (txn_is_create(c->type) && c->state == CHANGE_UNDONE))
         clave__tree_free_node(t->tree, c->node);
 }
 
 void clave__txn_end(struct txn *t)
 {
+    txn_check(t);
     /* The old data of a setData may lie inside a node that a later change deletes. In the order in
      * which the changes were made, each node is freed last. */
     for (size_t i = 0; i < t->count; i++)

@@ -5,11 +5,50 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "base/path.h"
 
 /* Data of up to this many bytes are part of the node's own allocation. */
 enum { INLINE_DATA = 256 };
+
+/* ---- invariants ------------------------------------------------------------------------------ */
+
+struct tree_sums {
+    size_t nodes, ephemerals, data_bytes;
+    uint64_t digest;
+};
+
+/* What is below a node adds up, and every child is one by its path. */
+static void tree_check_node(const struct node *n, struct tree_sums *sums)
+{
+    int32_t children = 0;
+    uint32_t below = 0;
+    for (struct list *l = n->children.next; l != &n->children; l = l->next, children++) {
+        const struct node *child = LIST_ENTRY(l, struct node, sibling);
+        CHECK(child->parent == n && child->path_len > n->path_len);
+        CHECK(memcmp(clave__node_path(child), clave__node_path(n), n->path_len) == 0);
+        below += child->in_tree.user + 1;
+    }
+    CHECK(children == n->stat.num_children && below == n->in_tree.user);
+    CHECK(n->data_len > 0 ? n->data != NULL : n->data == NULL);
+    sums->nodes++;
+    sums->digest += n->digest;
+    sums->data_bytes += n->path_len + (n->data_len > 0 ? (size_t)n->data_len : 0);
+    sums->ephemerals += clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL;
+}
+
+/* The counts and the digest of the tree are those of the nodes linked in it. */
+static void tree_check(const struct tree *t)
+{
+    struct tree_sums sums = {0};
+    if (!clave__check_is_due(t->nodes.count))
+        return;
+    for (const struct node *n = t->root; n; n = clave__tree_next(n, t->root))
+        tree_check_node(n, &sums);
+    CHECK(sums.nodes == t->nodes.count + 1 && sums.ephemerals == t->ephemerals);
+    CHECK(sums.digest == t->digest && sums.data_bytes == t->data_bytes);
+}
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -179,7 +218,6 @@ static void tree_link_owned(struct tree *t, struct node *n)
 
 static void tree_unlink_owned(struct tree *t, struct node *n)
 {
-    assert(clave__owner_kind(n->stat.owner) != NODE_EPHEMERAL || t->ephemerals > 0);
     list_cursors_leave(&t->cursors, &clave__node_owned(n)->link);
     list_remove(&clave__node_owned(n)->link);
     if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
@@ -194,7 +232,8 @@ static void tree_count_below(struct node *n, int by)
 
 void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 {
-    assert(parent && !n->parent && n != t->root);
+    assert(!n->parent && n != t->root);
+    tree_check(t);
     clave__map_insert(&t->nodes, &n->in_tree,
                       clave__map_hash_bytes(&t->nodes, clave__node_path(n), n->path_len));
     n->parent = parent;
@@ -205,12 +244,12 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
         tree_link_owned(t, n);
     t->data_bytes += server_tree_size_of(n);
     clave__tree_changed(t, n);
+    tree_check(t);
 }
 
 void clave__tree_unlink(struct tree *t, struct node *n)
 {
     assert(n->parent && list_empty(&n->children));
-    assert(n->parent->stat.num_children > 0 && t->data_bytes >= server_tree_size_of(n));
     clave__tree_before_change(t, n);
     clave__map_remove(&t->nodes, &n->in_tree);
     list_remove(&n->sibling);
@@ -222,6 +261,7 @@ void clave__tree_unlink(struct tree *t, struct node *n)
     t->data_bytes -= server_tree_size_of(n);
     t->digest -= n->digest;
     n->digest = 0;
+    tree_check(t);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -251,6 +291,7 @@ void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32
     *len = old_len;
     t->data_bytes += server_tree_size_of(n);
     clave__node_update_head(n, &t->crc);
+    tree_check(t);
 }
 
 void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data)
