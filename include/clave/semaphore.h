@@ -32,7 +32,8 @@ CLAVE_MAKING clave_err clave_semaphore_new(clave_semaphore **out, clave_client *
 CLAVE_EXPORT void clave_semaphore_free(clave_semaphore *s);
 
 /* Acquires n leases, all or none, into out[0..n); each is the caller's to release. timeout_ms 0:
- * only if they are free now. On any error out[0..n) is NULL.
+ * only if those that are held and those who wait leave so many now; after EBUSY
+ * clave_client_errmsg says how many there were of both. On any error out[0..n) is NULL.
  * EBUSY, EUNREACHABLE: not acquired in time, as of clave_mutex_acquire.
  * ECANCELED: clave_semaphore_cancel. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
  * EINVAL: n is 0 or more than a limit that is not shared. ENOAUTH and other final errors: the

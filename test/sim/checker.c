@@ -219,16 +219,53 @@ bool checker_is_seen(const struct checker *c, unsigned lock, int64_t term)
     return true;
 }
 
-/* `arg` was granted: who waited before it was even asked for? Readers do not wait for readers. */
+/* Did it wait before `winner` was even asked for? Readers do not wait for readers. */
+static bool was_before(const struct actor *a, const struct actor *winner)
+{
+    return a != winner && a->state == ACTOR_WAITING && a->queued_at >= 0 &&
+           a->lock == winner->lock && a->recipe->in_order && !(a->shared && winner->shared) &&
+           a->queued_at < winner->started;
+}
+
+/* What those who hold a semaphore have of it, and those who waited before the winner need. */
+struct room {
+    const struct actor *winner;
+    unsigned taken;
+};
+
+static void add_to_room(struct checker *c, struct actor *a, void *arg)
+{
+    struct room *r = arg;
+    bool placed =
+        a->host->client && a->queued_session == clave_async_client_session_id(a->host->client);
+    r->taken += was_before(a, r->winner) && placed && !a->disturbed;
+    for (unsigned i = 0; i < a->nholds; i++)
+        if (a->holds[i].believed && a->holds[i].lock == r->winner->lock)
+            r->taken += hold_weight(&a->holds[i], layout_of(c, a->holds[i].lock));
+}
+
+static bool is_larger_semaphore(const struct lock_layout *at)
+{
+    return at->kind == LOCK_SEMAPHORE && at->limit > 1;
+}
+
+/* A try does not queue, and takes what those before it leave. */
+static bool took_what_was_left(struct checker *c, const struct actor *winner)
+{
+    const struct lock_layout *at = layout_of(c, winner->lock);
+    struct room r = {.winner = winner};
+    if (winner->deadline != CLAVE_TRY || !is_larger_semaphore(at))
+        return false;
+    each_actor(c, add_to_room, &r);
+    return r.taken <= at->limit;
+}
+
+/* `arg` was granted: who was before it? */
 static void note_overtaking(struct checker *c, struct actor *a, void *arg)
 {
     (void)c;
     const struct actor *winner = arg;
-    bool in_line = a != winner && a->state == ACTOR_WAITING && a->queued_at >= 0 &&
-                   a->lock == winner->lock && a->recipe->in_order;
-    if (!in_line || (a->shared && winner->shared))
-        return;
-    if (a->queued_at < winner->started && !a->overtaken) {
+    if (was_before(a, winner) && !a->overtaken) {
         a->overtaken = true;
         a->overtaker = winner->holds[0].token;
     }
@@ -241,27 +278,27 @@ static void check_order(struct checker *c, struct actor *a, const struct hold *h
                     "%s kept its session and its place, but token %lld, asked for later, was "
                     "granted before its %lld",
                     a->name, (long long)a->overtaker, (long long)h->token);
-    if (a->recipe->in_order)
+    if (a->recipe->in_order && !took_what_was_left(c, a))
         each_actor(c, note_overtaking, a);
 }
 
-/* Tokens of one path grow from grant to grant. Reads, and the leases of a semaphore whose queue an
- * operator has disturbed, hear of their grants in any order: then each is still the first to have
- * its token. Only a read that takes its write's place has the token it had. */
+/* Tokens of one path grow from grant to grant. Reads and the leases of a larger semaphore hear of
+ * their grants in any order (history.h has the order of their effects): then each is still the
+ * first to have its token. Only a read that takes its write's place has the token it had. */
 static void check_token(struct checker *c, const struct actor *a, const struct hold *h)
 {
     struct checked_lock *r = &c->locks[h->lock];
-    const char *path = layout_of(c, h->lock)->path;
+    const struct lock_layout *at = layout_of(c, h->lock);
     bool downgraded = h != &a->holds[0] && h->lock == a->holds[0].lock;
     int64_t before = h->shared ? r->last_write : r->last_token;
-    bool fine = h->token > before || (downgraded && h->token == before);
+    bool fine = h->token > before || (downgraded && h->token == before) || is_larger_semaphore(at);
     if (!fine && c->w->now >= r->disturbed_until && !checker_is_beyond(c))
         world_break(c->w, "tokens grow", "%s is granted %s with token %lld, after %lld", a->name,
-                    path, (long long)h->token, (long long)before);
+                    at->path, (long long)h->token, (long long)before);
     bool is_new = token_set_add(&r->tokens, h->token);
     if (!is_new && !downgraded && !checker_is_beyond(c))
         world_break(c->w, "no two grants have one token", "%s is granted %s with token %lld again",
-                    a->name, path, (long long)h->token);
+                    a->name, at->path, (long long)h->token);
     r->last_token = h->token > r->last_token ? h->token : r->last_token;
     if (!h->shared)
         r->last_write = h->token;

@@ -759,6 +759,39 @@ static void tokens_grow_past_a_downgrade(void **state)
     memnet_free(p);
 }
 
+/* Of a read lock the readers own, a writer that waits is before the next reader. */
+static void a_refused_try_says_who_is_in_the_way(void **state)
+{
+    (void)state;
+    enum { READERS = 3, WRITER = 3, LATE = 4, OTHER = 5, ALL };
+    struct memnet *p = world(ALL);
+    struct rwlock_owner u[ALL];
+    const clave_async_client *late = p->clients[LATE].c;
+    for (size_t i = 0; i < ALL; i++)
+        rwlock_owner_open(&u[i], p, i, "/rw", NULL);
+    for (size_t i = 0; i < READERS; i++)
+        owner_acquire(&u[i].read, OWNER_FOREVER);
+    owner_acquire(&u[LATE].write, OWNER_TRY);
+    assert_int_equal(u[LATE].write.err, CLAVE_EBUSY);
+    assert_string_equal(clave_async_client_errmsg(late),
+                        "/rw was not acquired: 3 owners, 0 before it");
+    owner_acquire(&u[WRITER].write, OWNER_FOREVER);
+    owner_acquire(&u[LATE].read, OWNER_TRY);
+    assert_int_equal(u[LATE].read.err, CLAVE_EBUSY);
+    assert_string_equal(clave_async_client_errmsg(late),
+                        "/rw was not acquired: 3 owners, 1 before it");
+    for (size_t i = 0; i < READERS; i++)
+        owner_release(&u[i].read);
+    assert_true(owner_holds(&u[WRITER].write));
+    owner_acquire(&u[OTHER].read, OWNER_FOREVER); /* it waits */
+    owner_acquire(&u[LATE].write, OWNER_TRY);
+    assert_string_equal(clave_async_client_errmsg(late),
+                        "/rw was not acquired: 1 owner, 1 before it");
+    for (size_t i = 0; i < ALL; i++)
+        rwlock_owner_close(&u[i]);
+    memnet_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -785,6 +818,7 @@ int main(void)
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(every_allocation_may_fail_once),
         cmocka_unit_test(tokens_grow_past_a_downgrade),
+        cmocka_unit_test(a_refused_try_says_who_is_in_the_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,6 +256,143 @@ static void testGetParticipantNodes(void **state)
     memnet_free(p);
 }
 
+/* ---- tries ----------------------------------------------------------------------------- */
+
+/* `n` processes try at once, of which `waiting` wait instead; returns how many were refused. */
+static size_t try_at_once(size_t n, size_t waiting, uint32_t limit)
+{
+    struct semaphore_user u[MEMNET_CLIENTS];
+    struct memnet *p = world(n);
+    size_t refused = 0, held = 0;
+    memnet_settle(p);
+    for (size_t i = 0; i < n; i++)
+        semaphore_user_open(&u[i], p, i, limit);
+    for (size_t i = 0; i < n; i++)
+        semaphore_user_begin_acquire(&u[i], 1, 1, i < waiting ? 5000 : OWNER_TRY);
+    memnet_settle(p);
+    for (size_t i = 0; i < n; i++) {
+        refused += u[i].err == CLAVE_EBUSY;
+        held += u[i].n;
+    }
+    assert_int_equal(semaphore_user_leases_at_server(p), held);
+    assert_true(held <= limit);
+    for (size_t i = 0; i < n; i++)
+        semaphore_user_close(&u[i]);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+    return refused;
+}
+
+static void tries_do_not_refuse_each_other_while_there_is_room(void **state)
+{
+    (void)state;
+    assert_int_equal(try_at_once(20, 0, 20), 0);
+    assert_int_equal(try_at_once(21, 0, 20), 1);
+    assert_int_equal(try_at_once(20, 10, 20), 0);
+    assert_int_equal(try_at_once(20, 19, 20), 0);
+    assert_int_equal(try_at_once(2, 0, 1), 1);
+}
+
+static const char *why(const struct semaphore_user *u)
+{
+    return clave_async_client_errmsg(u->p->clients[u->client].c);
+}
+
+/* A place whose owner never goes on takes no more than its own. */
+static void a_dead_waiter_keeps_no_try_from_what_is_free(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct semaphore_user dead, a;
+    semaphore_user_open(&dead, p, 0, 3);
+    semaphore_user_open(&a, p, 1, 3);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 1});
+    semaphore_user_acquire(&dead, 1, OWNER_FOREVER);
+    assert_int_equal(memnet_list(p, 1, "/s/locks", NULL, 0), 1);
+    assert_int_equal(semaphore_user_leases_at_server(p), 0);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
+    assert_int_equal(a.n, 2);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_string_equal(why(&a), "/s was not acquired: 2 owners, 1 before it");
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(dead.n, 1);
+    semaphore_user_close(&dead);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* The first waiter has a lease beyond the limit beside its place, and is counted once. */
+static void a_refused_try_says_who_is_in_the_way(void **state)
+{
+    (void)state;
+    struct memnet *p = world(4);
+    struct semaphore_user u[4];
+    for (size_t i = 0; i < 4; i++)
+        semaphore_user_open(&u[i], p, i, 3);
+    semaphore_user_acquire(&u[0], 3, OWNER_FOREVER);
+    semaphore_user_acquire(&u[1], 2, OWNER_FOREVER);
+    semaphore_user_acquire(&u[2], 1, OWNER_FOREVER);
+    semaphore_user_acquire(&u[3], 1, OWNER_TRY);
+    assert_int_equal(u[3].err, CLAVE_EBUSY);
+    assert_string_equal(why(&u[3]), "/s was not acquired: 3 owners, 2 before it");
+    /* It made nothing at the server. */
+    assert_int_equal(p->clients[3].requests[OP_CREATE2], 0);
+    for (size_t i = 0; i < 4; i++)
+        semaphore_user_close(&u[i]);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* What it asked for is still to be answered. */
+static void a_try_may_be_given_up_while_it_counts(void **state)
+{
+    (void)state;
+    struct memnet *p = world(1);
+    struct semaphore_user a;
+    semaphore_user_open(&a, p, 0, 1);
+    memnet_settle(p);
+    semaphore_user_begin_acquire(&a, 1, 1, OWNER_TRY);
+    assert_int_equal(clave_async_semaphore_cancel(a.s, 1), CLAVE_OK);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_ECANCELED);
+    semaphore_user_begin_acquire(&a, 1, 1, OWNER_TRY);
+    semaphore_user_close(&a);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(semaphore_user_leases_at_server(p), 0);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* A lease made between the count and the try's own. */
+static void a_try_counts_again_when_it_was_overtaken(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct semaphore_user a, b;
+    semaphore_user_open(&a, p, 0, 1);
+    semaphore_user_open(&b, p, 1, 1);
+    memnet_settle(p);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_CREATE2, MEMNET_HOLD, 0});
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
+    assert_int_equal(a.answers, 0);
+    semaphore_user_acquire(&b, 1, OWNER_TRY);
+    assert_int_equal(b.n, 1);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_string_equal(why(&a), "/s was not acquired: 1 owner, 0 before it");
+    assert_int_equal(semaphore_user_leases_at_server(p), 1);
+    semaphore_user_close(&a);
+    semaphore_user_close(&b);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 /* ---- the limit changes ------------------------------------------------------------------ */
 
 static void on_set(clave_async_client *c, const clave_result *res, void *arg)
@@ -416,6 +553,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(testSimple),
         cmocka_unit_test(testSimple2),
+        cmocka_unit_test(tries_do_not_refuse_each_other_while_there_is_room),
+        cmocka_unit_test(a_dead_waiter_keeps_no_try_from_what_is_free),
+        cmocka_unit_test(a_refused_try_says_who_is_in_the_way),
+        cmocka_unit_test(a_try_may_be_given_up_while_it_counts),
+        cmocka_unit_test(a_try_counts_again_when_it_was_overtaken),
         cmocka_unit_test(acquire_costs_two_flights),
         cmocka_unit_test(testThreads),
         cmocka_unit_test(the_order_of_arrival_decides),

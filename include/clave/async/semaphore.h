@@ -97,10 +97,12 @@ typedef void clave_async_lease_cb(clave_async_semaphore *s, clave_err err,
                                   clave_async_lease *const *leases, size_t n, void *arg);
 
 /* Acquires n leases, all or none, by one deadline: a time of the client's clock, CLAVE_TRY or
- * CLAVE_NEVER, as for clave_async_mutex_acquire. A try also fails while another acquires. `request`
- * is a number of the caller's choice, for _cancel. cb runs once, later. At once: EINVAL: n is 0 or
- * more than a limit that is not shared, or a request of this number is pending. ENOMEM. ECLOSED.
- * Otherwise the latest error of reading a shared limit. */
+ * CLAVE_NEVER, as for clave_async_mutex_acquire. A try does not queue: it gets
+ * n leases if those that are held and the places in the queue, one lease a place, leave so many;
+ * after EBUSY clave_async_client_errmsg says how many there were of both. `request` is a number of
+ * the caller's choice, for _cancel. cb runs once, later. At once: EINVAL: n is 0 or more than a
+ * limit that is not shared, or a request of this number is pending. ENOMEM. ECLOSED. Otherwise the
+ * latest error of reading a shared limit. */
 CLAVE_METHOD clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t request,
                                                      size_t n, int64_t deadline,
                                                      clave_async_lease_cb *cb, void *arg);

@@ -165,7 +165,8 @@ struct contender_leaving {
 struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
     struct queue_place *place;         /* of the spec; NULL: its own */
-    size_t nth; /* of those that the place has in one queue, counted from 0 */
+    const char *uuid;                  /* of its name, when it has no place; NULL: it is drawn */
+    size_t nth; /* of those that the place or the UUID has in one queue, counted from 0 */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
     clave_async_client *client;
@@ -226,6 +227,11 @@ void clave__contender_recount(struct contender *c);
 /* Why an acquire that waits for this place ends now, at its deadline: EBUSY, EUNREACHABLE. All
  * recipes ask here, or clave__client_not_in_time while they have no place. */
 clave_err clave__contender_not_in_time(const struct contender *c);
+
+/* The text of a try's EBUSY, for clave_async_client_errmsg: how many own what is at the path (of
+ * `len` characters), and how many more are before the try. */
+void clave__contender_explain_busy(clave_async_client *c, const char *path, size_t len,
+                                   size_t owners, size_t before);
 
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);

@@ -92,16 +92,17 @@ static clave_err contender_submit_create(struct contender *c)
     size_t len;
     const void *data = clave__contender_data(c, &len);
     const struct queue_place *place = spec->rule->unprotected ? NULL : spec->place;
+    const char *chosen = place ? place->uuid : c->uuid;
     char uuid[CLAVE_UUID_TEXT + 1];
-    if (place) { /* each of several has a name of its own, made of the place's */
-        memcpy(uuid, place->uuid, sizeof uuid);
+    if (chosen) { /* each of several has a name of its own, made of the chosen one */
+        memcpy(uuid, chosen, sizeof uuid);
         clave__uuid_mix(uuid, c->nth, 0);
     }
     struct client_named_create n = {.path = spec->stem,
                                     .data = data,
                                     .len = len,
                                     .o = &o,
-                                    .uuid = place ? uuid : NULL,
+                                    .uuid = chosen ? uuid : NULL,
                                     .search = place && place->search,
                                     .only_found = place && spec->only_found,
                                     .once = c->acquire.trying,

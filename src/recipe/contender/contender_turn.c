@@ -3,6 +3,7 @@
  * derives. Invariant: nothing is granted on an event or a listing of an
  * earlier attempt. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/deadline.h"
@@ -188,10 +189,12 @@ static struct queue_order_place contender_turn_find_place(const struct contender
     struct queue_order_place at =
         clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->node.watch.path));
     if (spec->counted) {
-        /* Every child counts, contender or not, in any order. For a place that was found
-         * (semaphore_acquire.c) only those before it count: a later one may wait for this one. */
-        bool ranked = spec->only_found && !at.exhausted;
-        size_t inside = ranked ? at.ahead + 1 : at.contenders;
+        /* Every child counts, contender or not, in any order. For a try, and for a place that was
+         * found (semaphore_acquire.c), only those before it count, and those without a number: a
+         * later one may wait for this one, or be a try that is refused because of it. Whoever was
+         * created last among those that hold has then counted all others. */
+        bool ranked = (spec->only_found || c->acquire.trying) && !at.exhausted;
+        size_t inside = ranked ? at.ahead + at.unnumbered + 1 : at.contenders;
         at.ahead = inside > spec->limit ? inside - spec->limit : 0;
         at.exhausted = false;
     }
@@ -214,6 +217,16 @@ static void contender_turn_warn_of_kazoo(const struct contender *c, const char *
     bool *warned = c->spec->warned_of_kazoo;
     if (warned && !*warned && !c->spec->counted)
         *warned = clave__kazoo_warn(clave__client_log(c->client), c->spec->path, names, n);
+}
+
+void clave__contender_explain_busy(clave_async_client *c, const char *path, size_t len,
+                                   size_t owners, size_t before)
+{
+    char what[CLIENT_FAULT_CAP];
+    snprintf(what, sizeof what,
+             "%.*s was not acquired: ", (int)(len < sizeof what ? len : sizeof what), path);
+    clave__client_fault_of(c, CLAVE_EBUSY, what, "%zu %s, %zu before it", owners,
+                           owners == 1 ? "owner" : "owners", before);
 }
 
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
@@ -243,9 +256,15 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         clave__contender_turn_has_come(c);
         return;
     }
-    clave_err err = c->acquire.trying   ? CLAVE_EBUSY
-                    : c->queue.children ? contender_turn_watch_children(c)
-                                        : contender_turn_watch_predecessors(c, &at);
+    if (c->acquire.trying) {
+        if (!c->queue.children)
+            clave__contender_explain_busy(c->client, c->spec->path, strlen(c->spec->path),
+                                          at.owners, at.before);
+        clave__contender_fail(c, CLAVE_EBUSY);
+        return;
+    }
+    clave_err err = c->queue.children ? contender_turn_watch_children(c)
+                                      : contender_turn_watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
         return;

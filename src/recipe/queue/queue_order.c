@@ -122,6 +122,41 @@ static void queue_order_keep_nearest(struct nearest best[2], struct nearest it)
     }
 }
 
+/* Those before ours, of both kinds: the first of them own, either one node, or the readers before
+ * the first writer. */
+static void queue_order_count_before(const struct queue_order_rule *rule, const char *const *names,
+                                     size_t n, size_t mine, struct queue_order_place *place)
+{
+    struct queue_order_key own = clave__queue_order_key(rule, names[mine]);
+    const char *writer = own.text;
+    size_t at = mine;
+    bool reads_first = false;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            struct queue_order_key key = clave__queue_order_key(rule, names[i]);
+            if (i == mine || !key.contender ||
+                !queue_order_comes_before(key.text, i, own.text, mine))
+                continue;
+            bool other = rule->other && clave__queue_order_is_kind(rule->other, names[i]);
+            bool reads = rule->other && other != rule->shares;
+            bool first = queue_order_comes_before(key.text, i, writer, at);
+            if (pass == 0) {
+                place->before++;
+                if (!reads && first) {
+                    writer = key.text;
+                    at = i;
+                }
+            } else if (reads && first) {
+                reads_first = true;
+                place->owners++;
+            }
+        }
+    }
+    if (!reads_first && place->before > 0)
+        place->owners = 1;
+    place->before -= place->owners;
+}
+
 struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
                                                    const char *const *names, size_t n,
                                                    const char *own)
@@ -144,6 +179,7 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         if (!key.contender)
             continue;
         place.contenders++;
+        place.unnumbered += !key.numbered;
         bool other = rule->other && clave__queue_order_is_kind(rule->other, names[i]);
         if (i != mine && !clave__read_write_blocks(rule, other))
             continue;
@@ -154,6 +190,8 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         place.ahead++;
         queue_order_keep_nearest(best, (struct nearest){names[i], key.text, i});
     }
+    if (place.ahead > 0)
+        queue_order_count_before(rule, names, n, mine, &place);
     place.predecessor = best[0].name;
     place.before_predecessor = best[1].name;
     return place;

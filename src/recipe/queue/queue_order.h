@@ -77,7 +77,10 @@ struct queue_order_place {
     bool plain;                     /* the names of all that we may have to wait for are */
     bool exhausted;                 /* our number is, or our name is no contender's */
     size_t contenders;              /* ours among them */
+    size_t unnumbered;              /* of them; their order is not known */
     size_t ahead;                   /* how many we wait for; 0: it is our turn */
+    size_t owners;                  /* of those before ours, whether we wait for them or not: the */
+    size_t before;                  /* ones that hold together, and the others */
     const char *predecessor;        /* the one of those just before us; NULL: none */
     const char *before_predecessor; /* the one just before that; NULL when none */
 };

@@ -1,18 +1,32 @@
 /* semaphore_acquire.c - acquiring leases: first in the queue of those who acquire, then one lease
- * after the other, each of which waits for room. */
+ * after the other, each of which waits for room.
+ *
+ * A try does not queue. It counts the leases and the places in the queue, which are before it; if
+ * they and its own leases are within the limit, it makes its leases at once, and has them when
+ * fewer than the limit are before each (contender_turn.c). If there were places, it then counts
+ * them and the leases before its own once more, since other tries may have counted as it did: it
+ * takes nothing from those who wait, and neither a waiter that is dead nor another try keeps it
+ * from what is free. When it was overtaken, it begins anew, and says of the newest count what was
+ * in the way. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include <string.h>
+
+#include "base/err_class.h"
+#include "base/path.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
 /* ---- giving up and answering ----------------------------------------------------------- */
 
 static const struct contender_events semaphore_lease_events;
+static void semaphore_acquire_end_count(struct semaphore_acquire *a);
 
 /* The leases first: the next holder of the mutex then finds room. */
 static void semaphore_acquire_leave_all(struct semaphore_acquire *a)
 {
+    semaphore_acquire_end_count(a);
     for (size_t i = 0; i < a->n; i++) {
         struct contender *place = a->leases[i]->place;
         a->leases[i]->place = NULL;
@@ -83,6 +97,7 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
 {
     clave_err err = clave__contender_new(place, a->s->client, &config->spec, events, owner);
     if (err == CLAVE_OK) {
+        (*place)->uuid = a->uuid;
         (*place)->nth = a->got;
         err = semaphore_acquire_add_identity(*place, a);
     }
@@ -144,6 +159,7 @@ static void semaphore_acquire_grant(struct semaphore_acquire *a)
         clave__contender_leave(mutex, NULL, NULL);
     for (size_t i = 0; i < a->n; i++) {
         a->leases[i]->semaphore_acquire = NULL;
+        a->leases[i]->place->uuid = NULL; /* it was the acquire's */
         clave__contender_limit(a->leases[i]->place, a->s->max_hold_ms);
         list_push_back(&a->s->leases, &a->leases[i]->link);
     }
@@ -152,10 +168,11 @@ static void semaphore_acquire_grant(struct semaphore_acquire *a)
 
 static void semaphore_acquire_lease_held(struct semaphore_acquire *a)
 {
-    if (++a->got < a->n)
-        semaphore_acquire_take_next_lease(a);
-    else
+    /* A try makes all of them at once, and may count once more. */
+    if (++a->got == a->n && !a->count)
         semaphore_acquire_grant(a);
+    else if (a->got < a->n && !a->leases[a->got]->place)
+        semaphore_acquire_take_next_lease(a);
 }
 
 static clave_err semaphore_acquire_look(struct semaphore_acquire *a);
@@ -252,6 +269,214 @@ static clave_err semaphore_acquire_take_mutex(struct semaphore_acquire *a)
     return semaphore_acquire_take(&a->mutex, a, a->deadline, &a->s->mutex_config, &mutex_events, a);
 }
 
+/* ---- a try ----------------------------------------------------------------------------- */
+
+/* Leases that were made between a count and a try's own are the only reason for another. */
+enum { COUNTS_MAX = 5 };
+
+/* One reading of what is before a try. It outlives an acquire that is given up meanwhile. */
+struct semaphore_count {
+    struct semaphore_acquire *a; /* NULL: given up */
+    const struct clave_mem *mem;
+    unsigned pending;
+    clave_err err; /* the first; a missing node is none */
+    bool again;    /* after its leases were made: only what was there before them counts */
+    char first[CLAVE_PROTECTED_PREFIX + 1]; /* "_c_<uuid>-" of the first place; "": it has none */
+    size_t places, leases;
+};
+
+static void semaphore_acquire_end_count(struct semaphore_acquire *a)
+{
+    if (a->count)
+        a->count->a = NULL;
+    a->count = NULL;
+}
+
+static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again);
+
+static void semaphore_acquire_take_free_leases(struct semaphore_acquire *a, bool places)
+{
+    clave_err err = CLAVE_OK;
+    for (a->got = 0; err == CLAVE_OK && a->got < a->n; a->got++) {
+        clave_async_lease *l = a->leases[a->got];
+        err = semaphore_acquire_take(&l->place, a, CLAVE_TRY, &a->s->lease_config,
+                                     &semaphore_lease_events, l);
+    }
+    a->got = 0;
+    if (err == CLAVE_OK && places)
+        err = semaphore_acquire_count(a, true);
+    if (err != CLAVE_OK)
+        clave__semaphore_acquire_fail(a, err);
+}
+
+static void semaphore_acquire_begin_anew(struct semaphore_acquire *a)
+{
+    semaphore_acquire_leave_all(a);
+    clave_err err = semaphore_acquire_count(a, false);
+    if (err != CLAVE_OK)
+        clave__semaphore_acquire_fail(a, err);
+}
+
+/* A lease beyond the limit is a waiter's, which has a place as well. */
+static void semaphore_acquire_refuse(struct semaphore_acquire *a, size_t places, size_t leases)
+{
+    const clave_async_semaphore *s = a->s;
+    size_t limit = s->lease_config.spec.limit;
+    size_t owners = leases < limit ? leases : limit;
+    size_t len = strlen(s->mutex_config.path) - (sizeof "/locks" - 1);
+    clave__contender_explain_busy(s->client, s->mutex_config.path, len, owners,
+                                  places + leases - owners);
+    clave__semaphore_acquire_fail(a, CLAVE_EBUSY);
+}
+
+static void semaphore_acquire_counted(struct semaphore_acquire *a, const struct semaphore_count *c)
+{
+    const clave_async_semaphore *s = a->s;
+    size_t limit = s->lease_config.spec.limit;
+    bool has_room = a->n <= limit && c->leases + c->places <= limit - a->n &&
+                    (c->again || a->counts <= COUNTS_MAX);
+    a->count = NULL;
+    if (c->err != CLAVE_OK && clave__err_passes(c->err))
+        clave__semaphore_acquire_fail(a, clave_async_client_state(s->client) == CLAVE_STATE_CLOSED
+                                             ? CLAVE_ECLOSED
+                                             : clave__client_not_in_time(s->client, 0));
+    else if (c->err != CLAVE_OK)
+        clave__semaphore_acquire_fail(a, c->err);
+    else if (!c->again && has_room)
+        semaphore_acquire_take_free_leases(a, c->places > 0);
+    else if (!c->again)
+        semaphore_acquire_refuse(a, c->places, c->leases);
+    else if (!has_room)
+        semaphore_acquire_begin_anew(a);
+    else if (a->got == a->n)
+        semaphore_acquire_grant(a);
+}
+
+static void semaphore_count_answered(struct semaphore_count *c, clave_err err)
+{
+    if (c->err == CLAVE_OK && err != CLAVE_ENONODE)
+        c->err = err;
+    if (--c->pending > 0)
+        return;
+    if (c->a)
+        semaphore_acquire_counted(c->a, c);
+    clave__mem_free(c->mem, c);
+}
+
+static void semaphore_count_on_sync(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    semaphore_count_answered(arg, res->err);
+}
+
+static bool semaphore_count_is_of(const char *name, const char *prefix)
+{
+    return *prefix && strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static void semaphore_count_on_places(clave_async_client *client, const clave_result *res,
+                                      void *arg)
+{
+    (void)client;
+    struct semaphore_count *c = arg;
+    const struct queue_order_rule *rule = &clave__queue_order_mutex;
+    const char *first = NULL;
+    for (size_t i = 0; c->a && i < res->nnames; i++) {
+        const char *name = res->names[i];
+        struct queue_order_key key = clave__queue_order_key(rule, name);
+        if (!key.contender || (c->again && strcmp(key.text, c->a->last_place) > 0))
+            continue;
+        c->places++;
+        if (!first || strcmp(key.text, clave__queue_order_key(rule, first).text) < 0)
+            first = name;
+        if (!c->again && strcmp(key.text, c->a->last_place) > 0)
+            snprintf(c->a->last_place, sizeof c->a->last_place, "%s", key.text);
+    }
+    if (first && strncmp(first, "_c_", 3) == 0)
+        snprintf(c->first, sizeof c->first, "%s", first);
+    semaphore_count_answered(c, res->err);
+}
+
+/* Whether a lease was made before ours, none of which it is. */
+static bool semaphore_acquire_comes_after(const struct semaphore_acquire *a, const char *name)
+{
+    const struct queue_order_rule *rule = a->s->lease_config.spec.rule;
+    struct queue_order_key key = clave__queue_order_key(rule, name);
+    bool before = !key.numbered;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct contender *place = a->leases[i]->place;
+        const char *own = place ? clave__path_name(place->node.watch.path) : "";
+        if (strcmp(name, own) == 0)
+            return false;
+        before = before || strcmp(key.text, clave__queue_order_key(rule, own).text) < 0;
+    }
+    return before;
+}
+
+/* The first in the queue may have its leases already, the first of which is named as its place is:
+ * then the place is none before us besides. */
+static void semaphore_count_on_leases(clave_async_client *client, const clave_result *res,
+                                      void *arg)
+{
+    (void)client;
+    struct semaphore_count *c = arg;
+    bool has_lease = false;
+    for (size_t i = 0; c->a && i < res->nnames; i++) {
+        if (c->again && !semaphore_acquire_comes_after(c->a, res->names[i]))
+            continue;
+        c->leases++;
+        has_lease = has_lease || semaphore_count_is_of(res->names[i], c->first);
+    }
+    c->places -= has_lease;
+    semaphore_count_answered(c, res->err);
+}
+
+static void semaphore_count_sent(struct semaphore_count *c, clave_err err)
+{
+    c->pending += err == CLAVE_OK;
+    if (c->err == CLAVE_OK)
+        c->err = err;
+}
+
+static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again)
+{
+    assert(a->trying && !a->count);
+    const clave_async_semaphore *s = a->s;
+    const char *places = s->mutex_config.path;
+    struct semaphore_count *c = clave__mem_zalloc(s->mem, sizeof *c);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->a = a;
+    c->mem = s->mem;
+    c->again = again;
+    /* The server answers in this order: whoever has gone on from place to lease meanwhile counts
+     * twice rather than not at all. */
+    if (!again) /* else the leases that were made say what the leader has */
+        semaphore_count_sent(c, clave_async_sync(s->client, places, semaphore_count_on_sync, c));
+    semaphore_count_sent(
+        c, clave_async_children(s->client, places, NULL, semaphore_count_on_places, c));
+    semaphore_count_sent(c, clave_async_children(s->client, s->lease_config.path, NULL,
+                                                 semaphore_count_on_leases, c));
+    if (c->pending == 0) {
+        clave_err err = c->err;
+        clave__mem_free(s->mem, c);
+        return err;
+    }
+    a->count = c;
+    if (!again) {
+        a->last_place[0] = '\0';
+        a->counts++;
+    }
+    return CLAVE_OK;
+}
+
+/* A try counts, unless the limit is still to be read. */
+static clave_err semaphore_acquire_begin(struct semaphore_acquire *a)
+{
+    bool counts = a->trying && a->s->lease_config.spec.limit > 0;
+    return counts ? semaphore_acquire_count(a, false) : semaphore_acquire_take_mutex(a);
+}
+
 /* Another process with this session may have begun: its place among those who acquire is looked for
  * first, then its leases. Who has a lease alone must not queue: those before it wait for that
  * lease.
@@ -259,19 +484,27 @@ static clave_err semaphore_acquire_take_mutex(struct semaphore_acquire *a)
 static clave_err semaphore_acquire_look(struct semaphore_acquire *a)
 {
     const struct queue_place *place = a->s->mutex_config.spec.place;
+    char prefix[CLAVE_PROTECTED_PREFIX + 1]; /* "_c_<uuid>-" */
     a->s->mutex_config.spec.only_found = place && place->search;
     a->s->lease_config.spec.only_found = false;
-    return semaphore_acquire_take_mutex(a);
+    clave__client_protect(a->s->client, prefix);
+    memcpy(a->uuid, prefix + 3, CLAVE_UUID_TEXT);
+    return a->s->mutex_config.spec.only_found ? semaphore_acquire_take_mutex(a)
+                                              : semaphore_acquire_begin(a);
 }
 
 static void semaphore_acquire_lease_ended(struct semaphore_acquire *a, clave_err err)
 {
+    if (err == CLAVE_EBUSY && a->counts > 0) {
+        semaphore_acquire_begin_anew(a);
+        return;
+    }
     if (semaphore_acquire_found_none(&a->s->lease_config, err) &&
         !semaphore_acquire_is_final(a, err)) {
         semaphore_acquire_leave_all(
             a); /* a part of them is as good as none, and others may wait for it */
         a->s->mutex_config.spec.only_found = a->s->lease_config.spec.only_found = false;
-        err = semaphore_acquire_take_mutex(a);
+        err = semaphore_acquire_begin(a);
     }
     if (err != CLAVE_OK)
         clave__semaphore_acquire_fail(a, err);

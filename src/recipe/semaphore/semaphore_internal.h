@@ -2,7 +2,7 @@
  *
  *   semaphore.c          its life, its acquires
  *   semaphore_limit.c    how many leases there may be
- *   semaphore_acquire.c  one acquire: first in <path>/locks, then one lease after the other
+ *   semaphore_acquire.c  one acquire: first in <path>/locks, then one lease after the other; a try
  *   semaphore_lease.c    one lease: its release, what is known of it
  *   semaphore_ref.c      what both need of the semaphore
  *   shared_count.c       the limit that processes share in a node */
@@ -74,7 +74,11 @@ struct semaphore_acquire {
     int64_t deadline;
     bool trying;
     uint64_t task;
+    char uuid[CLAVE_UUID_TEXT + 1]; /* of the names of its place and its first lease */
     struct contender *mutex;
+    struct semaphore_count *count; /* of a try: the reading under way; NULL: none */
+    unsigned counts;               /* how often it has begun with one */
+    char last_place[16];           /* the number of the last place that it found */
     clave_err verdict;
     clave_async_lease_cb *cb;
     void *arg;
