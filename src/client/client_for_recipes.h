@@ -62,11 +62,13 @@ struct client_named_create {
      * the session: it is looked for first, and then is the result, without names. */
     bool search;
     bool only_found; /* with `search`: ENONODE when there is none, and none is made */
-    /* Each search also looks at the other ephemeral nodes of the current session below `below`.
-     * One that `excludes` names excludes this node, which is not made then: ENODEEXISTS. So the
-     * session has one of them, whichever of its processes makes it. `below` and `arg` live until
-     * the result. NULL: none excludes it; nor on a server before 3.6, which lists no ephemeral
-     * nodes. */
+    const char *at;  /* the name of that node, which is known: as `search` with `only_found`, but
+                        only that name is asked for. NULL: it is not known */
+    /* Each search also looks at the other ephemeral nodes of the current session whose paths begin
+     * with `below`. One that `excludes` names excludes this node, which is not made then:
+     * ENODEEXISTS. So the session has one of them, whichever of its processes makes it. `below` and
+     * `arg` live until the result. NULL: none excludes it; nor on a server before 3.6, which lists
+     * no ephemeral nodes. */
     const char *below;
     bool (*excludes)(void *arg, const char *path);
     void *excludes_arg;

@@ -19,7 +19,10 @@ enum queue_place_spares {
 
 struct queue_place {
     char uuid[CLAVE_UUID_TEXT + 1];
-    bool search; /* such a node of this session may exist already */
+    bool search;    /* such a node of this session may exist already */
+    const char *at; /* its name, if that is known: nothing else is taken; NULL: it is not. Not of a
+                     * semaphore's */
+    uint64_t listed_on; /* the connection of the newest listing that told the place; 0: none has */
     bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
                  * session may have given it up. Otherwise it is taken anew */
     enum queue_place_spares spares;

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "client/client_for_gate.h"
+#include "web/session/claim_nodes.h"
 
 /* A server that starts again is back before. */
 enum { AWAY_MS = 5000 };
@@ -30,6 +31,28 @@ void clave__own_client_measure(struct web *w)
     else
         own_client_ask(w, w->now);
     clave__web_flush(w, w->own);
+}
+
+/* ---- what gates tell each other -------------------------------------------------------------- */
+
+static void own_client_on_marks(clave_async_client *c, const clave_result *r, void *arg)
+{
+    struct web *w = arg;
+    (void)c;
+    if (r->err != CLAVE_OK && r->err != CLAVE_ENODEEXISTS &&
+        clave_err_classify(r->err) == CLAVE_CLASS_FINAL)
+        clave__log(&w->o.log, CLAVE_LOG_WARN,
+                   "cannot create " CLAIM_MARKS " (%s): a request that is late by a release, at "
+                   "another gate, may take its lock again",
+                   clave_strerror(r->err));
+}
+
+/* The directory of the marks by which a gate learns what was given back at another. */
+static void own_client_make_marks(struct web *w)
+{
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    if (w->o.key_is_shared)
+        (void)clave_async_create(w->own, CLAIM_MARKS, NULL, 0, &o, own_client_on_marks, w);
 }
 
 /* ---- whether there is a server -------------------------------------------------------------- */
@@ -65,6 +88,7 @@ static void own_client_on_state(clave_async_client *c, clave_state state, clave_
     } else if (clave_async_client_is_connected(c)) {
         clave__web_timer_clear(w, &w->away);
         own_client_ask(w, clave__client_now(c));
+        own_client_make_marks(w);
         if (w->is_away) /* as severe, to be seen by whoever saw the other */
             clave__log(&w->o.log, CLAVE_LOG_WARN, "a server of %s answers again", w->o.hosts);
         w->is_away = false;

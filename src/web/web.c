@@ -17,6 +17,7 @@
 #include "web/own_client.h"
 #include "web/routes.h"
 #include "web/server_trend.h"
+#include "web/session/claim.h"
 #include "web/session/claim_rights.h"
 #include "web/session/contrib_rest_session.h"
 #include "web/session/http_session.h"
@@ -43,6 +44,8 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     w->o.connect = clave__mem_strdup(&mem, o->connect ? o->connect : o->hosts);
     clave_err err =
         w->o.hosts && w->o.connect ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        w->sessions->listed = clave__claims_look;
     if (err == CLAVE_OK)
         err = clave__observe_new(w);
     if (err == CLAVE_OK)

@@ -248,7 +248,7 @@ static void a_place_that_was_given_up_elsewhere_stays_given_up(void **state)
         c = user_sends(s.r, &waiter, "GET", -1, NULL, NULL);
         webrig_advance(s.r, 1000);
         user_expects(c, 410);
-        assert_string_equal(webrig_member(c, "cause"), "deleted");
+        assert_string_equal(webrig_member(c, "cause"), "released");
         webrig_end(c);
         webrig_free(s.r);
     }

@@ -43,6 +43,7 @@
 
 #include "base/err_class.h"
 #include "base/path.h"
+#include "client/client_for_gate.h"
 #include "client/client_internal.h"
 
 /* ---- a create under way ------------------------------------------------------------------- */
@@ -696,12 +697,9 @@ static clave_err by_name_take_matches(struct creation *k, const clave_result *re
 static bool by_name_is_excluded(const struct creation *k, const clave_result *res)
 {
     bool excluded = false;
-    size_t n = k->lost.below ? strlen(k->lost.below) : 0;
     for (size_t i = 0; by_name_lists_own(k) && i < res->nnames; i++) {
         struct jbytes path = clave__strip_chroot(k->client, clave__jbytes(res->names[i]));
-        /* A server takes the path for the beginning of any text. */
-        bool below = path.n > 0 && strncmp(path.p, k->lost.below, n) == 0 && path.p[n] == '/';
-        excluded |= below && k->lost.excludes(k->lost.excludes_arg, path.p);
+        excluded |= path.n > 0 && k->lost.excludes(k->lost.excludes_arg, path.p);
     }
     return excluded;
 }
@@ -758,6 +756,39 @@ static void by_name_search(struct creation *k)
     err = by_name_lists_own(k) ? clave__submit_path(k->client, &spec)
                                : clave__submit_read(k->client, OP_GET_CHILDREN2, &spec);
     k->busy += err == CLAVE_OK;
+}
+
+/* The name of the node is known: asks only whether it is there and the session's. */
+static clave_err by_name_look_at(struct creation *k, const char *node)
+{
+    size_t n = strlen(node);
+    k->lost.matches = clave__mem_zalloc(&k->client->mem, n + 2);
+    if (!k->lost.matches)
+        return CLAVE_ENOMEM;
+    memcpy(k->lost.matches, node, n);
+    k->lost.next_match = k->lost.matches;
+    k->lost.proven = true;
+    k->lost.proven_on = k->client->link.connections;
+    creation_enter(k, CREATION_SEARCHING);
+    by_name_check_next(k);
+    return CLAVE_OK;
+}
+
+clave_err clave__client_list_own(clave_async_client *c, clave_result_cb *cb, void *arg)
+{
+    struct request_spec spec = {.again = AGAIN_NEVER,
+                                .op = OP_GET_EPHEMERALS,
+                                .path = "/",
+                                .cb = cb,
+                                .arg = arg,
+                                .quiet = true};
+    return clave__submit_path(c, &spec);
+}
+
+const char *clave__client_own_path(const clave_async_client *c, const char *name)
+{
+    struct jbytes path = clave__strip_chroot(c, clave__jbytes(name));
+    return path.n > 0 ? path.p : NULL;
 }
 
 /* ---- the search by czxid --------------------------------------------------------------------- */
@@ -1084,7 +1115,7 @@ clave_err clave_async_create(clave_async_client *c, const char *path, const void
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg)
 {
-    assert(!n->search || (n->o->flags & CLAVE_CREATE_PROTECTED));
+    assert(!(n->search || n->at) || (n->o->flags & CLAVE_CREATE_PROTECTED));
     assert(!n->below || n->excludes);
     struct jbytes bytes;
     assert(!n->uuid ||
@@ -1102,12 +1133,17 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     k->lost.excludes = n->excludes;
     k->lost.excludes_arg = n->excludes_arg;
     k->stake = n->stake;
-    if (!n->search)
+    if (!n->search && !n->at)
         return create_start(k, cb, arg);
     k->cb = cb;
     k->arg = arg;
     k->sent_in = c->session.id;
-    k->lost.only_found = n->only_found;
-    k->search(k);
-    return CLAVE_OK;
+    k->lost.only_found = n->only_found || n->at;
+    if (!n->at)
+        k->search(k);
+    else if ((err = by_name_look_at(k, n->at)) != CLAVE_OK) {
+        list_remove(&k->link);
+        clave__mem_free(&c->mem, k);
+    }
+    return err;
 }

@@ -23,8 +23,9 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
     /* The session ended during the request, or the server reaped the parent between its creation
      * and ours: it is proven that there is no node. Trying again after any other error of class
      * UNKNOWN could leave a node whose name we do not know. */
-    bool anew = (err == CLAVE_ENONODE && !c->spec->only_found) ||
-                clave_err_classify(err) == CLAVE_CLASS_RETRY;
+    bool only_found = c->spec->only_found || (c->place && c->place->at);
+    bool anew =
+        (err == CLAVE_ENONODE && !only_found) || clave_err_classify(err) == CLAVE_CLASS_RETRY;
     if (!anew) {
         clave__contender_fail(c, err);
         return;
@@ -105,6 +106,7 @@ static clave_err contender_submit_create(struct contender *c)
                                     .uuid = chosen ? uuid : NULL,
                                     .search = place && place->search,
                                     .only_found = place && spec->only_found,
+                                    .at = place ? place->at : NULL,
                                     .once = c->acquire.trying,
                                     .below = place ? place->below : NULL,
                                     .excludes = place ? place->excludes : NULL,

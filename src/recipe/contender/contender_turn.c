@@ -249,6 +249,10 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
     }
     c->acquire.failures = 0;
     bool moved = at.ahead != c->queue.ahead;
+    if (c->place && c->place->listed_on != c->queue.listed_on) {
+        c->place->listed_on = c->queue.listed_on;
+        moved = true; /* another process may have had the session since the listing before */
+    }
     c->queue.ahead = at.ahead;
     c->queue.others_seen_on = at.ahead > 0 ? c->queue.listed_on : 0;
     c->queue.plain = at.plain;

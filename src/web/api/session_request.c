@@ -10,6 +10,9 @@
 #include "web/http/problem.h"
 #include "web/http/request_limits.h"
 
+/* What is waited for so that it is known is a part of the ttl, 1 in so many. */
+enum { SETTLING = 8 };
+
 /* ---- its life -------------------------------------------------------------------------------- */
 
 void clave__session_request_done(struct session_request *k)
@@ -61,6 +64,41 @@ void clave__session_request_await(struct session_request *k,
     k->wait.done = done;
 }
 
+/* ---- what its claims are now ----------------------------------------------------------------- */
+
+/* A claim of which it is not known what has become of it while another gate was the session's. */
+static struct claim *session_request_stale(const struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (!clave__claim_is_fresh(c))
+            return c;
+    }
+    return NULL;
+}
+
+static void session_request_on_settled(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    clave__session_request_settle(k, k->settled);
+}
+
+/* Their queues are being listed. */
+void clave__session_request_settle(struct session_request *k,
+                                   void (*settled)(struct session_request *k))
+{
+    int64_t until = k->x->arrived + k->s->ttl_ms / SETTLING;
+    struct claim *c = session_request_stale(k->s);
+    k->settled = settled;
+    if (!c || k->x->web->now >= until) {
+        settled(k);
+        return;
+    }
+    k->polls = true;
+    k->poll = (struct claim_poll){.done = session_request_on_settled, .wants_position = true};
+    clave__claim_await(c, &k->poll, until);
+}
+
 /* ---- finding the session --------------------------------------------------------------------- */
 
 static void session_put_cause(struct json *j, const void *arg)
@@ -90,6 +128,26 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     }
 }
 
+static void session_request_on_informed(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        k->informed(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void session_request_inform(struct session_request *k)
+{
+    assert(k->informed);
+    if (!clave__http_session_must_look(k->s)) {
+        k->informed(k);
+        return;
+    }
+    clave__session_request_await(k, session_request_on_informed);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
 static void session_request_on_live(struct session_wait *w, clave_err err)
 {
     struct session_request *k = clave__session_request_of(w);
@@ -112,8 +170,9 @@ static void session_refuse(struct web_exchange *x, clave_err err)
         clave__web_problem_err(x, err, "attach to the session", NULL);
 }
 
-void clave__session_request(struct web_exchange *x, const char *id,
-                            void (*live)(struct session_request *k))
+static void session_request_begin(struct web_exchange *x, const char *id,
+                                  void (*live)(struct session_request *k),
+                                  void (*informed)(struct session_request *k))
 {
     static const struct problem missing = {.status = 401, .err = CLAVE_ENOAUTH};
     static const struct problem other = {.status = 403, .err = CLAVE_ENOAUTH};
@@ -145,6 +204,19 @@ void clave__session_request(struct web_exchange *x, const char *id,
         return;
     }
     k->live = live;
+    k->informed = informed;
     clave__session_request_await(k, session_request_on_live);
     clave__http_session_await(s, &k->wait);
+}
+
+void clave__session_request(struct web_exchange *x, const char *id,
+                            void (*live)(struct session_request *k))
+{
+    session_request_begin(x, id, live, NULL);
+}
+
+void clave__session_request_informed(struct web_exchange *x, const char *id,
+                                     void (*live)(struct session_request *k))
+{
+    session_request_begin(x, id, session_request_inform, live);
 }

@@ -16,11 +16,12 @@ struct session_request {
     bool waits, polls; /* `wait`, `poll` is in use */
     bool closes;       /* the session is this request's alone, and is closed with it */
     void *arg;         /* the handler's */
-    const char *path;  /* of a claim that was not granted, while its holder is asked for */
-    bool cut;          /* it was not granted because there was no connection */
+    void (*settled)(struct session_request *k); /* all claims are known as they are now */
+    const char *path; /* of a claim that was not granted, while its holder is asked for */
     /* The session is LIVE. */
     void (*live)(struct session_request *k);
-    void (*hung_up)(struct session_request *k); /* before the answer; NULL: nothing to do */
+    void (*informed)(struct session_request *k); /* and its claims are known; NULL: not asked */
+    void (*hung_up)(struct session_request *k);  /* before the answer; NULL: nothing to do */
 };
 
 /* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
@@ -28,6 +29,13 @@ struct session_request {
  * `id` (NULL: any), 410 when it has ended, 503. */
 void clave__session_request(struct web_exchange *x, const char *id,
                             void (*live)(struct session_request *k));
+/* The same, and `live` comes when all claims of the session are known here: those too that another
+ * gate has made or given back (session/claim_elsewhere.c). */
+void clave__session_request_informed(struct web_exchange *x, const char *id,
+                                     void (*live)(struct session_request *k));
+/* `settled` when it is known of every claim what it is now, or that cannot be known soon. */
+void clave__session_request_settle(struct session_request *k,
+                                   void (*settled)(struct session_request *k));
 /* For a session that is being made: `s` was entered. */
 struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s);
 /* Before the answer: the client is not present any more. */

@@ -148,14 +148,9 @@ static int64_t session_valid_ms(const struct web_exchange *x, const struct http_
     return clave__validity_ms(&v);
 }
 
-static void on_session_proven(struct session_wait *w, clave_err err)
+static void session_answer_renewed(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
     struct web_exchange *x = k->x;
-    if (err != CLAVE_OK) {
-        clave__session_request_gone(k, err);
-        return;
-    }
     clave__json_open(&x->json, NULL, '{');
     clave__json_int64(&x->json, "id", k->s->id);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
@@ -164,6 +159,15 @@ static void on_session_proven(struct session_wait *w, clave_err err)
     clave__json_close(&x->json, '}');
     clave__session_request_done(k);
     clave__web_answer_json(x, 200);
+}
+
+static void on_session_proven(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        clave__session_request_settle(k, session_answer_renewed);
+    else
+        clave__session_request_gone(k, err);
 }
 
 static void session_renew(struct session_request *k)
@@ -221,14 +225,14 @@ static void session_on_looked(struct session_wait *w, clave_err err)
 {
     struct session_request *k = clave__session_request_of(w);
     if (err == CLAVE_OK)
-        session_show(k);
+        clave__session_request_settle(k, session_show);
     else
         clave__session_request_gone(k, err);
 }
 
 static void session_look(struct session_request *k)
 {
-    if (!clave__http_session_is_shared(k->s)) {
+    if (!clave__http_session_is_shared(k->s) && !clave__http_session_must_look(k->s)) {
         session_show(k);
         return;
     }

@@ -38,11 +38,22 @@ static bool claim_is_polled(const struct claim *c, const struct claim_poll *p)
     return !p->wants_end && !c->trying;
 }
 
+bool clave__claim_is_fresh(const struct claim *c)
+{
+    const struct http_session *s = c->part.s;
+    if (c->state == CLAIM_PROVING || (c->state == CLAIM_WAITING && c->at && !c->placed))
+        return false;
+    if (c->state != CLAIM_WAITING || !clave__http_session_is_shared(s))
+        return true;
+    return s->attached && c->place.listed_on == clave_async_client_connection(s->client);
+}
+
 static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 {
     if (c->state == CLAIM_ENDED)
         return true;
-    return !p->wants_end && (c->state == CLAIM_HELD || (p->wants_position && c->placed));
+    bool placed = c->placed && clave__claim_is_fresh(c);
+    return !p->wants_end && (c->state == CLAIM_HELD || (p->wants_position && placed));
 }
 
 /* A `done` may free the claim when it was the last to wait for its end, so the list is taken first.
@@ -249,11 +260,12 @@ void clave__claim_failed(struct claim *c, clave_err err)
     assert(err != CLAVE_OK);
     bool cut = c->trying && err == CLAVE_EUNREACHABLE;
     claim_take_time(c);
+    if (err == CLAVE_ENODEEXISTS && c->marked)
+        err = CLAVE_ECANCELED; /* it was given back: by another gate */
     if (cut && clave__http_session_is_shared(c->part.s)) {
         c->place.spares = SPARES_ALL;
         err = CLAVE_ECONNLOSS;
     } else if (cut) {
-        c->cut = true;
         err = CLAVE_EBUSY;
     }
     clave__claim_end(c, err);

@@ -41,6 +41,12 @@ struct claim_terms {
     /* The UUID of the node's name, in canonical text: that of an earlier claim of this session is
      * found again. NULL: a new one. */
     const char *id;
+    /* Its node, which another gate made, and what that says. NULL: it has none yet. */
+    struct {
+        const char *node;
+        const void *data;
+        size_t len;
+    } found;
 };
 
 /* A recipe as claims use it: a file each in kinds/, with a state of its own around struct claim. It
@@ -111,6 +117,9 @@ struct claim {
     struct queue_place place; /* its UUID is the claim's id */
     struct claim_other other; /* ENDED with ENODEEXISTS: what the session has there already */
     char *path;
+    char *at;    /* the name of the node that another gate made; NULL: it is this gate's */
+    bool there;  /* of claim_elsewhere.c, while it looks: the session has a node of it */
+    bool marked; /* ENDED with ENODEEXISTS: it was given back, so that it is not made anew */
     uint32_t limit, permits;
     int64_t lock_delay_ms, max_hold_ms;
     bool revocable, trying;
@@ -121,12 +130,11 @@ struct claim {
     char *node;
     int64_t granted_at;
     bool waited; /* for others or for the delay, or the connection was lost: not granted at once */
-    struct session_wait proof; /* while PROVING */
-    bool placed;               /* `ahead` is known */
-    size_t ahead;              /* how many are before it */
-    bool asked;                /* somebody asks for it back */
-    bool cut;      /* a try that ENDED since there was no connection: who holds it is not known */
-    clave_err why; /* ENDED. OK: given back */
+    struct session_wait proof;   /* while PROVING */
+    bool placed;                 /* `ahead` is known */
+    size_t ahead;                /* how many are before it */
+    bool asked;                  /* somebody asks for it back */
+    clave_err why;               /* ENDED. OK: given back */
     struct claim_sender *sender; /* of claim_rights.c, as all up to `forbidden`; NULL: the request
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
@@ -152,6 +160,9 @@ static inline struct claim *clave__claim_of(struct session_part *p)
  * HELD, or nothing is certain. */
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived);
 
+/* What it is was learnt on the session's present connection. Otherwise another gate may have been
+ * the session's since, and may have said that it is held. */
+bool clave__claim_is_fresh(const struct claim *c);
 /* `done` runs at news: HELD, ENDED, its position if that is wanted, or the time; perhaps at once.
  */
 void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until);
@@ -175,16 +186,16 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
  * its id, and deleted. That counts while its create may be under way, so that a new one could come
  * before its delete; of a claim of this id (may be NULL) in any case. */
 bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
+/* It has the form of a claim's id. */
+bool clave__claim_is_id(const char *text);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
 
-/* ---- claim_one_per_path.c
- * --------------------------------------------------------------------------- */
+/* ---- claim_elsewhere.c ----------------------------------------------------------------------- */
 
-/* Whether this node of the session excludes one of the claim whose place this is: it is of another
- * claim on the same path. */
-bool clave__claim_excludes(void *place, const char *path);
+/* All nodes of the session, as listed on its present connection behind a commit. */
+void clave__claims_look(struct http_session *s, const clave_result *res);
 
 /* ---- from the kinds -------------------------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ static void claim_forbid(struct claim *c)
 static bool claim_may_be_elsewhere(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
-    return clave__http_session_is_shared(s) && (c->place.search || !s->attached);
+    return clave__http_session_is_shared(s) && (c->place.search || c->at || !s->attached);
 }
 
 static void claim_judge(struct claim *c)

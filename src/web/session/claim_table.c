@@ -8,8 +8,9 @@
 
 #include "base/hash/siphash.h"
 #include "base/path.h"
+#include "recipe/queue/identity.h"
 #include "recipe/queue/lock_delay_field.h"
-#include "web/session/claim.h"
+#include "web/session/claim_nodes.h"
 
 enum { CLAIM_DATA = 8192 };
 
@@ -54,6 +55,7 @@ static void claim_free(struct session_part *p)
     if (c->owed > 0 || c->place.ncontenders > 0)
         return;
     clave__mem_free(mem, c->path);
+    clave__mem_free(mem, c->at);
     clave__mem_free(mem, c->node);
     clave__mem_free(mem, c->data);
     clave__mem_free(mem, c->sender);
@@ -122,7 +124,7 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
     return false;
 }
 
-static bool claim_is_uuid(const char *key)
+bool clave__claim_is_id(const char *key)
 {
     for (size_t i = 0; i < CLAVE_UUID_TEXT; i++) {
         bool dash = i == 8 || i == 13 || i == 18 || i == 23;
@@ -136,7 +138,7 @@ static bool claim_is_uuid(const char *key)
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1])
 {
-    if (claim_is_uuid(key)) {
+    if (clave__claim_is_id(key)) {
         memcpy(out, key, CLAVE_UUID_TEXT + 1);
         return;
     }
@@ -151,10 +153,34 @@ void clave__claim_id_of_key(const struct http_session *s, const char *key,
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+/* What another gate cannot know otherwise, when it takes the claim up (claim_elsewhere.c). */
+static size_t claim_put_terms(const struct claim *c, char data[CLAIM_DATA], size_t n)
+{
+    const struct {
+        const char *key;
+        int64_t value, unsaid;
+    } terms[] = {{"permits", c->permits, 1},
+                 {"lock_delay_ms", c->lock_delay_ms, 0},
+                 {"max_hold_ms", c->max_hold_ms, 0}};
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%" PRId64, terms[i].value);
+        if (terms[i].value > terms[i].unsaid)
+            n = clave__identity_put_field(data, n, CLAIM_DATA, terms[i].key, text);
+    }
+    return c->permits > 1 ? clave__identity_put_field(data, n, CLAIM_DATA, "claim", c->place.uuid)
+                          : n;
+}
+
 /* What its node says: for `clave locks`, the page and deadlocks. */
 static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
 {
     const struct clave_mem *mem = &c->part.s->all->web->mem;
+    if (t->found.node) {
+        c->len = t->found.len;
+        c->data = clave__mem_strndup(mem, t->found.len > 0 ? t->found.data : "", t->found.len);
+        return c->data ? CLAVE_OK : CLAVE_ENOMEM;
+    }
     const clave_identity id = {.host = t->host,
                                .name = t->name,
                                .command = t->command,
@@ -168,6 +194,7 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
         c->len = clave_identity_format(&id, data, sizeof data);
         if (t->lock_delay_ms > 0)
             c->len = clave__lock_delay_field_put(data, c->len, sizeof data);
+        c->len = claim_put_terms(c, data, c->len);
         text = data;
     }
     if (c->len >= CLAIM_DATA)
@@ -223,9 +250,17 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
         memcpy(c->place.uuid, t->id, sizeof c->place.uuid);
     else
         clave__rand_uuid(&w->rand, c->place.uuid);
-    bool has_more = s->resumed || clave__http_session_is_shared(s); /* than this gate knows */
-    c->place.search = s->elsewhere && (t->id || has_more);
-    c->place.below = has_more ? c->path : NULL;
+    /* Another gate may have it, of which this one knows nothing yet. */
+    bool has_more = s->resumed || clave__http_session_is_shared(s);
+    bool knows = has_more && !clave__http_session_must_look(s) && !s->blind;
+    bool queues = c->kind->queue != QUEUE_LEASE;
+    c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
+    c->place.below = has_more ? "/" : NULL;
+    if (t->found.node) {
+        c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
+        c->place.at = queues ? c->at : NULL;
+        c->waited = true; /* what it is now is asked */
+    }
     c->place.excludes = clave__claim_excludes;
     c->place.unused = claim_place_unused;
     return c;
@@ -245,7 +280,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     struct claim *c = claim_alloc(s, t);
     if (!c)
         return CLAVE_ENOMEM;
-    clave_err err = c->path ? claim_describe(c, t) : CLAVE_ENOMEM;
+    clave_err err = c->path && (!t->found.node || c->at) ? claim_describe(c, t) : CLAVE_ENOMEM;
     clave_async_client_tick(s->client, s->all->web->now);
     if (err == CLAVE_OK && s->state != HTTP_SESSION_LIVE)
         err = CLAVE_ECLOSED; /* its time was up just now */

@@ -156,6 +156,7 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
         s->id = clave_async_client_session_id(c);
         memcpy(s->passwd, clave_async_client_session_passwd(c), sizeof s->passwd);
         http_session_put_in_map(s);
+        s->looked_on = clave_async_client_connection(c); /* it has nothing yet */
     }
     s->state = HTTP_SESSION_LIVE;
     clave__http_session_tell(s, CLAVE_OK);
@@ -222,6 +223,8 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     list_init(&s->waits);
     list_init(&s->proving);
     list_init(&s->unproven);
+    list_init(&s->knowing);
+    list_init(&s->marks);
     list_init(&s->parts);
     clave__timer_init(&s->timer, http_session_on_due);
     list_init(&s->in_ended);

@@ -8,6 +8,8 @@
  *   validity.h              what its client may rely on
  *   claim.c                 what it holds or waits for; kinds/: on which recipe
  *   claim_table.c           all of a session's claims
+ *   claim_nodes.c           their nodes, and the marks of those that were given back
+ *   claim_elsewhere.c       those that another gate has made or given back
  *   claim_events.c          told to its streams
  *
  * Three times, in this order: the client's deadline (it counts from when it sent its newest
@@ -40,6 +42,7 @@
 #include "web/session/http_session_secret.h"
 #include "web/web_internal.h"
 
+struct http_session;
 struct sender;
 
 struct http_sessions {
@@ -49,6 +52,9 @@ struct http_sessions {
     struct list ended; /* those that are kept for their clients to hear the cause, oldest first */
     size_t nended;
     uint8_t key[SEAL_KEY];
+    /* All nodes of a session, as of a commit on its present connection: takes up those of claims
+     * that this gate has not made (claim_elsewhere.c). */
+    void (*listed)(struct http_session *s, const clave_result *res);
 };
 
 enum http_session_state {
@@ -118,7 +124,14 @@ struct http_session {
     struct session_proof *proof;   /* under way, for those of `proving`; NULL: none is */
     struct session_check refused;  /* the next transaction of that proof begins after this check */
     struct list proving, unproven; /* session_wait; unproven: those who wait for the next one */
+    struct list knowing;           /* proven, while claims of other gates are taken up */
     struct list parts;
+    /* Of claim_elsewhere.c. */
+    uint64_t looked_on; /* the connection on which all its nodes were listed; 0: none */
+    bool blind;         /* the servers are older than 3.6, and list none */
+    unsigned taking;    /* nodes that are being read */
+    struct list marks;  /* claims that were given back, the oldest first */
+    size_t nmarks;
     clave_err why;   /* ENDED. OK: closed by its client */
     char fault[256]; /* and what the ZooKeeper client said of it */
 };
@@ -163,6 +176,9 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w);
  * has moved on. Else why the session has ended; EOPTIMEOUT: it cannot be proven at present;
  * ETOOBIG: not in one transaction; ENOMEM. */
 void clave__http_session_prove(struct http_session *s, struct session_wait *w);
+/* There may be claims of the session that another gate has made or ended since this one has last
+ * listed them: the next proof does that, and its `done` comes when they are known. */
+bool clave__http_session_must_look(const struct http_session *s);
 /* Ends it, with all it has in one transaction. `done` (`w` may be NULL) gets OK when the server has
  * done so, or must have expired it. */
 void clave__http_session_close(struct http_session *s, struct session_wait *w);
@@ -205,6 +221,8 @@ void clave__http_session_leave(struct http_session *s);
 void clave__http_session_end(struct http_session *s, clave_err why, bool client_too);
 /* The ZooKeeper session is left as it is. */
 void clave__http_session_let_go(struct http_session *s);
+/* All that another gate has made is taken up: what waited for that is told. */
+void clave__http_session_known(struct http_session *s);
 /* What waits for it, or for a proof, is told. */
 void clave__http_session_tell(struct http_session *s, clave_err err);
 /* ENDED, after each change: when is it forgotten? */

@@ -6,12 +6,17 @@
 #include <assert.h>
 #include <string.h>
 
+#include "client/client_for_gate.h"
 #include "web/session/http_session.h"
 
 enum { PROOF_ATTEMPTS = 8 };
 
 struct session_proof {
     struct http_session *s;
+    unsigned pending; /* answers */
+    bool answered, goes_on;
+    bool looks, looked; /* it lists the session's nodes, too */
+    uint64_t on;        /* the connection of its answer */
     size_t n;
     struct session_check checks[];
 };
@@ -70,11 +75,11 @@ static bool confirm_is_cut_short(const struct session_proof *p, const clave_resu
 
 /* Those for whom it was not answered wait for the next one, but for those who have waited for too
  * many. */
-static void confirm_again(struct http_session *s, struct list *tired)
+static void confirm_again(struct http_session *s, struct list *unanswered, struct list *tired)
 {
     struct list again, *l;
     list_init(&again);
-    list_splice(&again, &s->proving);
+    list_splice(&again, unanswered);
     while ((l = list_pop_front(&again))) {
         struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
         list_push_back(++w->attempts < PROOF_ATTEMPTS ? &s->unproven : tired, l);
@@ -84,28 +89,78 @@ static void confirm_again(struct http_session *s, struct list *tired)
 static void confirm_next(struct http_session *s);
 static clave_err confirm_submit(struct http_session *s);
 
-static void confirm_on_proven(clave_async_client *c, const clave_result *res, void *arg)
+/* All that was asked for is answered. */
+static void confirm_finish(struct session_proof *p)
 {
-    struct session_proof *p = arg;
     struct http_session *s = p->s;
-    assert(s->proof == p);
+    assert(s->proof == p && p->pending == 0);
     struct list told;
-    (void)c;
     list_init(&told);
     s->proof = NULL;
-    bool answered = !confirm_end_missing(p, res) && confirm_is_answer(res->err);
-    bool goes_on = answered && confirm_is_cut_short(p, res) && s->state == HTTP_SESSION_LIVE;
-    bool proven = answered && !goes_on;
+    bool goes_on = p->goes_on && s->state == HTTP_SESSION_LIVE;
+    bool proven = p->answered && !goes_on && (!p->looks || p->looked);
     clave__mem_free(&s->all->web->mem, p);
     if (goes_on && confirm_submit(s) == CLAVE_OK)
         return;
     s->refused = (struct session_check){0};
-    if (proven)
-        list_splice(&told, &s->proving);
+    if (!proven)
+        confirm_again(s, &s->proving, &told);
+    else if (s->taking > 0)
+        list_splice(&s->knowing, &s->proving);
     else
-        confirm_again(s, &told);
+        list_splice(&told, &s->proving);
     confirm_next(s);
     confirm_tell(&told, proven ? CLAVE_OK : CLAVE_EOPTIMEOUT);
+}
+
+static void confirm_on_proven(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct session_proof *p = arg;
+    p->answered = !confirm_end_missing(p, res) && confirm_is_answer(res->err);
+    p->goes_on = p->answered && confirm_is_cut_short(p, res);
+    p->on = clave_async_client_connection(c);
+    if (--p->pending == 0)
+        confirm_finish(p);
+}
+
+/* What is listed behind a commit, on the same connection, is all that there is. */
+static void confirm_on_listed(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct session_proof *p = arg;
+    struct http_session *s = p->s;
+    bool same = p->answered && p->on == clave_async_client_connection(c);
+    s->blind = res->err == CLAVE_EUNIMPLEMENTED;
+    p->looked = same && (res->err == CLAVE_OK || s->blind);
+    if (p->looked)
+        s->looked_on = p->on;
+    if (p->looked && res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE)
+        s->all->listed(s, res);
+    if (--p->pending == 0)
+        confirm_finish(p);
+}
+
+bool clave__http_session_must_look(const struct http_session *s)
+{
+    if (!s->client || s->state != HTTP_SESSION_LIVE)
+        return false;
+    if (!clave__http_session_is_shared(s))
+        return s->resumed && s->looked_on == 0; /* what there was before the gate's restart */
+    return !s->attached || s->looked_on != clave_async_client_connection(s->client);
+}
+
+void clave__http_session_known(struct http_session *s)
+{
+    struct list told;
+    bool known = !clave__http_session_must_look(s);
+    assert(s->taking == 0);
+    list_init(&told);
+    if (known) {
+        list_splice(&told, &s->knowing);
+    } else { /* an answer was lost */
+        confirm_again(s, &s->knowing, &told);
+        confirm_next(s);
+    }
+    confirm_tell(&told, known ? CLAVE_OK : CLAVE_EOPTIMEOUT);
 }
 
 static size_t confirm_nodes(const struct session_part *part)
@@ -158,11 +213,16 @@ static clave_err confirm_submit(struct http_session *s)
         err = clave_async_multi(s->client, ops, p->n, confirm_on_proven, p);
     }
     clave__mem_free(mem, ops);
-    if (err == CLAVE_OK)
-        s->proof = p;
-    else
+    if (err != CLAVE_OK) {
         clave__mem_free(mem, p);
-    return err;
+        return err;
+    }
+    s->proof = p;
+    p->pending = 1;
+    p->looks = clave__http_session_must_look(s);
+    if (p->looks && clave__client_list_own(s->client, confirm_on_listed, p) == CLAVE_OK)
+        p->pending++;
+    return CLAVE_OK;
 }
 
 /* The end of a session that is no longer LIVE is told to those who wait. */

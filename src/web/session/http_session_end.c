@@ -7,6 +7,7 @@
 #include "client/client_for_gate.h"
 #include "web/http/sender_limits.h"
 #include "web/session/claim_events.h"
+#include "web/session/claim_nodes.h"
 #include "web/session/http_session.h"
 
 enum { MOST_ENDED = 10000 };
@@ -23,7 +24,9 @@ void clave__http_session_free(struct http_session *s)
     struct list *l;
     struct web *w = s->all->web;
     assert(!s->client && list_empty(&s->waits));
-    assert(list_empty(&s->proving) && list_empty(&s->unproven));
+    assert(list_empty(&s->proving) && list_empty(&s->unproven) && list_empty(&s->knowing));
+    assert(s->taking == 0);
+    clave__claim_marks_free(s);
     while ((l = list_pop_front(&s->parts))) {
         struct session_part *p = LIST_ENTRY(l, struct session_part, link);
         p->free(p);
@@ -53,6 +56,7 @@ void clave__http_session_tell(struct http_session *s, clave_err err)
     list_splice(&round, &s->waits);
     list_splice(&round, &s->proving);
     list_splice(&round, &s->unproven);
+    list_splice(&round, &s->knowing);
     while ((l = list_pop_front(&round))) {
         struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
         /* Its end as its client asked for it is no proof that it lives. */

@@ -41,7 +41,7 @@ static struct claim *value_claim(struct http_session *s, const char *path)
     return NULL;
 }
 
-static void value_put(struct session_request *k)
+static void value_publish(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct claim *c = value_claim(k->s, x->params[0]);
@@ -60,6 +60,12 @@ static void value_put(struct session_request *k)
         clave__web_problem_err(x, err, "publish the value of", x->params[0]);
 }
 
+/* Another gate may have been told that it leads. */
+static void value_put(struct session_request *k)
+{
+    clave__session_request_settle(k, value_publish);
+}
+
 /* The value's node is beside the election's. */
 void clave__web_put_value(struct web_exchange *x)
 {
@@ -70,5 +76,5 @@ void clave__web_put_value(struct web_exchange *x)
         clave__web_problem_err(x, CLAVE_ENOMEM, "publish the value of", x->params[0]);
     x->deed.path = node;
     if (node && clave__web_must(x, WEB_LOCK, node))
-        clave__session_request(x, NULL, value_put);
+        clave__session_request_informed(x, NULL, value_put);
 }

@@ -8,8 +8,10 @@ static const char *claim_json_state_name(const struct claim *c, bool proven)
 {
     switch (c->state) {
     case CLAIM_WAITING:
-    case CLAIM_DELAYED:
+        return clave__claim_is_fresh(c) ? "waiting" : "suspended";
     case CLAIM_PROVING:
+        return clave__http_session_is_shared(c->part.s) ? "suspended" : "waiting";
+    case CLAIM_DELAYED:
         return "waiting";
     case CLAIM_HELD:
         return proven ? "held" : "suspended";
@@ -29,6 +31,8 @@ clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
 void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
 {
     struct json *j = &x->json;
+    /* What another gate made is judged by whoever asks, until somebody who may lock there does. */
+    proven = proven && (c->sender || clave__web_may(x, WEB_LOCK, c->path));
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "id", c->place.uuid);
     clave__json_string(j, "path", c->path);
@@ -41,8 +45,8 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         clave__json_string(j, "node", c->node);
         if (c->forbidden)
             clave__web_put_cause(j, CLAVE_EAUTHFAILED);
-    } else if (c->state == CLAIM_WAITING && c->placed && c->part.s->client &&
-               clave_async_client_is_connected(c->part.s->client)) { /* else it is not known */
+    } else if (c->state == CLAIM_WAITING && c->placed && c->part.s->attached &&
+               clave__claim_is_fresh(c)) { /* else it is not known */
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
     } else if (c->state == CLAIM_ENDED) {
         clave__web_put_cause(j, c->why);

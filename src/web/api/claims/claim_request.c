@@ -15,6 +15,7 @@
 #include "web/api/znodes/parents_access.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
+#include "web/session/claim_nodes.h"
 #include "web/session/kinds/claim_kinds.h"
 
 enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
@@ -145,6 +146,12 @@ static bool claim_request_is_for(const struct claim *c, const struct claim_terms
            (c->permits ? c->permits : 1) == (t->permits ? t->permits : 1);
 }
 
+static void claim_request_put_released(struct json *j, const void *arg)
+{
+    (void)arg;
+    clave__web_put_cause(j, CLAVE_OK);
+}
+
 static void claim_request_put_claim(struct json *j, const void *id)
 {
     clave__json_string(j, "claim", id);
@@ -195,7 +202,8 @@ static void claim_request_prove(struct session_request *k)
  * answered, or looks again later. */
 static bool claim_request_find_own(struct session_request *k)
 {
-    static const struct problem reused = {.status = 409, .err = CLAVE_ENODEEXISTS};
+    static const struct problem over = {
+        .status = 410, .err = CLAVE_ELOST, .members = claim_request_put_released};
     const struct claim_request *o = k->arg;
     const struct claim_terms *t = &o->terms;
     struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
@@ -205,7 +213,13 @@ static bool claim_request_find_own(struct session_request *k)
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path);
     bool leaving =
         c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
-    if (keyed && !claim_request_is_for(keyed, t)) {
+    if (!keyed && o->keyed && clave__claim_is_marked(k->s, o->own)) {
+        clave__web_problem(k->x, &over, "the claim of this Idempotency-Key was given back");
+    } else if (keyed && !claim_request_is_for(keyed, t)) {
+        const struct problem reused = {.status = 409,
+                                       .err = CLAVE_ENODEEXISTS,
+                                       .members = claim_request_put_claim,
+                                       .arg = keyed->place.uuid};
         clave__web_problem(k->x, &reused, "this Idempotency-Key was used for another claim");
     } else if (leaving) {
         claim_request_refuse_for_now(k, t->path);

@@ -15,6 +15,7 @@
 #include "web/http/problem.h"
 #include "web/http/request_args.h"
 #include "web/http/request_limits.h"
+#include "web/session/claim_nodes.h"
 
 /* ---- what is answered ------------------------------------------------------------------------ */
 
@@ -110,10 +111,9 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         p.members = claim_put_holder;
         p.arg = &list[0];
     }
-    bool cut = k->cut;
     clave__session_request_done(k);
-    if (err != CLAVE_OK && cut)
-        clave__web_problem_as(x, 503, err, "claim", p.path);
+    if (err == CLAVE_ESASLREQUIRED)
+        clave__web_problem_err(x, err, "claim", p.path);
     else if (err == CLAVE_OK && n == 0)
         clave__web_problem(x, &p,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
@@ -140,7 +140,6 @@ static bool claim_ask_holder(struct session_request *k)
     if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
-    k->cut = c->cut;
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);
@@ -328,27 +327,40 @@ static void claim_post(struct session_request *k)
 
 void clave__web_post_claim(struct web_exchange *x)
 {
-    clave__session_request(x, NULL, claim_post);
+    clave__session_request_informed(x, NULL, claim_post);
 }
 
 /* ---- GET -------------------------------------------------------------------------- */
+
+static void claim_tell_deed(struct session_request *k, const struct claim *c)
+{
+    if (!c)
+        return;
+    k->x->deed.path = clave__web_sprintf(k->x, "%s", c->path);
+    k->x->deed.what = c->kind->name;
+}
 
 /* NULL: it has answered. */
 static struct claim *claim_named(struct session_request *k)
 {
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
+    static const struct claim_cause released = {CLAVE_OK};
+    const struct problem over = {
+        .status = 410, .err = CLAVE_ELOST, .members = claim_put_cause, .arg = &released};
     struct web_exchange *x = k->x;
+    bool marked = clave__claim_is_marked(k->s, x->params[0]), blind = k->s->blind;
     k->claim = clave__claim_find(k->s, x->params[0]);
-    if (k->claim) {
-        x->deed.path = clave__web_sprintf(x, "%s", k->claim->path);
-        x->deed.what = k->claim->kind->name;
+    claim_tell_deed(k, k->claim);
+    if (k->claim)
         return k->claim;
-    }
     clave__session_request_done(k);
-    clave__web_problem(
-        x, &unknown,
-        "this gate knows no such claim of the session. If it was made by another gate, or before a "
-        "restart, POST it again with its id as Idempotency-Key: its place is found");
+    if (marked)
+        clave__web_problem(x, &over, "the claim was given back");
+    else
+        clave__web_problem(x, &unknown, "the session has no such claim%s",
+                           blind ? " that this gate knows. If another gate made it, or this one "
+                                   "before a restart, POST it again with its id as Idempotency-Key"
+                                 : "");
     return NULL;
 }
 
@@ -371,7 +383,7 @@ static void claim_get(struct session_request *k)
 
 void clave__web_get_claim(struct web_exchange *x)
 {
-    clave__session_request(x, NULL, claim_get);
+    clave__session_request_informed(x, NULL, claim_get);
 }
 
 /* ---- PATCH ----------------------------------------------------------------------------------- */
@@ -472,43 +484,143 @@ static void claim_patch(struct session_request *k)
 
 void clave__web_patch_claim(struct web_exchange *x)
 {
-    clave__session_request(x, NULL, claim_patch);
+    clave__session_request_informed(x, NULL, claim_patch);
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
+/* A claim is given back, whichever gate has made it. Its mark (session/claim_elsewhere.c) is sent
+ * before the delete of its node, and both are answered before it is said to be over: no request of
+ * before makes it anew then, at any gate. When the answer to the mark is lost, the mark is made
+ * again, and what was made of the claim meanwhile is given back, too. */
+struct claim_leave {
+    const char *id;
+    bool was_marked, known; /* it was given back before; there is such a claim here */
+    bool marking, ending;   /* answers that are to come: of the mark; of the claim's end */
+    bool again;             /* that of the mark was lost */
+    bool ended;
+    clave_err why;
+};
+
+static void claim_leave(struct session_request *k);
+
+static void on_claim_leave_looked(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        claim_leave(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void claim_answer_left(struct session_request *k)
+{
+    static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
+    static const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD};
+    const struct claim_leave *l = k->arg;
+    struct web_exchange *x = k->x;
+    bool released = l->ended && (l->why == CLAVE_OK || l->why == CLAVE_ECANCELED);
+    if (l->ended && !released && (k->claim = clave__claim_find(k->s, l->id)) != NULL) {
+        claim_answer_end(k);
+        return;
+    }
+    clave__session_request_done(k);
+    if (released || (!l->known && l->was_marked))
+        clave__web_answer_empty(x, 204);
+    else if (!l->known || l->ended)
+        clave__web_problem(x, &none, "the session has no such claim");
+    else /* the node's delete goes on */
+        clave__web_problem(x, &unknown, "the release is not confirmed yet");
+}
+
+static void claim_leave_step(struct session_request *k)
+{
+    struct claim_leave *l = k->arg;
+    if (l->marking || l->ending)
+        return;
+    if (!l->again) {
+        claim_answer_left(k);
+        return;
+    }
+    l->again = false;
+    k->s->looked_on = 0;
+    clave__session_request_await(k, on_claim_leave_looked);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+static void on_claim_marked(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)client;
+    if (!clave__web_expected(x))
+        return;
+    struct session_request *k = x->pending;
+    struct claim_leave *l = k->arg;
+    clave_err_class class_ = clave_err_classify(res->err);
+    l->marking = false;
+    l->again = class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
+    claim_leave_step(k);
+}
+
 static void on_claim_gone(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    struct claim_leave *l = k->arg;
+    l->ending = false;
+    l->ended = k->claim->state == CLAIM_ENDED;
+    l->why = k->claim->why;
+    claim_leave_step(k);
+}
+
+static void claim_leave(struct session_request *k)
+{
+    struct claim_leave *l = k->arg;
+    struct http_session *s = k->s;
     struct web_exchange *x = k->x;
-    struct claim *c = k->claim;
-    clave_err why = c->why;
-    if (c->state == CLAIM_ENDED && (why == CLAVE_OK || why == CLAVE_ECANCELED)) {
-        clave__session_request_done(k);
-        clave__web_answer_empty(x, 204);
-    } else if (c->state == CLAIM_ENDED) {
-        claim_answer_end(k);
-    } else { /* the node's delete goes on */
-        static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
-        clave__session_request_done(k);
-        clave__web_problem(x, &unknown, "the release is not confirmed yet");
+    struct claim *c = clave__claim_find(s, l->id);
+    x->begun = true;
+    if (!l->was_marked && clave__http_session_is_shared(s) &&
+        clave__claim_mark_send(s, l->id, on_claim_marked, x) == CLAVE_OK) {
+        clave__web_expect(x);
+        l->marking = true;
+    }
+    (void)clave__claim_mark_note(s, l->id); /* without memory the servers know it */
+    clave__claim_marks_trim(s);
+    k->claim = c;
+    if (c) {
+        l->known = l->ending = true;
+        clave__claim_release(c);
+        k->polls = true;
+        k->poll = (struct claim_poll){.done = on_claim_gone, .wants_end = true};
+        clave__claim_await(c, &k->poll, x->web->now + s->ttl_ms);
+    } else {
+        clave__http_session_flush(s);
+        claim_leave_step(k);
     }
 }
 
 static void claim_delete(struct session_request *k)
 {
-    if (!claim_named(k))
+    struct web_exchange *x = k->x;
+    struct claim_leave *l = clave__web_alloc(x, sizeof *l);
+    bool is_id = clave__claim_is_id(x->params[0]);
+    if (l && is_id) {
+        *l = (struct claim_leave){.id = x->params[0],
+                                  .was_marked = clave__claim_is_marked(k->s, x->params[0])};
+        k->arg = l;
+        claim_tell_deed(k, clave__claim_find(k->s, l->id));
+        claim_leave(k);
         return;
-    struct claim *c = k->claim;
-    k->x->begun = true;
-    clave__claim_release(c);
-    k->polls = true;
-    k->poll.done = on_claim_gone;
-    k->poll.wants_end = true;
-    clave__claim_await(c, &k->poll, k->x->web->now + k->s->ttl_ms);
+    }
+    if (!is_id) {
+        claim_named(k);
+        return;
+    }
+    clave__session_request_done(k);
+    clave__web_problem_err(x, CLAVE_ENOMEM, "release", x->params[0]);
 }
 
 void clave__web_delete_claim(struct web_exchange *x)
 {
-    clave__session_request(x, NULL, claim_delete);
+    clave__session_request_informed(x, NULL, claim_delete);
 }

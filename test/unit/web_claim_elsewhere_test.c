@@ -1,0 +1,232 @@
+/* web_claim_elsewhere_test.c - a session behind a balancer: each request may come to either of two
+ * gates with one key, and each gate knows what the other has made, granted and given back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/claim_scene.h"
+#include "lib/mutex_owner.h"
+
+static const uint8_t key[32] = {42};
+
+#define UUID "0b7e6a52-3c1d-8f4e-9a5b-6c7d8e9f0a1b"
+#define KEYED "Idempotency-Key: " UUID
+
+static const struct {
+    const char *body, *dir, *queue;
+} kinds[] = {
+    {"{\"path\": \"/l\"}", "/l", NULL},
+    {"{\"path\": \"/l\", \"kind\": \"read\"}", "/l", NULL},
+    {"{\"path\": \"/l\", \"kind\": \"write\"}", "/l", NULL},
+    {"{\"path\": \"/e\", \"kind\": \"election\"}", "/e", NULL},
+    {"{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}", "/s/leases", "/s/locks"},
+    {"{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3, \"permits\": 3}", "/s/leases",
+     "/s/locks"},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static size_t places(struct webrig *r, size_t kind)
+{
+    size_t n = memnet_list(r->net, 0, kinds[kind].dir, NULL, 0);
+    return kinds[kind].queue ? n + memnet_list(r->net, 0, kinds[kind].queue, NULL, 0) : n;
+}
+
+/* Until it is answered: a deadline may have to be confirmed first. */
+static struct webrig_call *ends(struct webrig *r, struct webrig_call *c, unsigned status)
+{
+    for (int i = 0; i < 60 && !c->answered; i++)
+        webrig_advance(r, 100);
+    user_expects(c, status);
+    return c;
+}
+
+static struct webrig_call *renews(struct webrig *r, const struct user *u)
+{
+    char target[96], header[128];
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", u->id);
+    snprintf(header, sizeof header, "Clave-Session: %s", u->secret);
+    return webrig_request(r, "POST", target, header, NULL);
+}
+
+static struct webrig *two_gates(struct user *u)
+{
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    user_enter(r, u);
+    snprintf(u->claim, sizeof u->claim, "%s", UUID);
+    return r;
+}
+
+/* The request reaches the first gate when the second has had it, and has given the claim back: of
+ * every kind, whether the first gate knew the claim or not. */
+static void what_comes_after_the_release_takes_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * (size_t)KINDS; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        const char *body = kinds[i / 2].body;
+        if (i % 2)
+            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, body), 201));
+        webrig_second(r);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, body), 201));
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        assert_int_equal(places(r, i / 2), 0);
+        webrig_other(r);
+        struct webrig_call *c = ends(r, user_sends(r, &u, "POST", 5, KEYED, body), 410);
+        assert_string_equal(webrig_member(c, "cause"), "released");
+        webrig_end(c);
+        assert_int_equal(places(r, i / 2), 0);
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204)); /* and again */
+        c = ends(r, user_sends(r, &u, "POST", 5, NULL, body), 201); /* what is new is taken */
+        webrig_end(c);
+        webrig_free(r);
+    }
+}
+
+/* Of a claim that was never made: no request of before makes it. */
+static void what_was_given_up_before_it_was_made_is_not_made(void **state)
+{
+    (void)state;
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 404));
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, LOCK), 410));
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, LOCK), 410));
+    assert_int_equal(places(r, 0), 0);
+    webrig_free(r);
+}
+
+/* The answer to the mark is lost with the connection, and the node's delete as well. */
+static void a_release_whose_answers_were_lost_is_one(void **state)
+{
+    enum { U_SECOND = 3 };
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[i].body), 201));
+        webrig_second(r);
+        webrig_end(ends(r, renews(r, &u), 200));
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_SECOND, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+        struct webrig_call *c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        assert_false(c->answered);
+        memnet_refuse(r->net, U_SECOND, true);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        memnet_refuse(r->net, U_SECOND, false);
+        webrig_end(ends(r, c, 204));
+        assert_int_equal(places(r, i), 0);
+        webrig_other(r);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, kinds[i].body), 410));
+        assert_int_equal(places(r, i), 0);
+        webrig_free(r);
+    }
+}
+
+/* v waits at the first gate, and is granted at the second: the first does not say from memory that
+ * it waits still. */
+static void a_renewal_says_nothing_worse_than_what_was_proved(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct user u, v;
+        char token[32];
+        struct webrig *r = two_gates(&u);
+        user_enter(r, &v);
+        user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, kinds[i].body), 201));
+        if (i == 1) /* readers share */
+            webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        if (i == 1)
+            user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, kinds[2].body), 201));
+        user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, kinds[i].body), 202));
+        webrig_second(r);
+        webrig_end(ends(r, user_sends(r, &v, "GET", -1, NULL, NULL), 202));
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        struct webrig_call *c = ends(r, user_sends(r, &v, "GET", 5, NULL, NULL), 200);
+        snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+        webrig_end(c);
+        webrig_other(r);
+        c = ends(r, renews(r, &v), 200);
+        assert_null(strstr(webrig_body(c), "waiting"));
+        assert_non_null(strstr(webrig_body(c), "\"held\""));
+        assert_string_equal(webrig_member(c, "token"), token);
+        webrig_end(c);
+        webrig_free(r);
+    }
+}
+
+/* And it lists what another gate has made, and not what that has given back. */
+static void a_renewal_lists_what_the_session_has(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[i].body), 201));
+        webrig_second(r);
+        struct webrig_call *c = ends(r, renews(r, &u), 200);
+        assert_non_null(strstr(webrig_body(c), UUID));
+        assert_non_null(strstr(webrig_body(c), "\"held\""));
+        webrig_end(c);
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        webrig_other(r);
+        c = ends(r, renews(r, &u), 200);
+        assert_null(strstr(webrig_body(c), "\"held\""));
+        assert_null(strstr(webrig_body(c), "\"waiting\""));
+        webrig_end(c);
+        webrig_free(r);
+    }
+}
+
+static void a_leader_publishes_at_either_gate(void **state)
+{
+    (void)state;
+    struct user u;
+    char header[128];
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[3].body), 201));
+    webrig_second(r);
+    snprintf(header, sizeof header, "Clave-Session: %s", u.secret);
+    webrig_end(ends(r, webrig_request(r, "PUT", "/v1/elections/e/value", header, "10.0.0.7"), 204));
+    webrig_free(r);
+}
+
+/* A waiter that was given back at the second gate is forgotten at the first one: the next request
+ * there has a place that exists. */
+static void the_first_request_after_a_release_elsewhere_has_a_place(void **state)
+{
+    (void)state;
+    struct user u, v;
+    struct webrig *r = two_gates(&u);
+    user_enter(r, &v);
+    user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 201));
+    user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 202));
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
+    assert_int_equal(places(r, 0), 1);
+    webrig_other(r);
+    webrig_end(ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 202));
+    assert_int_equal(places(r, 0), 2);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_comes_after_the_release_takes_nothing),
+        cmocka_unit_test(what_was_given_up_before_it_was_made_is_not_made),
+        cmocka_unit_test(a_release_whose_answers_were_lost_is_one),
+        cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
+        cmocka_unit_test(a_renewal_lists_what_the_session_has),
+        cmocka_unit_test(a_leader_publishes_at_either_gate),
+        cmocka_unit_test(the_first_request_after_a_release_elsewhere_has_a_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
