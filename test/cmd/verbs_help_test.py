@@ -77,6 +77,16 @@ class Help(unittest.TestCase):
                     r = clave(verb, f"--{long}=" + (VALUES.get(value) or "x"), "--help")
                     self.assertNotIn("no such flag", r.err)
 
+    def test_a_flag_is_found_by_its_words(self):
+        for words in (("connections", "max"), ("max", "Connections"), ("--max-connections",)):
+            r = clave("help", *words)
+            self.assertEqual(r.code, 0, r)
+            self.assertRegex(r.out, r"(?m)^clave serve:\n(.*\n)*? +--max-connections N +connections from one address")
+        self.assertNotIn("--max-sessions ", clave("help", "connections", "max").out)
+        self.assertIn("clave lock:\n", clave("help", "sigterm", "sigkill").out)
+        self.assertIn("Flags for every verb:\n", clave("help", "certificate", "present").out)
+        self.assertEqual(clave("help", "connections", "nonsense").code, 64)
+
     def test_unknown_flags_are_refused(self):
         for verb in verbs():
             r = clave(verb, "--no-such-flag")
