@@ -11,10 +11,7 @@
 #include "server/request/request.h"
 #include "server/store/restore.h"
 
-enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
-enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
-enum { DEFAULT_SESSIONLESS_MS = 10000 };
-enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
+enum { DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_OUTPUT = 512 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* What it takes to end a session, with a line of the log, and for each of its nodes. */
 enum { LOOKS_AN_END = 30, LOOKS_A_NODE = 2 };
@@ -40,18 +37,18 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     s->limits.max_session_ms = server_or_default(o->max_session_ms, 20 * s->limits.tick_ms);
     if (s->limits.max_session_ms < s->limits.min_session_ms)
         s->limits.max_session_ms = s->limits.min_session_ms;
-    s->limits.sessionless_ms = server_or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
+    s->limits.sessionless_ms = server_or_default(o->sessionless_ms, SERVER_SESSIONLESS_MS);
     s->limits.slow_ms = o->slow_ms;
     s->limits.snap_count = server_or_default(o->snap_count, 0);
-    s->limits.container_check_ms = server_or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
-    s->limits.container_rate = server_or_default(o->container_rate, DEFAULT_SWEEP_RATE);
+    s->limits.container_check_ms = server_or_default(o->container_check_ms, SERVER_CONTAINER_CHECK_MS);
+    s->limits.container_rate = server_or_default(o->container_rate, SERVER_CONTAINER_RATE);
     s->limits.never_used_ms = o->never_used_ms;
     s->limits.extended_types = o->extended_types;
     s->limits.enforce_quota = o->enforce_quota;
     s->limits.max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
-    s->limits.max_outstanding = o->max_outstanding ? o->max_outstanding : DEFAULT_OUTSTANDING;
-    s->limits.max_undelivered = o->max_undelivered ? o->max_undelivered : DEFAULT_UNDELIVERED;
-    clave__client_limits_set(s, o->bounds);
+    s->limits.max_outstanding = o->max_outstanding ? o->max_outstanding : SERVER_OUTSTANDING;
+    s->limits.max_undelivered = o->max_undelivered ? o->max_undelivered : SERVER_UNDELIVERED;
+    clave__client_limits_set(s, o->client_limits);
 }
 
 static void server_take_options(struct server *s, const struct server_options *o)
@@ -62,7 +59,7 @@ static void server_take_options(struct server *s, const struct server_options *o
     s->driver.node_gone = o->node_gone;
     s->driver.node_gone_arg = o->node_gone_arg;
     s->audit.user = o->audit_user ? o->audit_user : "";
-    s->limits.tick_ms = server_or_default(o->tick_ms, DEFAULT_TICK_MS);
+    s->limits.tick_ms = server_or_default(o->tick_ms, SERVER_TICK_MS);
     s->limits.max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->limits.max_frame > MOST_FRAME)
         s->limits.max_frame = MOST_FRAME;

@@ -26,19 +26,20 @@ struct server_conn; /* opaque */
 #define SERVER_WORDS "conf,cons,dirs,envi,isro,mntr,ruok,srvr,stat,wchs"
 #define SERVER_OTHER_WORDS "crst,dump,srst,wchc,wchp"
 
-/* What one client may have the server keep or send. */
-enum server_bound {
-    BOUND_WATCHES,            /* of all connections */
-    BOUND_CONNECTION_WATCHES, /* of one */
-    BOUND_SESSIONS,
-    BOUND_DISCONNECTED, /* sessions of one address without a connection */
-    BOUND_ANSWER,       /* bytes of the answer to a read */
-    BOUND_NAME,         /* bytes of a new node's name */
-    BOUND_PATH,         /* bytes of its path, and of the path of a watch */
-    BOUND_DEPTH,        /* nodes in its path */
-    BOUND_SEQUENCE,     /* sequence numbers of one parent */
-    BOUND_REQUEST,      /* bytes of one request: server_options.max_frame */
-    SERVER_BOUNDS
+/* The limits on what one client may have the server keep or send. connection/client_limits.c has
+ * their names and defaults, src/cmd/serve/settings.c their flags. */
+enum server_limit {
+    LIMIT_WATCHES,            /* of all connections */
+    LIMIT_CONNECTION_WATCHES, /* of one */
+    LIMIT_SESSIONS,
+    LIMIT_DISCONNECTED, /* sessions of one address without a connection */
+    LIMIT_ANSWER,       /* bytes of the answer to a read */
+    LIMIT_NAME,         /* bytes of a new node's name */
+    LIMIT_PATH,         /* bytes of its path, and of the path of a watch */
+    LIMIT_DEPTH,        /* nodes in its path */
+    LIMIT_SEQUENCE,     /* sequence numbers of one parent */
+    LIMIT_REQUEST,      /* bytes of one request: server_options.max_frame */
+    SERVER_LIMITS
 };
 
 /* Gets a line of the audit log, without its end; NULL: one is lost for want of memory. It does not
@@ -54,6 +55,17 @@ enum server_gone {
 };
 typedef void server_gone_cb(void *arg, int64_t czxid, enum server_gone how);
 
+/* Defaults of the options below. */
+enum {
+    SERVER_TICK_MS = 2000,
+    SERVER_SESSIONLESS_MS = 10000,
+    SERVER_SNAP_COUNT = 100000,
+    SERVER_CONTAINER_CHECK_MS = 60000,
+    SERVER_CONTAINER_RATE = 10000,
+    SERVER_OUTSTANDING = 100000,
+    SERVER_UNDELIVERED = 256 * 1024 * 1024,
+};
+
 struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
@@ -64,13 +76,13 @@ struct server_options {
     server_gone_cb *node_gone; /* NULL: nobody wants to know */
     void *node_gone_arg;
     const char *audit_user;     /* who does what the server does by itself; outlives the server */
-    int32_t tick_ms;            /* 0: 2000 */
+    int32_t tick_ms;            /* 0: SERVER_TICK_MS */
     int32_t min_session_ms;     /* 0: 2 ticks */
     int32_t max_session_ms;     /* 0: 20 ticks */
     size_t max_frame;           /* 0: WIRE_MAX_FRAME */
     size_t max_output;          /* bytes queued for one connection before it is no longer read;
                                    0: 512 KiB. At 512 times as much the client is disconnected */
-    int32_t sessionless_ms;     /* how long a connection may stay without a session; 0: 10000 */
+    int32_t sessionless_ms;     /* how long a connection may stay without a session; 0: 10 s */
     int32_t slow_ms;            /* a request that takes so long is logged; 0: none is. Needs
                                    _end_turn and _left_unread for what the disk does not delay */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
@@ -108,11 +120,14 @@ struct server_options {
                                connection with queued output is not read; at twice as much none is
                                read, and one that has taken nothing for a second is disconnected;
                                0: 256 MiB */
-    size_t bounds[SERVER_BOUNDS]; /* 0: the default, which no honest client meets */
+    size_t client_limits[SERVER_LIMITS]; /* 0: the default, which no honest client meets */
     size_t work_a_turn; /* what requests may take from one _tick to the next, in fifths of a
                            microsecond as the engine reckons them: a small read is 3, a write 13.
                            What is beyond it waits, and the clients have it in turn; 0: any */
 };
+
+/* The limit of server_options without one of its own. */
+size_t clave__client_limit_default(enum server_limit limit);
 
 /* ---- life and recovery ----------------------------------------------------------------------- */
 
@@ -172,7 +187,7 @@ void clave__server_end_turn(struct server *s, int64_t now);
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* The bound on all connections is reached: _accept would refuse. */
+/* The limit of all connections is reached: _accept would refuse. */
 bool clave__server_is_full(const struct server *s);
 /* A connection has been turned away; only counts it. */
 void clave__server_note_rejected(struct server *s);
@@ -302,7 +317,7 @@ struct server_stats {
     size_t undelivered;              /* memory of output that no client has taken */
     uint64_t digest;                 /* of the tree, as in the log */
     uint64_t digest_mismatches;      /* transactions after which the log's digest differed */
-    uint64_t refused[SERVER_BOUNDS]; /* how often each bound was reached */
+    uint64_t refused[SERVER_LIMITS]; /* how often each limit was reached */
 };
 void clave__server_stats(const struct server *s, struct server_stats *out);
 

@@ -67,8 +67,8 @@ static inline bool clave__refusals_note(struct refusals *r, int64_t now)
     return told;
 }
 
-/* One of the bounds; see connection/client_limits.h. */
-struct bound_state {
+/* One of the limits on clients; see connection/client_limits.h. */
+struct limit_state {
     size_t most;
     uint64_t refused;
     uint64_t told;   /* of these, up to the last message */
@@ -128,7 +128,7 @@ struct server_audit {
 struct server_refused {
     struct refusals newer;   /* clients that know a later zxid */
     struct refusals strange; /* clients that have not authenticated */
-    struct bound_state bounds[SERVER_BOUNDS];
+    struct limit_state limits[SERVER_LIMITS];
 };
 
 /* Records on their way to the disk; see store/txn_log.c. */

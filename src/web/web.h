@@ -118,6 +118,8 @@ struct web_asset {
     size_t len;
 };
 
+enum { WEB_MAX_BODY = 2 << 20 }; /* bytes of a body, without a limit of its own */
+
 struct web_options {
     const struct clave_mem *mem; /* NULL: libc */
     uint64_t seed;               /* not 0 */
@@ -139,7 +141,7 @@ struct web_options {
     int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
     const clave_auth *auths;    /* its identities; borrowed for the time of _new */
     size_t nauths;
-    size_t max_body;            /* 0: 2 MiB */
+    size_t max_body;            /* 0: WEB_MAX_BODY */
     size_t max_answer;          /* 0: 64 MiB */
     size_t max_sessions;        /* alive at a time; further ones are refused with 429. 0: 10000 */
     size_t max_sender_sessions; /* of one sender; 0: 4 of 5 of those */

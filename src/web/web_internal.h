@@ -16,7 +16,6 @@ struct znode_polls;
 struct route_table;
 struct server_trend;
 
-enum { WEB_MAX_BODY = 2 << 20 };
 
 struct web {
     struct clave_mem mem;

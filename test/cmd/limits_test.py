@@ -35,7 +35,7 @@ CLIENTS = (
     "semaphore -c {name} -n 2 /s{i} -- true", "elect -c {name} /e{i} -- true", "locks -c {name} /q",
     "locks -c {name} --deadlocks", "top -c {name} --once", "leader -c {name} /q",
     "create -c {name} /c{i}", "ls -c {name} /", "ls -c {number} /", "tree -c {name} /q",
-    "ping -c {name}", "bench -c {name} -n 2 --rounds 1 herd",
+    "ping -c {name}",
 )
 # Those that need what one of these needs.
 LIKE_THEM = (

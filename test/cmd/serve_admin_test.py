@@ -832,7 +832,7 @@ class AsApache(Rig):
         for name, others in NAMES.items():
             for alias in others:
                 self.assertEqual(theirs.command(alias)["command"], name)
-        own = {"zookeeper_info", "request_latency_ms", "requests_total", "refused_total", "undelivered_bytes",
+        own = {"zookeeper_info", "request_latency_ms", "requests_total", "limit_refused_total", "undelivered_bytes",
                "last_zxid", "data_dir_size", "log_dir_size", "data_dir_free_bytes",
                "data_dir_total_bytes", "log_append_ms", "clave_session_slack_seconds",
                "clave_session_ends_total"}  # the others have Apache's names

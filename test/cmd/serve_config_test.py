@@ -472,7 +472,7 @@ class Live(Rig):
             self.assertIn(f"--{key}", r.err)
             said = s.until("is refused")
             self.assertIn(f"{most + 1} ", said)
-            self.assertIn(f"the bound is {most} (--{key}; 1 refused", said)
+            self.assertIn(f"the limit is {most} (--{key}; 1 refused", said)
         self.reload(s, self.CONF + "max-sessions = 1\nmax-answer = 1024\nmax-watches = 1\n"
                     "max-connection-watches = 1\n")
         held = clave("lock", "/l", "--", CLAVE, "ls", "--timeout", "300ms", connect=at)
@@ -495,7 +495,7 @@ class Live(Rig):
         until = time.monotonic() + PATIENCE
         while gets_a_session():  # the end of the one before may be seen after it
             self.assertLess(time.monotonic(), until)
-        self.assertIn("sessions of its address without a connection, the bound is 1",
+        self.assertIn("sessions of its address without a connection, the limit is 1",
                       s.until("(--max-disconnected;"))
         r = clave("ls", "/", "--timeout", "300ms", connect=f"127.0.0.1:{s.port}")
         self.assertIn("--max-disconnected", r.err)

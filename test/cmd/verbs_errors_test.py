@@ -284,7 +284,6 @@ class WithServer(unittest.TestCase):
         self.closed(["ping", "-n", "1"], ">&-", 74, "standard output")
         self.closed(["help"], ">&-", 74, "standard output")
         self.closed(["get", "/streams"], ">/dev/full", 74, "No space left")
-        self.closed(["bench", "herd", "-n", "2", "-r", "1"], ">/dev/full", 74, "No space left")
         self.closed(["data", "digest", self.server.data], ">/dev/full", 74, "No space left")
         self.closed(["get", "/streams"], "2>&-", 0, "")
         self.closed(["get", "/nothing"], "2>&-", 66, "")

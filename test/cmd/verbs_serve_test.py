@@ -355,7 +355,7 @@ class Serving(unittest.TestCase):
             s.sendall(struct.pack(">i", 3000000) + b"x" * 1000)
             self.assertEqual(s.recv(4096), b"")
         self.assertRegex(p.stderr.readline(), r"^\S+Z clave: serve: 127\.0\.0\.1:\d+ is refused: "
-                                              r"3000000 bytes of a request, the bound is 1048575 "
+                                              r"3000000 bytes of a request, the limit is 1048575 "
                                               r"\(--max-request; 1 refused since the last message\)$")
 
     def test_a_client_whose_request_is_too_long_is_told(self):

@@ -17,10 +17,10 @@ WORDS = {
     "check": "{} 1", "ctdb-lock": "{}", "get": "{}", "set": "{} data", "create": "{}/new", "rm": "{}/child", "ls": "{}",
     "tree": "{}", "stat": "{}/child", "getacl": "{}", "setacl": "{} open", "acl": None, "watch": "{}", "sync": "{}",
     "ping": "-n 1", "serve": None, "gate": None, "sessions": "", "data": None, "history": None, "grow": None,
-    "bench": "herd -n 2 -r 1", "version": None, "completion": None, "help": None,
+    "version": None, "completion": None, "help": None,
 }
 # Those that need no permission for what they ask, or none on one node.
-OPEN = {"stat", "sync", "ping", "sessions", "bench"}
+OPEN = {"stat", "sync", "ping", "sessions"}
 # What is said of a node that is not there.
 NO_NODE = {
     "get": "no such node", "set": "no such node (--create creates it)", "create": "its parent does not exist: --parents",
@@ -29,7 +29,7 @@ NO_NODE = {
 }
 # These make it, take it for an empty queue, or name none.
 NEED_NO_NODE = {"lock", "rwlock", "semaphore", "slot", "locks", "top", "elect", "leader", "candidates", "check", "ctdb-lock", "watch",
-                "sync", "ping", "sessions", "bench"}
+                "sync", "ping", "sessions"}
 
 
 def verbs():

@@ -9,7 +9,6 @@
 #include "cmd/cli/acl_text.h"
 #include "cmd/cli/diag.h"
 #include "cmd/serve/config_file.h"
-#include "cmd/serve/settings_check.h"
 #include "fuzz/fuzz.h"
 #include "runtime/client/client_settings.h"
 #include "runtime/client/local_paths.h"

@@ -365,8 +365,8 @@ static void a_root_that_comes_again_may_be_readable(void **state)
 /* The server's bound on the watches of a connection; 0: none that matters. */
 static void play_bound_watches(struct play *y, size_t most)
 {
-    const size_t bounds[SERVER_BOUNDS] = {[BOUND_CONNECTION_WATCHES] = most};
-    clave__client_limits_set(y->p->server, bounds);
+    const size_t limits[SERVER_LIMITS] = {[LIMIT_CONNECTION_WATCHES] = most};
+    clave__client_limits_set(y->p->server, limits);
 }
 
 /* A watch that is refused is asked for again, with pauses; nothing is taken for deleted meanwhile.

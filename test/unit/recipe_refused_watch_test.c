@@ -26,8 +26,8 @@ static void on_taken(clave_async_client *c, clave_async_watch *w, const clave_ev
 
 static void bound_watches(size_t most)
 {
-    const size_t bounds[SERVER_BOUNDS] = {[BOUND_WATCHES] = most};
-    clave__client_limits_set(p->server, bounds);
+    const size_t limits[SERVER_LIMITS] = {[LIMIT_WATCHES] = most};
+    clave__client_limits_set(p->server, limits);
 }
 
 static void begin(void)

@@ -1,4 +1,4 @@
-/* server_client_limits_test.c - the bounds on what one client may have the server keep or send:
+/* server_client_limits_test.c - the limits on what one client may have the server keep or send:
  * what is refused, with which code, and that it is counted and logged once a second. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@ struct bounded {
     struct memserver_conn c;
 };
 
-static void bounded_open(struct bounded *b, enum server_bound bound, size_t most)
+static void bounded_open(struct bounded *b, enum server_limit limit, size_t most)
 {
     struct server_options o = {.max_session_ms = 40000};
-    o.bounds[bound] = most;
+    o.client_limits[limit] = most;
     memserver_open(&b->d, &o);
     memserver_connect(&b->c, &b->d, 40000);
 }
@@ -30,9 +30,9 @@ static void bounded_close(struct bounded *b)
     memserver_close(&b->d);
 }
 
-static uint64_t refused(struct bounded *b, enum server_bound bound)
+static uint64_t refused(struct bounded *b, enum server_limit limit)
 {
-    return memserver_stats(&b->d).refused[bound];
+    return memserver_stats(&b->d).refused[limit];
 }
 
 static clave_err create(struct bounded *b, const char *path)
@@ -58,14 +58,14 @@ static void watches_of_a_connection(void **state)
 {
     (void)state;
     struct bounded b;
-    bounded_open(&b, BOUND_CONNECTION_WATCHES, 2);
+    bounded_open(&b, LIMIT_CONNECTION_WATCHES, 2);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
     assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
     /* Not the answer without the watch: the client would wait for an event for ever. */
     assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EBADARGS);
     assert_int_equal(add_watch(&b.c, "/"), CLAVE_EBADARGS);
-    assert_int_equal(refused(&b, BOUND_CONNECTION_WATCHES), 2);
-    assert_non_null(strstr(b.d.lines, "3 watches of its connection, the bound is 2 "
+    assert_int_equal(refused(&b, LIMIT_CONNECTION_WATCHES), 2);
+    assert_non_null(strstr(b.d.lines, "3 watches of its connection, the limit is 2 "
                                       "(--max-connection-watches; 1 refused since"));
     /* One that is set already, none at all, and those of another connection. */
     assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
@@ -86,14 +86,14 @@ static void watches_of_all_connections(void **state)
     (void)state;
     struct bounded b;
     struct memserver_conn other;
-    bounded_open(&b, BOUND_WATCHES, 2);
+    bounded_open(&b, LIMIT_WATCHES, 2);
     memserver_connect(&other, &b.d, 4000);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
     assert_int_equal(add_watch(&other, "/a"), CLAVE_OK);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EBADARGS);
     memserver_hang_up(&other);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_ENONODE);
-    assert_int_equal(refused(&b, BOUND_WATCHES), 1);
+    assert_int_equal(refused(&b, LIMIT_WATCHES), 1);
     bounded_close(&b);
 }
 
@@ -104,7 +104,7 @@ static void watches_that_come_back_are_all_or_a_disconnect(void **state)
     struct bounded b;
     union wire_body body;
     struct buf paths;
-    bounded_open(&b, BOUND_CONNECTION_WATCHES, 1);
+    bounded_open(&b, LIMIT_CONNECTION_WATCHES, 1);
     clave__buf_init(&paths, &b.d.mem, 1024);
     struct jwriter w = clave__jwriter(&paths);
     clave__jput_bytes(&w, clave__jbytes("/a"));
@@ -121,7 +121,7 @@ static void a_watched_path_is_bounded(void **state)
 {
     (void)state;
     struct bounded b;
-    bounded_open(&b, BOUND_PATH, 8);
+    bounded_open(&b, LIMIT_PATH, 8);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/3456789", true), CLAVE_ENONODE);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", true), CLAVE_EBADARGS);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", false), CLAVE_ENONODE);
@@ -137,14 +137,14 @@ static void sessions_are_bounded(void **state)
     struct memserver_conn late;
     struct wire_connect_request q = {.timeout_ms = 4000};
     struct wire_connect_response r;
-    bounded_open(&b, BOUND_SESSIONS, 1);
+    bounded_open(&b, LIMIT_SESSIONS, 1);
     memserver_dial(&late, &b.d);
     assert_false(memserver_handshake(&late, &q, &r));
     memserver_hang_up(&late);
     /* The one there is comes back all the same. */
     memserver_hang_up(&b.c);
     assert_true(memserver_resume(&late, &b.c));
-    assert_int_equal(refused(&b, BOUND_SESSIONS), 1);
+    assert_int_equal(refused(&b, LIMIT_SESSIONS), 1);
     memserver_hang_up(&late);
     bounded_close(&b);
 }
@@ -171,7 +171,7 @@ static void assert_refused(struct bounded *b, uint8_t last_of_ip, uint64_t so_of
     struct memserver_conn c;
     assert_false(new_session(b, &c, last_of_ip));
     memserver_hang_up(&c);
-    assert_int_equal(refused(b, BOUND_DISCONNECTED), so_often);
+    assert_int_equal(refused(b, LIMIT_DISCONNECTED), so_often);
 }
 
 static void disconnected_sessions_of_an_address_are_bounded(void **state)
@@ -179,7 +179,7 @@ static void disconnected_sessions_of_an_address_are_bounded(void **state)
     (void)state;
     struct bounded b;
     struct memserver_conn left, back, local;
-    bounded_open(&b, BOUND_DISCONNECTED, 2);
+    bounded_open(&b, LIMIT_DISCONNECTED, 2);
     leave_session(&b, 7);
     assert_true(new_session(&b, &left, 7));
     memserver_hang_up(&left);
@@ -207,7 +207,7 @@ static void disconnected_sessions_of_an_address_are_bounded(void **state)
         assert_int_equal(memserver_call(&c, OP_CLOSE_SESSION, NULL, NULL), CLAVE_OK);
         memserver_hang_up(&c);
     }
-    assert_int_equal(refused(&b, BOUND_DISCONNECTED), 3);
+    assert_int_equal(refused(&b, LIMIT_DISCONNECTED), 3);
     bounded_close(&b);
 }
 
@@ -233,7 +233,7 @@ static void addresses_of_one_network_count_as_one(void **state)
         struct memserver_conn left, late;
         struct wire_connect_request q = {.timeout_ms = 4000};
         struct wire_connect_response r;
-        bounded_open(&b, BOUND_DISCONNECTED, 1);
+        bounded_open(&b, LIMIT_DISCONNECTED, 1);
         memserver_dial_peer(&left, &b.d, &cases[i].first);
         assert_true(memserver_handshake(&left, &q, &r));
         memserver_hang_up(&left);
@@ -250,7 +250,7 @@ static void a_session_that_moves_is_counted_once(void **state)
     (void)state;
     struct bounded b;
     struct memserver_conn moves, there, wrong, thief;
-    bounded_open(&b, BOUND_DISCONNECTED, 1);
+    bounded_open(&b, LIMIT_DISCONNECTED, 1);
     assert_true(new_session(&b, &moves, 7));
     assert_true(memserver_resume(&there, &moves));
     leave_session(&b, 7);
@@ -273,7 +273,7 @@ static void sessions_of_before_a_restart_do_not_count(void **state)
     struct bounded b, next;
     struct memserver_conn left, back;
     struct log_replay replay;
-    bounded_open(&b, BOUND_DISCONNECTED, 1);
+    bounded_open(&b, LIMIT_DISCONNECTED, 1);
     assert_true(new_session(&b, &left, 7));
     memserver_hang_up(&left);
     assert_refused(&b, 7, 1);
@@ -295,22 +295,22 @@ static void sessions_of_before_a_restart_do_not_count(void **state)
 static void new_paths_are_bounded(void **state)
 {
     static const struct {
-        enum server_bound bound;
+        enum server_limit limit;
         size_t most;
         const char *fits, *beyond;
     } cases[] = {
-        {BOUND_NAME, 4, "/a/1234", "/a/12345"},
-        {BOUND_PATH, 9, "/a/123456", "/a/1234567"},
-        {BOUND_DEPTH, 2, "/a/1", "/a/1/2"},
+        {LIMIT_NAME, 4, "/a/1234", "/a/12345"},
+        {LIMIT_PATH, 9, "/a/123456", "/a/1234567"},
+        {LIMIT_DEPTH, 2, "/a/1", "/a/1/2"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bounded b;
-        bounded_open(&b, cases[i].bound, cases[i].most);
+        bounded_open(&b, cases[i].limit, cases[i].most);
         assert_int_equal(create(&b, "/a"), CLAVE_OK);
         assert_int_equal(create(&b, cases[i].fits), CLAVE_OK);
         assert_int_equal(create(&b, cases[i].beyond), CLAVE_EBADARGS);
-        assert_int_equal(refused(&b, cases[i].bound), 1);
+        assert_int_equal(refused(&b, cases[i].limit), 1);
         assert_int_equal(memserver_stats(&b.d).nodes, 6); /* with / and ZooKeeper's own */
         bounded_close(&b);
     }
@@ -321,7 +321,7 @@ static void a_sequential_name_is_bounded(void **state)
 {
     (void)state;
     struct bounded b;
-    bounded_open(&b, BOUND_NAME, 12);
+    bounded_open(&b, LIMIT_NAME, 12);
     assert_int_equal(memserver_create(&b.c, "/ab", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
     assert_int_equal(memserver_create(&b.c, "/abc", "", MODE_PERSISTENT_SEQUENTIAL),
                      CLAVE_EBADARGS);
@@ -339,11 +339,11 @@ static void a_request_is_bounded(void **state)
     memserver_connect(&b.c, &b.d, 40000);
     memset(data, 'x', sizeof data - 1);
     assert_int_equal(create(&b, "/a"), CLAVE_OK);
-    assert_int_equal(refused(&b, BOUND_REQUEST), 0);
+    assert_int_equal(refused(&b, LIMIT_REQUEST), 0);
     assert_int_equal(memserver_create(&b.c, "/b", data, MODE_PERSISTENT), CLAVE_ECONNLOSS);
     assert_null(b.c.c);
-    assert_int_equal(refused(&b, BOUND_REQUEST), 1);
-    assert_non_null(strstr(b.d.lines, "bytes of a request, the bound is 100 (--max-request; 1"));
+    assert_int_equal(refused(&b, LIMIT_REQUEST), 1);
+    assert_non_null(strstr(b.d.lines, "bytes of a request, the limit is 100 (--max-request; 1"));
     bounded_close(&b);
 }
 
@@ -352,7 +352,7 @@ static void sequence_numbers_end(void **state)
 {
     (void)state;
     struct bounded b;
-    bounded_open(&b, BOUND_SEQUENCE, 2);
+    bounded_open(&b, LIMIT_SEQUENCE, 2);
     assert_int_equal(create(&b, "/q"), CLAVE_OK);
     for (int i = 0; i < 2; i++)
         assert_int_equal(memserver_create(&b.c, "/q/x-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
@@ -379,7 +379,7 @@ static void many_reads_are_one_answer(struct bounded *b)
     clave__wire_put_ops_end(&w);
     union wire_body body = {.multi = {40, clave__buf_bytes(&ops), clave__buf_len(&ops)}};
     assert_int_equal(memserver_call(&b->c, OP_MULTI_READ, &body, NULL), CLAVE_EMARSHALLING);
-    assert_int_equal(refused(b, BOUND_ANSWER), 3);
+    assert_int_equal(refused(b, LIMIT_ANSWER), 3);
     clave__buf_fini(&ops);
 }
 
@@ -388,7 +388,7 @@ static void an_answer_is_bounded(void **state)
     (void)state;
     struct bounded b;
     char path[64];
-    bounded_open(&b, BOUND_ANSWER, 1024);
+    bounded_open(&b, LIMIT_ANSWER, 1024);
     assert_int_equal(create(&b, "/d"), CLAVE_OK);
     for (int i = 0; i < 20; i++) {
         snprintf(path, sizeof path, "/d/a-name-of-forty-bytes-with-its-number-%02d", i);
@@ -405,7 +405,7 @@ static void an_answer_is_bounded(void **state)
     assert_int_equal(memserver_call(&b.c, OP_GET_EPHEMERALS, &prefix, NULL), CLAVE_OK);
     prefix.path = clave__jbytes("/");
     assert_int_equal(memserver_call(&b.c, OP_GET_EPHEMERALS, &prefix, NULL), CLAVE_OK);
-    assert_int_equal(refused(&b, BOUND_ANSWER), 2);
+    assert_int_equal(refused(&b, LIMIT_ANSWER), 2);
     many_reads_are_one_answer(&b);
     /* The connection goes on. */
     assert_int_equal(ask(&b.c, OP_EXISTS, "/d", false), CLAVE_OK);
@@ -423,7 +423,7 @@ static void what_is_beyond_the_bound_is_not_written(void **state)
     struct buf reads;
     struct wire_op part = {.op = OP_GET_CHILDREN, .body.read = {clave__jbytes("/d"), false}};
     char path[64];
-    bounded_open(&b, BOUND_ANSWER, 4096);
+    bounded_open(&b, LIMIT_ANSWER, 4096);
     assert_int_equal(create(&b, "/d"), CLAVE_OK);
     for (int i = 0; i < MANY; i++) {
         snprintf(path, sizeof path, "/d/a-name-of-forty-bytes-with-its-number-%05d", i);
@@ -443,7 +443,7 @@ static void what_is_beyond_the_bound_is_not_written(void **state)
         b.c.deaf = true; /* the memory of the answer stays */
         memserver_request(&b.c, ops[i], &body);
         assert_in_range(memserver_stats(&b.d).undelivered, 1, WITHIN);
-        assert_int_equal(refused(&b, BOUND_ANSWER), i + 1);
+        assert_int_equal(refused(&b, LIMIT_ANSWER), i + 1);
         memserver_take_output(&b.c);
         struct wire_reply_header h;
         struct jreader rest;
@@ -469,7 +469,7 @@ static void refusals_are_logged_once_a_second(void **state)
 {
     (void)state;
     struct bounded b;
-    bounded_open(&b, BOUND_DEPTH, 1);
+    bounded_open(&b, LIMIT_DEPTH, 1);
     assert_int_equal(create(&b, "/a"), CLAVE_OK);
     for (int i = 0; i < 5; i++)
         assert_int_equal(create(&b, "/a/b"), CLAVE_EBADARGS);

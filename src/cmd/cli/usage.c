@@ -107,7 +107,7 @@ static const struct topic topics[] = {
     {"locking", " lock rwlock semaphore slot locks top check history ctdb-lock ", NULL},
     {"elections", " elect leader candidates resign transfer top ", NULL},
     {"nodes", " get set create rm ls tree stat getacl setacl watch sync ", NULL},
-    {"servers", " serve gate ping sessions data grow acl bench ", NULL},
+    {"servers", " serve gate ping sessions data grow acl ", NULL},
     {"environment", NULL,
      "Flags not given are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
      "CLAVE_TIMEOUT, CLAVE_AUTH, CLAVE_TLS_CA, _CERT, _KEY, _NAME), then from\n"
@@ -152,6 +152,44 @@ bool usage_topic(const struct verb *const *verbs, const char *topic)
     return false;
 }
 
+/* ---- finding a flag -------------------------------------------------------------------------- */
+
+static bool usage_has_words(const struct flag *f, char *const *words)
+{
+    for (; *words; words++) {
+        const char *word = *words + strspn(*words, "-");
+        if (!strcasestr(f->name, word) && !strcasestr(f->help, word))
+            return false;
+    }
+    return true;
+}
+
+bool usage_find(const struct verb *const *verbs, char *const *words)
+{
+    bool found = false, any = false;
+    const struct flag *f;
+    for (; *verbs; verbs++, found = false)
+        for (size_t i = 0; (f = verb_flag(*verbs, i)); i++) {
+            if (!usage_has_words(f, words))
+                continue;
+            if (!found)
+                printf("%sclave %s:\n", any ? "\n" : "", (*verbs)->name);
+            found = any = true;
+            usage_print_flag(f);
+        }
+    for (f = global_flags; f->id != 0; f++) {
+        if (!usage_has_words(f, words))
+            continue;
+        if (!found)
+            printf("%sFlags for every verb:\n", any ? "\n" : "");
+        found = any = true;
+        usage_print_flag(f);
+    }
+    return any;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
 void usage_all(const struct verb *const *verbs)
 {
     puts("usage: clave [FLAG]... VERB [ARGUMENT]...\n\n"
@@ -165,7 +203,8 @@ void usage_all(const struct verb *const *verbs)
     for (size_t i = 0; i < TOPICS; i++)
         if (topics[i].text)
             printf("%s\n", topics[i].text);
-    printf("See 'clave help VERB' and clave(1) for more. Topics, as 'clave help %s':",
+    printf("See 'clave help VERB' and clave(1) for more, 'clave help WORD...' for flags. Topics, "
+           "as 'clave help %s':",
            topics[0].name);
     for (size_t i = 0; i < TOPICS; i++)
         printf("%s %s", i ? "," : "", topics[i].name);

@@ -61,7 +61,6 @@ struct verb {
 extern const struct verb *const all_verbs[];
 
 extern const struct verb verb_acl;
-extern const struct verb verb_bench;
 extern const struct verb verb_candidates;
 extern const struct verb verb_check;
 extern const struct verb verb_completion;

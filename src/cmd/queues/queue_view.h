@@ -8,8 +8,7 @@
  *   revoke          asks a holder to release, or deletes its node
  *   deadlocks       owners that wait for each other
  *   leader_follow   every change of an election's leader
- *   handover        resign and transfer: asks the leader and waits
- *   election_bench  what a change of leaders costs, for bench */
+ *   handover        resign and transfer: asks the leader and waits */
 #ifndef CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 #define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 

@@ -11,8 +11,6 @@
 #include "runtime/key_value_file.h"
 #include "runtime/text_file.h"
 
-enum { MOST_KEYS = 64 };
-
 struct loading {
     struct serve_settings *v;
     const struct log *log;
@@ -20,7 +18,7 @@ struct loading {
     struct { /* the settings made so far */
         const char *key;
         unsigned line;
-    } seen[MOST_KEYS];
+    } seen[SETTINGS_CAP];
     size_t nseen;
 };
 
@@ -63,7 +61,7 @@ static clave_err config_file_only_once(struct loading *l, const char *key, unsig
     for (size_t i = 0; i < l->nseen; i++)
         if (strcmp(l->seen[i].key, key) == 0)
             return clave__start_error(f, CLAVE_EINVAL, "already set on line %u", l->seen[i].line);
-    if (l->nseen < MOST_KEYS) { /* MOST_KEYS is more than there are settings */
+    if (l->nseen < SETTINGS_CAP) {
         l->seen[l->nseen].key = key;
         l->seen[l->nseen++].line = line;
     }

@@ -4,7 +4,7 @@
 #ifndef CLAVE_CMD_SERVE_CONFIG_FILE_H
 #define CLAVE_CMD_SERVE_CONFIG_FILE_H
 
-#include "cmd/serve/settings_table.h"
+#include "cmd/serve/settings.h"
 
 /* Reads the whole file. EINVAL, ENOMEM: the log says what and where, for each line at fault, and v
  * is half filled; not at all if the file could not be read. Logs a line for each key that is

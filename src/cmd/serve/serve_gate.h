@@ -4,7 +4,7 @@
 #ifndef CLAVE_CMD_SERVE_SERVE_GATE_H
 #define CLAVE_CMD_SERVE_SERVE_GATE_H
 
-#include "cmd/serve/settings_table.h"
+#include "cmd/serve/settings.h"
 #include "runtime/gate/gate_access_file.h"
 
 struct serve_gate; /* opaque */

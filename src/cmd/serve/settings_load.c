@@ -11,7 +11,6 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/serve/config_file.h"
-#include "cmd/serve/settings_check.h"
 #include "runtime/findings.h"
 
 struct log configured_log(const struct configured *c)
@@ -81,15 +80,7 @@ void configured_end_ready(const struct configured *c)
     clearerr(stdout);
 }
 
-/* ---- flags ---------------------------------------------------------------------------------- */
-
-static const char *settings_load_name_of(const struct configured *c, int id)
-{
-    const struct flag *f = c->o->verb->flags;
-    while (f->id != id)
-        f++;
-    return f->name;
-}
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 /* false after a message. */
 static bool settings_load_take_flag(struct configured *c, struct serve_settings *scratch, int id)
@@ -105,7 +96,7 @@ static bool settings_load_take_flag(struct configured *c, struct serve_settings 
         c->check = true;
         return true;
     }
-    struct given g = {settings_load_name_of(c, id), o->value ? o->value : "true"};
+    struct given g = {settings_name_of_flag(id), o->value ? o->value : "true"};
     if (c->ngiven == SETTINGS_MAX_FLAGS) {
         diag_usage(o, "at most %d flags", SETTINGS_MAX_FLAGS);
         return false;
@@ -149,7 +140,7 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
     return id == OPTIONS_STOP || options_args(c->o, 0, 0) ? id : OPTIONS_STOP;
 }
 
-/* ---- the file, and over it the flags -------------------------------------------------------- */
+/* ---- the file, and over it the flags --------------------------------------------------------- */
 
 /* Given addresses replace all of the file's. EINVAL, ENOMEM: with faults, a line each, or reported
  * in the log. What is wrong with the file does not keep the rest from being looked at. */
@@ -201,7 +192,7 @@ int configured_read(struct configured *c)
     return EXIT_OK;
 }
 
-/* ---- reloading ------------------------------------------------------------------------------ */
+/* ---- reloading ------------------------------------------------------------------------------- */
 
 /* The previous ones are freed. */
 static void settings_load_keep(struct configured *c, struct serve_settings *wanted)

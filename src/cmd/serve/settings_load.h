@@ -5,13 +5,10 @@
 #define CLAVE_CMD_SERVE_SETTINGS_LOAD_H
 
 #include "cmd/cli/cmd_options.h"
-#include "cmd/serve/settings_table.h"
+#include "cmd/serve/settings.h"
 
-enum {
-    CONFIGURED_FILE = FLAG_LONG,
-    CONFIGURED_CHECK,
-    CONFIGURED_SETTING, /* from here on */
-};
+/* The flags that are no settings. */
+enum { CONFIGURED_FILE = FLAG_LONG, CONFIGURED_CHECK };
 enum { FAULTS_CAP = 4096 }; /* the texts of all that is wrong with a configuration */
 
 /* A flag as given. */

@@ -1,6 +1,7 @@
-/* zoocfg_keys.c - the table of Apache ZooKeeper's settings, up to 3.9: keys of zoo.cfg and system
- * properties, which Apache takes from that file as well. zoocfg_load.c asks. A key is ignored only
- * if nobody relies on it for safety or correctness; else the server does not start. */
+/* zoocfg_keys.c - the table of those of Apache ZooKeeper's settings, up to 3.9, that are not a
+ * setting of clave by themselves (these are in settings.c): keys of zoo.cfg and system properties,
+ * which Apache takes from that file as well. zoocfg.c asks. A key is ignored only if nobody relies
+ * on it for safety or correctness; else the server does not start. */
 #include "cmd/serve/zoocfg_keys.h"
 
 #include <stdbool.h>
@@ -32,7 +33,7 @@ static const char pem[] =
     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' convert the store";
 
 static const struct zoocfg_key keys[] = {
-    /* ---- where the data are, who may connect ---- */
+    /* ---- where the data are, who may connect ----------------------------------------------------- */
     {"dataDir", ZOOCFG_KEPT, "data", DATA_DIR, NULL},
     {"dataLogDir", ZOOCFG_KEPT, "data", LOG_DIR, NULL},
     {"clientPort", ZOOCFG_KEPT, "listen", PORT, NULL},
@@ -48,30 +49,13 @@ static const struct zoocfg_key keys[] = {
      "and leave the line out",
      0, "true"},
 
-    /* ---- sessions, limits ---- */
-    {"tickTime", ZOOCFG_AS_MS, "tick", 0, NULL},
-    {"minSessionTimeout", ZOOCFG_AS_MS, "min-session-timeout", 0, NULL},
-    {"maxSessionTimeout", ZOOCFG_AS_MS, "max-session-timeout", 0, NULL},
-    {"maxClientCnxns", ZOOCFG_AS_IS, "max-connections", 0, NULL},
-    {"maxCnxns", ZOOCFG_AS_IS, "max-all-connections", 0, NULL},
-    {"nio.sessionlessCnxnTimeout", ZOOCFG_AS_MS, "sessionless-timeout", 0, NULL},
-    {"sessionlessCnxnTimeout", ZOOCFG_AS_MS, "sessionless-timeout", 0, NULL},
-    {"snapCount", ZOOCFG_AS_IS, "snap-count", 0, NULL},
-    {"globalOutstandingLimit", ZOOCFG_AS_IS, "max-outstanding", 0, NULL},
-    {"jute.maxbuffer", ZOOCFG_AS_NUMBER, "max-request", 0, NULL},
-    {"extendedTypesEnabled", ZOOCFG_AS_SWITCH, "extended-types", 0, NULL},
-    {"enforceQuota", ZOOCFG_AS_SWITCH, "enforce-quota", 0, NULL},
-    {"znode.container.checkIntervalMs", ZOOCFG_AS_MS, "container-check", 0, NULL},
-    {"znode.container.maxPerMinute", ZOOCFG_AS_IS, "container-rate", 0, NULL},
-    {"znode.container.maxNeverUsedIntervalMs", ZOOCFG_AS_MS, "container-unused", 0, NULL},
-    {"4lw.commands.whitelist", ZOOCFG_AS_WORDS, "words", 0, NULL},
+    /* ---- sessions, limits ------------------------------------------------------------------------ */
     {"emulate353TTLNodes", ZOOCFG_REFUSED,
      "3.5.3's nodes with a time to live would be taken for nodes of dead sessions: stay "
      "with Apache ZooKeeper until they are gone",
      0, NULL},
 
-    /* ---- authentication ---- */
-    {"DigestAuthenticationProvider.superDigest", ZOOCFG_AS_IS, "super-digest", 0, NULL},
+    /* ---- authentication -------------------------------------------------------------------------- */
     {"DigestAuthenticationProvider.digestAlg", ZOOCFG_ONLY,
      "clave knows only SHA1 digests of passwords: access lists with others would admit nobody", 0,
      "SHA1"},
@@ -109,7 +93,7 @@ static const struct zoocfg_key keys[] = {
     {"server.principal", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"server.realm", ZOOCFG_IGNORED, no_sasl, 0, NULL},
 
-    /* ---- TLS ---- */
+    /* ---- TLS ------------------------------------------------------------------------------------- */
     {"ssl.keyStore.location", ZOOCFG_KEPT, "tls-cert", CERT, NULL},
     {"ssl.trustStore.location", ZOOCFG_KEPT, "tls-ca", CA, NULL},
     {"ssl.clientAuth", ZOOCFG_KEPT, "tls-clients", CLIENTS, NULL},
@@ -158,7 +142,7 @@ static const struct zoocfg_key keys[] = {
     {"portUnification", ZOOCFG_IGNORED, alone, 0, NULL},
     {"secure", ZOOCFG_IGNORED, no_meaning, 0, NULL},
 
-    /* ---- ensembles ---- */
+    /* ---- ensembles ------------------------------------------------------------------------------- */
     {"server.", ZOOCFG_SERVER, "listen", 0, NULL},
     {"dynamicConfigFile", ZOOCFG_REFUSED,
      "it names the servers of an ensemble, and clave is a single server without replication: stay "
@@ -204,7 +188,7 @@ static const struct zoocfg_key keys[] = {
     {"localSessionsUpgradingEnabled", ZOOCFG_IGNORED, alone, 0, NULL},
     {"readonlymode.enabled", ZOOCFG_IGNORED, alone, 0, NULL},
 
-    /* ---- HTTP, metrics, logs ---- */
+    /* ---- HTTP, metrics, logs --------------------------------------------------------------------- */
     {"admin.enableServer", ZOOCFG_KEPT, "admin", ADMIN_ENABLED, NULL},
     {"admin.serverAddress", ZOOCFG_KEPT, "admin", ADMIN_ADDRESS, NULL},
     {"admin.serverPort", ZOOCFG_KEPT, "admin", ADMIN_PORT, NULL},
@@ -228,13 +212,12 @@ static const struct zoocfg_key keys[] = {
     {"metricsProvider.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"audit.enable", ZOOCFG_KEPT, "audit", AUDIT, NULL},
     {"audit.impl.class", ZOOCFG_IGNORED, "ignored: the lines go to the file of --audit", 0, NULL},
-    {"fsync.warningthresholdms", ZOOCFG_AS_NUMBER, "slow-ms", 0, NULL},
     {"pathStats.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"messageTracker.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"jmx.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"jvm.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
 
-    /* ---- the disk ---- */
+    /* ---- the disk -------------------------------------------------------------------------------- */
     {"autopurge.", ZOOCFG_IGNORED,
      "ignored: files that no start needs are removed after each snapshot", 0, NULL},
     {"preAllocSize", ZOOCFG_IGNORED, "ignored: clave reserves space for the log by itself", 0,
@@ -250,7 +233,7 @@ static const struct zoocfg_key keys[] = {
     {"closeSessionTxn.enabled", ZOOCFG_IGNORED,
      "ignored: the nodes of a session are always in its last transaction", 0, NULL},
 
-    /* ---- the inside of Apache's server ---- */
+    /* ---- the inside of Apache's server ----------------------------------------------------------- */
     {"serverCnxnFactory", ZOOCFG_IGNORED, threads, 0, NULL},
     {"clientPortListenBacklog", ZOOCFG_IGNORED, threads, 0, NULL},
     {"clientTcpKeepAlive", ZOOCFG_IGNORED, threads, 0, NULL},

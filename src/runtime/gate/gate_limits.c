@@ -4,11 +4,7 @@
 
 #include "runtime/gate/gate_internal.h"
 
-enum {
-    MAX_CONNECTIONS = 20000,
-    MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
-    RESERVED_FILES = 64
-};
+enum { RESERVED_FILES = 64 };
 
 size_t gate_files(const struct gate_options *o, size_t part, size_t most)
 {
@@ -23,12 +19,12 @@ size_t gate_files(const struct gate_options *o, size_t part, size_t most)
 
 size_t gate_file_connections(const struct gate_options *o)
 {
-    return gate_files(o, 1, MOST_CONNECTIONS);
+    return gate_files(o, 1, GATE_MOST_CONNECTIONS);
 }
 
 unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits)
 {
-    size_t most = limits->max_connections > 0 ? limits->max_connections : MAX_CONNECTIONS;
+    size_t most = limits->max_connections > 0 ? limits->max_connections : GATE_CONNECTIONS;
     return (unsigned)(most < g->file_connections ? most : g->file_connections);
 }
 

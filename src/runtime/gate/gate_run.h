@@ -33,9 +33,13 @@ struct gate; /* opaque */
 
 enum { GATE_MAX_ADDRESSES = 16 };
 
+/* Connections at a time, without a limit of its own; and the highest limit there is. */
+enum { GATE_CONNECTIONS = 20000, GATE_MOST_CONNECTIONS = 1000000 };
+
 /* What may change while it runs. */
 struct gate_limits {
-    size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_connections;     /* 0: as many as the limit of open files allows, up to
+                                   GATE_CONNECTIONS */
     size_t max_waiting;         /* 0: 3/4 of the connections */
     size_t max_sender_sessions; /* 0: 4/5 of all */
 };
@@ -53,7 +57,7 @@ struct gate_options {
     struct log log;                     /* called on the gate's thread */
     struct gate_access *access;         /* the gate's, if _new succeeds */
     struct gate_limits limits;
-    size_t max_body;          /* 0: 2 MiB */
+    size_t max_body;          /* 0: WEB_MAX_BODY */
     bool in_server;           /* whose files are the same: HTTP takes a quarter of them at most */
     int64_t grace_ms;         /* for sessions to end in, when it stops */
     const char *metric_paths; /* "/a,/b": labels of metrics; NULL: none */

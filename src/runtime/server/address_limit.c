@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "clave/uv.h"
-
-enum { DEFAULT_PER_ADDRESS = 60 };
+#include "runtime/server/uv_server.h"
 
 struct address {
     struct map_node node;
@@ -30,7 +29,7 @@ void clave__address_limit_fini(struct address_limit *l)
 
 void clave__address_limit_set(struct address_limit *l, int max_per_address, int max_sessionless)
 {
-    l->max_connections = DEFAULT_PER_ADDRESS;
+    l->max_connections = SERVER_PER_ADDRESS;
     if (max_per_address != 0)
         l->max_connections = max_per_address > 0 ? (unsigned)max_per_address : 0;
     l->max_sessionless = max_sessionless > 0 ? (unsigned)max_sessionless : 0;

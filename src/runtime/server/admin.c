@@ -249,7 +249,7 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     http.silent_s = SILENT_S;
     http.total_ms = TOTAL_MS;
     http.one_request = http.piece_a_turn = true;
-    snprintf(r->admin_url, sizeof r->admin_url, "%s", o->admin_url ? o->admin_url : "/commands");
+    snprintf(r->admin_url, sizeof r->admin_url, "%s", o->admin_url ? o->admin_url : ADMIN_COMMANDS);
     http.begin = run_admin_on_request;
     if (o->admin)
         err = clave__http_server_start(&r->admin, o->admin, &http, f);

@@ -27,6 +27,8 @@
 struct server_run; /* opaque: one process, one data directory */
 
 enum { ADMIN_URL_CAP = 128 };
+#define ADMIN_COMMANDS "/commands" /* without one of its own */
+enum { SERVER_PER_ADDRESS = 60 };
 
 struct server_run_options {
     const char *data_dir; /* created if missing */
@@ -40,11 +42,11 @@ struct server_run_options {
     const char *admin;     /* an address for HTTP, with commands and metrics; NULL: none */
     const char *metrics;   /* likewise, with only the metrics */
     const char *audit;     /* the file of the audit log; "-": standard output; NULL: none */
-    const char *admin_url; /* the URL path of the commands; NULL: "/commands" */
+    const char *admin_url; /* the URL path of the commands; NULL: ADMIN_COMMANDS */
     const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
     struct server_options engine;         /* mem and seed may be zero; log is used for both */
     int64_t idle_exit_ms;                 /* stop after this long without a connection; 0: never */
-    /* connections from one address; 0: 60, negative: no limit. Unix sockets are not counted */
+    /* connections from one address; 0: SERVER_PER_ADDRESS, negative: no limit. Unix sockets are not counted */
     int max_per_address;
     int max_sessionless; /* of these, without a session; 0: no limit */
     bool signals;        /* SIGTERM and SIGINT stop it, a second one at once */

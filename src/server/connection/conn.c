@@ -142,7 +142,7 @@ static void conn_refuse_frame(struct server_conn *c, int why, size_t n)
         return;
     }
     if (why == CLAVE_ETOOBIG)
-        (void)clave__client_limit_allows(c, BOUND_REQUEST,
+        (void)clave__client_limit_allows(c, LIMIT_REQUEST,
                                          n); /* counted, and logged with the flag */
     else
         clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,

@@ -288,7 +288,7 @@ struct message clave__message_begin(struct server_conn *c, int64_t shows)
     struct message m = {.c = c, .w = clave__jwriter(&c->out)};
     m.zxid = conn_depends_on(c, shows);
     m.begin = clave__frame_begin(&m.w);
-    m.w.most = m.begin + c->s->refused.bounds[BOUND_ANSWER].most;
+    m.w.most = m.begin + c->s->refused.limits[LIMIT_ANSWER].most;
     return m;
 }
 
@@ -329,7 +329,7 @@ bool clave__message_bound(struct message *m)
 {
     struct server_conn *c = m->c;
     if (m->refused ||
-        clave__client_limit_allows(c, BOUND_ANSWER, clave__buf_len(&c->out) - m->begin))
+        clave__client_limit_allows(c, LIMIT_ANSWER, clave__buf_len(&c->out) - m->begin))
         return !m->refused;
     int32_t xid = m->xid;
     c->out.tail = c->out.head + m->begin;

@@ -327,14 +327,14 @@ static void prometheus_put_requests(struct prometheus *p, const struct server *s
             prometheus_put_labelled(p, "op", clave__opcode(op)->name, s->counts.requests[op]);
 }
 
-static void prometheus_put_bounds(struct prometheus *p, const struct server *s)
+static void prometheus_put_limits(struct prometheus *p, const struct server *s)
 {
-    static const struct prometheus_family f = {"refused", PROMETHEUS_COUNTER, 0,
-                                               "Requests beyond a bound, by bound."};
+    static const struct prometheus_family f = {"limit_refused", PROMETHEUS_COUNTER, 0,
+                                               "Requests beyond a limit, by limit."};
     clave__prometheus_family(p, &f);
-    for (enum server_bound b = 0; b < SERVER_BOUNDS; b++)
-        prometheus_put_labelled(p, "bound", clave__client_limit_name(b),
-                                s->refused.bounds[b].refused);
+    for (enum server_limit l = 0; l < SERVER_LIMITS; l++)
+        prometheus_put_labelled(p, "limit", clave__client_limit_name(l),
+                                s->refused.limits[l].refused);
 }
 
 static void prometheus_put_sessions(struct prometheus *p, const struct sessions *t)
@@ -363,7 +363,7 @@ clave_err clave__metrics(const struct server *s, enum prometheus_format format, 
     for (unsigned section = IN_LOAD; section <= IN_DISK; section *= 2)
         clave__figures_each(s, section, prometheus_put, &p);
     prometheus_put_requests(&p, s);
-    prometheus_put_bounds(&p, s);
+    prometheus_put_limits(&p, s);
     prometheus_put_sessions(&p, &s->sessions);
     clave__figures_each(s, IN_PROCESS, prometheus_put, &p);
     clave__prometheus_end(&p);
@@ -448,8 +448,8 @@ void clave__server_stats(const struct server *s, struct server_stats *out)
         .digest_mismatches = s->replay.digest_mismatches,
     };
     memcpy(out->requests, s->counts.requests, sizeof out->requests);
-    for (size_t i = 0; i < SERVER_BOUNDS; i++)
-        out->refused[i] = s->refused.bounds[i].refused;
+    for (size_t i = 0; i < SERVER_LIMITS; i++)
+        out->refused[i] = s->refused.limits[i].refused;
 }
 
 void clave__stats_reset(struct server *s)

@@ -67,18 +67,18 @@ clave_err clave__read_find(const struct server_conn *c, const struct request_op 
     return clave__acl_allows((*out)->acl, &c->who, op->perms) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
 
-/* A watch that is set already costs nothing more. Beyond a bound: BADARGUMENTS. QUOTAEXCEEDED would
+/* A watch that is set already costs nothing more. Beyond a limit: BADARGUMENTS. QUOTAEXCEEDED would
  * say more, but clients of before 3.7, and kazoo up to 2.8, break at a code they do not know. */
 static clave_err conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks)
 {
     struct server *s = c->s;
-    bool room = s->watches.count < s->refused.bounds[BOUND_WATCHES].most &&
-                c->watcher.count < s->refused.bounds[BOUND_CONNECTION_WATCHES].most;
+    bool room = s->watches.count < s->refused.limits[LIMIT_WATCHES].most &&
+                c->watcher.count < s->refused.limits[LIMIT_CONNECTION_WATCHES].most;
     if (!room && clave__watch_marks(&s->watches, &c->watcher, path, marks) != marks &&
-        (!clave__client_limit_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
-         !clave__client_limit_allows(c, BOUND_WATCHES, s->watches.count + 1)))
+        (!clave__client_limit_allows(c, LIMIT_CONNECTION_WATCHES, c->watcher.count + 1) ||
+         !clave__client_limit_allows(c, LIMIT_WATCHES, s->watches.count + 1)))
         return CLAVE_EBADARGS;
-    if (path.n > 0 && !clave__client_limit_allows(c, BOUND_PATH, (size_t)path.n))
+    if (path.n > 0 && !clave__client_limit_allows(c, LIMIT_PATH, (size_t)path.n))
         return CLAVE_EBADARGS;
     return clave__watch_add(&s->watches, &c->watcher, path, marks);
 }

@@ -71,8 +71,8 @@ static clave_err connect_create_session(struct server *s, int32_t timeout_ms, st
 static bool connect_has_room_for_session(struct server_conn *c)
 {
     const struct sessions *t = &c->s->sessions;
-    return clave__client_limit_allows(c, BOUND_SESSIONS, t->table.count + 1) &&
-           clave__client_limit_allows(c, BOUND_DISCONNECTED,
+    return clave__client_limit_allows(c, LIMIT_SESSIONS, t->table.count + 1) &&
+           clave__client_limit_allows(c, LIMIT_DISCONNECTED,
                                       clave__sessions_detached(t, &c->peer) + 1);
 }
 

@@ -228,7 +228,7 @@ static bool create_has_number(struct server_conn *c, const struct node *parent)
         clave__log(&c->s->log, CLAVE_LOG_WARN,
                    "%d sequence numbers are left below %.*s: continue below another node",
                    FEW_NUMBERS, (int)parent->path_len, clave__node_path(parent));
-    return clave__client_limit_allows(c, BOUND_SEQUENCE,
+    return clave__client_limit_allows(c, LIMIT_SEQUENCE,
                                       (size_t)(uint32_t)parent->stat.cversion + 1);
 }
 
@@ -251,16 +251,15 @@ static clave_err create_append_sequence(struct server *s, const struct node *par
 /* A path with fewer bytes than it may have nodes needs no counting. */
 static clave_err create_check_size(struct server_conn *c, struct jbytes path)
 {
-    const struct bound_state *bounds = c->s->refused.bounds;
+    const struct limit_state *limits = c->s->refused.limits;
     size_t n = (size_t)path.n, parent = clave__path_parent_len(path.p, n), depth = 0;
-    if (!clave__client_limit_allows(c, BOUND_NAME, n - parent - (parent > 1 ? 1 : 0)))
+    if (!clave__client_limit_allows(c, LIMIT_NAME, n - parent - (parent > 1 ? 1 : 0)))
         return CLAVE_EBADARGS;
-    for (size_t i = 0; n > bounds[BOUND_DEPTH].most && i < n; i++)
+    for (size_t i = 0; n > limits[LIMIT_DEPTH].most && i < n; i++)
         depth += path.p[i] == '/';
-    return clave__client_limit_allows(c, BOUND_PATH, n) &&
-                   clave__client_limit_allows(c, BOUND_DEPTH, depth)
-               ? CLAVE_OK
-               : CLAVE_EBADARGS;
+    bool fits = clave__client_limit_allows(c, LIMIT_PATH, n) &&
+                clave__client_limit_allows(c, LIMIT_DEPTH, depth);
+    return fits ? CLAVE_OK : CLAVE_EBADARGS;
 }
 
 /* Whether a node may be created at this path. */

@@ -20,7 +20,7 @@
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-enum { DEFAULT_SNAP_COUNT = 100000, LONG_LOG = 256 << 20, NODE_BYTES = 80, ALL = 1024 };
+enum { LONG_LOG = 256 << 20, NODE_BYTES = 80, ALL = 1024 };
 /* A million takes some half a second to replay. */
 enum { MANY = 10 };
 
@@ -55,7 +55,7 @@ static bool schedule_is_over(const struct server *s, int64_t value, int64_t most
 static bool schedule_has_enough(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;
-    int64_t most = nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
+    int64_t most = nodes > SERVER_SNAP_COUNT ? nodes : SERVER_SNAP_COUNT;
     if (s->limits.snap_count > 0)
         return schedule_is_over(s, s->snapshot.txns_since, s->limits.snap_count);
     return schedule_is_over(s, s->snapshot.txns_since, MANY * most) ||

@@ -1,5 +1,5 @@
-/* help.c - `clave help`: prints the usage of the program, of one verb, or what verbs share: a
- * topic. usage.c has the texts. */
+/* help.c - `clave help`: prints the usage of the program, of one verb, what verbs share (a topic),
+ * or the flags that some words are about. usage.c has the texts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,28 +12,28 @@ static int run_help(struct options *o, int argc, char **argv)
 {
     if (options_next(o, argc, argv) == OPTIONS_STOP)
         return o->status;
-    if (!options_args(o, 0, 1))
-        return EXIT_USAGE;
     if (o->argc == 0) {
         usage_all(o->verbs);
         return EXIT_OK;
     }
     const struct verb *v = options_verb(o, o->argv[0]);
-    if (!v && usage_topic(o->verbs, o->argv[0]))
+    if (v && o->argc == 1) {
+        usage_verb(v);
         return EXIT_OK;
-    if (!v) {
-        char instead[SUGGESTION_CAP];
-        return diag_usage(o, "unknown verb or topic '%s'%s", o->argv[0],
-                          suggestion_for_verb(o->verbs, o->argv[0], instead));
     }
-    usage_verb(v);
-    return EXIT_OK;
+    if ((o->argc == 1 && usage_topic(o->verbs, o->argv[0])) || usage_find(o->verbs, o->argv))
+        return EXIT_OK;
+    if (o->argc > 1)
+        return diag_usage(o, "no flag is about all of these words");
+    char instead[SUGGESTION_CAP];
+    return diag_usage(o, "unknown verb or topic '%s'%s", o->argv[0],
+                      suggestion_for_verb(o->verbs, o->argv[0], instead));
 }
 
 const struct verb verb_help = {
     .name = "help",
-    .args = "[VERB|TOPIC]",
-    .summary = "Print the usage of clave or of a verb, or what a topic says",
+    .args = "[VERB|TOPIC|WORD...]",
+    .summary = "Print the usage of clave or of a verb, a topic, or the flags about some words",
     .max_args = -1,
     .offline = true,
     .ignores_client_flags = true,

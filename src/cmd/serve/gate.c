@@ -17,62 +17,9 @@
 
 enum { GRACE_MS = 3000 };
 
-enum {
-    GATE_CONNECT = CONFIGURED_SETTING,
-    GATE_HTTP,
-    GATE_TOKENS,
-    GATE_HOST,
-    GATE_PUBLIC,
-    GATE_PREFIX,
-    GATE_PROXY,
-    GATE_FLEETLOCK,
-    GATE_FLEETLOCK_FROM,
-    GATE_KEY,
-    GATE_AUDIT,
-    GATE_METRIC_PATHS,
-    GATE_MAX_CONNECTIONS,
-    GATE_MAX_WAITING,
-    GATE_MAX_SENDER_SESSIONS,
-    GATE_MAX_BODY,
-    GATE_TLS_CERT,
-    GATE_TLS_KEY,
-    GATE_TLS_CA,
-    GATE_TLS_CLIENTS,
-    GATE_LOG_FORMAT,
-    GATE_LOG_TIME,
-    GATE_LOG_LEVEL,
-};
-
 static const struct flag flags[] = {
     {CONFIGURED_FILE, "config", "FILE", "these flags as 'key = value' lines"},
     {CONFIGURED_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
-    {GATE_CONNECT, "connect", "HOSTS", "the ZooKeeper servers: host[:port],... [local:]"},
-    {GATE_HTTP, "http", "ADDR", "[proxy:][tls:]host:port or unix:/path; commas; repeatable"},
-    {GATE_TOKENS, "http-tokens", "FILE", "who may do what: lines 'TOKEN ROLE [PREFIX...]'"},
-    {GATE_HOST, "http-host", "NAMES", "further names of this gate, with commas between them"},
-    {GATE_PUBLIC, "http-public", "URL", "how clients behind a proxy see it: https://host/clave"},
-    {GATE_PREFIX, "http-prefix", "PATH", "what may stand before every path [that of http-public]"},
-    {GATE_PROXY, "http-proxy", "ADDRS", "proxies whose X-Forwarded-For counts: 10.0.0.0/8,unix"},
-    {GATE_FLEETLOCK, "fleetlock", "PATH", "machines reboot by slots below it (FleetLock)"},
-    {GATE_FLEETLOCK_FROM, "fleetlock-from", "ADDRS",
-     "machines that need no token for that: 10.0.0.0/8"},
-    {GATE_KEY, "http-key", "FILE", "the key that seals secrets of sessions [drawn at the start]"},
-    {GATE_AUDIT, "http-audit", "FILE", "an audit log of what is changed; -: standard output"},
-    {GATE_METRIC_PATHS, "http-metric-paths", "PATHS", "locks below these are labels of metrics"},
-    {GATE_MAX_CONNECTIONS, "http-max-connections", "N", "HTTP connections at a time [20000]"},
-    {GATE_MAX_WAITING, "http-max-waiting", "N",
-     "requests that wait at a time [3/4 of connections]"},
-    {GATE_MAX_SENDER_SESSIONS, "http-max-sender-sessions", "N",
-     "sessions of one sender at a time [4/5 of all]"},
-    {GATE_MAX_BODY, "http-max-body", "BYTES", "bytes of the body of a request [2097152]"},
-    {GATE_TLS_CERT, "http-tls-cert", "FILE", "the gate's certificate for tls:, with its chain"},
-    {GATE_TLS_KEY, "http-tls-key", "FILE", "the key of that [in the same file]"},
-    {GATE_TLS_CA, "http-tls-ca", "FILE", "the authorities of HTTP clients' certificates"},
-    {GATE_TLS_CLIENTS, "http-tls-clients", "HOW",
-     "HTTP clients' certificates: need, want, none [want with a CA]"},
-    {GATE_LOG_FORMAT, "log-format", "FORMAT", "format of the log: text or json [text]"},
-    {GATE_LOG_TIME, "log-time", "WHEN", "the time in lines of text: auto, yes or no [auto]"},
-    {GATE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
     {0, NULL, NULL, NULL},
 };
 
@@ -86,7 +33,7 @@ struct gating {
     uv_timer_t watchdog;
 };
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void gate_verb_show(const struct gating *v)
 {
@@ -128,7 +75,7 @@ static void gate_verb_show_checked(const struct gating *v)
     json_end(&j);
 }
 
-/* ---- while it runs -------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 static void gate_verb_on_end(uv_signal_t *s, int number)
 {
@@ -199,7 +146,7 @@ static void gate_verb_close_handles(struct gating *v)
     uv_close((uv_handle_t *)&v->watchdog, NULL);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void gate_verb_run(struct gating *v)
 {
@@ -298,6 +245,8 @@ const struct verb verb_gate = {
             "An ADDR without a host, such as :8080, is every address of this machine.\n"
             "GET /v1/openapi.json describes it all.\n",
     .flags = flags,
+    .more_flags = settings_flag,
+    .shares = SETTINGS_OF_GATE,
     .max_args = -1,
     .waits_forever = true,
     .run = run_gate,
