@@ -184,8 +184,7 @@ struct lock_node *clave__lock_waiter_after(const struct lock_queue *q, const str
     return clave__lock_waiter_after_key(q, &key);
 }
 
-struct lock_node *clave__lock_left_over_after(const struct lock_queue *q,
-                                              const struct lock_node *p)
+struct lock_node *clave__lock_left_over_after(const struct lock_queue *q, const struct lock_node *p)
 {
     struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
     return clave__lock_left_over_after_key(q, &key);

@@ -148,7 +148,7 @@ static void what_no_session_owns_neither_holds_nor_waits(void **state)
         {0, "-lock-", "lock | 2 ! 1"},
         {INT64_MIN, "-lock-", "lock | 2 ! 1"},
         {(int64_t)0xff0000000000ea60, "-lock-", "lock | 2 ! 1"}, /* a TTL of a minute */
-        {(int64_t)0xff12345600000001, "-lock-", "lock 1 | 2"}, /* a session, of server 255 */
+        {(int64_t)0xff12345600000001, "-lock-", "lock 1 | 2"},   /* a session, of server 255 */
         {0, "-latch-", "election | 2 ! 1"},
         {0, "-__WRIT__", "rw | 2 ! 1"},
         {0, "-__READ__", "rw 2 | ! 1"}, /* readers do not wait for one another */
