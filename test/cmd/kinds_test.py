@@ -8,12 +8,7 @@ import subprocess
 import unittest
 
 from harness import CLAVE, PATIENCE, UNSAFE, Running, clave, environment, server
-from lock_rig import TICK, alive, nodes, queue, until
-
-try:
-    from kazoo.client import KazooClient
-except ImportError:
-    KazooClient = None
+from lock_rig import TICK, alive, nodes, queue, stranger, until
 
 
 class Holder:
@@ -279,11 +274,9 @@ class Kinds(unittest.TestCase):
         self.verb("locks", "break", "--force", "/kept", before["node"])
         a.run.end(signal.SIGKILL)
 
-    @unittest.skipUnless(KazooClient, "no kazoo")
     def test_curators_word(self):
         """Curator's owners look for it, byte by byte; one of clave's that gets it says again who it is."""
-        zk = self.stranger()
-        node = zk.create("/curator/_c_1-lock-", b"127.0.0.1", ephemeral=True, sequence=True, makepath=True)
+        node = stranger(self, self.server).create("/curator/_c_1-lock-", b"127.0.0.1", ephemeral=True, sequence=True, makepath=True)
         r = self.verb("locks", "revoke", "/curator", node)
         self.assertEqual((r.code, r.out), (0, "/curator: asked 127.0.0.1 to release it; its node does not say whether "
                                               "it takes requests\n"))
@@ -299,17 +292,8 @@ class Kinds(unittest.TestCase):
             self.verb("locks", "break", "--force", "/word", node)
             self.assertEqual(a.run.end(signal.SIGKILL if flags else None).err.count("asks for it"), len(flags) > 0)
 
-    def stranger(self):
-        """A client whose nodes have a session, as Curator's and kazoo's have."""
-        zk = KazooClient(self.server.connect)
-        zk.start(timeout=PATIENCE)
-        self.addCleanup(zk.close)
-        self.addCleanup(zk.stop)
-        return zk
-
-    @unittest.skipUnless(KazooClient, "no kazoo")
     def test_others_are_asked_as_they_can_be(self):
-        node = self.stranger().create("/kazoo/" + "a" * 32 + "__lock__0000000000", b"me", ephemeral=True, makepath=True)
+        node = stranger(self, self.server).create("/kazoo/" + "a" * 32 + "__lock__0000000000", b"me", ephemeral=True, makepath=True)
         r = self.verb("locks", "revoke", "/kazoo", "a" * 32 + "__lock__0000000000")
         self.assertEqual(r.code, 73, r)
         self.assertIn("takes no requests", r.err)
@@ -352,7 +336,7 @@ class Kinds(unittest.TestCase):
         left = subprocess.Popen(["true"])
         left.wait()
         data = f"clave/1\nhost={os.uname().nodename}\npid={left.pid}\n"
-        self.verb("create", "-p", "/left/lock-0000000000", data)
+        stranger(self, self.server).create("/left/lock-0000000000", data.encode(), ephemeral=True, makepath=True)
         r = self.verb("locks", "break", "/left", "lock-0000000000")
         self.assertEqual((r.code, r.err), (0, ""), r)
         self.assertEqual(nodes(self.server, "/left"), [])

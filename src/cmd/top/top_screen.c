@@ -434,7 +434,7 @@ static void top_who(const struct top_drawing *d, const struct top_lock *l, char 
     char who[TOP_CELL_CAP], others[32] = "";
     if (l->nholders > 1)
         snprintf(others, sizeof others, " +%zu", l->nholders - 1);
-    snprintf(who, sizeof who, "%s%s", l->holder.left_over ? "(left over)" : l->holder.whose,
+    snprintf(who, sizeof who, "%s%s%s", l->holder.left_over ? "left over: " : "", l->holder.whose,
              others);
     top_clean(&d->to, who, out);
 }
