@@ -173,6 +173,9 @@ export interface Place {
   command: string | null;
   text: string | null;
   since: number | null;
+  /** No session owns the node, as when a program copied the tree: it holds nothing, those behind it wait, and it never
+   * ends by itself. */
+  left_over?: boolean;
 }
 
 export interface Lock {
@@ -180,8 +183,10 @@ export interface Lock {
   kind: 'lock' | 'rw' | 'semaphore' | 'election' | 'mixed';
   holders: Place[];
   waiters: Place[];
+  left_over: Place[];
   nholders: number;
   nwaiters: number;
+  nleft_over: number;
   held_since: number | null;
   oldest_wait_ms: number | null;
 }

@@ -14,24 +14,24 @@ void clave__ordered_init(struct ordered *o, ordered_compare *compare, uint64_t s
     *o = (struct ordered){.compare = compare, .seed = seed};
 }
 
-static bool ordered_set_has(const struct ordered_node *n, uint16_t marks)
+static bool ordered_set_has(const struct ordered_node *n, uint32_t marks)
 {
     return n && (marks == ORDERED_ANY || n->below & marks);
 }
 
-static bool ordered_set_is(const struct ordered_node *n, uint16_t marks)
+static bool ordered_set_is(const struct ordered_node *n, uint32_t marks)
 {
     return marks == ORDERED_ANY || n->marks & marks;
 }
 
 static void ordered_set_sum_up(struct ordered_node *n)
 {
-    unsigned below = n->marks;
+    uint32_t below = n->marks;
     if (n->left)
         below |= n->left->below;
     if (n->right)
         below |= n->right->below;
-    n->below = (uint16_t)below;
+    n->below = below;
 }
 
 static size_t ordered_set_check_below(const struct ordered_node *n)
@@ -114,7 +114,7 @@ static struct ordered_node *ordered_set_put(const struct ordered *o, struct orde
 }
 
 void clave__ordered_insert(struct ordered *o, struct ordered_node *node, const void *key,
-                           uint16_t marks)
+                           uint32_t marks)
 {
     ordered_set_check(o, key, NULL);
     uint32_t rank = clave__map_hash_u64(o->seed++ * UINT64_C(0x9e3779b97f4a7c15));
@@ -156,7 +156,7 @@ static void ordered_set_sum_up_to(const struct ordered *o, struct ordered_node *
 }
 
 void clave__ordered_mark(struct ordered *o, struct ordered_node *node, const void *key,
-                         uint16_t marks)
+                         uint32_t marks)
 {
     if (node->marks == marks)
         return;
@@ -175,7 +175,7 @@ struct ordered_node *clave__ordered_find(const struct ordered *o, const void *ke
     return at;
 }
 
-static struct ordered_node *ordered_set_first_of(struct ordered_node *at, uint16_t marks)
+static struct ordered_node *ordered_set_first_of(struct ordered_node *at, uint32_t marks)
 {
     while (ordered_set_has(at, marks)) {
         if (ordered_set_has(at->left, marks))
@@ -188,12 +188,12 @@ static struct ordered_node *ordered_set_first_of(struct ordered_node *at, uint16
     return NULL;
 }
 
-struct ordered_node *clave__ordered_first(const struct ordered *o, uint16_t marks)
+struct ordered_node *clave__ordered_first(const struct ordered *o, uint32_t marks)
 {
     return ordered_set_first_of(o->root, marks);
 }
 
-struct ordered_node *clave__ordered_last(const struct ordered *o, uint16_t marks)
+struct ordered_node *clave__ordered_last(const struct ordered *o, uint32_t marks)
 {
     struct ordered_node *at = o->root;
     while (ordered_set_has(at, marks)) {
@@ -207,7 +207,7 @@ struct ordered_node *clave__ordered_last(const struct ordered *o, uint16_t marks
     return NULL;
 }
 
-struct ordered_node *clave__ordered_after(const struct ordered *o, const void *key, uint16_t marks)
+struct ordered_node *clave__ordered_after(const struct ordered *o, const void *key, uint32_t marks)
 {
     struct ordered_node *found = NULL, *at = o->root;
     struct ordered_node *rest = NULL; /* the nearest whose right side has one, if nothing nearer */

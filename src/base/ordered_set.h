@@ -16,8 +16,8 @@
 struct ordered_node {
     struct ordered_node *left, *right;
     uint32_t rank;
-    uint16_t marks; /* of this node; changed by _mark only */
-    uint16_t below; /* of this node and of all below it */
+    uint32_t marks; /* of this node; changed by _mark only */
+    uint32_t below; /* of this node and of all below it */
 };
 
 /* Below 0: the key comes before that of the node. */
@@ -37,19 +37,19 @@ enum { ORDERED_ANY = 0 }; /* as `marks`: whatever the node's are */
 
 void clave__ordered_init(struct ordered *o, ordered_compare *compare, uint64_t seed);
 void clave__ordered_insert(struct ordered *o, struct ordered_node *node, const void *key,
-                           uint16_t marks);
+                           uint32_t marks);
 /* The node with this key must be there. */
 void clave__ordered_remove(struct ordered *o, const void *key);
 void clave__ordered_mark(struct ordered *o, struct ordered_node *node, const void *key,
-                         uint16_t marks);
+                         uint32_t marks);
 
 /* NULL: there is none. */
 struct ordered_node *clave__ordered_find(const struct ordered *o, const void *key);
 /* The first or last node with any of these marks. */
-struct ordered_node *clave__ordered_first(const struct ordered *o, uint16_t marks);
-struct ordered_node *clave__ordered_last(const struct ordered *o, uint16_t marks);
+struct ordered_node *clave__ordered_first(const struct ordered *o, uint32_t marks);
+struct ordered_node *clave__ordered_last(const struct ordered *o, uint32_t marks);
 /* The first one after the key, which need not be there: so a walk goes on where it was, whatever
  * has come and gone meanwhile. */
-struct ordered_node *clave__ordered_after(const struct ordered *o, const void *key, uint16_t marks);
+struct ordered_node *clave__ordered_after(const struct ordered *o, const void *key, uint32_t marks);
 
 #endif

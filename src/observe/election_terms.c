@@ -143,6 +143,15 @@ static void election_ended(struct election_model *m, int64_t at, const struct lo
     election_changed(m, e);
 }
 
+/* A candidate that no session owns has come or gone: there may be an election that has had no
+ * leader yet, and has none until that candidate is deleted. */
+static void election_left_over(struct election_model *m, const struct lock_node *p)
+{
+    struct election *e = election_at(m, p->queue->path);
+    if (e && e->nterms == 0 && e->vacant_since < 0)
+        e->vacant_since = p->queued;
+}
+
 void clave__election_note(struct election_model *m, enum lock_change what, int64_t at,
                           const struct lock_node *p)
 {
@@ -150,6 +159,8 @@ void clave__election_note(struct election_model *m, enum lock_change what, int64
         election_granted(m, at, p);
     if (p->kind == QUEUE_LATCH && what == LOCK_ENDED)
         election_ended(m, at, p);
+    if (p->kind == QUEUE_LATCH && p->left_over)
+        election_left_over(m, p);
 }
 
 void clave__election_begin(struct election_model *m, const struct lock_model *locks)
@@ -160,6 +171,9 @@ void clave__election_begin(struct election_model *m, const struct lock_model *lo
         const struct lock_node *p =
             q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, NULL) : NULL;
         leases = q->leases;
+        for (struct lock_node *k = NULL; (k = clave__lock_left_over_after(q, k));)
+            if (k->kind == QUEUE_LATCH)
+                election_left_over(m, k);
         if (!p || p->kind != QUEUE_LATCH)
             continue;
         election_granted(m, p->held, p);
@@ -223,9 +237,12 @@ void clave__election_set_cause(struct election_model *m, const char *path, int64
     }
 }
 
-bool clave__election_is_shown(const struct election *e)
+bool clave__election_is_shown(const struct election *e, const struct lock_model *locks)
 {
-    return e->nterms > 0;
+    if (e->nterms > 0)
+        return true;
+    const struct lock_queue *q = clave__lock_model_get(locks, e->path, false);
+    return q && q->nleft_over > 0;
 }
 
 int64_t clave__election_leader_id(const struct lock_node *leader)
@@ -380,6 +397,11 @@ void clave__election_json(struct json *j, const char *key, const struct election
     election_value_json(j, e, leader);
     clave__json_open(j, "candidates", '[');
     for (size_t i = 0; q && i < v->most_candidates && (p = clave__lock_waiter_after(q, p)); i++)
+        clave__lock_place_json(j, NULL, p);
+    clave__json_close(j, ']');
+    clave__json_open(j, "left_over", '[');
+    p = NULL;
+    for (size_t i = 0; q && i < v->most_candidates && (p = clave__lock_left_over_after(q, p)); i++)
         clave__lock_place_json(j, NULL, p);
     clave__json_close(j, ']');
     clave__json_bool(j, "over", e->over && !q);

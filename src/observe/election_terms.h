@@ -72,8 +72,9 @@ void clave__election_settle(struct election_model *m, struct election *e, bool e
 /* NULL: none. */
 struct election *clave__election_find(const struct election_model *m, const char *path);
 struct election *clave__election_after(const struct election_model *m, const char *path);
-/* It has, or had, a leader; otherwise only a value is known of it. */
-bool clave__election_is_shown(const struct election *e);
+/* It has or had a leader, or one of its candidates is left over; otherwise only a value is known of
+ * it. */
+bool clave__election_is_shown(const struct election *e, const struct lock_model *locks);
 /* Which one it is: by its token, or, where that may not be read, by the number in its name. NULL,
  * nobody leads: 0. */
 int64_t clave__election_leader_id(const struct lock_node *leader);

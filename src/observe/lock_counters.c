@@ -33,6 +33,8 @@ void clave__lock_counters_note(struct lock_counters *m, enum lock_change what,
                                const struct lock_node *p, int64_t at)
 {
     enum lock_queue_kind kind = clave__lock_kind(p->queue);
+    if (p->left_over)
+        return;                                               /* nobody has waited */
     bool holds = p->holds && !clave__lock_acquired(p->queue); /* the first to wait has the turn */
     if (what == LOCK_GRANTED)
         clave__histogram_note(&m->waited[kind], counters_since(at, counters_queued(p)));
@@ -51,6 +53,7 @@ void clave__lock_counters_note_cause(struct lock_counters *m, const struct lock_
 {
     if (end->held)
         m->ends[end->kind][end->cause]++;
-    else if (end->kind == LOCK_KIND_SLOT) /* only now is it certain that it did not get one */
+    else if (end->kind == LOCK_KIND_SLOT &&
+             !end->left_over) /* only now is it certain that it did not get one */
         clave__histogram_note(&m->left[end->kind], end->waited);
 }

@@ -116,6 +116,7 @@ struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t n
                              .kind = clave__lock_kind(p->queue),
                              .held = p->holds && !clave__lock_acquired(p->queue),
                              .kept = p->kept,
+                             .left_over = p->left_over,
                              .id = end_slot_id(e, p)};
     memcpy(end->path, path, n);
     list_push_back(&e->pending, &end->link);
@@ -135,6 +136,8 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
     if (said) {
         end->cause = said->cause;
         cause_free(e, said);
+    } else if (end->left_over) {
+        end->cause = LOCK_BROKEN;
     } else if (end->kept || (end->session && clave__lock_model_has_session(m, end->session))) {
         end->cause = LOCK_RELEASED;
     }

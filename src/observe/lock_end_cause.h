@@ -29,6 +29,7 @@ struct lock_end {
     enum lock_queue_kind kind;
     bool held;
     bool kept;      /* a slot: released unless somebody says that it was broken */
+    bool left_over; /* no session owned it, so somebody else deleted it: it was broken */
     int64_t waited; /* ms, of one that did not hold */
     uint32_t id;    /* a hash of its id, of one that waited for a slot; 0: not known */
     uint64_t entry; /* its number in the history; 0: none */

@@ -46,9 +46,10 @@ static uint64_t etag_add_last(uint64_t digest, const struct lock_queue *q)
 uint64_t clave__lock_etag(const struct lock_queue *q)
 {
     const uint64_t head[] = {clave__lock_kind(q), clave__lock_limit(q), q->nholders,
-                             clave__lock_nwaiters(q)};
+                             clave__lock_nwaiters(q), clave__lock_nleft_over(q)};
     uint64_t digest = etag_bytes(head, sizeof head);
     digest = etag_add_places(digest, q, clave__lock_holder_after);
+    digest = etag_add_places(digest, q, clave__lock_left_over_after);
     digest = etag_add_places(digest, q, clave__lock_waiter_after);
     return etag_add_last(etag_add_last(digest, q), q->partner);
 }

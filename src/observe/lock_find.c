@@ -126,12 +126,17 @@ int64_t clave__lock_held_since(const struct lock_node *p)
 size_t clave__lock_nwaiters(const struct lock_queue *q)
 {
     if (q->leases)
-        return q->partner ? q->partner->places.count : 0;
-    return q->places.count - q->nholders;
+        return q->partner ? q->partner->places.count - q->partner->nleft_over : 0;
+    return q->places.count - q->nholders - q->nleft_over;
+}
+
+size_t clave__lock_nleft_over(const struct lock_queue *q)
+{
+    return q->nleft_over + (q->leases && q->partner ? q->partner->nleft_over : 0);
 }
 
 static struct lock_node *lock_place_after(const struct lock_queue *q, const struct lock_key *key,
-                                          uint16_t marks)
+                                          uint32_t marks)
 {
     struct ordered_node *n = clave__ordered_after(&q->places, key, marks);
     return n ? ORDERED_ENTRY(n, struct lock_node, node) : NULL;
@@ -148,7 +153,23 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
 {
     if (!q->leases)
         return lock_place_after(q, key, clave__lock_mark_waiting(~0u));
-    return q->partner ? lock_place_after(q->partner, key, ORDERED_ANY) : NULL;
+    const uint32_t live = clave__lock_mark_waiting(~0u) | clave__lock_mark_holding(~0u);
+    return q->partner ? lock_place_after(q->partner, key, live) : NULL;
+}
+
+/* Those of a semaphore are in both of its queues. */
+struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
+                                                  const struct lock_key *key)
+{
+    const uint32_t marks = clave__lock_mark_left_over(~0u);
+    struct lock_node *p = lock_place_after(q, key, marks);
+    struct lock_node *other =
+        q->leases && q->partner ? lock_place_after(q->partner, key, marks) : NULL;
+    if (!p || !other)
+        return p ? p : other;
+    struct lock_key a = clave__lock_key(p), b = clave__lock_key(other);
+    int cmp = strcmp(a.number, b.number);
+    return cmp < 0 || (cmp == 0 && strcmp(a.name, b.name) < 0) ? p : other;
 }
 
 struct lock_node *clave__lock_holder_after(const struct lock_queue *q, const struct lock_node *p)
@@ -161,4 +182,10 @@ struct lock_node *clave__lock_waiter_after(const struct lock_queue *q, const str
 {
     struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
     return clave__lock_waiter_after_key(q, &key);
+}
+
+struct lock_node *clave__lock_left_over_after(const struct lock_queue *q, const struct lock_node *p)
+{
+    struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
+    return clave__lock_left_over_after_key(q, &key);
 }

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/path.h"
+#include "observe/lock_holders.h"
 #include "observe/lock_json.h"
 #include "observe/lock_node.h"
 
@@ -102,20 +103,12 @@ static const struct lock_queue *lock_listing_acquires(const struct lock_listing 
     return leases && leases->partner ? leases->partner : clave__lock_queue_at(&l->model, &key);
 }
 
-/* The next one of those in this queue that hold, or of the others. */
+/* The next one of those in this queue that have these marks. */
 static const struct lock_node *lock_listing_of(const struct lock_queue *q,
-                                               const struct lock_node *p, bool waits)
-{
-    if (!q)
-        return NULL;
-    return waits ? clave__lock_waiter_after(q, p) : clave__lock_holder_after(q, p);
-}
-
-static const struct lock_node *lock_listing_acquire(const struct lock_queue *q,
-                                                    const struct lock_node *p)
+                                               const struct lock_node *p, uint32_t marks)
 {
     struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
-    struct ordered_node *n = q ? clave__ordered_after(&q->places, &key, ORDERED_ANY) : NULL;
+    struct ordered_node *n = q ? clave__ordered_after(&q->places, &key, marks) : NULL;
     return n ? ORDERED_ENTRY(n, struct lock_node, node) : NULL;
 }
 
@@ -125,17 +118,25 @@ const struct lock_node *clave__lock_listing_after(const struct lock_listing *l,
     const struct lock_queue *q = clave__lock_model_get(&l->model, l->path, false);
     const struct lock_queue *leases = clave__lock_model_get(&l->model, l->path, true);
     const struct lock_node *next = NULL;
+    const uint32_t holding = clave__lock_mark_holding(~0u);
+    const uint32_t left_over = clave__lock_mark_left_over(~0u);
+    const uint32_t others = clave__lock_mark_waiting(~0u) | left_over;
     bool here = !p || p->queue == q, lease = p && p->queue == leases;
     if (here && (!p || p->holds))
-        next = lock_listing_of(q, p, false);
+        next = lock_listing_of(q, p, holding);
     if (here && !next)
-        next = lock_listing_of(q, p && !p->holds ? p : NULL, true);
+        next = lock_listing_of(q, p && !p->holds ? p : NULL, others);
+    if ((here || (lease && p->holds)) && !next)
+        next = lock_listing_of(leases, lease ? p : NULL, holding);
     if ((here || lease) && !next)
-        next = lock_listing_of(leases, lease ? p : NULL, false);
-    return next ? next : lock_listing_acquire(lock_listing_acquires(l), here || lease ? NULL : p);
+        next = lock_listing_of(leases, lease && !p->holds ? p : NULL, left_over);
+    if (next)
+        return next;
+    return lock_listing_of(lock_listing_acquires(l), here || lease ? NULL : p, ORDERED_ANY);
 }
 
 const char *clave__lock_listing_role(const struct lock_listing *l, const struct lock_node *p)
 {
-    return strcmp(p->queue->path, l->path) == 0 ? clave__lock_role_of_side(p) : "waiting";
+    bool there = p->left_over || strcmp(p->queue->path, l->path) == 0;
+    return there ? clave__lock_role_of_side(p) : "waiting";
 }

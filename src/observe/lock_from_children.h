@@ -36,7 +36,9 @@ clave_err clave__lock_listing_node(struct lock_listing *l, const char *path, con
                                    const void *data, size_t len);
 void clave__lock_listing_gone(struct lock_listing *l, const char *path);
 
-/* The places, holders first, then in the order of the queue: the one after `p`; NULL: the first. */
+/* The places, holders first, then the others in the order of the queue, left over or not: the one
+ * after `p`; NULL: the first. Of a semaphore, left-over leases come before those who acquire one.
+ */
 const struct lock_node *clave__lock_listing_after(const struct lock_listing *l,
                                                   const struct lock_node *p);
 bool clave__lock_listing_holds(const struct lock_listing *l, const struct lock_node *p);

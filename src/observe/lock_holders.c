@@ -1,29 +1,52 @@
 /* lock_holders.c - see lock_holders.h. Called by lock_model.c. Invariant: those of one kind that
- * hold are the first of that kind in the queue, so what changes is found at the end of them. */
+ * hold are the first of that kind in the queue, left-over places aside, so what changes is found at
+ * the end of them. A left-over place never holds, and everybody behind it waits, as the recipes do:
+ * they see its name, and not whose it is. */
 #include "observe/lock_holders.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Bits of a kind from QUEUE_LOCK on; a holder's are shifted. */
-enum { HOLDING_SHIFT = QUEUE_KINDS - 1, ALL_KINDS = (1 << QUEUE_KINDS) - 2 };
+/* A bit for each kind from QUEUE_LOCK on: of those that wait, then of holders, then of those left
+ * over. */
+enum {
+    HOLDING_SHIFT = QUEUE_KINDS - 1,
+    LEFT_OVER_SHIFT = 2 * HOLDING_SHIFT,
+    ALL_KINDS = (1 << QUEUE_KINDS) - 2
+};
 
-uint16_t clave__lock_mark_waiting(unsigned kinds)
+uint32_t clave__lock_mark_waiting(unsigned kinds)
 {
-    return (uint16_t)((kinds & ALL_KINDS) >> 1);
+    return (kinds & ALL_KINDS) >> 1;
 }
 
-uint16_t clave__lock_mark_holding(unsigned kinds)
+uint32_t clave__lock_mark_holding(unsigned kinds)
 {
-    return (uint16_t)((kinds & ALL_KINDS) >> 1 << HOLDING_SHIFT);
+    return clave__lock_mark_waiting(kinds) << HOLDING_SHIFT;
 }
 
-uint16_t clave__lock_marks(const struct lock_node *p)
+uint32_t clave__lock_mark_left_over(unsigned kinds)
 {
-    unsigned own = 1u << p->kind;
-    return (p->holds ? clave__lock_mark_holding(own) : clave__lock_mark_waiting(own)) |
-           (p->limit ? LOCK_MARK_LIMIT : 0) |
-           (p->owned || (p->session && p->session->linked) ? LOCK_MARK_LINKED : 0);
+    return clave__lock_mark_waiting(kinds) << LEFT_OVER_SHIFT;
+}
+
+static uint32_t holders_mark_live(unsigned kinds)
+{
+    return clave__lock_mark_waiting(kinds) | clave__lock_mark_holding(kinds);
+}
+
+uint32_t clave__lock_marks(const struct lock_node *p)
+{
+    uint32_t marks = clave__lock_mark_waiting(1u << p->kind);
+    if (p->left_over)
+        marks <<= LEFT_OVER_SHIFT;
+    else if (p->holds)
+        marks <<= HOLDING_SHIFT;
+    if (p->limit)
+        marks |= LOCK_MARK_LIMIT;
+    if (p->owned || (p->session && p->session->linked))
+        marks |= LOCK_MARK_LINKED;
+    return marks;
 }
 
 void clave__lock_queue_mark(struct lock_model *m, struct lock_queue *q)
@@ -57,7 +80,7 @@ static struct lock_node *holders_place(struct ordered_node *node)
 
 static const struct lock_node *holders_first(const struct lock_queue *q, unsigned kinds)
 {
-    uint16_t marks = clave__lock_mark_waiting(kinds) | clave__lock_mark_holding(kinds);
+    uint32_t marks = holders_mark_live(kinds) | clave__lock_mark_left_over(kinds);
     return marks ? holders_place(clave__ordered_first(&q->places, marks)) : NULL;
 }
 
@@ -96,6 +119,7 @@ static void holders_set(struct lock_model *m, struct lock_node *p, bool holds, i
 {
     struct lock_queue *q = p->queue;
     assert(p->holds != holds && (holds || q->nholders > 0));
+    assert(!holds || !p->left_over);
     assert(!holds || !p->session || p->session->nwaits > 0);
     p->holds = holds;
     q->nholders += holds ? 1 : (size_t)-1;
@@ -116,8 +140,8 @@ static void holders_set(struct lock_model *m, struct lock_node *p, bool holds, i
 static void holders_update_kind(struct lock_model *m, struct lock_queue *q, enum queue_kind kind,
                                 int64_t at, const struct lock_node *fresh)
 {
-    uint16_t waiting = clave__lock_mark_waiting(1u << kind);
-    uint16_t holding = clave__lock_mark_holding(1u << kind);
+    uint32_t waiting = clave__lock_mark_waiting(1u << kind);
+    uint32_t holding = clave__lock_mark_holding(1u << kind);
     struct lock_node *p;
     while ((p = holders_place(clave__ordered_last(&q->places, holding))) && holders_must_wait(p))
         holders_set(m, p, false, at);
@@ -151,7 +175,7 @@ static const struct lock_node *holders_lease_without_room(const struct lock_queu
     if (!newest || (limit == 0 && clave__queue_kind_of(newest->name) != QUEUE_LEASE))
         return NULL;
     const struct lock_node *first =
-        holders_place(clave__ordered_first(&q->partner->places, ORDERED_ANY));
+        holders_place(clave__ordered_first(&q->partner->places, holders_mark_live(~0u)));
     return !newest->kept && first && first->session && first->session == newest->session ? newest
                                                                                          : NULL;
 }
@@ -165,13 +189,14 @@ static void holders_update_leases(struct lock_model *m, struct lock_queue *q, in
     const struct lock_node *none = holders_lease_without_room(q);
     uint32_t limit = clave__lock_limit(q);
     bool full = limit != 0 && q->places.count > limit;
-    uint16_t marks = full ? ORDERED_ANY : clave__lock_mark_waiting(1 << QUEUE_LEASE);
+    uint32_t marks = full ? ORDERED_ANY : clave__lock_mark_waiting(1 << QUEUE_LEASE);
     struct lock_key last = {"", ""};
     struct lock_node *p;
     for (size_t before = 0; (p = holders_place(clave__ordered_after(&q->places, &last, marks)));
          before++) {
         last = clave__lock_key(p);
-        bool holds = p->kept || (p != none && (!full || p->limit == 0 || before < p->limit));
+        bool room = p != none && (!full || p->limit == 0 || before < p->limit);
+        bool holds = p->kept || (room && !p->left_over);
         if (holds != p->holds)
             holders_set(m, p, holds, p == fresh || m->loading ? p->queued : at);
     }

@@ -4,14 +4,16 @@
 
 #include "observe/lock_model.h"
 
-/* The marks of a place in the set of its queue: what it is, and whether it holds. */
+/* The marks of a place in the set of its queue: its kind, and whether it waits, holds or is left
+ * over; and these. */
 enum {
-    LOCK_MARK_LIMIT = 1 << 14, /* its data says the semaphore's limit */
-    LOCK_MARK_LINKED = 1 << 15
+    LOCK_MARK_LIMIT = 1 << 21, /* its data says the semaphore's limit */
+    LOCK_MARK_LINKED = 1 << 22
 };
-uint16_t clave__lock_marks(const struct lock_node *p);
-uint16_t clave__lock_mark_waiting(unsigned kinds);
-uint16_t clave__lock_mark_holding(unsigned kinds);
+uint32_t clave__lock_marks(const struct lock_node *p);
+uint32_t clave__lock_mark_waiting(unsigned kinds);
+uint32_t clave__lock_mark_holding(unsigned kinds);
+uint32_t clave__lock_mark_left_over(unsigned kinds);
 
 /* The queue's own mark, after those of its places have changed. */
 void clave__lock_queue_mark(struct lock_model *m, struct lock_queue *q);

@@ -37,6 +37,8 @@ static const char *lock_json_role(const struct lock_node *p)
         [QUEUE_KAZOO_LOCK] = {"waiting", "holder"}, [QUEUE_KAZOO_READ] = {"reader", "reader"},
         [QUEUE_LATCH] = {"candidate", "leader"},    [QUEUE_LEASE] = {"waiting", "lease"},
     };
+    if (p->left_over)
+        return "left-over";
     if (clave__lock_acquired(p->queue))
         return "waiting";
     if (p->kept)
@@ -49,7 +51,7 @@ const char *clave__lock_role_of_side(const struct lock_node *p)
     const struct lock_queue *q = p->queue;
     bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
     bool reads = p->kind == QUEUE_READ || p->kind == QUEUE_KAZOO_READ;
-    if (!sides || p->kind == QUEUE_LATCH || clave__lock_is_outside(p))
+    if (!sides || p->left_over || p->kind == QUEUE_LATCH || clave__lock_is_outside(p))
         return lock_json_role(p);
     if (p->holds)
         return reads ? "reader" : "writer";
@@ -111,6 +113,8 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_n
     clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
     if (p->kept)
         place_slot_json(j, p);
+    if (p->left_over)
+        clave__json_bool(j, "left_over", true);
     if (p->unreadable)
         clave__json_bool(j, "unreadable", true);
     if (p->cut)
@@ -131,6 +135,7 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
         clave__json_int(j, "limit", limit);
     clave__json_int(j, "nholders", (int64_t)q->nholders);
     clave__json_int(j, "nwaiters", (int64_t)clave__lock_nwaiters(q));
+    clave__json_int(j, "nleft_over", (int64_t)clave__lock_nleft_over(q));
     if (waiter && !waiter->unreadable)
         clave__json_int(j, "oldest_wait_ms", now > waiter->queued ? now - waiter->queued : 0);
     else
@@ -138,15 +143,25 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
     clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder) : -1);
 }
 
-static void lock_json_places(struct json *j, const struct lock_queue *q, bool holders, size_t most)
+/* The lists of a lock, in this order. */
+static const struct {
+    const char *name;
+    struct lock_node *(*after_key)(const struct lock_queue *q, const struct lock_key *key);
+} lists[LOCK_WALK_DONE] = {
+    [LOCK_WALK_HOLDERS] = {"holders", clave__lock_holder_after_key},
+    [LOCK_WALK_WAITERS] = {"waiters", clave__lock_waiter_after_key},
+    [LOCK_WALK_LEFT_OVER] = {"left_over", clave__lock_left_over_after_key},
+};
+
+static void lock_json_places(struct json *j, const struct lock_queue *q, enum lock_walk_phase list,
+                             size_t most)
 {
-    struct lock_node *p = NULL;
-    clave__json_open(j, holders ? "holders" : "waiters", '[');
-    for (; most > 0; most--) {
-        p = holders ? clave__lock_holder_after(q, p) : clave__lock_waiter_after(q, p);
-        if (!p)
-            break;
+    struct lock_key last = {"", ""};
+    struct lock_node *p;
+    clave__json_open(j, lists[list].name, '[');
+    for (; most > 0 && (p = lists[list].after_key(q, &last)); most--) {
         clave__lock_place_json(j, NULL, p);
+        last = clave__lock_key(p);
     }
     clave__json_close(j, ']');
 }
@@ -156,8 +171,8 @@ void clave__lock_json(struct json *j, const char *key, const struct lock_queue *
 {
     clave__json_open(j, key, '{');
     lock_json_head(j, q, now);
-    lock_json_places(j, q, true, most);
-    lock_json_places(j, q, false, most);
+    for (enum lock_walk_phase list = LOCK_WALK_HOLDERS; list < LOCK_WALK_DONE; list++)
+        lock_json_places(j, q, list, most);
     clave__json_close(j, '}');
 }
 
@@ -168,12 +183,13 @@ void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue
     clave__json_string(j, "kind", clave__lock_kind_name(kind));
     clave__json_int(j, "nholders", 0);
     clave__json_int(j, "nwaiters", 0);
+    clave__json_int(j, "nleft_over", 0);
     clave__json_string(j, "oldest_wait_ms", NULL);
     clave__json_string(j, "held_since", NULL);
-    clave__json_open(j, "holders", '[');
-    clave__json_close(j, ']');
-    clave__json_open(j, "waiters", '[');
-    clave__json_close(j, ']');
+    for (enum lock_walk_phase list = LOCK_WALK_HOLDERS; list < LOCK_WALK_DONE; list++) {
+        clave__json_open(j, lists[list].name, '[');
+        clave__json_close(j, ']');
+    }
     clave__json_close(j, '}');
 }
 
@@ -206,20 +222,16 @@ static clave_err lock_json_walk_remember(struct lock_walk *w, struct lock_key la
 static clave_err lock_json_walk_places(struct lock_walk *w, struct json *j,
                                        const struct lock_queue *q, size_t *budget)
 {
-    bool holders = w->phase == LOCK_WALK_HOLDERS;
     for (; *budget > 0; (*budget)--) {
         struct lock_key last = {clave__buf_text(&w->number), clave__buf_text(&w->name)};
-        struct lock_node *p = NULL;
-        if (q)
-            p = holders ? clave__lock_holder_after_key(q, &last)
-                        : clave__lock_waiter_after_key(q, &last);
+        struct lock_node *p = q ? lists[w->phase].after_key(q, &last) : NULL;
         if (!p) {
             clave__json_close(j, ']');
-            if (holders)
-                clave__json_open(j, "waiters", '[');
+            w->phase++;
+            if (w->phase < LOCK_WALK_DONE)
+                clave__json_open(j, lists[w->phase].name, '[');
             else
                 clave__json_close(j, '}');
-            w->phase++;
             return lock_json_walk_remember(w, (struct lock_key){"", ""});
         }
         clave__lock_place_json(j, NULL, p);
@@ -240,8 +252,8 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
         lock_json_head(j, q, now);
         if (w->members)
             w->members(j, w->arg);
-        clave__json_open(j, "holders", '[');
         w->phase++;
+        clave__json_open(j, lists[w->phase].name, '[');
     }
     while (w->phase != LOCK_WALK_HEAD && w->phase < LOCK_WALK_DONE && budget > 0 && err == CLAVE_OK)
         err = lock_json_walk_places(w, j, q, &budget);

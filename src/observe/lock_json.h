@@ -7,7 +7,7 @@
 
 /* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "slot",
  * "leader", "candidate"; of a read-write lock "reader", "writer", and of those that wait "to-read",
- * "to-write"; "outside": see clave__lock_is_outside. */
+ * "to-write"; "outside": see clave__lock_is_outside; "left-over". */
 const char *clave__lock_role_of_side(const struct lock_node *p);
 /* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
  * be read. */
@@ -19,8 +19,8 @@ void clave__lock_token_json(struct json *j, const char *key, int64_t token);
 /* null when `ms` is negative. */
 void clave__lock_time_json(struct json *j, const char *key, int64_t ms);
 
-/* All of it, with at most so many holders and so many waiters; `nholders` and `nwaiters` tell how
- * many there are. `now` is wall clock. */
+/* All of it, with at most so many holders, waiters and left-over places; `nholders`, `nwaiters` and
+ * `nleft_over` tell how many there are. `now` is wall clock. */
 void clave__lock_json(struct json *j, const char *key, const struct lock_queue *q, int64_t now,
                       size_t most);
 
@@ -28,13 +28,20 @@ void clave__lock_json(struct json *j, const char *key, const struct lock_queue *
 void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue_kind kind);
 
 /* The same of a lock of any size, piece by piece, while it may change. */
+enum lock_walk_phase {
+    LOCK_WALK_HEAD,
+    LOCK_WALK_HOLDERS,
+    LOCK_WALK_WAITERS,
+    LOCK_WALK_LEFT_OVER,
+    LOCK_WALK_DONE
+};
 struct lock_walk {
     const struct clave_mem *mem;
     void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
     const void *arg;
     char *path; /* owned */
     bool leases;
-    enum { LOCK_WALK_HEAD, LOCK_WALK_HOLDERS, LOCK_WALK_WAITERS, LOCK_WALK_DONE } phase;
+    enum lock_walk_phase phase;
     struct buf number, name; /* the key of the place written last, with NULs */
 };
 /* ENOMEM. */

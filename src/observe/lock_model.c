@@ -14,6 +14,7 @@
 #include "observe/lock_path.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/lock_delay_field.h"
+#include "recipe/queue/queue_nodes.h"
 #include "recipe/semaphore/shared_count.h"
 
 static const char locks_name[] = "/locks", queue_name[] = "/queue", kazoo_name[] = "-__lock__";
@@ -283,6 +284,7 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     q->of_kind[p->kind]++;
     p->bare = site->bare;
     q->nbare += p->bare;
+    q->nleft_over += p->left_over;
     if (p->kept)
         lock_place_keep(m, p);
     lock_queue_see_slots(m, q);
@@ -310,6 +312,7 @@ static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_node 
     q->of_kind[p->kind]--;
     q->nbare -= p->bare;
     q->nholders -= p->holds;
+    q->nleft_over -= p->left_over;
     if (p->kept)
         lock_place_unkeep(m, p);
     lock_queue_see_slots(m, q);
@@ -407,6 +410,22 @@ static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *pa
     lock_queue_changed(m, q);
 }
 
+/* The names of slots, and of kazoo's leases, are not enough: what a slot's node says makes it one,
+ * and any program may have persistent nodes whose names are UUIDs. One of those is a lease that was
+ * left over only where kazoo's queue beside the path tells that it is a semaphore's. */
+static bool lock_model_takes(const struct lock_model *m, const struct lock_path *site,
+                             const clave_stat *stat, const void *data, size_t len)
+{
+    if (site->kind == QUEUE_OTHER || stat->czxid == 0)
+        return site->kind != QUEUE_OTHER;
+    if (site->kept)
+        return clave__identity_is_form(data, len);
+    if (!site->bare || !clave__queue_node_is_left_over(stat))
+        return true;
+    const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
+    return q && q->kazoo;
+}
+
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
@@ -415,15 +434,13 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
-    bool readable = stat->czxid != 0;
-    if (site.kind == QUEUE_OTHER || (site.bare && readable && stat->ephemeral_owner == 0) ||
-        (site.kept && readable && !clave__identity_is_form(data, len)))
-        return;
-    struct lock_node *p = lock_place_at(m, &site);
+    struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     if (p && p->token != stat->czxid) { /* deleted and created again */
         lock_place_leave(m, at, p);
         p = NULL;
     }
+    if (!lock_model_takes(m, &site, stat, data, len))
+        return;
     bool room = p || m->max_bytes == 0 || m->bytes < m->max_bytes;
     bool done = room && (p ? lock_place_written(m, at, p, stat->version, data, len)
                            : lock_place_enter(m, at, &site, stat, data, len));
@@ -487,7 +504,7 @@ static void lock_queue_empty(struct lock_model *m, struct lock_queue *q)
         clave__lock_node_free(m, p);
     }
     memset(q->of_kind, 0, sizeof q->of_kind);
-    q->nholders = q->nbare = q->nkept = 0;
+    q->nholders = q->nleft_over = q->nbare = q->nkept = 0;
 }
 
 void clave__lock_model_clear(struct lock_model *m)

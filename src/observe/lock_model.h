@@ -65,6 +65,9 @@ struct lock_node {
     uint32_t limit; /* of the semaphore, which the node says; 0: it does not */
     enum queue_kind kind;
     bool holds;
+    /* No session owns its node (clave__queue_node_is_left_over). It neither holds nor waits: those
+     * behind it wait until somebody deletes it. Slots are not, which are meant to be persistent. */
+    bool left_over;
     bool bare; /* its name is a UUID, right below the path */
     /* A slot, below P/owners: its owner is an id, and it holds until it is given back. Its number
      * is its token, so those kept longest come first. */
@@ -105,7 +108,7 @@ struct lock_queue {
     struct ordered places;
     struct lock_queue *partner; /* the other queue of a semaphore, or of slots */
     size_t of_kind[QUEUE_KINDS];
-    size_t nholders;
+    size_t nholders, nleft_over;
     size_t nkept; /* places that are slots */
     bool limited; /* P/limit says how many slots there may be: */
     uint32_t slots_limit;
@@ -237,15 +240,20 @@ const char *clave__lock_kind_name(enum lock_queue_kind kind);
  * another kind. */
 uint32_t clave__lock_limit(const struct lock_queue *q);
 size_t clave__lock_nwaiters(const struct lock_queue *q);
+size_t clave__lock_nleft_over(const struct lock_queue *q);
 
-/* Holders and waiters of a lock in the order of the queue: the next one after this place, or after
- * its key if it may be gone; NULL: the first. */
+/* Holders of a lock, those who wait, and what is left over, in the order of the queue: the next one
+ * after this place, or after its key if it may be gone; NULL: the first. */
 struct lock_node *clave__lock_holder_after(const struct lock_queue *q, const struct lock_node *p);
 struct lock_node *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_node *p);
+struct lock_node *clave__lock_left_over_after(const struct lock_queue *q,
+                                              const struct lock_node *p);
 struct lock_node *clave__lock_holder_after_key(const struct lock_queue *q,
                                                const struct lock_key *key);
 struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
                                                const struct lock_key *key);
+struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
+                                                  const struct lock_key *key);
 struct lock_key clave__lock_key(const struct lock_node *p);
 
 /* -1: it held already when it was seen, and nobody may know since when. */

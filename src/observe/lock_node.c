@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/lock_delay_field.h"
+#include "recipe/queue/queue_nodes.h"
 
 enum { DIGITS = 10, TOKEN_CAP = 17 };
 
@@ -119,12 +120,6 @@ void clave__lock_node_part(struct lock_node *p)
     s->nwaits -= !p->holds;
 }
 
-/* Containers and nodes with a TTL have marks in the place of a session. */
-static bool lock_node_is_session(int64_t owner)
-{
-    return owner != 0 && owner != INT64_MIN && (uint64_t)owner >> 56 != 0xff;
-}
-
 /* ---- places ---------------------------------------------------------------------------------- */
 
 static size_t lock_node_size(const struct lock_node *p)
@@ -211,7 +206,9 @@ struct lock_node *clave__lock_node_new(struct lock_model *m, enum queue_kind kin
                  stat->czxid ? (uint64_t)stat->czxid : UINT64_MAX);
     m->nplaces++;
     m->bytes += lock_node_size(p);
-    if (lock_node_is_session(stat->ephemeral_owner)) {
+    bool sessionless = clave__queue_node_is_left_over(stat);
+    p->left_over = sessionless && !kept;
+    if (stat->czxid != 0 && !sessionless) {
         p->session = lock_node_session_get(m, stat->ephemeral_owner);
         if (!p->session) {
             clave__lock_node_free(m, p);

@@ -12,6 +12,8 @@ static enum lock_cause replay_cause(const struct lock_replay *r, const struct lo
 {
     if (p->kept)
         return LOCK_RELEASED;
+    if (p->left_over)
+        return LOCK_BROKEN;
     if (r->ends != LOCK_UNKNOWN || !p->session)
         return r->ends;
     return p->session->id == r->txn.session ? LOCK_RELEASED : LOCK_BROKEN;

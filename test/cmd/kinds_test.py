@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from harness import CLAVE, PATIENCE, UNSAFE, Running, clave, environment, server
-from lock_rig import TICK, alive, nodes, queue, until
+from lock_rig import TICK, alive, nodes, queue, stranger, until
 
 
 class Holder:
@@ -276,7 +276,7 @@ class Kinds(unittest.TestCase):
 
     def test_curators_word(self):
         """Curator's owners look for it, byte by byte; one of clave's that gets it says again who it is."""
-        node = self.verb("create", "-p", "-s", "/curator/_c_1-lock-", "127.0.0.1").out.strip()
+        node = stranger(self, self.server).create("/curator/_c_1-lock-", b"127.0.0.1", ephemeral=True, sequence=True, makepath=True)
         r = self.verb("locks", "revoke", "/curator", node)
         self.assertEqual((r.code, r.out), (0, "/curator: asked 127.0.0.1 to release it; its node does not say whether "
                                               "it takes requests\n"))
@@ -293,7 +293,7 @@ class Kinds(unittest.TestCase):
             self.assertEqual(a.run.end(signal.SIGKILL if flags else None).err.count("asks for it"), len(flags) > 0)
 
     def test_others_are_asked_as_they_can_be(self):
-        node = self.verb("create", "-p", "/kazoo/" + "a" * 32 + "__lock__0000000000", "me").out.strip()
+        node = stranger(self, self.server).create("/kazoo/" + "a" * 32 + "__lock__0000000000", b"me", ephemeral=True, makepath=True)
         r = self.verb("locks", "revoke", "/kazoo", "a" * 32 + "__lock__0000000000")
         self.assertEqual(r.code, 73, r)
         self.assertIn("takes no requests", r.err)
@@ -336,7 +336,7 @@ class Kinds(unittest.TestCase):
         left = subprocess.Popen(["true"])
         left.wait()
         data = f"clave/1\nhost={os.uname().nodename}\npid={left.pid}\n"
-        self.verb("create", "-p", "/left/lock-0000000000", data)
+        stranger(self, self.server).create("/left/lock-0000000000", data.encode(), ephemeral=True, makepath=True)
         r = self.verb("locks", "break", "/left", "lock-0000000000")
         self.assertEqual((r.code, r.err), (0, ""), r)
         self.assertEqual(nodes(self.server, "/left"), [])
@@ -357,6 +357,58 @@ class Kinds(unittest.TestCase):
             self.assertEqual(p.wait(PATIENCE), code)
             os.close(master)
             self.assertEqual(len(nodes(self.server, "/tty")), rest)
+
+    # ---- nodes that no session owns
+
+    def left_over(self, path, name):
+        """What a program leaves that copied the tree while somebody was in the queue there."""
+        self.assertEqual(self.verb("create", "-p", f"{path}/{name}", "x").code, 0)
+        return name
+
+    def ended_as_told(self, text):
+        """Runs the command that a message or a line ends with."""
+        command = text.strip().split("to delete it: ")[1].split("\n")[0].rstrip(")")
+        self.assertTrue(command.startswith("clave "), command)
+        return subprocess.run(["sh", "-c", command.replace("clave", CLAVE, 1)], env=environment(CLAVE_CONNECT=self.server.connect),
+                              capture_output=True, text=True)
+
+    def test_who_waits_behind_one_is_told_how_to_end_it(self):
+        for verb, path, name, role in [(["lock"], "/o/lock", "_c_{}-lock-0000000000", "holder"),
+                                       (["rwlock", "-r"], "/o/rw", "_c_{}-__WRIT__0000000000", "reader"),
+                                       (["semaphore", "-n", "1"], "/o/sem", "leases/_c_{}-lease-0000000000", "lease"),
+                                       (["semaphore", "-n", "1"], "/o/sem2", "locks/_c_{}-lock-0000000000", "lease"),
+                                       (["elect"], "/o/svc", "_c_{}-latch-0000000000", "holder")]:
+            with self.subTest(verb=verb, path=path):
+                name = self.left_over(path, name.format("01234567-89ab-4def-8123-456789abcdef")).split("/")[-1]
+                tries = "-t" if verb[0] == "semaphore" else "-n"
+                for wait in [[tries], ["--wait", "1500ms"]][path == "/o/sem2":]:  # a try does not see whose is before it there
+                    r = self.verb(*verb, *wait, path, "--", "true")
+                    self.assertEqual(r.code, 75, r)
+                    self.assertIn(f"left over: no session owns {name}; it never ends by itself; to delete it: ", r.err)
+                    self.assertIn("1 ahead; left" if wait[0] == "--wait" and "lease" not in name else "left", r.err)
+                lines = self.verb("locks", path).out
+                self.assertRegex(lines, r"^1 left-over .* \(left over: no session owns this node; it never ends by itself; to delete it: ")
+                self.assertIn("left over: no session owns 1 of its nodes", self.verb("locks").out)
+                self.assertEqual([(p["role"], p["holder"], p["left_over"]) for p in queue(self.server, path)], [("left-over", False, True)])
+                self.assertEqual(self.verb("locks", "revoke", path, name).code, 73)
+                r = self.ended_as_told(lines)
+                self.assertEqual(r.returncode, 0, r)
+                self.hold(*verb, path).started().stop()
+
+    def test_a_candidate_that_is_left_over_is_no_leader(self):
+        name = self.left_over("/o/election", "_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000")
+        r = self.verb("leader", "/o/election")
+        self.assertEqual((r.code, r.out), (66, "vacant\n"))
+        self.assertIn(f"left over: no session owns {name}", r.err)
+        self.assertEqual(json.loads(self.verb("leader", "--json", "/o/election").out)["left_over"]["node"], name)
+        self.assertRegex(self.verb("candidates", "/o/election").out, r"^1 left-over .*\(left over: ")
+        waiter = self.hold("elect", "/o/election")
+        until(lambda: len(queue(self.server, "/o/election")) == 2)
+        self.assertEqual(self.verb("leader", "/o/election").code, 66)
+        self.assertEqual(self.ended_as_told(r.err).returncode, 0)
+        waiter.started()
+        self.assertEqual(self.verb("leader", "/o/election").code, 0)
+        waiter.stop()
 
 
 if __name__ == "__main__":

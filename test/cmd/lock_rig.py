@@ -35,6 +35,19 @@ def forbid_call(number, error, first=None):
         os._exit(99)
 
 
+def stranger(test, server):
+    """A client whose nodes have a session, as those of Curator and kazoo have; the test is skipped without kazoo."""
+    try:
+        from kazoo.client import KazooClient
+    except ImportError:
+        test.skipTest("no kazoo")
+    zk = KazooClient(server.connect)
+    zk.start(timeout=PATIENCE)
+    test.addCleanup(zk.close)
+    test.addCleanup(zk.stop)
+    return zk
+
+
 def until(condition, patience=PATIENCE, what=""):
     """Polls until the condition is true and returns it; fails after a while."""
     end = time.monotonic() + patience

@@ -11,7 +11,7 @@ import unittest
 
 from harness import (CLAVE, PATIENCE, UNSAFE, Running, clave, environment, free_port, scratch, server,
                      spawn)
-from lock_rig import LONG, MAX_HOLD, TICK, Holder, alive, nodes, queue, until
+from lock_rig import LONG, MAX_HOLD, TICK, Holder, alive, nodes, queue, stranger, until
 from peers import Nonsense
 
 # Signals 32 and 33: a program may inherit them ignored, and has no way to change that.
@@ -496,7 +496,7 @@ class Lock(unittest.TestCase):
         until(lambda: queue(self.server, "/roll") == [])
 
     def test_locks_of_others(self):
-        clave("create", "-p", "/others/lock-0000000007", "10.0.0.1", connect=self.server.connect)
+        stranger(self, self.server).create("/others/lock-0000000007", b"10.0.0.1", ephemeral=True, makepath=True)
         self.assertRegex(clave("locks", "/others", connect=self.server.connect).out,
                          r"^1 holder  \d+ +<\w+ - - - 10\.0\.0\.1\n$")
 

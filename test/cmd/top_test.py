@@ -13,6 +13,7 @@ import time
 import unittest
 
 from harness import CLAVE, PATIENCE, Running, clave, environment, free_port, scratch, server, spawn
+from lock_rig import stranger
 
 HOLD = ("sleep", "1000")
 
@@ -366,7 +367,7 @@ class Live(Top):
         s.keys("j")
         s.see_not("--force")
         s.keys("b")
-        s.see("Delete the node of web9 pid 9 at /w/gone (holder)? y: yes")
+        s.see("Delete the node of web9 pid 9 at /w/gone (left-over)? y: yes")
         s.keys("y")
         s.see("/w/gone: deleted")
         s.keys("k")
@@ -394,9 +395,9 @@ class Live(Top):
 
     def test_a_queue_that_has_become_short(self):
         node = "/s/a/_c_00000000-0000-0000-0000-000000000000-lock-"
-        clave("create", "-p", "/s/a", connect=self.server.connect)
+        zk = stranger(self, self.server)
         for _ in range(14):
-            clave("create", "--sequential", node, connect=self.server.connect)
+            zk.create(node, ephemeral=True, sequence=True, makepath=True)
         s = self.screen("/s", rows=10)
         s.see("/s/a")
         s.keys("\r")
@@ -411,15 +412,14 @@ class Live(Top):
         self.assertEqual(s.end(), 0)
 
     def test_another_size(self):
-        clave("create", "-p", "/r", connect=self.server.connect)
+        zk = stranger(self, self.server)
         for i in range(12):
-            clave("create", "-p", f"/r/{i:02d}-{'long' * 12}", connect=self.server.connect)
-            clave("create", "--sequential", f"/r/{i:02d}-{'long' * 12}/_c_00000000-0000-0000-0000-000000000000-lock-", connect=self.server.connect)
+            zk.create(f"/r/{i:02d}-{'long' * 12}/_c_00000000-0000-0000-0000-000000000000-lock-", ephemeral=True, sequence=True, makepath=True)
         s = self.screen("/r", rows=30, columns=120)
         s.see("/r/00-", "/r/11-", "longlong  ")
         s.resize(10, 40)
         s.process.send_signal(signal.SIGWINCH)
-        s.see("12 held", "/r/00-lon", "~  lock  an")
+        s.see("12 held", "/r/00-lon", "~  lock  se")
         s.keys("j" * 11)
         s.see("/r/11-")
         s.see_not("/r/00-")

@@ -15,6 +15,7 @@ static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *ar
         s->next += ev->kind == CLAVE_MUTEX_NEXT;
         s->ahead = ev->ahead;
         snprintf(s->predecessor, sizeof s->predecessor, "%s", ev->predecessor);
+        snprintf(s->left_over, sizeof s->left_over, "%s", ev->left_over ? ev->left_over : "");
         break;
     case CLAVE_MUTEX_HELD:
         s->held++;

@@ -22,7 +22,7 @@ struct mutex_owner {
     unsigned queued, next, held, lost, asked;
     clave_err why;
     size_t ahead;
-    char predecessor[128];
+    char predecessor[128], left_over[128]; /* as told; "": NULL */
     /* A guarded write's result. */
     unsigned writes;
     clave_err written;

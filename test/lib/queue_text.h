@@ -4,7 +4,8 @@
 
 #include "observe/lock_model.h"
 
-/* "KIND holders | waiters", by their numbers; "none" of NULL. Valid until the next call. */
+/* "KIND holders | waiters", by their numbers, and " ! numbers" if any are left over; "none" of
+ * NULL. Valid until the next call. */
 const char *queue_text(const struct lock_queue *q);
 
 #endif

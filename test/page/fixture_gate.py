@@ -307,6 +307,7 @@ def lock(path, i=1, held=10.0, waits=(), kind="lock", **more):
     """A lock held for `held` seconds, with waiters for each of `waits` seconds."""
     holders = [place(i, "holder", held)] if held is not None else []
     waiters = [place(i * 31 + k + 1, "waiting", w) for k, w in enumerate(waits)]
-    return {"path": path, "kind": kind, "holders": holders, "waiters": waiters, "nholders": len(holders), "nwaiters": len(waiters),
+    return {"path": path, "kind": kind, "holders": holders, "waiters": waiters, "left_over": [], "nholders": len(holders), "nwaiters": len(waiters),
+            "nleft_over": 0,
             "oldest_wait_ms": int(max(waits, default=0) * 1000), "held_since": holders[0]["since"] if holders else None, **more}
 

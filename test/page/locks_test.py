@@ -27,6 +27,21 @@ class Locks(PageCase):
         self.assertIn("zk1:2181", self.browser.text(".cluster"))
         self.assertIn("admin", self.browser.text(".foot"))
 
+    def test_a_node_that_no_session_owns_is_told_with_its_command(self):
+        def copied(gate):
+            one = lock("/jobs/copied", 3, None, [40])
+            node = place(9, "left-over", 3600, node="_c_00000009-lock-0000000000", left_over=True, session=None)
+            gate.locks[one["path"]] = {**one, "left_over": [node], "nleft_over": 1}
+        self.gate(copied)
+        b = self.browser
+        b.wait(lambda: self.rows() == ["/jobs/copied"])
+        self.assertIn("left over", b.text("#locks tbody tr"))
+        b.click("#locks tbody tr a")
+        b.see("No session owns _c_00000009-lock-0000000000; it never ends by itself")
+        self.assertIn("locks break -c zk1:2181,zk2:2181,zk3:2181 /jobs/copied _c_00000009-lock-0000000000", b.text(".left-over"))
+        self.assertEqual(b.texts("#queue tbody tr .badge")[:1], ["left-over"])
+        b.see("0 holding, 1 waiting, 1 left over")
+
     def test_the_headers_sort(self):
         self.gate(three)
         b = self.browser

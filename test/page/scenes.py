@@ -55,7 +55,8 @@ def election(path, terms, leads=True, candidates=2, value=None, start=30, over=F
                      "cause": None if last else cause, "text": f"{['db', 'web', 'cron'][k % 3]}-0{1 + k % 3}"})
     leader = place(start + 3, "leader", terms[-1][0], host=done[-1]["text"], name="scheduler", command="schedulerd --cluster eu-1") if leads else None
     return {"path": path, "leader": leader, "term": done[-1]["token"], "since": done[-1]["from"] if leads else None, "value": value, "over": over,
-            "candidates": [place(start + 10 + k, "candidate", 5000 + k, command="schedulerd --cluster eu-1") for k in range(candidates)], "terms": done}
+            "candidates": [place(start + 10 + k, "candidate", 5000 + k, command="schedulerd --cluster eu-1") for k in range(candidates)], "left_over": [],
+            "terms": done}
 
 
 def some_elections(gate):

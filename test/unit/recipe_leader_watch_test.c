@@ -31,6 +31,7 @@ static void enter_as(struct candidate *s, struct memnet *p, size_t client, const
 struct follower {
     clave_async_leader_watch *w;
     char story[256];
+    char left_over[128]; /* the name of the node; "": none */
     clave_err err;
 };
 
@@ -40,6 +41,7 @@ static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, 
     size_t n = strlen(f->story);
     (void)w;
     f->err = news->err;
+    snprintf(f->left_over, sizeof f->left_over, "%s", news->left_over ? news->left_over->node : "");
     if (news->err != CLAVE_OK)
         snprintf(f->story + n, sizeof f->story - n, "! ");
     else if (!news->leader)
@@ -133,6 +135,35 @@ static void participants_stand_in_order(void **state)
     assert_string_equal(r.ids, "b ");
     assert_int_equal(r.times, 2);
     end(s, 3);
+}
+
+/* The first node is a copy, which no session owns: nobody leads, whoever is behind it. */
+static void a_candidate_that_is_left_over_leads_nobody(void **state)
+{
+    static const char copy[] = "/e/_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000";
+    (void)state;
+    struct memnet *p = world(3);
+    struct candidate s;
+    struct follower f;
+    struct roll r = {0};
+    memnet_settle(p);
+    assert_int_equal(memnet_create(p, 2, "/e"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 2, copy), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 2, "/e/foreign"), CLAVE_OK); /* counts up */
+    follow(&f, p, 2);
+    assert_string_equal(f.left_over, clave__path_name(copy));
+    enter_as(&s, p, 0, "a");
+    assert_true(told(&f, "- "));
+    clave_async_latch_leader(p->clients[2].c, "/e", on_participants, &r);
+    memnet_settle(p);
+    assert_int_equal(r.n, 0);
+    assert_int_equal(clave_async_delete(p->clients[2].c, copy, -1, NULL, NULL), CLAVE_OK);
+    memnet_settle(p);
+    assert_true(told(&f, "a "));
+    assert_string_equal(f.left_over, "");
+    clave_async_leader_watch_free(f.w);
+    memnet_settle(p);
+    end(&s, 1);
 }
 
 /* CURATOR-436. */
@@ -623,6 +654,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(participants_stand_in_order),
+        cmocka_unit_test(a_candidate_that_is_left_over_leads_nobody),
         cmocka_unit_test(testUncreatedPathGetLeader),
         cmocka_unit_test(a_leader_that_goes_meanwhile_is_asked_for_again),
         cmocka_unit_test(a_follower_sees_leaders_values_and_vacancies),

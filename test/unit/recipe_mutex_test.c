@@ -677,6 +677,53 @@ static void options_are_checked(void **state)
     memnet_free(p);
 }
 
+static void on_roll(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
+                    void *arg)
+{
+    char *roll = arg;
+    (void)c;
+    assert_int_equal(err, CLAVE_OK);
+    for (size_t i = 0; i < n; i++)
+        roll[i] = list[i].left_over ? '!' : '.';
+}
+
+/* A copy of a place, which is persistent: it is told to the one behind it, at no further request,
+ * and stays there until somebody deletes it. One further back hears of it when it is next. */
+static void a_place_that_no_session_owns_is_told_and_left_alone(void **state)
+{
+    static const char copy[] = "/l/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
+    (void)state;
+    struct memnet *p = world(3);
+    struct mutex_owner a, b;
+    char roll[4] = "";
+    memnet_settle(p);
+    assert_int_equal(memnet_create(p, 2, "/l"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 2, copy), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 2, "/l/lock-a"), CLAVE_OK); /* of no queue; counts up */
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    memnet_reset_counts(p);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_int_equal(a.queued, 2); /* its place; then whose the one before it is */
+    assert_string_equal(a.left_over, copy);
+    assert_int_equal(p->clients[0].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(p->clients[0].requests[OP_EXISTS], 0);
+    owner_acquire(&b, OWNER_FOREVER);
+    assert_string_equal(b.left_over, "");
+    clave_async_participants(p->clients[2].c, "/l", on_roll, roll);
+    memnet_settle(p);
+    assert_string_equal(roll, "!..");
+    owner_close(&a);
+    memnet_settle(p);
+    assert_string_equal(b.left_over, copy);
+    assert_false(owner_holds(&b));
+    assert_int_equal(clave_async_delete(p->clients[2].c, copy, -1, NULL, NULL), CLAVE_OK);
+    memnet_settle(p);
+    assert_true(owner_holds(&b));
+    owner_close(&b);
+    memnet_free(p);
+}
+
 /* Held, asked for once more, and freed before the callback of that has run: it is not held. */
 static void freeing_a_lock_held_again_cancels_the_second_hold(void **state)
 {
@@ -707,6 +754,7 @@ int main(void)
         cmocka_unit_test(a_long_queue_hands_over_without_trips),
         cmocka_unit_test(nobody_hammers_a_server_that_gives_no_place),
         cmocka_unit_test(a_try_that_fails_costs_one_round_trip),
+        cmocka_unit_test(a_place_that_no_session_owns_is_told_and_left_alone),
         cmocka_unit_test(testLocker),
         cmocka_unit_test(testContainerCleanup),
         cmocka_unit_test(testWithNamespace),

@@ -58,6 +58,43 @@ static void an_election_has_terms_gaps_and_a_value(void **state)
     scene_close(&s);
 }
 
+/* It has no leader, though its first candidate's node is there. */
+static void a_candidate_that_no_session_owns_leads_nobody(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add_of(&s, 0, "/e/" LATCH1, "web1");
+    scene_loaded(&s);
+    scene_add_of(&s, 0, "/f/" LATCH1, "web1");
+    scene_add(&s, "/f/" LATCH2, "web2");
+    webrig_advance(s.rig, 1000);
+    struct webrig_call *c = scene_get(&s, "/v1/elections", 200);
+    assert_string_equal(scene_paths(c), "/e /f ");
+    assert_int_equal(scene_count(webrig_body(c), "\"leader\": null"), 2);
+    assert_int_equal(scene_count(webrig_body(c), "\"terms\": []"), 2);
+    assert_int_equal(scene_count(webrig_body(c), "\"role\": \"left-over\""), 2);
+    assert_int_equal(scene_count(webrig_body(c), "\"role\": \"candidate\""), 1);
+    webrig_end(c);
+    c = scene_get(&s, "/v1/locks/f", 200);
+    assert_string_equal(webrig_member(c, "nholders"), "0");
+    assert_string_equal(webrig_member(c, "nwaiters"), "1");
+    assert_string_equal(webrig_member(c, "nleft_over"), "1");
+    assert_non_null(strstr(webrig_body(c), "\"left_over\": [{\"node\": \"" LATCH1 "\""));
+    webrig_end(c);
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    clave__observe_gone(s.o, "/f/" LATCH1);
+    webrig_advance(s.rig, 1000);
+    c = scene_get(&s, "/v1/elections", 200);
+    assert_string_equal(scene_paths(c), "/f ");
+    assert_int_equal(scene_count(webrig_body(c), "\"text\": \"web2\""), 2); /* it leads */
+    webrig_end(c);
+    c = scene_get(&s, "/v1/history?path=/f", 200);
+    assert_int_equal(scene_count(webrig_body(c), "\"what\": \"ended\", \"cause\": \"broken\""), 1);
+    webrig_end(c);
+    scene_close(&s);
+}
+
 static void a_change_of_leader_is_an_event(void **state)
 {
     struct scene s;
@@ -124,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
+        cmocka_unit_test(a_candidate_that_no_session_owns_leads_nobody),
         cmocka_unit_test(a_change_of_leader_is_an_event),
         cmocka_unit_test(leaders_that_may_not_be_read_are_events),
     };

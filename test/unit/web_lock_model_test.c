@@ -15,6 +15,7 @@
 #include "lib/failmem.h"
 #include "lib/queue_text.h"
 #include "observe/lock_holders.h"
+#include "observe/lock_json.h"
 #include "observe/lock_model.h"
 #include "observe/lock_who.h"
 
@@ -113,7 +114,6 @@ static void a_place_is_shown_by_what_is_known_of_it(void **state)
         {"", 26, "session 0x1a", "session 0x1a", ""},   /* kazoo's default */
         {"\x01\x02", 26, "session 0x1a", "session 0x1a", ""},
         {CLAVE_REVOKE_WORD, 26, "session 0x1a", "session 0x1a", ""},
-        {"", 0, "an unnamed client", "an unnamed client", ""},
         {"clave/1\nhost=a%1Bb\n", 1, "a?b",
          "a\x1b"
          "b",
@@ -135,6 +135,75 @@ static void a_place_is_shown_by_what_is_known_of_it(void **state)
         assert_string_equal(label.task, rows[i].task);
         clave__lock_model_fini(&m);
     }
+}
+
+/* Each row: whose node is at the head of the queue, and what the queue is then. */
+static void what_no_session_owns_neither_holds_nor_waits(void **state)
+{
+    static const struct {
+        int64_t owner;
+        const char *name, *then;
+    } rows[] = {
+        {1, "-lock-", "lock 1 | 2"},
+        {0, "-lock-", "lock | 2 ! 1"},
+        {INT64_MIN, "-lock-", "lock | 2 ! 1"},
+        {(int64_t)0xff0000000000ea60, "-lock-", "lock | 2 ! 1"}, /* a TTL of a minute */
+        {(int64_t)0xff12345600000001, "-lock-", "lock 1 | 2"},   /* a session, of server 255 */
+        {0, "-latch-", "election | 2 ! 1"},
+        {0, "-__WRIT__", "rw | 2 ! 1"},
+        {0, "-__READ__", "rw 2 | ! 1"}, /* readers do not wait for one another */
+        {0, "__lock__", "lock | 2 ! 1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lock_model m;
+        char path[96], next[96];
+        model_open(&m);
+        snprintf(path, sizeof path, "/a/" HEX "%s0000000001", rows[i].name);
+        snprintf(next, sizeof next, "/a/" HEX "%s0000000002",
+                 strcmp(rows[i].name, "-__WRIT__") == 0 ? "-__READ__" : rows[i].name);
+        clave__lock_model_loaded(&m);
+        add_of(&m, 1, path, rows[i].owner, "clave/1\nhost=web1\n");
+        add_of(&m, 2, next, 7, "");
+        assert_string_equal(show_at(&m, "/a"), rows[i].then);
+        if (strchr(rows[i].then, '!')) {
+            const struct lock_node *p =
+                clave__lock_left_over_after(clave__lock_model_find(&m, "/a"), NULL);
+            assert_string_equal(clave__lock_role_of_side(p), "left-over");
+            assert_null(p->session);
+        }
+        clave__lock_model_gone(&m, 3, path);
+        assert_non_null(strstr(told, "granted 0000000002"));
+        assert_null(strchr(show_at(&m, "/a"), '!'));
+        clave__lock_model_fini(&m);
+    }
+}
+
+/* A lease that is left over takes room for ever; one who acquires, before others who do, lets
+ * nobody pass. Of kazoo's leases, whose names are UUIDs, the queue beside the path tells that they
+ * are leases at all. */
+static void a_semaphore_has_what_is_left_over_on_both_sides(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 0, "clave/1\nlimit=1\n");
+    add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "clave/1\nlimit=1\n");
+    add_of(&m, 3, "/s/locks/_c_" UUID "-lock-0000000004", 0, "clave/1\nlimit=1\n");
+    add_of(&m, 4, "/s/locks/_c_" UUID "-lock-0000000005", 22, "clave/1\nlimit=1\n");
+    assert_string_equal(show_at(&m, "/s"), "semaphore | 5 ! 0 4");
+    clave__lock_model_gone(&m, 5, "/s/leases/_c_" UUID "-lease-0000000000");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 1 | 5 ! 4");
+    clave__lock_model_gone(&m, 6, "/s/leases/_c_" UUID "-lease-0000000001");
+    clave__lock_model_gone(&m, 7, "/s/locks/_c_" UUID "-lock-0000000005");
+    assert_string_equal(show_at(&m, "/s"), "semaphore | ! 4");
+    add_of(&m, 8, "/p/" HEX, 0, "");
+    assert_null(clave__lock_model_find(&m, "/p"));
+    add_of(&m, 9, "/k-__lock__", 0, "");
+    add_of(&m, 10, "/k/" HEX, 0, "");
+    assert_string_equal(show_at(&m, "/k"), "semaphore | ! 123456789");
+    clave__lock_model_fini(&m);
+    assert_int_equal(m.bytes, 0);
 }
 
 static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
@@ -619,6 +688,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_of_all_kinds_are_told_from_their_nodes),
         cmocka_unit_test(a_place_is_shown_by_what_is_known_of_it),
+        cmocka_unit_test(what_no_session_owns_neither_holds_nor_waits),
+        cmocka_unit_test(a_semaphore_has_what_is_left_over_on_both_sides),
         cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
         cmocka_unit_test(a_semaphore_is_known_by_those_who_queue),
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),

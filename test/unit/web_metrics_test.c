@@ -31,6 +31,7 @@ static void locks_of_all_clients_are_measured(void **state)
     scene_add(&s, "/jobs/a/_c_" UUID "-lock-0000000000", "");
     scene_add(&s, "/jobs/b/_c_" UUID "-lock-0000000000", "");
     scene_add(&s, "/e/" LATCH1, "clave/1\nhost=web1\n");
+    scene_add_of(&s, 0, "/z/_c_" UUID "-lock-0000000000", "");
     scene_loaded(&s);
     webrig_advance(s.rig, 1000);
     scene_add(&s, "/jobs/a/_c_" UUID "-lock-0000000001", "");
@@ -46,6 +47,9 @@ static void locks_of_all_clients_are_measured(void **state)
     assert_has_line(c, "clave_lock_holders{path=\"/jobs/a\",kind=\"lock\"} 1");
     assert_has_line(c, "clave_lock_holders{path=\"other\",kind=\"lock\"} 3");
     assert_has_line(c, "clave_lock_waiters{path=\"other\",kind=\"lock\"} 0");
+    assert_has_line(c, "clave_lock_left_over{path=\"/jobs/a\",kind=\"lock\"} 0");
+    assert_has_line(c, "clave_lock_left_over{path=\"other\",kind=\"lock\"} 1");
+    assert_has_line(c, "clave_lock_left_over{path=\"other\",kind=\"election\"} 0");
     assert_has_line(c, "clave_lock_grants_total{kind=\"lock\"} 4");
     assert_has_line(c, "clave_lock_wait_seconds_sum{kind=\"lock\",outcome=\"granted\"} 2.5");
     assert_has_line(c, "clave_lock_hold_seconds_sum{kind=\"lock\"} 2.5");

@@ -126,7 +126,7 @@ static void what_is_no_slot_is_not_shown_as_one(void **state)
     add(&m, 3, PLACE1, "");
     add(&m, 4, SLOT("theirs"), "{}");
     add(&m, 5, "/s/owners/readme", SAYS("x"));
-    assert_string_equal(show_at(&m, "/s"), "semaphore 3 |");
+    assert_string_equal(show_at(&m, "/s"), "semaphore | ! 3"); /* it is persistent, as slots are */
     assert_string_equal(show_at(&m, "/s/queue"), "lock 1 |");
     model_close(&m);
 }

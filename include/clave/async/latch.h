@@ -45,6 +45,10 @@ typedef struct clave_latch_event {
     size_t ahead;
     const char *predecessor; /* QUEUED, NEXT: full path of the node just before ours */
     clave_err why;
+    /* QUEUED, NEXT: the node just before ours when no session owns it (clave_participant:
+     * left_over), as its full path: it never ends by itself. NULL: it is not, or that is not known
+     * yet; when it is, the event comes again. */
+    const char *left_over;
 } clave_latch_event;
 typedef void clave_latch_event_cb(clave_async_latch *l, const clave_latch_event *ev, void *arg);
 

@@ -20,8 +20,8 @@ extern "C" {
  * clave_async_participants, except that foreign nodes are left out, as Curator does. */
 CLAVE_METHOD clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
                                                       clave_async_participants_cb *cb, void *arg);
-/* Reports only the leader: `n` is 1, or 0 when there is none. Two round trips, whatever the number
- * of candidates. Errors as of clave_async_participants. */
+/* Reports only the leader: `n` is 1, or 0 when there is none, or the first candidate is left over.
+ * Two round trips, whatever the number of candidates. Errors as of clave_async_participants. */
 CLAVE_METHOD clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
                                                 clave_async_participants_cb *cb, void *arg);
 
@@ -33,7 +33,10 @@ typedef struct clave_leader_news {
     clave_err err; /* not OK: why nothing can be seen (ENOAUTH, ...); it is tried again. ECLOSED:
                       the client was closed; this is the last call */
     const clave_participant *leader; /* NULL: there is none */
-    const void *value;               /* NULL: it has published none */
+    /* The first candidate, if no session owns its node (clave_participant): then nobody leads, and
+     * nobody will until it is deleted. NULL: it is not so. */
+    const clave_participant *left_over;
+    const void *value; /* NULL: it has published none */
     size_t len;
 } clave_leader_news;
 /* Runs once at the beginning, then at each change of the leader or its value; changes in quick

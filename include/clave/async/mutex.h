@@ -35,6 +35,10 @@ typedef struct clave_mutex_event {
     size_t ahead;
     const char *predecessor; /* QUEUED, NEXT: full path of the node just before ours */
     clave_err why;
+    /* QUEUED, NEXT: the node just before ours when no session owns it (clave_participant:
+     * left_over), as its full path: it never ends by itself. NULL: it is not, or that is not known
+     * yet; when it is, the event comes again. */
+    const char *left_over;
 } clave_mutex_event;
 typedef void clave_mutex_event_cb(clave_async_mutex *m, const clave_mutex_event *ev, void *arg);
 
@@ -172,11 +176,15 @@ typedef struct clave_participant {
                          and nothing in identity: no permission to read the node */
     clave_identity identity;
     int32_t priority; /* of a candidate (clave/async/latch.h); 0: none */
+    /* No session owns the node: a program that copied the tree has made it, or somebody by hand. It
+     * holds and leads nothing, though it keeps those behind it waiting; and it never ends by
+     * itself: delete it (`clave locks break`). clave leaves it alone. */
+    bool left_over;
 } clave_participant;
-/* Receives the participants in queue order, the holder first; the list is valid during the call
- * only. err as of clave_async_children. Nodes deleted meanwhile are left out, and so are children
- * that do not queue (docs/evidence/queues.md says which do), unless no child does: then all are
- * listed, by their names. A missing path is an empty queue. */
+/* Receives the participants in queue order, the holder first unless it is left over; the list is
+ * valid during the call only. err as of clave_async_children. Nodes deleted meanwhile are left out,
+ * and so are children that do not queue (docs/evidence/queues.md says which do), unless no child
+ * does: then all are listed, by their names. A missing path is an empty queue. */
 typedef void clave_async_participants_cb(clave_async_client *c, clave_err err,
                                          const clave_participant *list, size_t n, void *arg);
 /* Lists the queue of a mutex or another lock at `path`: Curator's getParticipantNodes. cb runs

@@ -41,6 +41,8 @@ typedef struct clave_lease_event {
     uint64_t request;         /* QUEUED, as is `ahead` */
     size_t ahead;
     clave_err why;
+    const char *left_over; /* QUEUED: as of clave_mutex_event, of those who acquire; a left-over
+                              lease shows in clave_async_semaphore_participants */
 } clave_lease_event;
 typedef void clave_lease_event_cb(clave_async_semaphore *s, const clave_lease_event *ev, void *arg);
 

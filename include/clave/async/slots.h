@@ -47,7 +47,8 @@ typedef struct clave_slot {
 /* A take waits, or its position has changed. */
 typedef struct clave_slots_event {
     uint64_t request;
-    size_t ahead; /* so many others take before it; 0: it waits for room */
+    size_t ahead;          /* so many others take before it; 0: it waits for room */
+    const char *left_over; /* as of clave_mutex_event */
 } clave_slots_event;
 typedef void clave_slots_event_cb(clave_async_slots *s, const clave_slots_event *ev, void *arg);
 

@@ -134,11 +134,12 @@ void bridge__put_participants(struct bridge_note *n, const clave_participant *li
 {
     bridge__put_list(n, count);
     for (size_t i = 0; i < count; i++) {
-        bridge__put_list(n, 4);
+        bridge__put_list(n, 5);
         bridge__put_text(n, list[i].node);
         bridge__put_stat(n, &list[i].stat);
         bridge__put_identity(n, &list[i].identity);
         bridge__put_int(n, list[i].priority);
+        bridge__put_int(n, list[i].left_over);
     }
 }
 

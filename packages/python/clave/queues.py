@@ -28,12 +28,14 @@ class Identity(NamedTuple):
 
 
 class Participant(NamedTuple):
-    """One in a queue. `stat.czxid` is the token that it has, or will have."""
+    """One in a queue. `stat.czxid` is the token that it has, or will have. If it is left over, no session owns its
+    node, as when a program copied the tree: it holds nothing, those behind it wait, and it never ends by itself."""
 
     node: str
     stat: Stat
     identity: Identity
     priority: int
+    left_over: bool = False
 
 
 class Member(NamedTuple):
@@ -63,7 +65,8 @@ def identity_of(fields: Sequence[Any]) -> Identity:
 
 
 def participants_of(rows: Sequence[Any]) -> List[Participant]:
-    return [Participant(node, Stat(*stat), identity_of(who), priority) for node, stat, who, priority in rows]
+    return [Participant(node, Stat(*stat), identity_of(who), priority, bool(left_over))
+            for node, stat, who, priority, left_over in rows]
 
 
 class QueuesCore:

@@ -92,17 +92,32 @@ bool participant_text_is_asked(const clave_participant *p)
     return p->identity.asked || (latch && p->stat.version > 0);
 }
 
-const char *participant_text_note(const char *node)
+const char *participant_text_left_over(const struct options *o, const char *path, const char *node,
+                                       const char *what, char out[LEFT_OVER_CAP])
 {
-    return clave__kazoo_is_default(node)
+    char name[PARTICIPANT_TEXT_CAP], command[HINT_CAP];
+    snprintf(out, LEFT_OVER_CAP,
+             "left over: no session owns %s; it never ends by itself; to delete it: %s",
+             what ? what : participant_text_printable(node, name, sizeof name),
+             hint_command(o, (const char *const[]){"locks", "break", path, node, NULL}, command));
+    return out;
+}
+
+const char *participant_text_note(const struct options *o, const char *path,
+                                  const clave_participant *p, char out[LEFT_OVER_CAP])
+{
+    if (p->left_over)
+        return participant_text_left_over(o, path, p->node, "this node", out);
+    return clave__kazoo_is_default(p->node)
                ? "kazoo default name: takes no part in this queue, extra_lock_patterns aside"
                : NULL;
 }
 
-const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_TEXT_CAP])
+void participant_text_put_note(const struct options *o, const char *path,
+                               const clave_participant *p)
 {
-    const char *note = participant_text_note(node);
-    snprintf(out, PARTICIPANT_TEXT_CAP, "%s%s%s", note ? " (" : "", note ? note : "",
-             note ? ")" : "");
-    return out;
+    char text[LEFT_OVER_CAP];
+    const char *note = participant_text_note(o, path, p, text);
+    if (note)
+        printf(" (%s)", note);
 }

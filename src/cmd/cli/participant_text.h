@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "clave/async/mutex.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/cli/time_text.h"
 
 enum { PARTICIPANT_TEXT_CAP = 512 };
@@ -19,10 +20,18 @@ const char *participant_text_printable(const char *text, char *out, size_t cap);
 /* A word for a column: "-" when there is none, spaces as '_' unless `free_text`. */
 const char *participant_text_column(const char *text, bool free_text, char *out, size_t cap);
 
-/* What users should know about the client that made a node of this name; NULL: nothing. */
-const char *participant_text_note(const char *node);
-/* The same to follow a line: " (kazoo ...)", or "". Returns out. */
-const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_TEXT_CAP]);
+/* "left over: no session owns NODE; ...", with the command that deletes it from the queue at
+ * `path`. `what` is NODE in words; NULL: its name. Returns out. */
+enum { LEFT_OVER_CAP = HINT_CAP + PARTICIPANT_TEXT_CAP + 128 };
+const char *participant_text_left_over(const struct options *o, const char *path, const char *node,
+                                       const char *what, char out[LEFT_OVER_CAP]);
+/* What users should know about this participant at `path`: that it is left over, or that a kazoo
+ * lock takes no part in the queue. Returns out; NULL: nothing. */
+const char *participant_text_note(const struct options *o, const char *path,
+                                  const clave_participant *p, char out[LEFT_OVER_CAP]);
+/* Prints the same after a line: " (kazoo ...)". */
+void participant_text_put_note(const struct options *o, const char *path,
+                               const clave_participant *p);
 
 /* false: the node may not be read; only its name is known, and the Stat is zeros. */
 bool participant_text_is_known(const clave_stat *st);

@@ -47,12 +47,13 @@ static bool leader_follow_copy_value(struct leader_state *it, const clave_leader
 
 static struct leader_state *leader_state_new(const clave_leader_news *news)
 {
-    const clave_participant *p = news->leader;
+    const clave_participant *p = news->leader ? news->leader : news->left_over;
     struct leader_state *it = calloc(1, sizeof *it);
     if (!it)
         return NULL;
     it->err = news->err;
-    it->vacant = !p;
+    it->vacant = !news->leader;
+    it->left_over = news->left_over != NULL;
     if (p)
         it->stat = p->stat;
     if (p && (!leader_follow_copy_text(&it->node, p->node, strlen(p->node)) ||

@@ -13,8 +13,9 @@ struct leader_state {
     struct leader_state *next;
     clave_err err;
     bool vacant;
-    char *node; /* name */
-    char *id;   /* NULL: not text */
+    bool left_over; /* and the first candidate is: `node`, `id` and `stat` are its own */
+    char *node;     /* name */
+    char *id;       /* NULL: not text */
     clave_stat stat;
     char *value; /* NULL: none published; followed by a NUL */
     size_t len;

@@ -93,7 +93,7 @@ static bool locks_revoke_owner_may_be_alive(const clave_participant *p)
     const clave_identity *id = &p->identity;
     if (!participant_text_is_known(&p->stat))
         return true;
-    if (p->stat.ephemeral_owner == 0)
+    if (p->left_over)
         return false;
     gethostname(here, sizeof here - 1);
     bool local = id->host && id->pid > 0 && id->pid <= INT32_MAX && strcmp(id->host, here) == 0;
@@ -186,6 +186,11 @@ static int locks_revoke_refused(struct options *o, const struct revoke_target *t
 static int locks_revoke_ask(struct options *o, clave_client *c, const struct revoke_target *t)
 {
     assert(!t->request->breaks);
+    char text[LEFT_OVER_CAP];
+    if (t->at->p->left_over)
+        return diag_end(
+            o, t->request->path, EXIT_REFUSED, "nobody can be asked: %s",
+            participant_text_left_over(o, t->request->path, t->at->p->node, NULL, text));
     struct revoke_call call = {.path = t->path};
     const struct request_window_plan plan = {1, locks_revoke_submit, locks_revoke_done, &call};
     clave_err err = request_window_run(c, &plan, o->timeout_ms);

@@ -145,7 +145,7 @@ static const struct queue_view_node *queue_view_node_of(const struct queue_view 
 
 static const char *queue_view_role(const struct queue_view *v, const struct lock_node *p)
 {
-    if (p->kind == QUEUE_LATCH && !clave__lock_is_outside(p))
+    if (p->kind == QUEUE_LATCH && !p->left_over && !clave__lock_is_outside(p))
         return p->holds ? "holder" : "waiting";
     return clave__lock_listing_role(&v->listing, p);
 }
@@ -162,8 +162,10 @@ static clave_err queue_view_place_all(struct queue_view *v)
         const struct queue_view_node *node = queue_view_node_of(v, p, &from);
         struct queue_view_place *at = &v->list[v->n];
         clave_participant *who = &v->participants[v->n++];
-        *who = (clave_participant){
-            .node = node->of.name, .identity = node->of.identity, .stat = node->of.stat};
+        *who = (clave_participant){.node = node->of.name,
+                                   .identity = node->of.identity,
+                                   .stat = node->of.stat,
+                                   .left_over = p->left_over};
         *at = (struct queue_view_place){.p = who,
                                         .path = node->of.path,
                                         .holds = clave__lock_listing_holds(&v->listing, p),

@@ -21,7 +21,8 @@ struct queue_view_place {
     bool holds;
     /* "holder", "waiting", for elections too; read-write: "reader", "writer", "to-read",
      * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
-     * after another kind, which it does not see: participant_text_note explains it. */
+     * after another kind, which it does not see, and "left-over": participant_text_note explains
+     * both. */
     const char *role;
     const char *path;   /* of its node */
     bool asked;         /* to release it; of an election, to resign */

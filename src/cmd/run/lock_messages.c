@@ -29,6 +29,7 @@
 #include "cmd/cli/time_text.h"
 #include "cmd/run/run_flags.h"
 #include "recipe/queue/identity.h"
+#include "recipe/queue/queue_nodes.h"
 #include "recipe/queue/queue_order.h"
 #include "runtime/clock.h"
 
@@ -103,18 +104,33 @@ static const char *lock_message_holder_text(const struct run_plan *p,
     return out;
 }
 
-/* `holder`: NULL if it is not known. */
+static void lock_message_put_left_over(const struct run_plan *p, struct json *j, const char *node)
+{
+    char command[HINT_CAP];
+    const char *const words[] = {"locks", "break", p->path, node, NULL};
+    clave__json_open(j, "left_over", '{');
+    clave__json_string(j, "node", node);
+    clave__json_string(j, "command", hint_command(p->o, words, command));
+    clave__json_close(j, '}');
+}
+
+/* `holder`, `left_over`: as of struct lock_obstacle. */
 static void lock_message_waiting(const struct run_plan *p, size_t ahead,
-                                 const clave_participant *holder)
+                                 const clave_participant *holder, const char *left_over)
 {
     struct json j;
-    char who[HOLDER_CAP];
+    char who[HOLDER_CAP], text[LEFT_OVER_CAP];
     if (p->o->json) {
         lock_message_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
-        if (holder)
+        if (left_over)
+            lock_message_put_left_over(p, &j, left_over);
+        else if (holder)
             lock_message_put_holder(p, &j, holder);
         lock_message_end(&j);
+    } else if (left_over) {
+        diag(p->o, "%s: waiting, %zu ahead; %s", p->path, ahead,
+             participant_text_left_over(p->o, p->path, left_over, NULL, text));
     } else if (holder) {
         diag(p->o, "%s: waiting, %zu ahead; %s", p->path, ahead,
              lock_message_holder_text(p, holder, who));
@@ -205,6 +221,7 @@ void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
 {
     struct json j;
     char age[AGE_CAP], asked_for[DURATION_CAP], out[LACK_CAP], who[HOLDER_CAP], hint[HINT_CAP];
+    char left_over[LEFT_OVER_CAP];
     const char *text = lock_message_obstacle_text(p, why, out);
     const char *within =
         p->wait_ms > 0 ? clave__duration_format(p->wait_ms, asked_for) : age_format(waited_ms, age);
@@ -213,11 +230,16 @@ void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
         clave__json_int(&j, "waited_ms", waited_ms);
         if (text)
             clave__json_string(&j, "why", text);
-        if (why->holder)
+        if (why->left_over)
+            lock_message_put_left_over(p, &j, why->left_over);
+        else if (why->holder)
             lock_message_put_holder(p, &j, why->holder);
         lock_message_end(&j);
     } else if (p->quiet) {
         return;
+    } else if (why->left_over) {
+        diag(p->o, "%s: not %s: %s", p->path, lock_message_words(p)->acquired,
+             participant_text_left_over(p->o, p->path, why->left_over, NULL, left_over));
     } else if (text) {
         diag(p->o, "%s: not %s within %s%s: %s", p->path, lock_message_words(p)->acquired, within,
              why->away ? ", no server is answering" : "", text);
@@ -267,8 +289,29 @@ static void lock_wait_draw(struct lock_wait *p, const char *what, const char *de
     p->drawn = true;
 }
 
+const char *lock_wait_left_over(const struct lock_wait *p, const clave_participant *holder)
+{
+    if (holder && holder->left_over)
+        return holder->node;
+    return *p->left_over ? p->left_over : NULL;
+}
+
+/* The command that ends such a wait has no room in the line that is redrawn: it is printed once. */
+static void lock_wait_show_left_over(struct lock_wait *p, const char *node, int64_t token)
+{
+    if (token != p->reported_holder || (!p->live && p->ahead != p->reported_ahead)) {
+        lock_wait_clear(p);
+        lock_message_waiting(p->plan, p->ahead, NULL, node);
+        p->reported_holder = token;
+        p->reported_ahead = p->ahead;
+    }
+    if (p->live)
+        lock_wait_draw(p, "; left over: ", "no session owns the node ahead");
+}
+
 static void lock_wait_show(struct lock_wait *p, const clave_participant *holder)
 {
+    const char *left_over = lock_wait_left_over(p, holder);
     int64_t token = holder ? holder->stat.czxid : 0;
     char who[PARTICIPANT_TEXT_CAP];
     lock_wait_holder *found = p->found;
@@ -279,13 +322,15 @@ static void lock_wait_show(struct lock_wait *p, const clave_participant *holder)
         return;
     p->reported_disconnected = false;
     p->reported_limit_missing = false;
-    if (p->live && holder) {
+    if (left_over) {
+        lock_wait_show_left_over(p, left_over, token);
+    } else if (p->live && holder) {
         lock_wait_draw(p, p->plan->elects ? "; led by " : "; held by ",
                        participant_text_format(&holder->identity, who, sizeof who));
     } else if (p->live) {
         lock_wait_draw(p, "", "");
     } else if (token != p->reported_holder || p->ahead != p->reported_ahead) {
-        lock_message_waiting(p->plan, p->ahead, holder);
+        lock_message_waiting(p->plan, p->ahead, holder, NULL);
         p->reported_holder = token;
         p->reported_ahead = p->ahead;
     }
@@ -293,23 +338,39 @@ static void lock_wait_show(struct lock_wait *p, const clave_participant *holder)
 
 /* ---- asking: the children, then the first of them -------------------------------------------- */
 
+/* Keeps it with its name and data, in one block. Without memory it is not known. */
+static void lock_wait_keep_holder(struct lock_wait *p, const clave_result *res)
+{
+    const char *node = clave__path_name(res->path);
+    size_t nnode = strlen(node) + 1;
+    char *data = calloc(1, nnode + res->len + 1);
+    if (!data)
+        return;
+    free(p->holder_data);
+    p->holder_data = data;
+    memcpy(data, node, nnode);
+    if (res->len > 0)
+        memcpy(data + nnode, res->data, res->len);
+    p->holder = (clave_participant){
+        .node = data, .stat = *res->stat, .left_over = clave__queue_node_is_left_over(res->stat)};
+    clave__identity_parse(data + nnode, res->len, &p->holder.identity);
+}
+
+/* Of several the first counts, or the first that is left over. */
 static void lock_wait_on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct lock_wait *p = arg;
-    assert(p->asking);
+    assert(p->asking && p->pending > 0);
     (void)c;
-    p->asking = false;
-    char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
-    if (!data) {
-        lock_wait_show(p, NULL);
+    bool left_over = res->err == CLAVE_OK && clave__queue_node_is_left_over(res->stat);
+    if (res->err == CLAVE_OK && (!p->holder_data || (left_over && !p->holder.left_over)))
+        lock_wait_keep_holder(p, res);
+    if (--p->pending > 0)
         return;
-    }
-    clave_participant holder = {.stat = *res->stat};
-    if (res->len > 0)
-        memcpy(data, res->data, res->len);
-    clave__identity_parse(data, res->len, &holder.identity);
-    lock_wait_show(p, &holder);
-    free(data);
+    p->asking = false;
+    lock_wait_show(p, p->holder_data ? &p->holder : NULL);
+    free(p->holder_data);
+    p->holder_data = NULL;
 }
 
 static const struct queue_order_rule *lock_wait_rule(const struct lock_wait *p)
@@ -333,21 +394,24 @@ static void lock_wait_count_ahead(struct lock_wait *p, const clave_result *names
         p->ahead = place.ahead + 1;
 }
 
+/* A lease in any place may be left over; a bounded number of them is looked at. */
 static clave_err lock_wait_ask_holder(struct lock_wait *p, const clave_result *names)
 {
+    enum { MOST_LEASES = 32 };
     const struct clave_mem *mem = clave__client_mem(p->client);
     size_t *order = calloc(names->nnames, sizeof *order);
-    char *path = NULL;
+    size_t most = p->plan->kind == KIND_LEASE && !p->plan->elects ? MOST_LEASES : 1;
     clave_err err = CLAVE_ENOMEM;
     if (order)
         err = clave__queue_order_sort(lock_wait_rule(p), mem, names->names, names->nnames, order);
-    if (err == CLAVE_OK)
-        path = clave__path_child(NULL, p->plan->holders, names->names[order[0]]);
-    if (path)
-        err = clave_async_get(p->client, path, NULL, lock_wait_on_holder, p);
-    free(path);
+    for (size_t i = 0; i < most && i < names->nnames && err == CLAVE_OK; i++) {
+        char *path = clave__path_child(NULL, p->plan->holders, names->names[order[i]]);
+        err = path ? clave_async_get(p->client, path, NULL, lock_wait_on_holder, p) : CLAVE_ENOMEM;
+        p->pending += err == CLAVE_OK;
+        free(path);
+    }
     free(order);
-    return path ? err : CLAVE_ENOMEM;
+    return p->pending > 0 ? CLAVE_OK : err;
 }
 
 static void lock_wait_on_names(clave_async_client *c, const clave_result *res, void *arg)
@@ -482,10 +546,12 @@ void lock_wait_begin(struct lock_wait *p, const struct acquisition *acquisition,
                        p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
 }
 
-void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor)
+void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor,
+                     const char *left_over)
 {
     p->ahead = ahead;
     p->queued = true;
+    snprintf(p->left_over, sizeof p->left_over, "%s", left_over ? clave__path_name(left_over) : "");
     snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
 }
 
@@ -509,6 +575,8 @@ void lock_wait_end(struct lock_wait *p)
 void lock_wait_close(struct lock_wait *p)
 {
     uv_close((uv_handle_t *)&p->timer, NULL);
+    free(p->holder_data);
+    p->holder_data = NULL;
 }
 
 /* ---- about a held lock ----------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ struct lock_obstacle {
     bool put_off;                    /* the server gives nobody a place */
     bool limit_missing;              /* the node at `limit_path` holds no number of leases */
     const clave_participant *holder; /* the first that holds it; NULL: not known */
+    const char *left_over; /* the name of a node before it that no session owns; NULL: none */
 };
 void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);
@@ -82,6 +83,11 @@ struct lock_wait {
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node right before ours */
+    char left_over[256];   /* the same, if no session owns it; "": it is not so */
+    /* While the holder is asked for: the requests under way, and what was answered. */
+    size_t pending;
+    clave_participant holder;
+    char *holder_data; /* what `holder` points into; NULL: no answer yet */
     /* What was reported last, so that only changes are. */
     size_t reported_ahead;
     int64_t reported_holder; /* its token; 0: none */
@@ -92,8 +98,13 @@ void lock_wait_init(struct lock_wait *p, const struct run_plan *plan, uv_loop_t 
 void lock_wait_connect(struct lock_wait *p, clave_async_client *c, int64_t until);
 void lock_wait_begin(struct lock_wait *p, const struct acquisition *acquisition,
                      clave_async_client *c, clave_uv *uv);
-/* `ahead` participants are before us; `predecessor` is the path of the node right before ours. */
-void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor);
+/* `ahead` participants are before us; `predecessor` is the path of the node right before ours, and
+ * so is `left_over` if no session owns it (NULL: not so). */
+void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor,
+                     const char *left_over);
+/* The name of a node before ours that no session owns: the first of the queue, or the one right
+ * before ours. NULL: none is known. */
+const char *lock_wait_left_over(const struct lock_wait *p, const clave_participant *holder);
 /* The server gives nobody a place: it was restored from a backup, and waits for the sessions of
  * before to expire. */
 bool lock_wait_is_put_off(const struct lock_wait *p);

@@ -56,7 +56,7 @@ static void run_recipe_on_mutex_event(clave_async_mutex *m, const clave_mutex_ev
     struct acquisition *a = arg;
     (void)m;
     if (ev->kind == CLAVE_MUTEX_QUEUED)
-        a->events->moved(a->arg, ev->ahead, ev->predecessor);
+        a->events->moved(a->arg, ev->ahead, ev->predecessor, ev->left_over);
     else if (ev->kind == CLAVE_MUTEX_NEXT)
         a->events->next(a->arg);
     else if (ev->kind == CLAVE_MUTEX_LOST)
@@ -125,7 +125,7 @@ static void run_recipe_on_lease_event(clave_async_semaphore *s, const clave_leas
     (void)s;
     switch (ev->kind) {
     case CLAVE_LEASE_QUEUED:
-        a->events->moved(a->arg, ev->ahead, "");
+        a->events->moved(a->arg, ev->ahead, "", ev->left_over);
         break;
     case CLAVE_LEASE_LOST:
         a->events->lost(a->arg, ev->why);
@@ -219,7 +219,7 @@ static void run_recipe_on_latch_event(clave_async_latch *l, const clave_latch_ev
     struct acquisition *a = arg;
     switch (ev->kind) {
     case CLAVE_LATCH_QUEUED:
-        a->events->moved(a->arg, ev->ahead, ev->predecessor);
+        a->events->moved(a->arg, ev->ahead, ev->predecessor, ev->left_over);
         if (a->tries)
             (void)clave_async_latch_cancel(l, run_recipe_on_verdict, a);
         break;

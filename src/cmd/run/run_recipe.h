@@ -12,8 +12,8 @@
 /* All run on the loop's thread, from the client's callbacks. */
 struct acquisition_events {
     /* Waiting: `ahead` participants are before us in the queue. `predecessor` is the path of the
-     * node right before ours, "" when it is not known. */
-    void (*moved)(void *arg, size_t ahead, const char *predecessor);
+     * node right before ours, "" when it is not known; `left_over` is as of clave_mutex_event. */
+    void (*moved)(void *arg, size_t ahead, const char *predecessor, const char *left_over);
     void (*next)(void *arg);                   /* only the holder is before us */
     void (*verdict)(void *arg, clave_err err); /* once: OK: granted; EBUSY: not in time; ... */
     void (*lost)(void *arg, clave_err why);    /* once, after OK */

@@ -109,7 +109,10 @@ static void runner_give_up(struct runner *r, const struct lock_obstacle *why)
 
 static void runner_on_holder(void *arg, const clave_participant *holder)
 {
-    runner_give_up(arg, &(struct lock_obstacle){.holder = holder});
+    struct runner *r = arg;
+    runner_give_up(
+        r, &(struct lock_obstacle){.holder = holder,
+                                   .left_over = lock_wait_left_over(&r->progress, holder)});
 }
 
 static void runner_on_no_holder(uv_timer_t *timer)
@@ -155,11 +158,11 @@ static void runner_on_verdict(void *arg, clave_err err)
     }
 }
 
-static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
+static void runner_on_moved(void *arg, size_t ahead, const char *predecessor, const char *left_over)
 {
     struct runner *r = arg;
     r->waited = true;
-    lock_wait_moved(&r->progress, ahead, predecessor);
+    lock_wait_moved(&r->progress, ahead, predecessor, left_over);
     sd_status_waiting(r, ahead, true);
     nested_look(&r->nested, r->client);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -27,7 +28,19 @@ static const char *all_locks_command(const struct top_lock *l)
     return l->kind == LOCK_KIND_SLOT || (!p->host && p->pid == 0) ? p->whose : NULL;
 }
 
-static void all_locks_line(const struct top_lock *l, int64_t now)
+/* Slots have their queue below the path. */
+static void all_locks_left_over(const struct options *o, const struct top_lock *l)
+{
+    char hint[HINT_CAP], *queue;
+    if (asprintf(&queue, "%s%s", l->path, l->kind == LOCK_KIND_SLOT ? "/queue" : "") < 0)
+        return;
+    printf(" (left over: no session owns %zu of its nodes; to see %s: %s)", l->nleft_over,
+           l->nleft_over > 1 ? "them" : "it",
+           hint_command(o, (const char *const[]){"locks", queue, NULL}, hint));
+    free(queue);
+}
+
+static void all_locks_line(const struct options *o, const struct top_lock *l, int64_t now)
 {
     const struct top_place *p = &l->holder;
     char host[TOP_LIST_COLUMN], command[TOP_LIST_COLUMN], age[AGE_CAP] = "-", pid[24] = "-";
@@ -36,10 +49,13 @@ static void all_locks_line(const struct top_lock *l, int64_t now)
     if (p->pid != 0)
         snprintf(pid, sizeof pid, "%" PRId64, p->pid);
     format_text(stdout, l->path);
-    printf(" %s %zu %zu %s%s %s %s %s\n", clave__lock_kind_name(l->kind), l->nholders, l->nwaiters,
+    printf(" %s %zu %zu %s%s %s %s %s", clave__lock_kind_name(l->kind), l->nholders, l->nwaiters,
            p->since >= 0 && p->at_most ? "<" : "", age,
            participant_text_column(p->host, false, host, sizeof host), pid,
            participant_text_column(all_locks_command(l), true, command, sizeof command));
+    if (l->nleft_over > 0)
+        all_locks_left_over(o, l);
+    putchar('\n');
 }
 
 /* Until all that there is has been told. */
@@ -72,7 +88,7 @@ static clave_err all_locks_print(const struct options *o, struct top_feed *f,
     if (o->json)
         return top_feed_json(f);
     for (size_t i = 0; i < view->nlocks; i++)
-        all_locks_line(&view->locks[i], clave__clock_wall());
+        all_locks_line(o, &view->locks[i], clave__clock_wall());
     if (view->nlocks == 0)
         diag_note(o, "no locks");
     return CLAVE_OK;

@@ -270,13 +270,15 @@ static void top_revoke_clear(struct top_revoke *a)
 }
 
 static const char *top_revoke_refusal(const struct top_view *v, const struct top_lock *l,
-                                      bool breaks)
+                                      const struct top_place *p, bool breaks)
 {
     if (v->stale_at)
         return "not connected: nothing can be asked now";
+    if (p->left_over && !breaks)
+        return "no session owns this node, so nobody can be asked; b deletes it";
     if (l->kind == LOCK_KIND_ELECTION && !breaks)
         return "this is an election: 'clave resign' asks its leader to resign";
-    if (l->kind == LOCK_KIND_SLOT)
+    if (l->kind == LOCK_KIND_SLOT && !p->left_over)
         return "a slot is its owner's until 'clave slot give PATH --id ID' or "
                "'clave slot break PATH ID --reason TEXT'";
     return NULL;
@@ -296,7 +298,7 @@ static void top_revoke_question(FILE *to, const struct top_lock *l, const struct
 static void top_revoke_begin(struct top_revoke *a, const struct top_view *v,
                              const struct top_lock *l, const struct top_place *p, bool breaks)
 {
-    const char *refusal = top_revoke_refusal(v, l, breaks);
+    const char *refusal = top_revoke_refusal(v, l, p, breaks);
     size_t n;
     top_revoke_clear(a);
     FILE *to = open_memstream(&a->said, &n);
@@ -309,7 +311,9 @@ static void top_revoke_begin(struct top_revoke *a, const struct top_view *v,
     if (fclose(to) != 0 || refusal)
         return;
     a->breaks = breaks;
-    a->path = strdup(l->path);
+    /* Slots have their queue below the path. */
+    if (asprintf(&a->path, "%s%s", l->path, l->kind == LOCK_KIND_SLOT ? "/queue" : "") < 0)
+        a->path = NULL;
     a->node = strdup(p->node);
     a->open = a->path && a->node;
 }
@@ -441,7 +445,7 @@ static void top_begin_ask(struct top *t, bool breaks)
             l = &v->locks[i];
     if (c->one && l && at < v->nplaces)
         top_revoke_begin(&t->ask, v, l, &v->places[at], breaks);
-    else if (!c->one && at < t->n && v->locks[at].nholders > 0)
+    else if (!c->one && at < t->n && v->locks[at].nholders + v->locks[at].nleft_over > 0)
         top_revoke_begin(&t->ask, v, &v->locks[at], &v->locks[at].holder, breaks);
 }
 

@@ -171,7 +171,8 @@ static void top_read_place(struct top_read *r, const struct lock_node *p, struct
                               .host = label.host ? strdup(label.host) : NULL,
                               .pid = label.pid,
                               .token = p->token,
-                              .waits = !p->holds && p->kind != QUEUE_LATCH,
+                              .waits = !p->holds && !p->left_over && p->kind != QUEUE_LATCH,
+                              .left_over = p->left_over,
                               .unreadable = p->unreadable,
                               .asked = p->asked};
     if (!out->node || !out->whose || !out->task || (label.host && !out->host))
@@ -184,6 +185,7 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
     assert(r->out->nlocks < r->f->model.queues.count);
     struct top_lock *l = &r->out->locks[r->out->nlocks];
     const struct lock_node *holder = clave__lock_holder_after(q, NULL);
+    const struct lock_node *first = holder ? holder : clave__lock_left_over_after(q, NULL);
     const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
     enum lock_queue_kind kind = clave__lock_kind(q);
     bool waits = waiter && !waiter->unreadable && kind != LOCK_KIND_ELECTION;
@@ -194,29 +196,33 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
                            .holder.since = -1,
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),
+                           .nleft_over = clave__lock_nleft_over(q),
                            .waiting_since = waits ? waiter->queued : -1};
     if (!l->path) {
         r->err = CLAVE_ENOMEM;
         return;
     }
     r->out->nlocks++;
-    if (holder)
-        top_read_place(r, holder, &l->holder);
+    if (first)
+        top_read_place(r, first, &l->holder);
 }
 
 static void top_read_places(struct top_read *r, const struct lock_queue *q)
 {
     struct top_view *out = r->out;
-    out->places = calloc(q->nholders + clave__lock_nwaiters(q) + 1, sizeof *out->places);
+    size_t n = q->nholders + clave__lock_nleft_over(q) + clave__lock_nwaiters(q);
+    out->places = calloc(n + 1, sizeof *out->places);
     if (!out->places) {
         r->err = CLAVE_ENOMEM;
         return;
     }
     for (struct lock_node *p = NULL; (p = clave__lock_holder_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
+    for (struct lock_node *p = NULL; (p = clave__lock_left_over_after(q, p));)
+        top_read_place(r, p, &out->places[out->nplaces++]);
     for (struct lock_node *p = NULL; (p = clave__lock_waiter_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
-    assert(out->nplaces == q->nholders + clave__lock_nwaiters(q)); /* as there was room for */
+    assert(out->nplaces == n);
 }
 
 /* Of several owners that wait for one lock, each has its path. */

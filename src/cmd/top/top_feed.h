@@ -23,9 +23,10 @@ struct top_place {
     char *host;  /* NULL: not known */
     int64_t pid; /* 0: not known */
     int64_t token;
-    int64_t since; /* wall clock: granted, of one that holds; else queued; -1: not known */
-    bool at_most;  /* since then at the earliest */
-    bool waits;    /* for a lock or lease */
+    int64_t since;  /* wall clock: granted, of one that holds; else queued; -1: not known */
+    bool at_most;   /* since then at the earliest */
+    bool waits;     /* for a lock or lease */
+    bool left_over; /* no session owns its node */
     bool unreadable;
     bool asked; /* to release it, or to resign */
 };
@@ -34,9 +35,10 @@ struct top_lock {
     char *path;
     bool leases;
     enum lock_queue_kind kind;
-    bool deadlocked;         /* owners wait for each other, and one of them waits here */
-    struct top_place holder; /* the first; since -1: nobody holds it */
-    size_t nholders, nwaiters;
+    bool deadlocked; /* owners wait for each other, and one of them waits here */
+    /* The first; if nobody holds it, the first node that is left over; since -1: neither. */
+    struct top_place holder;
+    size_t nholders, nwaiters, nleft_over;
     int64_t waiting_since; /* the oldest wait; -1: nobody waits. A candidate does not */
 };
 
@@ -51,7 +53,8 @@ struct top_view {
     char *server;     /* the connected one */
     struct top_lock *locks;
     size_t nlocks;
-    struct top_place *places; /* of the lock that was asked for; holders first */
+    struct top_place *places; /* of the lock that was asked for; holders first, then
+                                 what is left over */
     size_t nplaces;
     char **deadlocks; /* the paths of each */
     size_t ndeadlocks;

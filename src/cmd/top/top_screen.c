@@ -434,7 +434,8 @@ static void top_who(const struct top_drawing *d, const struct top_lock *l, char 
     char who[TOP_CELL_CAP], others[32] = "";
     if (l->nholders > 1)
         snprintf(others, sizeof others, " +%zu", l->nholders - 1);
-    snprintf(who, sizeof who, "%s%s", l->holder.whose, others);
+    snprintf(who, sizeof who, "%s%s%s", l->holder.left_over ? "left over: " : "", l->holder.whose,
+             others);
     top_clean(&d->to, who, out);
 }
 
@@ -444,8 +445,11 @@ static void top_task(const struct top_drawing *d, const struct top_place *p, cha
     char text[TOP_CELL_CAP];
     const char *request =
         strcmp(p->role, "leader") == 0 ? "(asked to resign)" : "(asked to release it)";
-    snprintf(text, sizeof text, "%s%s%s", p->asked ? request : "", p->asked && *p->task ? " " : "",
-             *p->task || p->asked ? p->task : dash);
+    if (p->left_over)
+        request = "(left over: no session owns its node, b deletes it)";
+    bool noted = p->asked || p->left_over;
+    snprintf(text, sizeof text, "%s%s%s", noted ? request : "", noted && *p->task ? " " : "",
+             *p->task || noted ? p->task : dash);
     top_clean(&d->to, text, out);
 }
 
@@ -459,7 +463,7 @@ static void top_list_row(const void *arg, size_t i, struct top_cells *out)
     strcpy(out->text[2], dash);
     strcpy(out->text[3], dash);
     strcpy(out->text[6], dash);
-    if (l->nholders > 0) {
+    if (l->nholders > 0 || l->nleft_over > 0) {
         top_who(d, l, out->text[2]);
         top_age(&l->holder, d->now, out->text[3]);
         top_task(d, &l->holder, out->text[6]);
@@ -480,7 +484,7 @@ static enum top_style top_list_style(const void *arg, size_t i)
     const struct top_lock *l = &d->v->locks[i];
     if (l->deadlocked)
         return TOP_RED;
-    return top_is_late(d, l->waiting_since) ? TOP_AMBER : TOP_PLAIN;
+    return l->nleft_over > 0 || top_is_late(d, l->waiting_since) ? TOP_AMBER : TOP_PLAIN;
 }
 
 static const struct top_column queue_columns[TOP_COLUMNS] = {
@@ -507,7 +511,7 @@ static enum top_style top_queue_style(const void *arg, size_t i)
 {
     const struct top_drawing *d = arg;
     const struct top_place *p = &d->v->places[i];
-    return p->waits && top_is_late(d, p->since) ? TOP_AMBER : TOP_PLAIN;
+    return p->left_over || (p->waits && top_is_late(d, p->since)) ? TOP_AMBER : TOP_PLAIN;
 }
 
 /* ---- above them ----------------------------------------------------------------------------- */
@@ -528,12 +532,13 @@ static void top_draw_sums(const struct top_drawing *d)
 {
     const struct top_view *v = d->v;
     char text[TOP_LINE_CAP], age[AGE_CAP];
-    size_t held = 0, waiting = 0, elections = 0;
+    size_t held = 0, waiting = 0, elections = 0, left_over = 0;
     int64_t oldest = -1;
     for (size_t i = 0; i < d->n; i++) {
         const struct top_lock *l = &v->locks[i];
         bool election = l->kind == LOCK_KIND_ELECTION;
         elections += election;
+        left_over += l->nleft_over;
         held += !election && l->nholders > 0;
         waiting += election ? 0 : l->nwaiters;
         if (l->waiting_since >= 0 && (oldest < 0 || l->waiting_since < oldest))
@@ -545,6 +550,9 @@ static void top_draw_sums(const struct top_drawing *d)
     size_t n = strlen(text);
     snprintf(text + n, sizeof text - n, "%zu deadlock%s", v->ndeadlocks,
              clave__plural(v->ndeadlocks));
+    n = strlen(text);
+    if (left_over > 0)
+        snprintf(text + n, sizeof text - n, ", %zu left over", left_over);
     top_say(&d->to, TOP_PLAIN, text);
 }
 

@@ -72,6 +72,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         c->grant.restored = 0;
         c->grant.asked_before = false;
         c->queue.ahead = SIZE_MAX;
+        c->queue.left_over = false;
         break;
     case CONTENDER_HELD:
         clave__client_note_grant(c->client, c->acquire.elects,

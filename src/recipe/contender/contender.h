@@ -73,7 +73,7 @@ struct contender_spec {
 };
 
 struct contender_events {
-    void (*moved)(void *owner); /* waiting; see the contender's ahead and last */
+    void (*moved)(void *owner); /* waiting; see `ahead` and `left_over` of contender_queue */
     void (*held)(void *owner);
     void (*ended)(void *owner, clave_err err); /* not granted: EBUSY, ESEQUENCE, ... */
     void (*lost)(void *owner, clave_err why);  /* after held */
@@ -137,6 +137,7 @@ struct contender_queue {
     uint64_t listed_on;          /* connection of the newest one */
     bool plain;                  /* the names of all contenders in it were plain */
     size_t ahead;                /* how many are before us, as far as we know */
+    bool left_over;              /* no session owns the predecessor's node */
     /* Connection of the newest answer that told of others before us. It survives a place that is
      * taken anew; a listing that shows nobody makes it 0. */
     uint64_t others_seen_on;
@@ -298,7 +299,12 @@ void clave__contender_race_delay(struct contender *c);
 void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
 void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
 
-/* contender_turn.c. It is first in the queue, or need not be. */
+/* contender_turn.c. The reply to a read of the predecessor: is its node left over? true: that is
+ * news. */
+bool clave__contender_predecessor_left_over(struct contender *c, const clave_stat *stat);
+/* The full path of the predecessor if it is left over; NULL: it is not. */
+const char *clave__contender_left_over(const struct contender *c);
+/* It is first in the queue, or need not be. */
 void clave__contender_turn_has_come(struct contender *c);
 /* WAITING: is it our turn? _by_listing uses this listing, _check asks for a new one. */
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);

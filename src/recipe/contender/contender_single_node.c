@@ -54,7 +54,7 @@ void clave__contender_race_rival_reply(struct node_watch *w, const clave_result 
         clave__contender_retry_or_fail(c, res->err);
     } else {
         c->acquire.failures = 0;
-        bool news = c->queue.ahead != 1;
+        bool news = clave__contender_predecessor_left_over(c, res->stat) || c->queue.ahead != 1;
         c->queue.ahead = 1; /* all others wait as we do, in no order */
         c->queue.others_seen_on = clave_async_client_connection(c->client);
         if (news)

@@ -11,6 +11,7 @@
 #include "recipe/contender/contender.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_nodes.h"
 
 static int64_t contender_turn_min_valid_ms(const struct contender *c)
 {
@@ -229,6 +230,17 @@ void clave__contender_explain_busy(clave_async_client *c, const char *path, size
                            owners == 1 ? "owner" : "owners", before);
 }
 
+/* Another node is before us now. true: the one before it was left over. */
+static bool contender_turn_forget_left_over(struct contender *c, const struct queue_order_place *at)
+{
+    bool same = at->predecessor &&
+                clave__path_is_child(c->queue.predecessor.path, c->spec->path, at->predecessor);
+    if (same || !c->queue.left_over)
+        return false;
+    c->queue.left_over = false;
+    return true;
+}
+
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
     assert(c->state == CONTENDER_WAITING && c->node.seen && !c->acquire.race);
@@ -248,7 +260,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         return;
     }
     c->acquire.failures = 0;
-    bool moved = at.ahead != c->queue.ahead;
+    bool moved = contender_turn_forget_left_over(c, &at) || at.ahead != c->queue.ahead;
     if (c->place && c->place->listed_on != c->queue.listed_on) {
         c->place->listed_on = c->queue.listed_on;
         moved = true; /* another process may have had the session since the listing before */
@@ -423,6 +435,18 @@ void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_e
     clave__contender_end(c);
 }
 
+bool clave__contender_predecessor_left_over(struct contender *c, const clave_stat *stat)
+{
+    bool was = c->queue.left_over;
+    c->queue.left_over = clave__queue_node_is_left_over(stat);
+    return c->queue.left_over != was;
+}
+
+const char *clave__contender_left_over(const struct contender *c)
+{
+    return c->queue.left_over ? c->queue.predecessor.path : NULL;
+}
+
 /* Curator's rule: watch with getData, not exists, so that no watch remains on a node that is
  * already gone. What its absence means is decided by a listing. */
 static void contender_turn_predecessor_replied(struct contender *c, const clave_result *res)
@@ -435,9 +459,18 @@ static void contender_turn_predecessor_replied(struct contender *c, const clave_
     clave__contender_end(c);
 }
 
+/* A listing says nothing of whose the nodes are, and costs one request however long the queue is;
+ * the read that leaves the watch says it of the predecessor. */
 void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    contender_turn_predecessor_replied(LIST_ENTRY(w, struct contender, queue.predecessor), res);
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK &&
+        clave__contender_predecessor_left_over(c, res->stat))
+        c->events->moved(c->owner);
+    else
+        contender_turn_predecessor_replied(c, res);
+    clave__contender_end(c);
 }
 
 void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res)

@@ -227,7 +227,8 @@ static void latch_on_moved(void *owner)
     const struct contender *place = l->place;
     clave_latch_event ev = {.kind = CLAVE_LATCH_QUEUED,
                             .ahead = place->queue.ahead,
-                            .predecessor = place->queue.predecessor.path};
+                            .predecessor = place->queue.predecessor.path,
+                            .left_over = clave__contender_left_over(place)};
     clave__latch_hold(l);
     clave__latch_tell(l, ev);
     /* The callback may have given the place up. */

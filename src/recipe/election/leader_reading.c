@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recipe/queue/identity.h"
+#include "recipe/queue/queue_nodes.h"
 
 void clave__leader_reading_fini(struct leader_reading *v, const struct clave_mem *mem)
 {
@@ -83,7 +84,8 @@ clave_err clave__leader_reading_describe(const struct leader_reading *v,
                                          const struct clave_mem *mem, clave_participant *p,
                                          char **text)
 {
-    *p = (clave_participant){.node = v->node, .stat = v->stat};
+    *p = (clave_participant){
+        .node = v->node, .stat = v->stat, .left_over = clave__queue_node_is_left_over(&v->stat)};
     *text = v->data ? clave__mem_strndup(mem, v->data, v->len) : NULL;
     if (v->data && !*text)
         return CLAVE_ENOMEM;

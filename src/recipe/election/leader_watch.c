@@ -95,7 +95,10 @@ static void leader_watch_tell(clave_async_leader_watch *w)
     clave_leader_news news = {.err = w->now.err, .value = w->now.value, .len = w->now.nvalue};
     if (news.err == CLAVE_OK && w->now.node) {
         news.err = clave__leader_reading_describe(&w->now, w->mem, &leader, &text);
-        news.leader = news.err == CLAVE_OK ? &leader : NULL;
+        if (news.err == CLAVE_OK && leader.left_over)
+            news.left_over = &leader;
+        else if (news.err == CLAVE_OK)
+            news.leader = &leader;
     }
     if (news.err == CLAVE_ENOMEM && w->now.err == CLAVE_OK) {
         w->now.err = CLAVE_ENOMEM;

@@ -38,6 +38,7 @@ static void recipe_mutex_tell(struct owner_entry *e, clave_mutex_event_kind kind
     if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
         ev.ahead = e->place->queue.ahead;
         ev.predecessor = e->place->queue.predecessor.path;
+        ev.left_over = clave__contender_left_over(e->place);
     }
     m->event_cb(m, &ev, m->event_arg);
 }

@@ -36,10 +36,12 @@ static void participant_list_report(struct participant_list *l)
     for (size_t i = 0; list && i < l->nodes.n; i++) {
         const struct queue_node *node = &l->nodes.list[i];
         if (node->there)
-            list[n++] = (clave_participant){.node = node->name,
-                                            .identity = node->identity,
-                                            .stat = node->stat,
-                                            .priority = clave__priority_of(node->name)};
+            list[n++] =
+                (clave_participant){.node = node->name,
+                                    .identity = node->identity,
+                                    .stat = node->stat,
+                                    .priority = clave__priority_of(node->name),
+                                    .left_over = clave__queue_node_is_left_over(&node->stat)};
     }
     l->cb(l->client, l->err, list, n, l->arg);
     clave__mem_free(l->mem, list);

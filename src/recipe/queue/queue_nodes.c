@@ -5,6 +5,17 @@
 #include "base/path.h"
 #include "recipe/queue/identity.h"
 
+/* ZooKeeper has marks for containers and nodes with a TTL where ephemeral nodes have their session:
+ * 0x8000000000000000; and 0xff, two bytes of zeroes, five bytes of milliseconds. A server whose id
+ * is 255 makes session ids that begin with 0xff, too; the bytes after it are its clock. */
+bool clave__queue_node_is_left_over(const clave_stat *stat)
+{
+    enum { TTL_MARK = 0xff0000, TTL_BITS = 40 };
+    uint64_t owner = (uint64_t)stat->ephemeral_owner;
+    bool session = owner != 0 && owner != UINT64_C(1) << 63 && owner >> TTL_BITS != TTL_MARK;
+    return stat->czxid != 0 && !session;
+}
+
 clave_err clave__queue_nodes_init(struct queue_nodes *q, const struct clave_mem *mem,
                                   const struct queue_order_rule *rule, queue_nodes_filter *filter,
                                   const clave_result *listing, void *reader)

@@ -6,6 +6,11 @@
 #include "clave/async/mutex.h"
 #include "recipe/queue/queue_order.h"
 
+/* Of a node in a queue that exists: no session owns it. It was made by hand, or by a program that
+ * copied the tree, and is persistent, a container, or has a TTL; so it holds nothing, keeps
+ * everybody behind it waiting, and does not end with a session. */
+bool clave__queue_node_is_left_over(const clave_stat *stat);
+
 struct queue_node {
     void *reader; /* whoever asks for its data */
     char *path;

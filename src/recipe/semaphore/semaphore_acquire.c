@@ -195,21 +195,23 @@ static void semaphore_acquire_lease_lost(struct semaphore_acquire *a, clave_err 
 
 /* ---- the gate -------------------------------------------------------------------------- */
 
-static void semaphore_acquire_tell_queued(struct semaphore_acquire *a, size_t ahead)
+static void semaphore_acquire_tell_queued(struct semaphore_acquire *a, size_t ahead,
+                                          const char *left_over)
 {
-    clave_lease_event ev = {.kind = CLAVE_LEASE_QUEUED, .request = a->request, .ahead = ahead};
+    clave_lease_event ev = {
+        .kind = CLAVE_LEASE_QUEUED, .request = a->request, .ahead = ahead, .left_over = left_over};
     clave__semaphore_tell(a->s, &ev);
 }
 
 static void semaphore_acquire_lease_waits(struct semaphore_acquire *a)
 {
-    semaphore_acquire_tell_queued(a, 0);
+    semaphore_acquire_tell_queued(a, 0, NULL);
 }
 
 static void semaphore_acquire_on_mutex_moved(void *owner)
 {
     struct semaphore_acquire *a = owner;
-    semaphore_acquire_tell_queued(a, a->mutex->queue.ahead);
+    semaphore_acquire_tell_queued(a, a->mutex->queue.ahead, clave__contender_left_over(a->mutex));
 }
 
 static void semaphore_acquire_on_mutex_held(void *owner)

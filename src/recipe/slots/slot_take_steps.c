@@ -180,10 +180,10 @@ static void slot_take_submit(struct slot_take *t)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-static void slot_take_tell(struct slot_take *t, size_t ahead)
+static void slot_take_tell(struct slot_take *t, size_t ahead, const char *left_over)
 {
     clave_async_slots *s = t->slots;
-    const clave_slots_event ev = {.request = t->request, .ahead = ahead};
+    const clave_slots_event ev = {.request = t->request, .ahead = ahead, .left_over = left_over};
     clave__slots_hold(s);
     if (s->event_cb)
         s->event_cb(s, &ev, s->event_arg);
@@ -197,7 +197,7 @@ static void slot_take_on_moved(void *owner)
         return;
     t->again =
         t->again || t->place->queue.ahead > 0; /* those will have taken when it is our turn */
-    slot_take_tell(t, t->place->queue.ahead);
+    slot_take_tell(t, t->place->queue.ahead, clave__contender_left_over(t->place));
 }
 
 static void slot_take_on_held(void *owner)
@@ -302,7 +302,7 @@ static void slot_take_decide(struct slot_take *t)
         clave__slot_take_answer(t, CLAVE_EBUSY);
     } else {
         clave__slot_take_enter(t, TAKE_FULL);
-        slot_take_tell(t, 0);
+        slot_take_tell(t, 0, NULL);
     }
 }
 

@@ -35,8 +35,8 @@ static void election_list_end(void *arg)
 
 static bool election_list_takes(const struct election_list *l, const struct election *e)
 {
-    return clave__observe_is_below(e->path, l->request.prefix) && clave__election_is_shown(e) &&
-           clave__observe_may_see(l->x, e->path);
+    return clave__observe_is_below(e->path, l->request.prefix) &&
+           clave__election_is_shown(e, &l->o->model) && clave__observe_may_see(l->x, e->path);
 }
 
 static clave_err election_list_piece(void *arg, struct json *j, bool *done)
@@ -94,7 +94,7 @@ void clave__web_get_election(struct web_exchange *x)
     if (!o)
         return;
     const struct election *e = clave__election_find(&o->elections, path);
-    if (!e || !clave__election_is_shown(e)) {
+    if (!e || !clave__election_is_shown(e, &o->model)) {
         clave__copy_answer_none(x, path, "there is no election at");
         return;
     }

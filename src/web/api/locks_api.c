@@ -87,7 +87,8 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
             !clave__observe_may_see(l->x, q->path))
             continue;
         clave__lock_json(j, NULL, q, clave__observe_now(l->o), MOST_PLACES);
-        places += 1 + lock_list_shown(q->nholders) + lock_list_shown(clave__lock_nwaiters(q));
+        places += 1 + lock_list_shown(q->nholders) + lock_list_shown(clave__lock_nwaiters(q)) +
+                  lock_list_shown(clave__lock_nleft_over(q));
         l->written++;
     }
     return err;

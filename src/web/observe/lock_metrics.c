@@ -58,11 +58,20 @@ static void metrics_put(struct metrics_page *p, const char *path, const char *ki
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-enum lock_gauge { GAUGE_HOLDERS, GAUGE_WAITERS, GAUGE_OLDEST_WAIT, GAUGE_HELD_SINCE, LOCK_GAUGES };
+enum lock_gauge {
+    GAUGE_HOLDERS,
+    GAUGE_WAITERS,
+    GAUGE_LEFT_OVER,
+    GAUGE_OLDEST_WAIT,
+    GAUGE_HELD_SINCE,
+    LOCK_GAUGES
+};
 
 static const struct prometheus_family lock_gauges[LOCK_GAUGES] = {
     {"clave_lock_holders", PROMETHEUS_GAUGE, 0, "Those who hold it."},
     {"clave_lock_waiters", PROMETHEUS_GAUGE, 0, "Those who wait for it."},
+    {"clave_lock_left_over", PROMETHEUS_GAUGE, 0,
+     "Nodes in its queue that no session owns: they never end by themselves."},
     {"clave_lock_oldest_wait_seconds", PROMETHEUS_GAUGE, 3,
      "How long the first of them has waited."},
     {"clave_lock_held_since_timestamp_seconds", PROMETHEUS_GAUGE, 3,
@@ -80,6 +89,9 @@ static bool metrics_gauge_value(const struct metrics_page *p, const struct metri
         return true;
     case GAUGE_WAITERS:
         *out = (int64_t)of->waiters;
+        return true;
+    case GAUGE_LEFT_OVER:
+        *out = (int64_t)of->left_over;
         return true;
     case GAUGE_OLDEST_WAIT:
         *out = now > of->queued ? now - of->queued : 0;
@@ -100,6 +112,7 @@ static struct metrics_others metrics_gauges_of(const struct lock_queue *q)
     return (struct metrics_others){.n = 1,
                                    .holders = q->nholders,
                                    .waiters = clave__lock_nwaiters(q),
+                                   .left_over = clave__lock_nleft_over(q),
                                    .queued = waiter ? waiter->queued : INT64_MAX,
                                    .held = holder ? holder->held : INT64_MAX};
 }
@@ -111,6 +124,7 @@ static void metrics_others_add(struct metrics_others *to, const struct metrics_o
     to->n += more->n;
     to->holders += more->holders;
     to->waiters += more->waiters;
+    to->left_over += more->left_over;
 }
 
 static void metrics_put_lock(struct metrics_page *p, const char *path, enum lock_queue_kind kind,
@@ -282,7 +296,7 @@ static bool metrics_step_elections(struct metrics_page *p, int which)
             return true;
         }
         metrics_remember(p, e->path);
-        if (!clave__election_is_shown(e) || e->over)
+        if (!clave__election_is_shown(e, &p->o->model) || e->over)
             continue;
         struct metrics_others of = metrics_election_values(p, e);
         if (metrics_put_path_labels(p, e->path)) {
@@ -346,6 +360,7 @@ static const struct {
     {metrics_step_model, 0},
     {metrics_step_locks, GAUGE_HOLDERS},
     {metrics_step_locks, GAUGE_WAITERS},
+    {metrics_step_locks, GAUGE_LEFT_OVER},
     {metrics_step_locks, GAUGE_OLDEST_WAIT},
     {metrics_step_locks, GAUGE_HELD_SINCE},
     {metrics_step_durations, 0},

@@ -17,7 +17,7 @@ struct metrics_labels {
 
 /* Those without a path of their own, of one kind. */
 struct metrics_others {
-    size_t n, holders, waiters;
+    size_t n, holders, waiters, left_over;
     int64_t queued, held; /* the earliest; INT64_MAX: none */
     int64_t terms, vacant_ms;
 };

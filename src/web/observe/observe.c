@@ -48,7 +48,7 @@ static void observe_tell_election(struct observe *o, struct election *e)
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
     const struct lock_node *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
     int64_t id = clave__election_leader_id(leader);
-    if (!clave__election_is_shown(e) ||
+    if (!clave__election_is_shown(e, &o->model) ||
         (id == e->told_leader && !e->value_changed && e->over == e->told_over))
         return;
     struct buf text;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "client/client_for_gate.h"
 #include "recipe/contender/contender_grant.h"
 #include "web/session/claim_events.h"
@@ -162,11 +163,15 @@ static void claim_take_time(struct claim *c)
         s->all->web->now = now;
 }
 
-void clave__claim_moved(struct claim *c, size_t ahead)
+/* Without memory nothing is said of a node that is left over. */
+void clave__claim_moved(struct claim *c, size_t ahead, const char *left_over)
 {
+    const struct clave_mem *mem = &c->part.s->all->web->mem;
     claim_take_time(c);
     c->placed = true;
     c->ahead = ahead;
+    clave__mem_free(mem, c->left_over);
+    c->left_over = left_over ? clave__mem_strdup(mem, left_over) : NULL;
     c->waited |= ahead > 0;
     if (c->state == CLAIM_WAITING)
         claim_tell(c);

@@ -130,17 +130,19 @@ struct claim {
     char *node;
     int64_t granted_at;
     bool waited; /* for others or for the delay, or the connection was lost: not granted at once */
-    struct session_wait proof;   /* while PROVING */
-    bool placed;                 /* `ahead` is known */
-    size_t ahead;                /* how many are before it */
-    bool asked;                  /* somebody asks for it back */
-    clave_err why;               /* ENDED. OK: given back */
+    struct session_wait proof; /* while PROVING */
+    bool placed;               /* `ahead` is known */
+    size_t ahead;              /* how many are before it */
+    char *left_over; /* the node just before it, when no session owns that; NULL: not so */
+    bool asked;      /* somebody asks for it back */
+    clave_err why;   /* ENDED. OK: given back */
     struct claim_sender *sender; /* of claim_rights.c, as all up to `forbidden`; NULL: the request
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
     struct timer gives_back;     /* while `forbidden` */
     bool forbidden;              /* its sender may not hold it any more */
     enum claim_event told;
+    bool told_left_over;
     int64_t told_token; /* of the hold whose end will be told */
     struct list polls;
     unsigned owed;  /* callbacks of the recipe that will come, even after its objects are freed */
@@ -199,7 +201,8 @@ void clave__claims_look(struct http_session *s, const clave_result *res);
 
 /* ---- from the kinds -------------------------------------------------------------------------- */
 
-void clave__claim_moved(struct claim *c, size_t ahead);
+/* `left_over`: as of clave_mutex_event. */
+void clave__claim_moved(struct claim *c, size_t ahead, const char *left_over);
 void clave__claim_granted(struct claim *c);
 void clave__claim_failed(struct claim *c, clave_err err);
 void clave__claim_lost(struct claim *c, clave_err why);

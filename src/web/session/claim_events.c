@@ -49,6 +49,8 @@ static void claim_put_event(const struct claim *c, const char *name)
     clave__json_string(&j, "kind", c->kind->name);
     if (c->state == CLAIM_WAITING)
         clave__json_int(&j, "position", (int64_t)c->ahead + 1);
+    if (c->state == CLAIM_WAITING && c->left_over)
+        clave__json_string(&j, "left_over", c->left_over);
     if (c->part.token)
         clave__json_string(&j, "token", token);
     if (c->state == CLAIM_ENDED)
@@ -88,9 +90,13 @@ void clave__claim_publish(struct claim *c)
         [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
     };
     enum claim_event event = claim_event_of(c);
-    if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE || event <= c->told)
+    bool left_over = c->state == CLAIM_WAITING && c->left_over && !c->told_left_over;
+    if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE)
         return;
-    c->told = event;
+    if (event <= c->told && !left_over)
+        return;
+    c->told = event > c->told ? event : c->told;
+    c->told_left_over |= left_over;
     claim_put_event(c, names[event]);
 }
 

@@ -56,6 +56,7 @@ static void claim_free(struct session_part *p)
         return;
     clave__mem_free(mem, c->path);
     clave__mem_free(mem, c->at);
+    clave__mem_free(mem, c->left_over);
     clave__mem_free(mem, c->node);
     clave__mem_free(mem, c->data);
     clave__mem_free(mem, c->sender);

@@ -20,6 +20,7 @@ struct slot_wait {
     size_t position; /* 0: not known yet */
     bool leaving;
     char *path, *owner;
+    char *left_over; /* the node before it, when no session owns that; NULL: not so */
 };
 
 /* ---- polls ----------------------------------------------------------------------------------- */
@@ -49,7 +50,8 @@ void clave__slot_poll_cancel(struct slot_poll *poll)
 
 static void slot_wait_tell_waits(struct slot_poll *poll)
 {
-    const struct slot_news news = {.position = poll->place->position};
+    const struct slot_news news = {.position = poll->place->position,
+                                   .left_over = poll->place->left_over};
     clave__slot_poll_cancel(poll);
     poll->done(poll, &news);
 }
@@ -88,6 +90,7 @@ static void slot_wait_free(struct slot_wait *p)
     }
     clave__mem_free(&w->mem, p->path);
     clave__mem_free(&w->mem, p->owner);
+    clave__mem_free(&w->mem, p->left_over);
     clave__mem_free(&w->mem, p);
 }
 
@@ -96,6 +99,8 @@ static void on_slot_wait_moved(clave_async_slots *s, const clave_slots_event *ev
     struct slot_wait *p = arg;
     (void)s;
     p->position = ev->ahead + 1;
+    clave__mem_free(&p->web->mem, p->left_over);
+    p->left_over = ev->left_over ? clave__mem_strdup(&p->web->mem, ev->left_over) : NULL;
     for (struct list *e = p->polls.next, *next; e != &p->polls; e = next) {
         struct slot_poll *poll = LIST_ENTRY(e, struct slot_poll, link);
         next = e->next;

@@ -21,6 +21,7 @@ struct slot_news {
     const clave_slot *slot; /* that the owner has; NULL: none */
     bool taken;             /* by this take */
     size_t position;        /* from 1; 0: not known */
+    const char *left_over;  /* as of clave_slots_event */
 };
 
 struct slot_poll {

@@ -44,12 +44,18 @@ void run_slot_say_owned(const struct options *o, const char *path, const clave_s
     diag(o, "%s: %s owns a slot already, since %s", path, slot->id, time_text(slot->since, since));
 }
 
-void run_slot_say_waiting(const struct options *o, const char *path, size_t ahead)
+void run_slot_say_waiting(const struct options *o, const char *path, const clave_slots_event *ev)
 {
-    if (ahead > 0)
-        diag(o, "%s: waiting, %zu ahead", path, ahead);
+    char text[LEFT_OVER_CAP];
+    char *queue = ev->left_over ? clave__path_child(NULL, path, "queue") : NULL;
+    if (queue)
+        diag(o, "%s: waiting, %zu ahead; %s", path, ev->ahead,
+             participant_text_left_over(o, queue, clave__path_name(ev->left_over), NULL, text));
+    else if (ev->ahead > 0)
+        diag(o, "%s: waiting, %zu ahead", path, ev->ahead);
     else
         diag(o, "%s: waiting for a slot to be given back", path);
+    free(queue);
 }
 
 int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
@@ -113,7 +119,7 @@ static void run_slot_on_waiting(clave_async_slots *s, const clave_slots_event *e
     const struct runner *r = arg;
     (void)s;
     if (!r->plan->quiet)
-        run_slot_say_waiting(r->o, r->plan->stages.slot->path, ev->ahead);
+        run_slot_say_waiting(r->o, r->plan->stages.slot->path, ev);
 }
 
 static int64_t run_slot_deadline(int64_t wait_ms)

@@ -28,7 +28,7 @@ bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
 /* The id owned the slot before. */
 void run_slot_say_owned(const struct options *o, const char *path, const clave_slot *slot);
 /* A take that waits. */
-void run_slot_say_waiting(const struct options *o, const char *path, size_t ahead);
+void run_slot_say_waiting(const struct options *o, const char *path, const clave_slots_event *ev);
 /* A take ended with this error; `fault` is the client's latest. Returns the exit code. */
 int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
                        const struct client_fault *fault);

@@ -14,30 +14,43 @@
 #include "cmd/queues/no_queue.h"
 #include "cmd/queues/queue_repeat.h"
 
-static void candidates_show_json(size_t position, const clave_participant *p)
+/* A node that no session owns leads nobody, and nobody after it leads. */
+static const char *candidates_role(size_t position, const clave_participant *p)
+{
+    if (p->left_over)
+        return "left-over";
+    return position == 1 ? "leader" : "waiting";
+}
+
+static void candidates_show_json(const struct options *o, const char *path, size_t position,
+                                 const clave_participant *p)
 {
     struct json j;
+    char note[LEFT_OVER_CAP];
     json_begin(&j, stdout);
     clave__json_int(&j, "position", (int64_t)position);
-    clave__json_bool(&j, "leader", position == 1);
+    clave__json_bool(&j, "leader", position == 1 && !p->left_over);
     participant_json_place(&j, p->node, &p->stat);
     participant_json_age(&j, &p->stat);
     clave__json_string(&j, "id", p->identity.text);
     if (p->priority > 0)
         clave__json_int(&j, "priority", p->priority);
     clave__json_bool(&j, "asked", participant_text_is_asked(p));
-    clave__json_string(&j, "note", participant_text_note(p->node));
+    clave__json_bool(&j, "left_over", p->left_over);
+    clave__json_string(&j, "note", participant_text_note(o, path, p, note));
     json_end(&j);
 }
 
-static void candidates_show_line(size_t position, const clave_participant *p)
+static void candidates_show_line(const struct options *o, const char *path, size_t position,
+                                 const clave_participant *p)
 {
-    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], note[PARTICIPANT_TEXT_CAP];
-    printf("%zu %-7s %s %6s %s%s%s\n", position, position == 1 ? "leader" : "waiting",
+    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP];
+    printf("%zu %-7s %s %6s %s%s", position, candidates_role(position, p),
            participant_text_token(&p->stat, token), participant_text_age(&p->stat, age),
            participant_text_column(p->identity.text, true, id, sizeof id),
-           participant_text_is_asked(p) ? " (asked to resign)" : "",
-           participant_text_note_suffix(p->node, note));
+           participant_text_is_asked(p) ? " (asked to resign)" : "");
+    participant_text_put_note(o, path, p);
+    putchar('\n');
 }
 
 /* On a terminal. */
@@ -62,7 +75,7 @@ static int candidates_show(struct options *o, clave_client *c, const char *path)
     else
         candidates_show_header(o);
     for (size_t i = 0; roll && i < roll->n; i++)
-        (o->json ? candidates_show_json : candidates_show_line)(i + 1, &roll->list[i]);
+        (o->json ? candidates_show_json : candidates_show_line)(o, path, i + 1, &roll->list[i]);
     clave_participant_list_free(roll);
     return code;
 }
@@ -94,7 +107,9 @@ const struct verb verb_candidates = {
     .summary = "Print the leader and the candidates of an election",
     .text =
         "One candidate a line, the leader first: position, leader or waiting, token, time since\n"
-        "it joined the queue, id; - for an id that is not text.\n",
+        "it joined the queue, id; - for an id that is not text. A node that no session owns is\n"
+        "left-over: nobody leads while it is the first, and its line has the command to delete "
+        "it.\n",
     .flags = flags,
     .elects = true,
     .max_args = -1,

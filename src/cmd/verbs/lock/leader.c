@@ -19,9 +19,11 @@
 
 enum { LEADER_WATCH = FLAG_LONG };
 
-static void leader_show_json(const char *path, const struct leader_state *it)
+static void leader_show_json(const struct options *o, const char *path,
+                             const struct leader_state *it)
 {
     struct json j;
+    char text[LEFT_OVER_CAP];
     json_begin(&j, stdout);
     clave__json_string(&j, "event", it->vacant ? "vacant" : "leader");
     clave__json_string(&j, "path", path);
@@ -29,6 +31,13 @@ static void leader_show_json(const char *path, const struct leader_state *it)
         clave__json_string(&j, "id", it->id);
         participant_json_place(&j, it->node, &it->stat);
         json_bytes(&j, "value", it->value, it->len);
+    }
+    if (it->left_over) {
+        clave__json_open(&j, "left_over", '{');
+        participant_json_place(&j, it->node, &it->stat);
+        clave__json_string(&j, "note",
+                           participant_text_left_over(o, path, it->node, "this node", text));
+        clave__json_close(&j, '}');
     }
     json_end(&j);
 }
@@ -47,8 +56,11 @@ static void leader_show_line(const struct leader_state *it)
 
 static void leader_show(const struct options *o, const char *path, const struct leader_state *it)
 {
+    char text[LEFT_OVER_CAP];
+    if (it->left_over && !o->json)
+        diag(o, "%s: %s", path, participant_text_left_over(o, path, it->node, NULL, text));
     if (o->json)
-        leader_show_json(path, it);
+        leader_show_json(o, path, it);
     else if (it->vacant)
         puts("vacant");
     else
@@ -128,7 +140,10 @@ const struct verb verb_leader = {
     .summary = "Print the leader of an election",
     .text =
         "A line 'leader TOKEN ID', and the value it publishes if there is one; or 'vacant', with\n"
-        "exit code 66. Changes in quick succession may be reported as one.\n",
+        "exit code 66. Changes in quick succession may be reported as one. While the first\n"
+        "candidate's node is left over, owned by no session, nobody leads: standard error says "
+        "so,\n"
+        "with the command that deletes it.\n",
     .flags = flags,
     .elects = true,
     .max_args = -1,

@@ -55,8 +55,10 @@ static const char *locks_format_time(const struct queue_view_place *at, int64_t 
     return out;
 }
 
-static void locks_show_json(size_t position, const struct queue_view_place *at, int64_t held_ms)
+static void locks_show_json(const struct options *o, const char *path, size_t position,
+                            const struct queue_view_place *at)
 {
+    char note[LEFT_OVER_CAP];
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     struct json j;
@@ -66,14 +68,15 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     clave__json_string(&j, "role", at->role);
     participant_json_place(&j, p->node, &p->stat);
     participant_json_age(&j, &p->stat);
-    locks_show_held(&j, held_ms);
+    locks_show_held(&j, locks_held_ms(at));
     participant_json_identity(&j, id);
     participant_json_revocable(&j, id);
     if (participant_text_is_known(&p->stat))
         clave__json_bool(&j, "asked", at->asked);
     else
         clave__json_string(&j, "asked", NULL);
-    clave__json_string(&j, "note", participant_text_note(p->node));
+    clave__json_bool(&j, "left_over", p->left_over);
+    clave__json_string(&j, "note", participant_text_note(o, path, p, note));
     json_end(&j);
 }
 
@@ -128,7 +131,7 @@ static void locks_measure(struct locks_widths *w, const struct locks_line *l)
     w->name = locks_wider(w->name, l->name);
 }
 
-static void locks_show_text(const struct queue_view *v)
+static void locks_show_text(const struct options *o, const char *path, const struct queue_view *v)
 {
     bool screen = v->n > 0 && isatty(STDOUT_FILENO);
     struct locks_widths w = {0};
@@ -146,14 +149,15 @@ static void locks_show_text(const struct queue_view *v)
     for (size_t i = 0; i < v->n; i++) {
         const struct queue_view_place *at = &v->list[i];
         const clave_identity *id = &at->p->identity;
-        char command[COMMAND_CAP], note[PARTICIPANT_TEXT_CAP];
+        char command[COMMAND_CAP];
         locks_fill_line(&l, i + 1, at);
         locks_put_line(&l, &w);
-        printf("%s%s%s\n",
+        printf("%s%s",
                participant_text_column(id->command ? id->command : id->text, true, command,
                                        sizeof command),
-               at->asked ? " (asked to release it)" : "",
-               participant_text_note_suffix(at->p->node, note));
+               at->asked ? " (asked to release it)" : "");
+        participant_text_put_note(o, path, at->p);
+        putchar('\n');
     }
 }
 
@@ -169,9 +173,9 @@ static int locks_show_queue(struct options *o, clave_client *c, const char *path
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; o->json && i < l.n; i++)
-        locks_show_json(i + 1, &l.list[i], locks_held_ms(&l.list[i]));
+        locks_show_json(o, path, i + 1, &l.list[i]);
     if (!o->json)
-        locks_show_text(&l);
+        locks_show_text(o, path, &l);
     queue_view_fini(&l);
     return code;
 }
@@ -269,7 +273,8 @@ const struct verb verb_locks = {
         "With a path, one participant a line, holders first: position, role, token, how long it\n"
         "has held or waited (<: at most), host, process, name, command; - for what its node does\n"
         "not record; on a terminal under a header. A kazoo lock with its default name takes no\n"
-        "part in the queue: its line says so.\n"
+        "part in the queue: its line says so. A node that no session owns, as one of a copied\n"
+        "tree, is left-over: it never ends by itself, and its line has the command for that.\n"
         "\n"
         "revoke asks the owner of a node to release it, and prints whom: 'clave lock --revocable'\n"
         "does, and programs that opted in. An owner that takes no requests is not asked. break\n"

@@ -13,7 +13,7 @@ static void slot_session_on_waiting(clave_async_slots *a, const clave_slots_even
     if (atomic_load(&s->signal) != 0)
         clave_slots_cancel(s->slots);
     else if (!s->quiet)
-        run_slot_say_waiting(s->o, s->plan.path, ev->ahead);
+        run_slot_say_waiting(s->o, s->plan.path, ev);
 }
 
 static clave_slots_options slot_session_options(struct slot_command *s)

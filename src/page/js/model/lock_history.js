@@ -28,7 +28,7 @@ export const newest = (most) => async (path, options, have) => {
 export const knownSince = (past) => (past.full ? instant(past.entries.at(-1).time) : instant(past.from));
 
 /* Did it hold? The role of a reader or a writer does not tell: null. */
-const HELD = { holder: true, lease: true, slot: true, leader: true, waiting: false, candidate: false };
+const HELD = { holder: true, lease: true, slot: true, leader: true, waiting: false, candidate: false, "left-over": false };
 
 const heldBefore = (place) => HELD[place.role] ?? null;
 
@@ -71,7 +71,7 @@ export function staysOf(entries, lock) {
     const open = new Map();
     const stays = [];
     for (let i = entries.length - 1; i >= 0; i--) if (entries[i].place) take(open, stays, entries[i]);
-    const now = new Map([...(lock?.holders || []).map((p) => [p.node, [p, true]]), ...(lock?.waiters || []).map((p) => [p.node, [p, false]])]);
+    const now = new Map([...(lock?.holders || []).map((p) => [p.node, [p, true]]), ...[...(lock?.left_over || []), ...(lock?.waiters || [])].map((p) => [p.node, [p, false]])]);
     for (const [node, stay] of open) {
         const there = now.get(node);
         stay.held = there ? there[1] : stay.granted !== null;

@@ -48,22 +48,22 @@ function prepare(lock) {
 }
 
 function putLock(lock) {
-    if (lock.nholders === 0 && lock.nwaiters === 0) store.locks.delete(lock.path);
+    if (lock.nholders + lock.nwaiters + lock.nleft_over === 0) store.locks.delete(lock.path);
     else store.locks.set(lock.path, prepare(lock));
 }
 
 function putElection(election) {
-    if (!election.leader && !election.candidates?.length && !election.terms?.length) store.elections.delete(election.path);
+    if (!election.leader && !election.candidates?.length && !election.left_over?.length && !election.terms?.length) store.elections.delete(election.path);
     else store.elections.set(election.path, election);
 }
 
 /* Candidates come and go without an event of their own: the queue's tells of them, and of nothing else. */
-const queueOfElection = ({ holders: [leader = null], waiters, held_since: since }) =>
-    ({ leader, candidates: waiters, term: leader?.token ?? null, since: leader ? since : null });
+const queueOfElection = ({ holders: [leader = null], waiters, left_over, held_since: since }) =>
+    ({ leader, candidates: waiters, left_over, term: leader?.token ?? null, since: leader ? since : null });
 
 function putQueueOfElection(lock) {
     const old = store.elections.get(lock.path);
-    if (!old && lock.nholders + lock.nwaiters === 0) return;
+    if (!old && lock.nholders + lock.nwaiters + lock.nleft_over === 0) return;
     putElection({ path: lock.path, value: null, terms: [], over: false, ...old, ...queueOfElection(lock) });
 }
 

@@ -23,6 +23,7 @@ export function spanOf(elections) {
  * uses it any more: then it is over. */
 export function leaderless(e) {
     if (e.leader) return { rank: 2 };
+    if (e.left_over?.length) return { rank: 0, text: "left over", tone: "red" };
     if (e.candidates?.length) return { rank: 0, text: "nobody leads", tone: "red" };
     return e.over ? { rank: 3, text: "over", tone: "off" } : { rank: 1, text: "no candidates", tone: "amber" };
 }

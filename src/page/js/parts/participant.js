@@ -1,6 +1,7 @@
 /* participant.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
 import { h } from "../lib/dom.js";
 import { hexSession, instant } from "../lib/format.js";
+import { commandLine } from "./command_line.js";
 import { isLate } from "./lock_text.js";
 
 /* "" if its node names nobody. */
@@ -59,7 +60,15 @@ export function sideText(place) {
 const TONES = { holder: "accent", lease: "accent", slot: "accent", leader: "green", writer: "accent", reader: "accent" };
 
 export function roleBadge(place, holds) {
-    const late = place.role !== "candidate" && isLate(instant(place.since));
+    const late = place.left_over || (place.role !== "candidate" && isLate(instant(place.since)));
     const tone = holds ? TONES[place.role] || "accent" : late ? "amber" : "";
     return h(`span.badge${tone ? `.${tone}` : ""}`, {}, holds ? place.role : sideText(place) || place.role);
+}
+
+/* What to do about a node that no session owns: a queue behind it waits until somebody deletes it. */
+export function leftOverNote({ path, kind, left_over: [first] = [] }) {
+    if (!first) return null;
+    const dir = kind === "slot" ? `${path}/queue` : path;
+    return h("p.body.note.left-over", {}, h("span.badge.amber", {}, "left over"),
+        ` No session owns ${first.node}; it never ends by itself. To delete it: `, h("code.mono", {}, commandLine("locks break", `${dir} ${first.node}`)));
 }

@@ -9,7 +9,7 @@ import { table } from "../parts/table.js";
 import { askReason } from "../parts/dialog.js";
 import { toast } from "../parts/toast.js";
 import { empty, refused } from "../parts/empty.js";
-import { who, whoText, command, roleBadge, clientName } from "../parts/participant.js";
+import { who, whoText, command, roleBadge, clientName, leftOverNote } from "../parts/participant.js";
 import { pathText, causeText, oldBadge } from "../parts/lock_text.js";
 import { addressOf } from "../lib/address.js";
 import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/election_timeline.js";
@@ -49,9 +49,9 @@ function candidateTable(e) {
         { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
         { id: "client", title: "Client", width: "120px", cell: (p) => h("td.off", {}, clientName(p.client)) },
     ];
-    if (may("lock", e.path)) columns.push({ id: "do", title: h("span.hidden-text", {}, "Actions"), width: "130px", cell: (p) => h("td.wide.do", {}, p.role === "leader" ? null
+    if (may("lock", e.path)) columns.push({ id: "do", title: h("span.hidden-text", {}, "Actions"), width: "130px", cell: (p) => h("td.wide.do", {}, p.role === "leader" || p.left_over ? null
         : h("button.button", { type: "button", onclick: () => askTransfer(e, p) }, "Transfer …")) });
-    const all = [...(e.leader ? [{ ...e.leader, role: "leader" }] : []), ...(e.candidates || []).filter((p) => p.node !== e.leader?.node)];
+    const all = [...(e.leader ? [{ ...e.leader, role: "leader" }] : []), ...(e.left_over || []), ...(e.candidates || []).filter((p) => p.node !== e.leader?.node)];
     if (all.length === 0) return empty("elections", "No candidates", "The next one leads at once.");
     return table({ id: "candidates", label: "Candidates", columns, items: all, key: (p) => p.node, height: 54, phoneHeight: may("lock", e.path) ? 116 : 68 });
 }
@@ -85,7 +85,7 @@ function body(e) {
     if (!e) return panel("terms-title", "Terms", null, h("div.body.chart", {}));
     const span = spanOf([e]);
     return [panel("terms-title", "Terms", `the last ${duration(span)}`, [h("div.body.chart", {}, termBars(e, span), axis(span)), termTable(e)]),
-        panel("candidates-title", "Candidates", `${count(e.candidates?.length || 0)} behind the leader`, candidateTable(e))];
+        panel("candidates-title", "Candidates", `${count(e.candidates?.length || 0)} behind the leader`, [leftOverNote(e), candidateTable(e)])];
 }
 
 export function view({ path }) {

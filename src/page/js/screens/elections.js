@@ -18,7 +18,7 @@ const usual = (a, b) => compare(leaderless(a).rank, leaderless(b).rank) || compa
 
 function leaderCell(e) {
     const { text, tone } = leaderless(e);
-    if (text) return h("td.wide", {}, h("div.lines", {}, h("span", {}, h(`span.badge.${tone}`, {}, text)), h("span.sub", {}, "for ", age(instant(e.terms?.at(-1)?.to)))));
+    if (text) return h("td.wide", {}, h("div.lines", {}, h("span", {}, h(`span.badge.${tone}`, {}, text)), e.terms?.at(-1)?.to ? h("span.sub", {}, "for ", age(instant(e.terms.at(-1).to))) : null));
     return h("td.wide", {}, h("div.lines", {}, who(e.leader), command(e.leader)));
 }
 

@@ -13,7 +13,7 @@ import { empty, refused } from "../parts/empty.js";
 import { entryTable, SETTLED_MS } from "../parts/history_table.js";
 import { timeline } from "../parts/lock_timeline.js";
 import { newest } from "../model/lock_history.js";
-import { who, whoText, command, clientName, roleBadge } from "../parts/participant.js";
+import { who, whoText, command, clientName, roleBadge, leftOverNote } from "../parts/participant.js";
 import { pathText, kindBadge, isLate, oldBadge } from "../parts/lock_text.js";
 import { addressOf } from "../lib/address.js";
 
@@ -31,7 +31,7 @@ export function enter({ path }) {
         if (name === "reset") past.doubt();
         else if (data?.path !== path) return;
         past.askSoon(SETTLED_MS);
-        if (name === "reset" || data.holders.length + data.waiters.length < data.nholders + data.nwaiters) one.askSoon();
+        if (name === "reset" || shown(data).length < all(data)) one.askSoon();
         else one.put(data);
     });
 }
@@ -41,6 +41,10 @@ export function leave() {
     one.forget();
     past.forget();
 }
+
+/* The places that are known, of all there are. */
+const shown = ({ holders, left_over: left, waiters }) => [...holders, ...left, ...waiters];
+const all = ({ nholders, nleft_over: left, nwaiters }) => nholders + left + nwaiters;
 
 function askRevoke(lock, place) {
     askReason({ id: "revoke", title: `Ask ${whoText(place)} to let go?`, action: "Revoke",
@@ -61,9 +65,22 @@ function askBreakSlot(lock, place) {
         } });
 }
 
+function askDelete(lock, place) {
+    askReason({ id: "break", title: "Delete the node that is left over?", action: "Delete",
+        text: `No session owns ${place.node}, so nobody holds the lock by it; the next in the queue goes on.`,
+        submit: async (reason) => {
+            await call("POST", `/v1/locks${urlPath(lock.path)}/break`, { body: { node: place.node, reason } });
+            toast(`${place.node} is deleted.`);
+        } });
+}
+
 function askBreak(lock, place, holds) {
     if (place.role === "slot") {
         askBreakSlot(lock, place);
+        return;
+    }
+    if (place.left_over) {
+        askDelete(lock, place);
         return;
     }
     askReason({ id: "break", title: holds ? `Break the lock of ${whoText(place)}?` : `Remove ${whoText(place)} from the queue?`, action: holds ? "Break" : "Remove",
@@ -79,7 +96,7 @@ function askBreak(lock, place, holds) {
 function actions(lock, place, holds) {
     return h("div.actions", {},
         holds && place.revocable !== false && place.role !== "slot" ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
-        may("admin", lock.path) ? h("button.button.danger", { type: "button", onclick: () => askBreak(lock, place, holds) }, holds ? "Break …" : "Remove …") : null);
+        may("admin", lock.path) ? h("button.button.danger", { type: "button", onclick: () => askBreak(lock, place, holds) }, place.left_over ? "Delete …" : holds ? "Break …" : "Remove …") : null);
 }
 
 /* Whether its owner takes requests to release it, where its node says so. */
@@ -103,17 +120,18 @@ function columns(lock) {
 }
 
 function queue(lock) {
-    const items = [...lock.holders.map((p) => ({ ...p, holds: true })), ...lock.waiters.map((p) => ({ ...p, holds: false }))];
+    const items = shown(lock).map((p, i) => ({ ...p, holds: i < lock.holders.length }));
     items.forEach((p, i) => { p.at = i + 1; }); /* as positions in claims */
-    const left = lock.nholders + lock.nwaiters - items.length;
+    const left = all(lock) - items.length;
     return h("section.panel.data", { "aria-labelledby": "queue-title" },
-        h("header", {}, h("h2", { id: "queue-title" }, "Queue"), h("span.note", {}, `${count(lock.nholders)} holding, ${count(lock.nwaiters)} waiting`),
+        h("header", {}, h("h2", { id: "queue-title" }, "Queue"), h("span.note", {}, `${count(lock.nholders)} holding, ${count(lock.nwaiters)} waiting${lock.nleft_over ? `, ${count(lock.nleft_over)} left over` : ""}`),
             h("span.aside.note", {}, may("lock", lock.path) ? null : "Read-only: revoke needs the role lock, break needs admin.")),
+        leftOverNote(lock),
         table({ id: "queue", label: "Queue", columns: columns(lock), items, key: (p) => p.node, height: 54, phoneHeight: may("lock", lock.path) ? 116 : 68 }),
         left > 0 ? h("p.body.note", {}, `${count(left)} more wait further back.`) : null);
 }
 
-const NOBODY = { holders: [], waiters: [], nholders: 0, nwaiters: 0, held_since: null };
+const NOBODY = { holders: [], waiters: [], left_over: [], nholders: 0, nwaiters: 0, nleft_over: 0, held_since: null };
 
 function tiles(lock) {
     const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, value));
@@ -128,7 +146,7 @@ const gone = () => empty("locks", "Nobody holds this lock or waits for it", "Its
 
 function body(lock) {
     if (one.problem && one.problem.status !== 404) return h("section.panel", {}, refused(one.problem));
-    if (one.problem || (lock && lock.nholders + lock.nwaiters === 0)) return h("section.panel.data.short", {}, gone());
+    if (one.problem || (lock && all(lock) === 0)) return h("section.panel.data.short", {}, gone());
     if (lock) return queue(lock);
     return h("section.panel", {}, h("header", {}, h("h2", {}, "Queue")),
         table({ id: "queue", label: "Queue", columns: columns(null), items: [], key: (p) => p.node, height: 54, phoneHeight: 68, loading: true }));

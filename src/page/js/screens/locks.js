@@ -93,12 +93,14 @@ function waitCell(lock, oldest) {
 
 function pathCell(lock, deadlock) {
     const [next] = lock.waiters;
-    const mark = deadlock ? ".bad" : deadlock === false || isLate(lock.waitingSince) ? ".late" : "";
-    const plain = lock.kind === "lock" && !next && deadlock === undefined;
+    const late = deadlock === false || lock.nleft_over || isLate(lock.waitingSince);
+    const mark = deadlock ? ".bad" : late ? ".late" : "";
+    const plain = lock.kind === "lock" && !next && deadlock === undefined && !lock.nleft_over;
     return h(`td.wide.top${mark}`, {}, h("div.lines", {},
         h("a.main.cut", { href: `#/locks${urlPath(lock.path)}` }, pathText(lock.path)),
         h(`span.sub.cut${plain ? ".blank" : ""}`, {},
             deadlock === undefined ? null : [h(`span.badge.${deadlock ? "red" : "amber"}`, {}, deadlock ? "deadlock" : "possible deadlock"), " "],
+            lock.nleft_over ? [h("span.badge.amber", { title: "No session owns a node of its queue, which never ends by itself." }, "left over"), " "] : null,
             lock.kind === "lock" ? null : [kindBadge(lock), " "], next ? ["next ", whoText(next), " ", sideText(next)] : "\u00a0")));
 }
 

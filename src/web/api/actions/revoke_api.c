@@ -10,6 +10,7 @@
 #include "clave/async/mutex.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_kind.h"
+#include "recipe/queue/queue_nodes.h"
 #include "web/api/request_client.h"
 #include "web/api/token_lookup.h"
 #include "web/http/answer.h"
@@ -25,8 +26,9 @@ struct revoke {
     const char *path; /* of the node */
 };
 
-/* Where the nodes of a lock are; of a semaphore in the other two. */
-static const char *const places[] = {NULL, "leases", "locks"};
+/* Where the nodes of a lock are: of a semaphore in the next two, of those who wait for slots in the
+ * last. */
+static const char *const places[] = {NULL, "leases", "locks", "queue"};
 
 static const char *revoke_verb(const struct revoke *r)
 {
@@ -107,9 +109,10 @@ static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
 {
     if (!revoke_is_place(r))
         return "it is no place in a queue";
-    if (r->breaks && st->ephemeral_owner != 0 && !r->force)
+    bool owned = !clave__queue_node_is_left_over(st);
+    if (r->breaks && owned && !r->force)
         return "the session that owns it is alive: revoke it, end its owner, or say \"force\"";
-    if (!r->breaks && st->ephemeral_owner == 0)
+    if (!r->breaks && !owned)
         return "no session owns it, so that nobody can be asked";
     return NULL;
 }

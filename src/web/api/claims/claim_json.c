@@ -48,6 +48,8 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
     } else if (c->state == CLAIM_WAITING && c->placed && c->part.s->attached &&
                clave__claim_is_fresh(c)) { /* else it is not known */
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
+        if (c->left_over)
+            clave__json_string(j, "left_over", c->left_over);
     } else if (c->state == CLAIM_ENDED) {
         clave__web_put_cause(j, c->why);
     }

@@ -61,7 +61,7 @@ static void claim_answer_end(struct session_request *k)
 static void claim_put_holder(struct json *j, const void *arg)
 {
     const clave_participant *p = arg;
-    clave__json_open(j, "holder", '{');
+    clave__json_open(j, p->left_over ? "left_over" : "holder", '{');
     clave__json_string(j, "node", p->node);
     clave__json_int64(j, "token", p->stat.czxid);
     clave__json_int64(j, "session", p->stat.ephemeral_owner);
@@ -117,8 +117,14 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     else if (err == CLAVE_OK && n == 0)
         clave__web_problem(x, &p,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
-                           "the server was restored from a backup and grants nothing yet",
+                           "the first candidate is left over, or the server was restored from a "
+                           "backup and grants nothing yet",
                            p.path ? p.path : "it");
+    else if (err == CLAVE_OK && list[0].left_over)
+        clave__web_problem(x, &p,
+                           "%s was not granted: no session owns %s, the first of its queue, which "
+                           "is left over and never ends by itself",
+                           p.path ? p.path : "it", list[0].node);
     else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
     else { /* perhaps nobody does: no server has answered, and "held by another" may be untrue */

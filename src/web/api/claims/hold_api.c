@@ -28,7 +28,8 @@ struct hold_stream {
     struct claim_poll news;
     struct timer beat;
     bool beat_due, told_position, told_held, told_asked;
-    size_t ahead; /* as told */
+    size_t ahead;   /* as told */
+    bool left_over; /* likewise */
 };
 
 /* ---- the stream ------------------------------------------------------------------------------ */
@@ -63,7 +64,10 @@ static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
     struct json j = hold_line(out, "queued");
     h->told_position = true;
     h->ahead = h->claim->ahead;
+    h->left_over = h->claim->left_over;
     clave__json_int(&j, "position", (int64_t)h->ahead + 1);
+    if (h->left_over)
+        clave__json_string(&j, "left_over", h->claim->left_over);
     return hold_end_line(&j, out);
 }
 
@@ -96,7 +100,8 @@ static clave_err hold_more(void *arg, struct buf *out, bool *done)
         h->told_asked = true;
         return hold_put_plain(out, "asked");
     }
-    if (c->state == CLAIM_WAITING && c->placed && (!h->told_position || c->ahead != h->ahead))
+    bool moved = c->ahead != h->ahead || (c->left_over != NULL) != h->left_over;
+    if (c->state == CLAIM_WAITING && c->placed && (!h->told_position || moved))
         return hold_put_queued(h, out);
     return beat ? hold_put_plain(out, "heartbeat") : CLAVE_OK;
 }

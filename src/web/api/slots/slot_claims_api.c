@@ -67,11 +67,13 @@ static void slot_answer(struct web_exchange *x, unsigned status)
     clave__web_answer_json(x, status);
 }
 
-static void slot_answer_waits(struct web_exchange *x, size_t position)
+static void slot_answer_waits(struct web_exchange *x, const struct slot_news *n)
 {
     slot_open_claim(x, "waiting");
-    if (position > 0)
-        clave__json_int(&x->json, "position", (int64_t)position);
+    if (n->position > 0)
+        clave__json_int(&x->json, "position", (int64_t)n->position);
+    if (n->left_over)
+        clave__json_string(&x->json, "left_over", n->left_over);
     slot_answer(x, 202);
 }
 
@@ -140,7 +142,7 @@ static void on_slot_news(struct slot_poll *p, const struct slot_news *n)
 {
     struct web_exchange *x = LIST_ENTRY(p, struct slot_call, poll)->x;
     if (!n->ended)
-        slot_answer_waits(x, n->position);
+        slot_answer_waits(x, n);
     else if (n->err == CLAVE_OK)
         slot_answer_owned(x, n->slot, n->taken);
     else

@@ -20,7 +20,7 @@ static void lock_claim_on_event(clave_async_mutex *m, const clave_mutex_event *e
     struct claim *c = arg;
     (void)m;
     if (ev->kind == CLAVE_MUTEX_QUEUED)
-        clave__claim_moved(c, ev->ahead);
+        clave__claim_moved(c, ev->ahead, ev->left_over);
     else if (ev->kind == CLAVE_MUTEX_LOST)
         clave__claim_lost(c, ev->why);
     else if (ev->kind == CLAVE_MUTEX_ASKED)

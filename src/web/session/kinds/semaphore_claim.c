@@ -40,7 +40,7 @@ static void semaphore_claim_on_event(clave_async_semaphore *s, const clave_lease
     struct claim *c = arg;
     (void)s;
     if (ev->kind == CLAVE_LEASE_QUEUED)
-        clave__claim_moved(c, ev->ahead);
+        clave__claim_moved(c, ev->ahead, ev->left_over);
     else if (ev->kind == CLAVE_LEASE_LOST)
         clave__claim_lost(c, ev->why);
     else if (ev->kind == CLAVE_LEASE_ASKED)
