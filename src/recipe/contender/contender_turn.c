@@ -201,10 +201,16 @@ static struct queue_order_place contender_turn_find_place(const struct contender
 /* Our node is gone while we wait. */
 static void contender_turn_anew(struct contender *c)
 {
-    if (c->place && c->place->final)
-        clave__contender_fail(c, CLAVE_ENONODE);
+    if (c->spec->owner_decides || (c->place && c->place->final))
+        clave__contender_fail_gone(c, CLAVE_ENONODE);
     else
         clave__contender_start_over(c, false);
+}
+
+/* OK: it may stay, and asks for nothing more. */
+static clave_err contender_turn_refuse_try(const struct contender *c)
+{
+    return c->spec->owner_decides ? CLAVE_OK : CLAVE_EBUSY;
 }
 
 /* Once for each recipe object. Of a path of leases all children count, whatever their names. */
@@ -243,7 +249,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         clave__contender_turn_has_come(c);
         return;
     }
-    clave_err err = c->acquire.trying   ? CLAVE_EBUSY
+    clave_err err = c->acquire.trying   ? contender_turn_refuse_try(c)
                     : c->queue.children ? contender_turn_watch_children(c)
                                         : contender_turn_watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
