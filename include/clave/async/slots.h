@@ -4,7 +4,7 @@
  *
  *     <path>/limit                             the limit: four bytes, as Curator's SharedCount
  *     <path>/owners/slot-<id>                  one for each slot that is owned (persistent)
- *     <path>/owners/slot-<id>/<uuid>           the take that made it (persistent)
+ *     <path>/owners/slot-<id>/take-<uuid>      the take that made it (persistent)
  *     <path>/queue/_c_<uuid>-lock-<10 digits>  those who wait (ephemeral, as a mutex)
  *     <path>/broken                            the slot that was broken last, and why
  *
@@ -16,8 +16,8 @@
  *
  * The ids are the caller's: 1 to 128 bytes of UTF-8 without control characters. In the name of a
  * node, bytes other than letters, digits and "._~@:+-" are written as %XX. An id owns one slot at
- * most. The czxid of the slot's node is the fencing token; the name of the node below it is new with
- * each take.
+ * most. The czxid of the slot's node is the fencing token; the name of the node below it is new
+ * with each take.
  *
  * After a callback nothing more is sent for its call. A request that was sent before and whose
  * answer was lost may still be done, with two exceptions: a give or break that has succeeded ends
@@ -109,9 +109,9 @@ CLAVE_METHOD clave_err clave_async_slots_take(clave_async_slots *s, uint64_t req
 CLAVE_METHOD clave_err clave_async_slots_cancel(clave_async_slots *s, uint64_t request);
 
 /* CLAVE_OK: the id owns no slot now, or none of this token; `slot` is the one that it owned, valid
- * during the call only, or NULL: it owned none. ECONNLOSS, ETIMEDOUT and others of class UNKNOWN: it
- * may own it still. ECANCELED: the slots were freed, and nothing was given. ENOTEMPTY: others have
- * made nodes below it. ENOAUTH and other final errors: the server refused. ENOMEM. ECLOSED. */
+ * during the call only, or NULL: it owned none. ECONNLOSS, ETIMEDOUT and others of class UNKNOWN:
+ * it may own it still. ECANCELED: the slots were freed, and nothing was given. ENOTEMPTY: others
+ * have made nodes below it. ENOAUTH and other final errors: the server refused. ENOMEM. ECLOSED. */
 typedef void clave_async_slots_give_cb(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                        void *arg);
 /* Gives back the slot of an id, and ends the takes of that id that wait, at every client. With a

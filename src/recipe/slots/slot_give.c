@@ -5,12 +5,12 @@
  *          └── PAUSING ──┴─────────┘  └─┴ RECORDING
  *
  * First the takes of the id that wait are withdrawn, then what the id owns is read: so a take that
- * was on its way is found, or fails without its place. With a token, only takes of before that token
- * are: whoever repeats a give by token may have begun to take again.
+ * was on its way is found, or fails without its place. With a token, only takes of before that
+ * token are: whoever repeats a give by token may have begun to take again.
  *
- * Invariant: what is deleted is the node of one take, by a name that no other take has, and the slot
- * above it, at the version that was read. So a delete whose answer was lost is repeated without
- * harm, and one that comes late does none. */
+ * Invariant: what is deleted is the node of one take, by a name that no other take has, and the
+ * slot above it, at the version that was read. So a delete whose answer was lost is repeated
+ * without harm, and one that comes late does none. */
 #include <assert.h>
 #include <string.h>
 
@@ -38,11 +38,11 @@ struct slot_give {
     enum slot_give_state state;
     int64_t token; /* 0: any */
     bool breaks;
-    char *node;     /* the path of the slot */
+    char *node;      /* the path of the slot */
     bool is_strange; /* no slot: a node of this very name, which is broken */
-    unsigned busy;  /* requests under way */
-    clave_err err;  /* of the withdrawals, the first */
-    clave_op *ops;  /* the deletes, their paths in the same block; NULL: nothing was found yet */
+    unsigned busy;   /* requests under way */
+    clave_err err;   /* of the withdrawals, the first */
+    clave_op *ops;   /* the deletes, their paths in the same block; NULL: nothing was found yet */
     size_t nops;
     struct slot_copy *found;
     char *record; /* a break's */
@@ -214,7 +214,8 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
     clave_err err = res->err;
     if (!slot_give_expected(g, GIVE_DELETING))
         return;
-    bool no_record = g->breaks && res->nops == g->nops && res->ops[g->nops - 1].err == CLAVE_ENONODE;
+    bool no_record =
+        g->breaks && res->nops == g->nops && res->ops[g->nops - 1].err == CLAVE_ENONODE;
     if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN || err == CLAVE_ECLOSED)
         g->doubt = true;
     if (no_record) {
@@ -234,8 +235,8 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
 static void slot_give_delete(struct slot_give *g)
 {
     slot_give_enter(g, GIVE_DELETING);
-    slot_give_submitted(g, clave_async_multi(g->slots->client, g->ops, g->nops,
-                                             slot_give_on_deleted, g));
+    slot_give_submitted(
+        g, clave_async_multi(g->slots->client, g->ops, g->nops, slot_give_on_deleted, g));
 }
 
 /* ---- what the id owns ------------------------------------------------------------------------ */
@@ -259,8 +260,7 @@ static clave_err slot_give_plan(struct slot_give *g, const clave_result *res)
         memcpy(at + nnode + 1, res->names[i], len);
         at += nnode + 1 + len;
     }
-    g->ops[n] =
-        (clave_op){.kind = CLAVE_OP_DELETE, .path = g->node, .version = res->stat->version};
+    g->ops[n] = (clave_op){.kind = CLAVE_OP_DELETE, .path = g->node, .version = res->stat->version};
     g->nops = n + 1;
     return CLAVE_OK;
 }
@@ -431,7 +431,8 @@ static void slot_give_withdraw(struct slot_give *g)
     slot_give_submitted(g, err);
 }
 
-/* ---- time, and the end of the client ----------------------------------------------------------- */
+/* ---- time, and the end of the client -----------------------------------------------------------
+ */
 
 static void slot_give_on_pause(struct timer *timer, int64_t now)
 {
@@ -471,7 +472,8 @@ void clave__slots_cancel_gives(clave_async_slots *s)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s, const clave_slot *which)
+static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s,
+                               const clave_slot *which)
 {
     char name[SLOT_NAME_CAP];
     *out = NULL;

@@ -1,6 +1,6 @@
 /* slot_node.c - see slot_node.h. Called by the folder, by those who read slots (src/observe, the
- * program) and those who check ids. Invariant: the id that is parsed from a name is the one that the
- * name was formatted from. */
+ * program) and those who check ids. Invariant: the id that is parsed from a name is the one that
+ * the name was formatted from. */
 #include "recipe/slots/slot_node.h"
 
 #include <stdint.h>

@@ -12,6 +12,8 @@
 #include "clave/async/slots.h"
 
 enum { SLOT_NAME_CAP = 5 + 3 * CLAVE_SLOT_ID_MAX + 1 };
+/* The name below it, "take-<uuid>". */
+enum { SLOT_BELOW_CAP = 5 + CLAVE_UUID_TEXT + 1 };
 
 /* 1 to 128 bytes of UTF-8 without control characters. */
 bool clave__slot_id_is_valid(const char *id);

@@ -11,10 +11,10 @@
  *
  * Room. A place may take when the slots that are owned and the places before it are fewer than the
  * limit. Those before it need not have taken: whoever does makes both numbers change by one, and
- * the sum stays. So nobody is kept out of a slot that nobody could take, and none exceeds the limit:
- * of all owners, the one whose place was made last counted all the others, as owners or as places
- * before it. That holds when the owners were counted after the place was made. A count of before
- * it is good as long as nobody has taken since, which the version of <path>/owners proves.
+ * the sum stays. So nobody is kept out of a slot that nobody could take, and none exceeds the
+ * limit: of all owners, the one whose place was made last counted all the others, as owners or as
+ * places before it. That holds when the owners were counted after the place was made. A count of
+ * before it is good as long as nobody has taken since, which the version of <path>/owners proves.
  *
  * A place before it that takes between two readings is counted twice, or not at all. Not at all
  * cannot be: the queue is read first. Twice would refuse a try wrongly: it reads the queue once
@@ -23,6 +23,7 @@
  * Invariant: the node of the take is named once, so whatever becomes of the transaction, a reading
  * after a sync tells whether it was done. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err_class.h"
@@ -53,11 +54,11 @@ struct slot_count {
     bool owners_missing;
     int32_t owners_version;
     size_t owned;
-    bool own;           /* the id has a node among them */
-    char *strange;      /* the path of one that is no slot; NULL: there is none */
+    bool own;      /* the id has a node among them */
+    char *strange; /* the path of one that is no slot; NULL: there is none */
     bool watched;
     int64_t place;      /* the czxid of the place that it was read after; 0: none */
-    size_t before, now; /* of a try: places before it, when the reading began and since */
+    size_t before, now; /* places before it, when the reading began; of a try: and since */
 };
 
 struct slot_take {
@@ -72,10 +73,11 @@ struct slot_take {
     size_t ndata;
     int64_t deadline;
     bool trying;
-    bool canceled; /* or its place was deleted: it ends as soon as it is known what it did */
-    bool again;    /* something has changed since it was counted, or may have */
+    bool canceled;   /* or its place was deleted: it ends as soon as it is known what it did */
+    bool again;      /* something has changed since it was counted, or may have */
     clave_err doubt; /* the error of a transaction that may have been done; OK: there is none */
     struct slot_count count;
+    uint64_t full_on; /* connection of the newest count, if it found no room; else 0 */
     clave_async_watch *owners_watch, *limit_watch, *own_watch;
     struct client_task news;
     bool news_of_own;
@@ -294,7 +296,11 @@ static clave_err slot_take_renew(struct slot_take *t, const clave_result *res)
          .data = res->data,
          .len = res->len,
          .version = res->stat->version},
-        {.kind = CLAVE_OP_CREATE, .path = t->node, .data = "", .acls = spec->acls, .nacls = spec->nacls},
+        {.kind = CLAVE_OP_CREATE,
+         .path = t->node,
+         .data = "",
+         .acls = spec->acls,
+         .nacls = spec->nacls},
     };
     t->found = clave__slot_data_parse(s->mem, res, t->below);
     if (!t->found)
@@ -588,11 +594,11 @@ static void slot_take_move(struct slot_take *t)
     if (t->state != TAKE_QUEUEING || !slot_take_has_place(t))
         return; /* what is under way will ask where it stands */
     size_t ahead = slot_take_ahead(t);
-    bool counted = t->again;
+    bool just_joined = !t->again; /* and what was read before is good if nobody has taken since */
     t->again = true;
-    if (!counted && slot_take_has_room(t, ahead) && !slot_take_is_late(t))
+    if (just_joined && slot_take_has_room(t, ahead) && !slot_take_is_late(t))
         slot_take_submit(t);
-    else if (ahead == 0 || t->trying || (counted && (int64_t)ahead < t->count.limit))
+    else if (ahead == 0 || t->trying || (!just_joined && (int64_t)ahead < t->count.limit))
         slot_take_count(t);
     else
         slot_take_wait(t, ahead);
@@ -611,11 +617,12 @@ static void slot_take_on_gone(void *owner, clave_err why)
     t->canceled = t->canceled || why == CLAVE_ENONODE; /* somebody has deleted it */
     if (slot_take_is_committed(t))
         return; /* a transaction fails then, unless it has been done: its answer tells */
-    bool waits = t->state == TAKE_QUEUEING || t->state == TAKE_FULL;
-    if (why == CLAVE_ENONODE && waits)
-        slot_take_answer(t, CLAVE_ECANCELED);
-    else if (why != CLAVE_ENONODE)
+    if (why != CLAVE_ENONODE) {
         slot_take_answer(t, why);
+    } else if (t->state == TAKE_QUEUEING || t->state == TAKE_FULL) {
+        slot_take_enter(t, TAKE_LOOKING);
+        slot_take_look(t);
+    }
 }
 
 /* With its session, when it was the first. */
@@ -677,7 +684,7 @@ static void slot_take_decide(struct slot_take *t)
         slot_take_enter(t, TAKE_QUEUEING);
         return;
     }
-    size_t ahead = t->trying ? t->count.before : slot_take_ahead(t);
+    size_t ahead = t->count.before; /* not those of now: see the file's head */
     if (slot_take_has_room(t, ahead)) {
         slot_take_submit(t);
     } else if (t->trying && t->count.now < ahead) {
@@ -690,8 +697,9 @@ static void slot_take_decide(struct slot_take *t)
         slot_take_enter(t, TAKE_FULL);
         slot_take_tell(t, 0, false);
     } else {
+        t->again = true;
         slot_take_enter(t, TAKE_QUEUEING);
-        slot_take_wait(t, ahead);
+        slot_take_wait(t, slot_take_ahead(t));
     }
 }
 
@@ -717,6 +725,9 @@ static void slot_take_counted(struct slot_take *t)
         slot_take_settle(t);
         return;
     }
+    bool full = c->err == CLAVE_OK && c->limit != CLAVE_SLOTS_LIMIT_NONE &&
+                !slot_take_has_room(t, t->trying ? c->now : 0);
+    t->full_on = full ? clave_async_client_connection(t->slots->client) : 0;
     if (c->err != CLAVE_OK)
         slot_take_retry_or_fail(t, c->err);
     else if (t->again && t->state == TAKE_LOOKING)
@@ -792,7 +803,9 @@ static void slot_count_on_queue(clave_async_client *client, const clave_result *
         t->count.now = at.ahead;
         t->canceled = t->canceled || !at.found;
     }
-    slot_count_answered(t, res->err);
+    bool gone = res->err == CLAVE_ENONODE; /* the whole queue, of which its place was the last */
+    t->canceled = t->canceled || gone;
+    slot_count_answered(t, gone ? CLAVE_OK : res->err);
 }
 
 static void slot_count_submitted(struct slot_take *t, clave_err err)
@@ -969,16 +982,16 @@ static clave_err slot_take_fill(struct slot_take *t, const clave_slot *as)
     clave_async_slots *s = t->slots;
     char *at = t->texts;
     char prefix[CLAVE_PROTECTED_PREFIX + 1]; /* "_c_<uuid>-" */
-    char name[SLOT_NAME_CAP];
+    char name[SLOT_NAME_CAP], below[SLOT_BELOW_CAP];
     t->as = (clave_slot){.id = slot_take_copy(&at, as->id),
                          .host = slot_take_copy(&at, as->host),
                          .by = slot_take_copy(&at, as->by),
                          .reason = slot_take_copy(&at, as->reason)};
     clave__client_protect(s->client, prefix);
-    prefix[3 + CLAVE_UUID_TEXT] = '\0';
     clave__slot_name_format(name, t->as.id);
+    snprintf(below, sizeof below, "take-%.*s", CLAVE_UUID_TEXT, prefix + 3);
     t->own = clave__path_child(s->mem, s->paths.owners, name);
-    t->node = t->own ? clave__path_child(s->mem, t->own, prefix + 3) : NULL;
+    t->node = t->own ? clave__path_child(s->mem, t->own, below) : NULL;
     t->data = clave__slot_data_format(s->mem, &t->as, &t->ndata);
     clave_async_watch **watches[] = {&t->owners_watch, &t->limit_watch, &t->own_watch};
     clave_err err = t->node && t->data ? CLAVE_OK : CLAVE_ENOMEM;

@@ -1,5 +1,5 @@
-/* slots.c - the slots of a path: their life, their nodes, their limit, and the list of their owners.
- * The public API's file. */
+/* slots.c - the slots of a path: their life, their nodes, their limit, and the list of their
+ * owners. The public API's file. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,7 @@ void clave_async_slots_free(clave_async_slots *s)
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
-/* Its node is <path>/owners/slot-ID/UUID. */
+/* Its node is <path>/owners/slot-ID/take-UUID. */
 static bool slots_has_node(const clave_async_slots *s, const char *node)
 {
     size_t n = strlen(s->paths.owners);
@@ -475,7 +475,8 @@ clave_err clave_async_slots_list(clave_async_client *c, const char *path,
     struct slot_list *l = clave__mem_zalloc(mem, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    *l = (struct slot_list){.client = c, .mem = mem, .limit = CLAVE_SLOTS_LIMIT_NONE, .cb = cb, .arg = arg};
+    *l = (struct slot_list){
+        .client = c, .mem = mem, .limit = CLAVE_SLOTS_LIMIT_NONE, .cb = cb, .arg = arg};
     clave_err err = cb ? slots_paths_init(&l->paths, c, path) : CLAVE_EINVAL;
     if (err == CLAVE_OK)
         err = clave_async_sync(c, l->paths.owners, slot_list_on_sync, l);

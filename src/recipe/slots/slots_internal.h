@@ -1,18 +1,18 @@
-/* slots_internal.h - slots: places in a semaphore that belong to an id, and outlive processes. Their
- * queue is a mutex's (recipe/contender), their limit a node as a semaphore's; what is added here is
- * a place that stays. The folder:
+/* slots_internal.h - slots: places in a semaphore that belong to an id, and outlive processes.
+ * Their queue is a mutex's (recipe/contender), their limit a node as a semaphore's; what is added
+ * here is a place that stays. The folder:
  *
  *   slots.c      their life, their nodes, the limit, the list
  *   slot_take.c  a take: its place in the queue, is there room, the transaction
  *   slot_give.c  a give; a break is a give that leaves a record
  *   slot_node.c  the names of their nodes, and what these say
  *
- *     P/limit                   how many there may be
- *     P/owners                  its version counts the takes, its children take room
- *     P/owners/slot-ID          of one owner: who, why; its czxid is the token
- *     P/owners/slot-ID/UUID     of that take alone
- *     P/queue                   those who wait
- *     P/broken                  what was broken last
+ *     P/limit                     how many there may be
+ *     P/owners                    its version counts the takes, its children take room
+ *     P/owners/slot-ID            of one owner: who, why; its czxid is the token
+ *     P/owners/slot-ID/take-UUID  of that take alone
+ *     P/queue                     those who wait
+ *     P/broken                    what was broken last
  *
  * The name of a slot follows from its id: so an id owns one at most, and whoever waits with an id
  * watches one node to learn that another process has taken for it. A name of before does not come
@@ -73,7 +73,8 @@ struct slots_prepare {
 /* Errors as of clave_async_create, at once and in `done`. */
 clave_err clave__slots_prepare(struct slots_prepare *p);
 
-/* ---- slot_take.c, slot_give.c ----------------------------------------------------------------- */
+/* ---- slot_take.c, slot_give.c -----------------------------------------------------------------
+ */
 
 /* NULL: no take of this number is pending. */
 struct slot_take *clave__slot_take_find(const clave_async_slots *s, uint64_t request);
