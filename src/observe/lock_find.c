@@ -5,7 +5,7 @@
 #include "observe/lock_holders.h"
 #include "observe/lock_node.h"
 #include "recipe/queue/identity.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 
 /* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. The limit of
  * slots is beside them. */
@@ -89,6 +89,8 @@ const struct lock_node *clave__lock_turn_of(const struct lock_node *p)
 {
     const struct lock_node *turn =
         p->queue->leases ? clave__lock_waiter_after(p->queue, NULL) : NULL;
+    while (turn && p->kept && !lock_is_owners_turn(p, turn)) /* who finds room need not be first */
+        turn = clave__lock_waiter_after(p->queue, turn);
     bool own = turn && (p->kept ? lock_is_owners_turn(p, turn) : turn->session == p->session);
     return own ? turn : NULL;
 }

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "observe/lock_node.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 
 static const char leases_name[] = "/leases", owners_name[] = "/owners";
 

@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 
 void clave__lock_who_identity(const struct lock_node *p, char text[LOCK_TEXT_CAP],
                               clave_identity *id)

@@ -11,7 +11,6 @@
 #include "web/api/deadlocks_api.h"
 #include "web/api/elections_api.h"
 #include "web/api/events_api.h"
-#include "web/api/fleetlock/fleetlock_api.h"
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
 #include "web/api/lock_token_api.h"
@@ -43,7 +42,7 @@ static const struct route routes[] = {
     {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL,
      ROUTE_QUIET | ROUTE_OWN},
     {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, ROUTE_OWN},
-    /* claims_by_kind: claims_api, slot_claims_api */
+    /* claims_by_kind: claims_api, slot_claims */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_any_claim, NULL, ROUTE_KEYED},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_any_claim, NULL, ROUTE_OWN},
     {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_any_claim, NULL, 0},

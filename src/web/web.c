@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "web/api/slots/slots_api.h"
 #include "web/api/znodes/znode_long_poll.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -21,7 +22,6 @@
 #include "web/session/claim_rights.h"
 #include "web/session/contrib_rest_session.h"
 #include "web/session/http_session.h"
-#include "web/slots/slot_wait.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ struct web {
     struct senders *senders;           /* see http/sender.h */
     struct server_trend *figures;      /* see server_trend.h */
     struct znode_polls *znode_polls;   /* see web/api/znodes/znode_long_poll.h */
-    struct list slot_places;           /* see slots/slot_wait.h */
+    struct list slot_places;           /* see api/slots/slot_claims.c */
     const struct route_table *routes;  /* of all endpoints */
 };
 

@@ -173,7 +173,7 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.slot("give", self.path).code, 0)
         self.assertEqual(self.owners(), [])
         # Now it is taken by a machine that shares the id.
-        node = mine["node"]
+        node = os.path.dirname(mine["node"])
         r = clave("create", node, f"clave/1\nhost=elsewhere\nname={mine['id']}\n", connect=self.server.connect)
         self.assertEqual(r.code, 0, r)
         self.assertEqual(self.owners()[0]["host"], "elsewhere")
@@ -254,6 +254,71 @@ class Slots(unittest.TestCase):
         self.assertEqual(self.slot("take", self.path, "--id", "a", "--acl", "creator").code, 66,
                          "the creator is nobody")
 
+    # ---- what strangers put there
+
+    def line(self, err):
+        """The command that a message ends with."""
+        return shlex.split(re.findall(r"to (?:remove|set) it: clave (.*)", err)[-1])
+
+    def test_a_child_of_the_owners_that_is_no_slot_is_said_and_removed(self):
+        self.limit(1)
+        for name in ("foo", "it's no slot"):
+            node = f"{self.path}/owners/{name}"
+            self.assertEqual(clave("create", node, "", connect=self.server.connect).code, 0)
+            r = self.slot("take", "-n", self.path, "--id", "a")
+            self.assertEqual(r.code, 75, r)
+            self.assertIn("1 owner, the limit is 1", r.err)
+            said = [r.err]
+            r = self.slot("list", self.path)
+            self.assertEqual((r.code, r.out), (0, ""), "it is no id")
+            said.append(r.err)
+            self.assertEqual([(o["id"], o["node"]) for o in self.owners()], [(None, node)])
+            r = self.slot("give", self.path, "--id", name)
+            self.assertEqual(r.code, 0, r)
+            said.append(r.err)
+            for err in said:
+                self.assertIn(f"{node} is no slot, and takes room", err)
+            waits = Running("slot", "take", self.path, "--id", "a", connect=self.server.connect)
+            until(lambda: self.waiters() == ["a"])
+            if name == "foo":
+                r = self.slot("break", self.path, name, "--reason", "gone")
+            else:
+                r = clave(*self.line(said[1]), connect=self.server.connect)
+            self.assertEqual(r.code, 0, r)
+            r = waits.end()
+            self.assertEqual(r.code, 0, r)
+            self.assertIn(f"{node} is no slot, and takes room", r.err)
+            self.assertEqual(self.slot("give", self.path, "--id", "a").code, 0)
+
+    def test_a_limit_that_is_text_is_said_and_set(self):
+        self.limit(1)
+        self.assertEqual(clave("set", f"{self.path}/limit", "3", connect=self.server.connect).code, 0)
+        said = "the node of the limit holds no number of slots, so nobody takes any"
+        for words in (("limit", self.path), ("take", "-n", self.path, "--id", "a"), ("list", self.path)):
+            r = self.slot(*words)
+            self.assertIn(said, r.err)
+            self.assertEqual(r.code, 0 if words[0] == "list" else 66, r)
+        line = [w if w != "N" else "3" for w in self.line(r.err)]
+        self.assertEqual(clave(*line, connect=self.server.connect).code, 0)
+        self.take("a")
+
+    def test_parallel_tries_do_not_refuse_each_other(self):
+        self.limit(20)
+        tries = [Running("slot", "take", "-n", self.path, "--id", f"m{i}", connect=self.server.connect)
+                 for i in range(20)]
+        self.assertEqual([t.end().code for t in tries], [0] * 20)
+
+    def test_a_give_ends_a_take_that_waits(self):
+        self.limit(1)
+        self.take("a")
+        waits = Running("slot", "take", self.path, "--id", "b", connect=self.server.connect)
+        until(lambda: self.waiters() == ["b"])
+        self.assertEqual(self.slot("give", self.path, "--id", "b").code, 0)
+        r = waits.end()
+        self.assertEqual(r.code, 76, r)
+        self.assertIn("its place in the queue was deleted", r.err)
+        self.assertEqual(self.ids(), ["a"])
+
     # ---- run
 
     def run_slot(self, *words, script, name="a"):
@@ -275,7 +340,7 @@ class Slots(unittest.TestCase):
         self.assertEqual(r.code, 1, r)
         path, node, token = r.out.split()
         self.assertEqual(path, self.path)
-        self.assertTrue(node.startswith(f"{self.path}/owners/a-"), node)
+        self.assertTrue(node.startswith(f"{self.path}/owners/slot-a/take-"), node)
         self.assertEqual(int(token), self.owners()[0]["token"])
 
     def test_an_id_runs_once_at_a_time(self):
@@ -581,7 +646,7 @@ class Many(unittest.TestCase):
             token = int(zxid, 16)
             for change in entry["changes"]:
                 path = change.get("path") or ""
-                m = re.fullmatch(r"/fleet/owners/(t\d+)-[0-9a-f-]{36}", path)
+                m = re.fullmatch(r"/fleet/owners/slot-(t\d+)", path)
                 if m and change["type"].startswith("create"):
                     self.assertGreater(token, last, "tokens grow")
                     twice = [p for p, (n, _) in owners.items() if n == m.group(1)]

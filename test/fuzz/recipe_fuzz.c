@@ -274,9 +274,10 @@ static clave_err give_slot(struct play *p, struct slot_owner *o, uint8_t how)
     const clave_slot which = {.id = o->id, .by = "op", .reason = "why", .token = o->token};
     clave_err err;
     if (how % 2)
-        err = clave_async_slots_break(p->slots, &which, on_given, o);
+        err = clave_async_slots_break(p->slots, &which, CLAVE_NEVER, on_given, o);
     else
-        err = clave_async_slots_give(p->slots, o->id, how & 2 ? o->token : 0, on_given, o);
+        err = clave_async_slots_give(p->slots, o->id, how & 2 ? o->token : 0, CLAVE_NEVER, on_given,
+                                     o);
     if (err == CLAVE_OK) {
         o->ngiving++;
         o->token = 0;

@@ -82,7 +82,8 @@ static void slot_bench_on_given(clave_async_slots *s, clave_err err, const clave
 
 void slot_bench_give(struct slot_bench *u, const char *id, int64_t token)
 {
-    assert_int_equal(clave_async_slots_give(u->s, id, token, slot_bench_on_given, u), CLAVE_OK);
+    assert_int_equal(clave_async_slots_give(u->s, id, token, CLAVE_NEVER, slot_bench_on_given, u),
+                     CLAVE_OK);
     memnet_settle(u->p);
 }
 
@@ -90,7 +91,7 @@ void slot_bench_break(struct slot_bench *u, const char *id, const char *reason)
 {
     assert_int_equal(clave_async_slots_break(u->s,
                                              &(clave_slot){.id = id, .by = "op", .reason = reason},
-                                             slot_bench_on_given, u),
+                                             CLAVE_NEVER, slot_bench_on_given, u),
                      CLAVE_OK);
     memnet_settle(u->p);
 }

@@ -10,8 +10,12 @@ static void on_event(clave_async_slots *s, const clave_slots_event *ev, void *ar
 {
     struct slot_user *a = arg;
     assert_ptr_equal(s, a->s);
-    a->queued++;
+    a->queued += !ev->refused;
+    a->refused += ev->refused;
     a->ahead = ev->ahead;
+    a->owned = ev->owned;
+    a->limit = ev->limit;
+    snprintf(a->strange, sizeof a->strange, "%s", ev->strange ? ev->strange : "");
 }
 
 void slot_user_open(struct slot_user *a, struct memnet *p, size_t client, uint32_t limit)
@@ -76,9 +80,16 @@ static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot,
     a->given = slot ? slot->token : 0;
 }
 
+void slot_user_give_by(struct slot_user *a, const char *id, int64_t within_ms)
+{
+    assert_int_equal(clave_async_slots_give(a->s, id, 0, a->p->now + within_ms, on_give, a),
+                     CLAVE_OK);
+    memnet_settle(a->p);
+}
+
 clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token)
 {
-    clave_err err = clave_async_slots_give(a->s, id, token, on_give, a);
+    clave_err err = clave_async_slots_give(a->s, id, token, CLAVE_NEVER, on_give, a);
     memnet_settle(a->p);
     return err;
 }

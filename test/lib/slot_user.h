@@ -10,8 +10,10 @@ struct slot_user {
     size_t client;
     clave_async_slots *s;
     /* Takes: how many answers, and the newest. */
-    unsigned answers, queued;
-    size_t ahead;
+    unsigned answers, queued, refused;
+    size_t ahead, owned;
+    int64_t limit;
+    char strange[64];
     clave_err err;
     bool taken;
     int64_t token, since;
@@ -33,6 +35,8 @@ clave_err slot_user_take(struct slot_user *a, const char *id, int64_t within_ms)
 clave_err slot_user_begin_take(struct slot_user *a, uint64_t request, const char *id,
                                int64_t within_ms);
 clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token);
+/* Whatever its token, in this time. */
+void slot_user_give_by(struct slot_user *a, const char *id, int64_t within_ms);
 clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit);
 
 size_t slot_user_owned(struct memnet *p); /* slots at the server */

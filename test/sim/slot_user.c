@@ -13,8 +13,9 @@ struct slot_hand {
     bool due;
     bool waiting;
     unsigned id;
-    unsigned take;   /* its number */
-    int64_t before;  /* the newest token of the id when it was begun */
+    unsigned take; /* its number */
+    bool trying;
+    struct slot_begun begun;
     int64_t started; /* true time */
     char name[LOG_WHO];
 };
@@ -33,6 +34,7 @@ struct slot_give_call {
     struct slot_user *user;
     unsigned id;
     int64_t token;
+    struct slot_begun begun;
 };
 
 static struct slot_world *slot_world_of(const struct slot_user *u)
@@ -88,12 +90,14 @@ static void slot_hand_on_take(clave_async_slots *s, clave_err err, const clave_s
     hand->waiting = false;
     slot_user_answered(hand->user, "take", err);
     slot_world_answer(slot_world_of(hand->user), hand->take, err);
+    if (err == CLAVE_EBUSY && hand->trying)
+        slot_world_refused(slot_world_of(hand->user), hand->take, hand->started);
     if (!slot)
         return;
     hand->user->load->stats.slots_taken += taken;
     world_log(slot_user_world(hand->user), hand->name, "%s %s, token %lld",
               taken ? "has taken" : "finds", slot->id, (long long)slot->token);
-    slot_world_owns(slot_world_of(hand->user), hand->id, slot, taken, hand->before);
+    slot_world_owns(slot_world_of(hand->user), hand->id, slot, taken, &hand->begun);
 }
 
 static void slot_user_on_give(clave_async_slots *s, clave_err err, const clave_slot *slot,
@@ -103,7 +107,7 @@ static void slot_user_on_give(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     slot_user_answered(call->user, "give", err);
     call->user->load->stats.slots_given += slot != NULL;
-    slot_world_given(slot_world_of(call->user), call->id, call->token, slot);
+    slot_world_given(slot_world_of(call->user), call->id, call->token, err, slot, &call->begun);
     free(call);
 }
 
@@ -135,8 +139,8 @@ static void slot_hand_take(struct slot_hand *hand)
     struct slot_user *u = hand->user;
     struct world *w = slot_user_world(u);
     char reason[32];
-    hand->take = slot_world_ask(slot_world_of(u));
-    hand->before = slot_world_of(u)->owners[hand->id].newest;
+    hand->take = slot_world_ask(slot_world_of(u), hand->id);
+    hand->begun = slot_world_begin(slot_world_of(u), hand->id);
     snprintf(reason, sizeof reason, "take %u", hand->take);
     const clave_slot as = {
         .id = slot_world_id(hand->id), .host = u->load->host->name, .reason = reason};
@@ -147,6 +151,7 @@ static void slot_hand_take(struct slot_hand *hand)
                        : host_clock(u->load->host) +
                              world_between(w, 1, 2 * u->load->o->slot_rest_us / MS);
     uint64_t request = (uint64_t)(hand - u->hands);
+    hand->trying = deadline == CLAVE_TRY;
     hand->waiting = true;
     hand->started = w->now;
     u->calls_out++;
@@ -173,20 +178,26 @@ static int64_t slot_user_draw_token(struct slot_user *u, unsigned id)
 static void slot_user_give(struct slot_user *u, unsigned id, bool breaks)
 {
     struct slot_give_call *call = world_alloc(sizeof *call);
-    *call = (struct slot_give_call){u, id, slot_user_draw_token(u, id)};
+    *call = (struct slot_give_call){u, id, slot_user_draw_token(u, id),
+                                    slot_world_begin(slot_world_of(u), id)};
     slot_world_give(slot_world_of(u), id, call->token);
     u->calls_out++;
     world_log(slot_user_world(u), u->load->host->name, "%s %s of token %lld",
               breaks ? "breaks" : "gives", slot_world_id(id), (long long)call->token);
     const char *name = slot_world_id(id);
     const clave_slot broken = {.id = name, .token = call->token, .reason = "broken"};
+    int64_t deadline = CLAVE_NEVER;
+    if (world_chance(slot_user_world(u), 300))
+        deadline = host_clock(u->load->host) +
+                   world_between(slot_user_world(u), 1, u->load->o->slot_rest_us / MS);
     clave_err err =
-        breaks ? clave_async_slots_break(u->slots, &broken, slot_user_on_give, call)
-               : clave_async_slots_give(u->slots, name, call->token, slot_user_on_give, call);
+        breaks ? clave_async_slots_break(u->slots, &broken, deadline, slot_user_on_give, call)
+               : clave_async_slots_give(u->slots, name, call->token, deadline, slot_user_on_give,
+                                        call);
     if (err == CLAVE_OK)
         return;
     u->calls_out--;
-    slot_world_given(slot_world_of(u), id, call->token, NULL);
+    slot_world_given(slot_world_of(u), id, call->token, err, NULL, &call->begun);
     free(call);
 }
 
@@ -267,6 +278,12 @@ void slot_user_look(const struct workload *l)
         int64_t waited = l->host->w->now - hand->started;
         int64_t unused = slot_world_unused_us(&l->checker->slots);
         int64_t most = l->checker->grace_us / 2 + SECOND;
+        const struct slot_owner *own = &l->checker->slots.owners[hand->id];
+        int64_t owned = own->node[0] ? l->host->w->now - own->known_at : 0;
+        if (hand->waiting && waited > most && owned > most && calm > most && connected > most)
+            world_break(l->host->w, "nobody waits for a slot that its id owns",
+                        "%s waits for %lld ms, and %s owns one for %lld ms", hand->name,
+                        (long long)(waited / MS), slot_world_id(hand->id), (long long)(owned / MS));
         if (hand->waiting && waited > most && unused > most && calm > most && connected > most)
             world_break(l->host->w, "nobody waits while a slot is free",
                         "%s waits for %lld ms, and there has been room for %lld ms", hand->name,

@@ -20,8 +20,8 @@ void slot_world_init(struct slot_world *s, struct world *w, struct server_host *
 
 void slot_world_fini(struct slot_world *s)
 {
-    free(s->verdicts);
-    s->verdicts = NULL;
+    free(s->takes);
+    s->takes = NULL;
 }
 
 /* ---- what stands at the server --------------------------------------------------------------- */
@@ -41,11 +41,14 @@ static unsigned slot_world_limit(const struct node *n)
     return limit;
 }
 
-/* The id of a node: what stands before "-<uuid>" in its name. */
-static size_t slot_world_id_len(const struct node *n)
+/* The next child of `top`, below which each slot has a node of its take. */
+static const struct node *slot_world_next(const struct node *top, const struct node *n)
 {
-    enum { SUFFIX = 1 + 36 };
-    return n->path_len > SUFFIX ? n->path_len - SUFFIX : 0;
+    do
+        n = clave__tree_next(n, top);
+    while (n && memchr(clave__node_path(n) + top->path_len + 1, '/',
+                       (size_t)(n->path_len - top->path_len - 1)));
+    return n;
 }
 
 static unsigned slot_world_take_of(const struct node *n)
@@ -63,13 +66,12 @@ static void slot_world_look_at(struct slot_world *s, const struct node *top, con
                                const struct node *limit)
 {
     unsigned owned = 0;
-    size_t len = slot_world_id_len(own);
     const char *path = clave__node_path(own);
-    for (const struct node *n = top; (n = clave__tree_next(n, top));) {
+    for (const struct node *n = top; (n = slot_world_next(top, n));)
         owned += n->stat.czxid <= own->stat.czxid;
-        if (n != own && slot_world_id_len(n) == len && memcmp(clave__node_path(n), path, len) == 0)
-            world_break(s->w, "an id owns one slot", "%.*s has another", (int)own->path_len, path);
-    }
+    if (own->stat.num_children != 1)
+        world_break(s->w, "a slot has the node of its take", "%.*s has %d", (int)own->path_len,
+                    path, (int)own->stat.num_children);
     if (limit && own->stat.czxid > limit->stat.mzxid && owned > slot_world_limit(limit))
         world_break(s->w, "a slot is taken while fewer are owned than the limit says",
                     "%.*s is number %u of %u", (int)own->path_len, path, owned,
@@ -77,9 +79,9 @@ static void slot_world_look_at(struct slot_world *s, const struct node *top, con
     unsigned take = slot_world_take_of(own);
     if (take >= s->ntakes)
         world_break(s->w, "a slot says what its taker said", "%.*s", (int)own->path_len, path);
-    else if (s->verdicts[take] == SLOT_REFUSED)
-        world_break(s->w, "a take that failed took nothing", "take %u has %.*s", take,
-                    (int)own->path_len, path);
+    else if (s->takes[take].verdict == SLOT_REFUSED)
+        world_break(s->w, "a take that failed, or was withdrawn, takes nothing", "take %u has %.*s",
+                    take, (int)own->path_len, path);
 }
 
 static void slot_world_look_for(struct slot_world *s, const struct slot_owner *o)
@@ -95,9 +97,12 @@ static void slot_world_look_for(struct slot_world *s, const struct slot_owner *o
 static void slot_world_note_room(struct slot_world *s, const struct node *top,
                                  const struct node *limit)
 {
-    unsigned owned = 0;
+    unsigned owned = 0, places = 0;
     int64_t newest = 0;
-    for (const struct node *n = top; n && (n = clave__tree_next(n, top));) {
+    const struct node *queue = slot_world_find(s, SLOTS_PATH "/queue");
+    for (const struct node *n = queue; n && (n = clave__tree_next(n, queue));)
+        places++;
+    for (const struct node *n = top; n && (n = slot_world_next(top, n));) {
         owned++;
         newest = n->stat.czxid > newest ? n->stat.czxid : newest;
     }
@@ -106,6 +111,11 @@ static void slot_world_note_room(struct slot_world *s, const struct node *top,
     if (!s->free || !has_room || newest > s->seen_zxid)
         s->free_since = s->w->now;
     s->free = has_room;
+    if (s->full) /* until now */
+        s->full_at = s->w->now;
+    s->full = owned + places >= s->limit;
+    if (s->full)
+        s->full_at = s->w->now;
 }
 
 void slot_world_look(struct slot_world *s)
@@ -119,7 +129,7 @@ void slot_world_look(struct slot_world *s)
         return;
     const struct node *top = slot_world_find(s, SLOTS_PATH "/owners");
     const struct node *limit = slot_world_find(s, SLOTS_PATH "/limit");
-    for (const struct node *n = top; n && (n = clave__tree_next(n, top));)
+    for (const struct node *n = top; n && (n = slot_world_next(top, n));)
         slot_world_look_at(s, top, n, limit);
     for (unsigned i = 0; i < SLOT_IDS; i++)
         slot_world_look_for(s, &s->owners[i]);
@@ -137,34 +147,63 @@ int64_t slot_world_unused_us(const struct slot_world *s)
 /* ---- what was told ----------------------------------------------------------------------------
  */
 
-unsigned slot_world_ask(struct slot_world *s)
+struct slot_begun slot_world_begin(struct slot_world *s, unsigned id)
 {
-    s->verdicts = world_grow(s->verdicts, s->ntakes + 1);
-    s->verdicts[s->ntakes] = SLOT_UNKNOWN;
+    const struct slot_owner *o = &s->owners[id];
+    return (struct slot_begun){.when = ++s->answers,
+                               .newest = o->newest,
+                               .calls = o->calls,
+                               .undisturbed = o->calls_out == 0};
+}
+
+unsigned slot_world_ask(struct slot_world *s, unsigned id)
+{
+    s->takes = world_grow(s->takes, (s->ntakes + 1) * sizeof *s->takes);
+    s->takes[s->ntakes] = (struct slot_told){.id = id, .verdict = SLOT_PENDING};
     return s->ntakes++;
 }
 
 void slot_world_answer(struct slot_world *s, unsigned take, clave_err err)
 {
-    if (err != CLAVE_OK && clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
-        s->verdicts[take] = SLOT_REFUSED;
+    struct slot_told *t = &s->takes[take];
+    t->answered = ++s->answers;
+    if (err != CLAVE_OK)
+        t->verdict = clave_err_classify(err) == CLAVE_CLASS_UNKNOWN ? SLOT_UNKNOWN : SLOT_REFUSED;
     s->news = true;
 }
 
+void slot_world_refused(struct slot_world *s, unsigned take, int64_t started)
+{
+    slot_world_look(s);
+    if (s->server->server && !s->full && s->full_at < started)
+        world_break(s->w, "a try is refused only if owners and places before it fill the limit",
+                    "take %u is refused, and they have not for %lld ms", take,
+                    (long long)((s->w->now - s->full_at) / 1000));
+}
+
+/* Between the begin of the take and its answer no give or break of its id was under way: what was
+ * sent for one before does nothing any more. */
+static bool slot_world_is_certain(const struct slot_owner *o, const struct slot_begun *begun)
+{
+    return begun->undisturbed && o->calls == begun->calls;
+}
+
 void slot_world_owns(struct slot_world *s, unsigned id, const clave_slot *slot, bool taken,
-                     int64_t before)
+                     const struct slot_begun *begun)
 {
     struct slot_owner *o = &s->owners[id];
     if (strcmp(slot->id, slot_world_id(id)) != 0)
         world_break(s->w, "a take is told of its own slot", "%s is told of %s", slot_world_id(id),
                     slot->id);
-    if (taken && slot->token <= before)
+    if (taken && slot->token <= begun->newest)
         world_break(s->w, "tokens grow", "%s has token %lld, after %lld", slot->id,
-                    (long long)slot->token, (long long)before);
+                    (long long)slot->token, (long long)begun->newest);
     o->newest = slot->token > o->newest ? slot->token : o->newest;
-    if (o->gives_out > 0 || slot->token <= o->given_upto)
-        return; /* it may be gone already */
+    bool may_be_gone = o->gives_out > 0 || slot->token <= o->given_upto;
+    if (may_be_gone && !slot_world_is_certain(o, begun))
+        return;
     o->token = slot->token;
+    o->known_at = s->w->now;
     snprintf(o->node, sizeof o->node, "%s", slot->node);
 }
 
@@ -178,6 +217,8 @@ static void slot_world_forget(struct slot_owner *o, int64_t upto)
 void slot_world_give(struct slot_world *s, unsigned id, int64_t token)
 {
     struct slot_owner *o = &s->owners[id];
+    o->calls++;
+    o->calls_out++;
     o->gives_out += token == 0;
     if (token == 0)
         o->node[0] = '\0';
@@ -186,13 +227,21 @@ void slot_world_give(struct slot_world *s, unsigned id, int64_t token)
 }
 
 /* It names a slot that it has read, which is no newer than what the server has done by now. */
-void slot_world_given(struct slot_world *s, unsigned id, int64_t token, const clave_slot *slot)
+void slot_world_given(struct slot_world *s, unsigned id, int64_t token, clave_err err,
+                      const clave_slot *slot, const struct slot_begun *begun)
 {
     struct slot_owner *o = &s->owners[id];
+    o->calls_out--;
     o->gives_out -= token == 0;
     if (token == 0)
         slot_world_forget(o, s->server->server ? inspector_zxid(s->server) : s->seen_zxid);
     if (slot && token != 0 && slot->token != token)
         world_break(s->w, "a give names its token", "of %lld, not %lld", (long long)slot->token,
                     (long long)token);
+    for (unsigned i = 0; i < s->ntakes && token == 0 && err == CLAVE_OK; i++) {
+        struct slot_told *t = &s->takes[i];
+        if (t->id == id && t->verdict == SLOT_UNKNOWN && t->answered < begun->when)
+            t->verdict = SLOT_REFUSED;
+    }
+    s->news = true;
 }

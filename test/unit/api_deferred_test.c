@@ -588,13 +588,13 @@ static void play_slots(struct memnet *p, clave_async_client *c, void (*set)(stru
             set(p);
         ASK(clave_async_slots_set_limit(s, 2, on_slots_limit, NULL));
         ASK(clave_async_slots_list(c, "/slots", on_slots, NULL));
-        ASK(clave_async_slots_give(s, "one", 0, on_give, NULL));
-        ASK(clave_async_slots_break(s, &(clave_slot){.id = "two", .reason = "gone"}, on_give,
-                                    NULL));
+        ASK(clave_async_slots_give(s, "one", 0, CLAVE_NEVER, on_give, NULL));
+        ASK(clave_async_slots_break(s, &(clave_slot){.id = "two", .reason = "gone"}, CLAVE_NEVER,
+                                    on_give, NULL));
         memnet_settle(p);
     }
     ASK(clave_async_slots_take(s, 4, &one, CLAVE_NEVER, on_take, NULL));
-    ASK(clave_async_slots_give(s, "two", 0, on_give, NULL));
+    ASK(clave_async_slots_give(s, "two", 0, CLAVE_NEVER, on_give, NULL));
     DO_VOID(clave_async_slots_free(s));
 }
 

@@ -283,8 +283,8 @@ static void waiting_goes_on_in_a_new_session(void **state)
     close_two(&a, &b);
 }
 
-/* Somebody deletes the place of the first one. */
-static void a_place_that_is_deleted_is_taken_anew(void **state)
+/* Somebody deletes the place of the first one, and so ends its take. */
+static void a_place_that_is_deleted_ends_its_take(void **state)
 {
     (void)state;
     struct memnet *p = world(2);
@@ -297,9 +297,9 @@ static void a_place_that_is_deleted_is_taken_anew(void **state)
     snprintf(path, sizeof path, "/s/queue/%s", names[0]);
     assert_int_equal(memnet_delete(p, 1, path), CLAVE_OK);
     memnet_advance(p, 1000);
-    assert_int_equal(memnet_list(p, 1, "/s/queue", names, 2), 1);
-    slot_user_give(&b, "b", 0);
-    assert_true(a.taken);
+    assert_int_equal(memnet_list(p, 1, "/s/queue", names, 2), 0);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_ECANCELED);
     close_two(&a, &b);
 }
 
@@ -351,7 +351,7 @@ static void a_give_whose_answer_is_lost_is_repeated(void **state)
         open_two(p, &a, &b, false);
         slot_user_take(&a, "a", OWNER_FOREVER);
         int64_t token = a.token;
-        memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_DELETE, MEMNET_LOSE));
+        memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE));
         slot_user_give(&a, "a", 0);
         assert_int_equal(slot_user_owned(p), !applied);
         if (applied) /* meanwhile the id takes again: that is not given */
@@ -474,7 +474,7 @@ static void a_give_that_pauses_is_told_of_the_end(void **state)
     struct slot_user a, b;
     open_two(p, &a, &b, false);
     slot_user_take(&a, "a", OWNER_FOREVER);
-    memnet_rule(p, rule(MEMNET_REPLY, OP_DELETE, MEMNET_LOSE));
+    memnet_rule(p, rule(MEMNET_REPLY, OP_MULTI, MEMNET_LOSE));
     slot_user_give(&a, "a", 0);
     assert_int_equal(a.gives, 0);
     clave_async_client_close(p->clients[0].c, p->now);
@@ -523,7 +523,7 @@ static void use_all(struct memnet *p, struct slot_user *a)
     a->give_err = CLAVE_ENOMEM; /* unless it is begun */
     bool lists_ok = clave_async_slots_list(p->clients[0].c, "/s", on_list, &lists) == CLAVE_OK;
     gives += clave_async_slots_break(a->s, &(clave_slot){.id = "b", .by = "op", .reason = "why"},
-                                     on_broken, a) == CLAVE_OK;
+                                     CLAVE_NEVER, on_broken, a) == CLAVE_OK;
     memnet_advance(p, 5000);
     assert_int_equal(lists, lists_ok);
     assert_int_equal(a->answers, takes);
@@ -581,7 +581,7 @@ int main(void)
         cmocka_unit_test(a_lost_answer_is_looked_up),
         cmocka_unit_test(a_session_that_ends_is_survived),
         cmocka_unit_test(waiting_goes_on_in_a_new_session),
-        cmocka_unit_test(a_place_that_is_deleted_is_taken_anew),
+        cmocka_unit_test(a_place_that_is_deleted_ends_its_take),
         cmocka_unit_test(two_takes_of_one_reading_are_one),
         cmocka_unit_test(a_limit_that_changes_under_the_transaction_counts),
         cmocka_unit_test(a_give_whose_answer_is_lost_is_repeated),

@@ -33,7 +33,7 @@ static void a_free_slot_is_taken(void **state)
     assert_string_equal(a.id, "web/1");
     assert_string_equal(a.host, "host0");
     assert_string_equal(a.reason, "test");
-    assert_non_null(strstr(a.node, "/s/owners/web%2F1-"));
+    assert_non_null(strstr(a.node, "/s/owners/slot-web%2F1/take-"));
     assert_true(a.token > 0);
     assert_true(a.since > 0);
     slot_user_assert_no_leftovers(p);
@@ -152,6 +152,62 @@ static void a_try_does_not_wait(void **state)
     memnet_free(p);
 }
 
+/* It is refused only if owners and places before it fill the limit, and is told which of both. */
+static void a_try_takes_what_those_before_it_leave(void **state)
+{
+    (void)state;
+    for (uint32_t limit = 1; limit <= 2; limit++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        slot_user_open(&a, p, 0, limit);
+        slot_user_open(&b, p, 1, limit);
+        slot_user_take(&a, "a", OWNER_FOREVER); /* makes the nodes */
+        slot_user_give(&a, "a", 0);
+        memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        slot_user_take(&b, "b", OWNER_TRY);
+        assert_int_equal(b.err, limit == 1 ? CLAVE_EBUSY : CLAVE_OK);
+        assert_int_equal(b.refused, limit == 1);
+        if (limit == 1)
+            assert_true(b.ahead == 1 && b.owned == 0 && b.limit == 1);
+        memnet_clear(p);
+        memnet_settle(p);
+        assert_true(a.taken);
+        assert_int_equal(slot_user_owned(p), limit);
+        slot_user_close(&a);
+        slot_user_close(&b);
+        slot_user_assert_no_leftovers(p);
+        memnet_free(p);
+    }
+}
+
+/* All at once, while there is room for all: none is refused. */
+static void tries_do_not_refuse_each_other(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct memnet *p = world(N);
+    struct slot_user a[N];
+    char id[N][8];
+    for (size_t i = 0; i < N; i++)
+        slot_user_open(&a[i], p, i, N);
+    for (int round = 0; round < 2; round++) { /* the first one makes the nodes */
+        for (size_t i = 0; i < N; i++) {
+            snprintf(id[i], sizeof id[i], "m%zu", i);
+            slot_user_begin_take(&a[i], 0, id[i], OWNER_TRY);
+        }
+        memnet_settle(p);
+        for (size_t i = 0; i < N; i++) {
+            assert_int_equal(a[i].err, CLAVE_OK);
+            slot_user_give(&a[i], id[i], 0);
+        }
+    }
+    for (size_t i = 0; i < N; i++)
+        slot_user_close(&a[i]);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 /* What an id owns already it gets again, from whatever client, also when no slot is free. */
 static void an_id_owns_one_slot(void **state)
 {
@@ -225,6 +281,141 @@ static void a_give_is_repeated_without_harm(void **state)
     memnet_free(p);
 }
 
+/* At whatever client they wait: their owner has said that it needs none. */
+static void a_give_ends_the_takes_of_its_id(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct slot_user a, b, c;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    slot_user_open(&c, p, 2, 1);
+    slot_user_take(&a, "z", OWNER_FOREVER);
+    int64_t token = a.token;
+    slot_user_take(&b, "y", OWNER_FOREVER);
+    slot_user_take(&c, "y", OWNER_FOREVER);
+    slot_user_give(&a, "y", token); /* begun after the take of this token */
+    assert_int_equal(b.answers + c.answers, 0);
+    slot_user_give(&a, "y", INT64_MAX);
+    assert_int_equal(a.given, 0);
+    memnet_advance(p, 2 * TIMEOUT); /* the first one looks at its place now and then */
+    assert_int_equal(b.err, CLAVE_ECANCELED);
+    assert_int_equal(c.err, CLAVE_ECANCELED);
+    slot_user_give(&a, "z", 0);
+    assert_int_equal(slot_user_owned(p), 0);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    slot_user_close(&c);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* A take was given up, and its id has given since: its transaction, on its way all the time, does
+ * nothing. */
+static void a_take_of_before_a_give_takes_nothing_after_it(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    slot_user_take(&b, "b", OWNER_FOREVER);
+    slot_user_give(&b, "b", 0);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    slot_user_take(&a, "m9", OWNER_FOREVER);
+    slot_user_close(&a);
+    assert_int_equal(a.err, CLAVE_ECONNLOSS);
+    slot_user_give(&b, "m9", 0);
+    assert_int_equal(b.give_err, CLAVE_OK);
+    memnet_clear(p);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_equal(slot_user_owned(p), 0);
+    slot_user_close(&b);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* A give ends at its deadline; what it has sent then ends no slot that its id has been told since
+ * that it owns, be it the same one. */
+static void a_give_that_is_late_ends_nothing(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        slot_user_open(&a, p, 0, 1);
+        slot_user_open(&b, p, 1, 1);
+        slot_user_take(&b, "m1", OWNER_FOREVER);
+        memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+        slot_user_give_by(&a, "m1", 1000);
+        assert_int_equal(a.gives, 0);
+        memnet_advance(p, 1000);
+        assert_int_equal(a.gives, 1);
+        assert_int_equal(clave_err_classify(a.give_err), CLAVE_CLASS_UNKNOWN);
+        if (again)
+            slot_user_give(&b, "m1", 0);
+        slot_user_take(&b, "m1", OWNER_FOREVER);
+        assert_int_equal(b.taken, again);
+        memnet_clear(p);
+        memnet_advance(p, 2 * TIMEOUT);
+        assert_int_equal(slot_user_owned(p), 1);
+        assert_int_equal(a.gives, 1);
+        slot_user_close(&a);
+        slot_user_close(&b);
+        memnet_free(p);
+    }
+}
+
+/* Likewise one whose deadline comes before it has found what to delete. */
+static void a_give_that_is_over_looks_for_nothing(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    slot_user_take(&b, "m1", OWNER_FOREVER);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_SYNC, MEMNET_HOLD, 0});
+    slot_user_give_by(&a, "m1", 1000);
+    memnet_advance(p, 1000);
+    assert_int_equal(a.give_err, CLAVE_ETIMEDOUT);
+    memnet_clear(p);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_equal(slot_user_owned(p), 1);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    memnet_free(p);
+}
+
+/* Another process has taken for the id: it need not wait until it is the first. */
+static void a_take_that_waits_hears_that_its_id_owns(void **state)
+{
+    (void)state;
+    struct memnet *p = world(4);
+    struct slot_user z, w, y;
+    slot_user_open(&z, p, 0, 1);
+    slot_user_open(&w, p, 1, 1);
+    slot_user_open(&y, p, 2, 1);
+    slot_user_take(&z, "z", OWNER_FOREVER);
+    slot_user_take(&w, "w", OWNER_FOREVER);
+    slot_user_take(&y, "y", OWNER_FOREVER);
+    memnet_reset_counts(p);
+    assert_int_equal(memnet_create(p, 3, "/s/owners/slot-x"), CLAVE_OK);
+    assert_int_equal(memnet_requests(p, 2), 0); /* of no other's */
+    assert_int_equal(memnet_create(p, 3, "/s/owners/slot-y"), CLAVE_OK);
+    assert_int_equal(y.answers, 1);
+    assert_int_equal(y.err, CLAVE_OK);
+    assert_false(y.taken);
+    assert_int_equal(w.answers, 0);
+    slot_user_give(&y, "y", y.token);
+    assert_int_equal(y.given, y.token);
+    slot_user_close(&z);
+    slot_user_close(&w);
+    slot_user_close(&y);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 struct view {
     clave_err err;
     unsigned calls;
@@ -255,8 +446,8 @@ static void on_list(clave_async_client *c, clave_err err, const clave_slots_view
     }
     const clave_slot *b = &view->broken;
     if (b->id)
-        snprintf(v->broken, sizeof v->broken, "%s %s %s %s", b->id, b->host, b->by ? b->by : "-",
-                 b->reason);
+        snprintf(v->broken, sizeof v->broken, "%s %s %s %s", b->id, b->host ? b->host : "-",
+                 b->by ? b->by : "-", b->reason);
     v->broken_token = b->token;
     v->broken_since = b->since;
 }
@@ -289,18 +480,19 @@ static void a_break_is_recorded(void **state)
     slot_user_open(&b, p, 1, 1);
     slot_user_take(&a, "x", OWNER_FOREVER);
     slot_user_take(&b, "y", OWNER_FOREVER);
-    assert_int_equal(
-        clave_async_slots_break(a.s, &(clave_slot){.id = "x", .reason = ""}, on_broken, &a),
-        CLAVE_EINVAL);
-    assert_int_equal(clave_async_slots_break(
-                         a.s, &(clave_slot){.id = "x", .by = "a\n", .reason = "b"}, on_broken, &a),
+    assert_int_equal(clave_async_slots_break(a.s, &(clave_slot){.id = "x", .reason = ""},
+                                             CLAVE_NEVER, on_broken, &a),
+                     CLAVE_EINVAL);
+    assert_int_equal(clave_async_slots_break(a.s,
+                                             &(clave_slot){.id = "x", .by = "a\n", .reason = "b"},
+                                             CLAVE_NEVER, on_broken, &a),
                      CLAVE_EINVAL);
     int64_t token = a.token;
     for (int i = 0; i < 2; i++) { /* the node of the record is made, then set */
         assert_int_equal(
             clave_async_slots_break(
                 a.s, &(clave_slot){.id = i ? "y" : "x", .by = i ? NULL : "op", .reason = "dead"},
-                on_broken, &a),
+                CLAVE_NEVER, on_broken, &a),
             CLAVE_OK);
         memnet_settle(p);
         assert_int_equal(a.give_err, CLAVE_OK);
@@ -312,8 +504,8 @@ static void a_break_is_recorded(void **state)
     }
     assert_true(b.taken);
     /* An id that owns nothing: nothing is recorded. */
-    clave_async_slots_break(a.s, &(clave_slot){.id = "x", .by = "op", .reason = "again"}, on_broken,
-                            &a);
+    clave_async_slots_break(a.s, &(clave_slot){.id = "x", .by = "op", .reason = "again"},
+                            CLAVE_NEVER, on_broken, &a);
     memnet_settle(p);
     assert_int_equal(a.given, 0);
     assert_string_equal(list(p).broken, "y host1 - dead");
@@ -323,8 +515,65 @@ static void a_break_is_recorded(void **state)
     memnet_free(p);
 }
 
+/* It takes room, is told to those who wait, and an operator may break it by its name. */
+static void what_is_no_slot_is_told_and_broken(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_set_limit(&a, 1);
+    assert_int_equal(memnet_create(p, 1, "/s/owners/foo"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 1, "/s/owners/foo/below"), CLAVE_OK);
+    slot_user_take(&a, "a", OWNER_TRY);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_string_equal(a.strange, "/s/owners/foo");
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    assert_int_equal(a.answers, 1);
+    slot_user_give(&a, "foo", 0); /* it is no slot of this id */
+    assert_int_equal(a.given, 0);
+    for (int empty = 0; empty < 2; empty++) {
+        const clave_slot foo = {.id = "foo", .reason = "gone"};
+        assert_int_equal(clave_async_slots_break(a.s, &foo, CLAVE_NEVER, on_broken, &a), CLAVE_OK);
+        memnet_settle(p);
+        assert_int_equal(a.give_err, empty ? CLAVE_OK : CLAVE_ENOTEMPTY);
+        assert_int_equal(a.given != 0, empty);
+        if (!empty)
+            assert_int_equal(memnet_delete(p, 1, "/s/owners/foo/below"), CLAVE_OK);
+    }
+    assert_true(a.taken);
+    assert_string_equal(list(p).broken, "foo - - gone");
+    slot_user_close(&a);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 /* ---- the limit --------------------------------------------------------------------------------
  */
+
+/* Neither text nor a number below 0 is a limit; four digits would be a number, and are text. */
+static void a_limit_that_is_no_number_lets_nobody_in(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"3", "", "5000", "\xff\xff\xff\xff", "12345"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct memnet *p = world(2);
+        struct slot_user a;
+        slot_user_open(&a, p, 0, 1);
+        slot_user_set_limit(&a, 1);
+        assert_int_equal(memnet_set(p, 1, "/s/limit", bad[i]), CLAVE_OK);
+        slot_user_take(&a, "a", OWNER_TRY);
+        assert_int_equal(a.err, CLAVE_EBUSY);
+        assert_int_equal(a.limit, CLAVE_SLOTS_LIMIT_BAD);
+        assert_int_equal(list(p).limit, CLAVE_SLOTS_LIMIT_BAD);
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        assert_int_equal(a.answers, 1);
+        slot_user_set_limit(&a, 1);
+        assert_true(a.taken);
+        slot_user_close(&a);
+        memnet_free(p);
+    }
+}
 
 static void the_limit_is_followed(void **state)
 {
@@ -557,6 +806,15 @@ int main(void)
         cmocka_unit_test(a_limit_that_goes_while_they_wait),
         cmocka_unit_test(the_list_has_owners_and_the_queue_those_who_wait),
         cmocka_unit_test(a_grant_writes_while_the_slot_is_owned),
+        cmocka_unit_test(a_try_takes_what_those_before_it_leave),
+        cmocka_unit_test(tries_do_not_refuse_each_other),
+        cmocka_unit_test(a_give_ends_the_takes_of_its_id),
+        cmocka_unit_test(a_take_of_before_a_give_takes_nothing_after_it),
+        cmocka_unit_test(a_give_that_is_late_ends_nothing),
+        cmocka_unit_test(a_give_that_is_over_looks_for_nothing),
+        cmocka_unit_test(a_take_that_waits_hears_that_its_id_owns),
+        cmocka_unit_test(what_is_no_slot_is_told_and_broken),
+        cmocka_unit_test(a_limit_that_is_no_number_lets_nobody_in),
         cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,7 +308,7 @@ static void a_give_whose_answer_is_lost_is_told_as_it_ended(void **state)
     (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
-    memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_DELETE, MEMNET_LOSE, 0});
+    memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     struct webrig_call *c = slot_send(r, "DELETE", "slot.L3MKYQ", "", -1);
     webrig_advance(r, 5000);
     assert_int_equal(r->net->nrules, 0);

@@ -1,12 +1,12 @@
 /* data_slots.c - see data_slots.h; data_restore.c calls it. A slot is a node of that name in a node
- * "owners", beside which there may be others that only look like it. */
+ * "owners". */
 #include "cmd/data/data_slots.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/cli/time_text.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 #include "server/store/recovery_plan.h"
 
 enum { SLOT_PATH_CAP = 4096 };

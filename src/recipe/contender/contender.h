@@ -68,6 +68,9 @@ struct contender_spec {
     size_t limit;
     struct queue_place *place; /* see reattach.h; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
+    /* Its owner decides whether its turn has come: a try that is not first is `moved`, and stays; and
+     * a place that somebody has deleted is not taken anew, but `ended` with ENONODE. */
+    bool owner_decides;
     bool *warned_of_kazoo;                       /* see kazoo.h; NULL: nobody is */
     const struct deadlock_terms *deadlock_terms; /* looks for deadlocks; NULL: nothing does */
 };
@@ -207,7 +210,7 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
  * certainly gone: inside this call when there is nothing to delete, or no server to ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
-/* The same, when its owner has deleted the node itself, in a transaction. */
+/* The same, when its owner has deleted the node itself, in a transaction; from WAITING on. */
 void clave__contender_spend(struct contender *c);
 
 /* Our node says this from now on: host, name and command of clave's form, or `text` of any other;
@@ -260,6 +263,8 @@ void clave__contender_join_again(struct contender *c);
 
 /* contender_leave.c. Gives up: the owner gets `err`, the node is deleted. */
 void clave__contender_fail(struct contender *c, clave_err err);
+/* The same, when the node is gone. */
+void clave__contender_fail_gone(struct contender *c, clave_err err);
 /* The place is gone, or never was this session's (then `remove` its node): joins again. */
 void clave__contender_start_over(struct contender *c, bool remove);
 /* The grant is gone. */

@@ -77,7 +77,7 @@ static bool contender_has_place(const struct contender *c)
     return c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD;
 }
 
-void clave__contender_fail(struct contender *c, clave_err err)
+static void contender_fail(struct contender *c, clave_err err, bool remove)
 {
     assert(c->owner && err != CLAVE_OK);
     void *owner = contender_forget_owner(c);
@@ -85,8 +85,18 @@ void clave__contender_fail(struct contender *c, clave_err err)
     /* The delete first, then the event: an acquire made in the callback must queue after the
      * delete. */
     if (contender_has_place(c))
-        contender_begin_leaving(c, clave__contender_may_remove(c));
+        contender_begin_leaving(c, remove && clave__contender_may_remove(c));
     c->events->ended(owner, err);
+}
+
+void clave__contender_fail(struct contender *c, clave_err err)
+{
+    contender_fail(c, err, true);
+}
+
+void clave__contender_fail_gone(struct contender *c, clave_err err)
+{
+    contender_fail(c, err, false);
 }
 
 void clave__contender_lose(struct contender *c, clave_err why, bool remove)
@@ -119,7 +129,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
 
 void clave__contender_spend(struct contender *c)
 {
-    assert(c->owner && c->state == CONTENDER_HELD);
+    assert(c->owner && c->state >= CONTENDER_WAITING && c->state <= CONTENDER_HELD);
     clave__contender_begin(c);
     contender_forget_owner(c);
     contender_begin_leaving(c, false);

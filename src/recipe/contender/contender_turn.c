@@ -205,8 +205,8 @@ static struct queue_order_place contender_turn_find_place(const struct contender
 /* Our node is gone while we wait. */
 static void contender_turn_anew(struct contender *c)
 {
-    if (c->place && c->place->final)
-        clave__contender_fail(c, CLAVE_ENONODE);
+    if (c->spec->owner_decides || (c->place && c->place->final))
+        clave__contender_fail_gone(c, CLAVE_ENONODE);
     else
         clave__contender_start_over(c, false);
 }
@@ -272,15 +272,18 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         clave__contender_turn_has_come(c);
         return;
     }
-    if (c->acquire.trying) {
+    if (c->acquire.trying && !c->spec->owner_decides) {
         if (!c->queue.children)
             clave__contender_explain_busy(c->client, c->spec->path, strlen(c->spec->path),
                                           at.owners, at.before);
         clave__contender_fail(c, CLAVE_EBUSY);
         return;
     }
-    clave_err err = c->queue.children ? contender_turn_watch_children(c)
-                                      : contender_turn_watch_predecessors(c, &at);
+    clave_err err = CLAVE_OK;
+    if (c->queue.children && !c->acquire.trying)
+        err = contender_turn_watch_children(c);
+    else if (!c->acquire.trying) /* a try whose owner decides asks for nothing more */
+        err = contender_turn_watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
         return;

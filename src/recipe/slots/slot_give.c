@@ -1,37 +1,143 @@
-/* slot_give.c - a give, and what a break does (slot_break.c): finds the slot of an id, and deletes
- * it. Invariant: what is deleted is the node that was found, whose name no other slot ever has; so
- * a delete whose answer was lost is repeated without harm. */
-#include "recipe/slots/slot_give.h"
-
+/* slot_give.c - a give, and a break, which is a give that leaves a record. The public API's file.
+ *
+ *     WITHDRAWING ──> FINDING ──> DELETING ──> ENDED (from every state)
+ *          ^             ^         │  ^ │
+ *          └── PAUSING ──┴─────────┘  └─┴ RECORDING
+ *
+ * First the takes of the id that wait are withdrawn, then what the id owns is read: so a take that
+ * was on its way is found, or fails without its place. With a token, only takes of before that
+ * token are: whoever repeats a give by token may have begun to take again.
+ *
+ * Invariant: what is deleted is the node of one take, by a name that no other take has, and the
+ * slot above it, at the version that was read. So a delete whose answer was lost is repeated
+ * without harm, and one that comes late does none. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/err_class.h"
 #include "base/path.h"
-#include "recipe/slots/slot_data.h"
-#include "recipe/slots/slot_name.h"
+#include "client/client_for_recipes.h"
+#include "recipe/queue/participant_list.h"
+#include "recipe/slots/slot_node.h"
+#include "recipe/slots/slots_internal.h"
 
-enum { TRIES = 16, PAUSE_MS = 250 };
+enum { TRIES = 16 };
 
-void clave__slot_give_free(struct slot_give *g)
+enum slot_give_state {
+    GIVE_WITHDRAWING, /* the places of the id in the queue are deleted */
+    GIVE_FINDING,     /* what does it own? */
+    GIVE_DELETING,
+    GIVE_RECORDING, /* the node of the record is made */
+    GIVE_PAUSING,   /* before another attempt */
+    GIVE_ENDED,
+};
+
+struct slot_give {
+    struct list link; /* in the slots' until it is answered */
+    clave_async_slots *slots;
+    enum slot_give_state state;
+    int64_t token; /* 0: any */
+    bool breaks;
+    char *node;      /* the path of the slot */
+    bool is_strange; /* no slot: a node of this very name, which is broken */
+    unsigned busy;   /* requests under way */
+    clave_err err;   /* of the withdrawals, the first */
+    clave_op *ops;   /* the deletes, their paths in the same block; NULL: nothing was found yet */
+    size_t nops;
+    struct slot_copy *found;
+    char *record; /* a break's */
+    size_t nrecord;
+    int tries;
+    bool doubt; /* a delete may have been done */
+    bool given;
+    struct timer pause, limit;
+    struct listener listener; /* of the end of the client, while it pauses */
+    struct client_task due;
+    clave_err verdict;
+    clave_async_slots_give_cb *cb;
+    void *arg;
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    char *by, *reason; /* a break's */
+};
+
+static void slot_give_withdraw(struct slot_give *g);
+static void slot_give_find(struct slot_give *g);
+static void slot_give_delete(struct slot_give *g);
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+#define TO(state) (1U << GIVE_##state)
+static const unsigned moves[] = {
+    [GIVE_WITHDRAWING] = TO(FINDING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_FINDING] = TO(FINDING) | TO(DELETING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_DELETING] = TO(FINDING) | TO(RECORDING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_RECORDING] = TO(DELETING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_PAUSING] = TO(WITHDRAWING) | TO(DELETING) | TO(ENDED),
+    [GIVE_ENDED] = 0,
+};
+#undef TO
+
+/* The only function that changes the state. */
+static void slot_give_enter(struct slot_give *g, enum slot_give_state to)
+{
+    bool allowed = moves[g->state] & (1U << to);
+    assert(allowed);
+    (void)allowed;
+    g->state = to;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void slot_give_free(struct slot_give *g)
 {
     const struct clave_mem *mem = g->slots->mem;
+    assert(g->busy == 0);
     clave__client_timer_clear(g->slots->client, &g->pause);
+    clave__client_timer_clear(g->slots->client, &g->limit);
     clave__client_unlisten(&g->listener);
-    clave__slot_count_fini(&g->count);
-    clave__mem_free(mem, g->record);
+    clave__mem_free(mem, g->node);
+    clave__mem_free(mem, g->ops);
     clave__mem_free(mem, g->found);
+    clave__mem_free(mem, g->record);
     clave__mem_free(mem, g->by);
     clave__mem_free(mem, g->reason);
     clave__mem_free(mem, g);
 }
 
-static void slot_give_done(struct slot_give *g, clave_err err, bool given)
+/* After an answer that came too late: frees one that has ended, unless others are to come. */
+static void slot_give_settle(struct slot_give *g)
 {
+    if (g->state != GIVE_ENDED || g->busy > 0 || g->due.run)
+        return;
     clave_async_slots *s = g->slots;
-    if (g->cb)
-        g->cb(s, err, given ? &g->found->slot : NULL, g->arg);
-    clave__slot_give_free(g);
+    slot_give_free(g);
     clave__slots_drop(s);
+}
+
+/* The callback runs after this call, and nothing is sent any more. */
+static void slot_give_answer(struct slot_give *g, clave_err err)
+{
+    clave_async_client *c = g->slots->client;
+    bool doubt = g->doubt || (g->state == GIVE_DELETING && g->busy > 0);
+    slot_give_enter(g, GIVE_ENDED);
+    clave__client_timer_clear(c, &g->pause);
+    clave__client_timer_clear(c, &g->limit);
+    clave__client_unlisten(&g->listener);
+    bool certain = err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
+    g->verdict = certain || !doubt ? err : CLAVE_ECONNLOSS;
+    clave__client_later(c, &g->due);
+}
+
+static void slot_give_on_due(struct client_task *task)
+{
+    struct slot_give *g = LIST_ENTRY(task, struct slot_give, due);
+    list_remove(&g->link);
+    g->busy++;
+    if (g->cb)
+        g->cb(g->slots, g->verdict, g->given ? &g->found->slot : NULL, g->arg);
+    g->busy--;
+    g->due.run = NULL;
+    slot_give_settle(g);
 }
 
 /* An attempt failed: again a little later, or this is the end. */
@@ -40,35 +146,65 @@ static void slot_give_retry_or_fail(struct slot_give *g, clave_err err)
     clave_async_client *c = g->slots->client;
     bool again = clave__err_passes(err) && ++g->tries < TRIES &&
                  clave_async_client_state(c) != CLAVE_STATE_CLOSED;
-    if (again) {
-        clave__client_timer_set(c, &g->pause, clave__client_now(c) + PAUSE_MS);
-        clave__client_listen(c, &g->listener);
-    } else
-        slot_give_done(g, g->doubt && err != CLAVE_OK ? CLAVE_ECONNLOSS : err, false);
+    if (!again) {
+        slot_give_answer(g, err);
+        return;
+    }
+    slot_give_enter(g, GIVE_PAUSING);
+    clave__client_timer_set(c, &g->pause, clave__client_now(c) + SLOTS_PAUSE_MS);
+    clave__client_listen(c, &g->listener);
+}
+
+/* A request came back. false: nobody waits for it any more. */
+static bool slot_give_expected(struct slot_give *g, enum slot_give_state state)
+{
+    g->busy--;
+    if (g->state == state)
+        return true;
+    slot_give_settle(g);
+    return false;
+}
+
+static void slot_give_submitted(struct slot_give *g, clave_err err)
+{
+    if (err == CLAVE_OK)
+        g->busy++;
+    else
+        slot_give_retry_or_fail(g, err);
 }
 
 /* ---- the delete ------------------------------------------------------------------------------ */
-
-static clave_err slot_give_delete(struct slot_give *g);
 
 static void slot_give_on_record(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct slot_give *g = arg;
-    clave_err err = res->err == CLAVE_ENODEEXISTS ? CLAVE_OK : res->err;
-    if (err == CLAVE_OK)
-        err = slot_give_delete(g);
-    if (err != CLAVE_OK)
-        slot_give_retry_or_fail(g, err);
+    if (!slot_give_expected(g, GIVE_RECORDING))
+        return;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS)
+        slot_give_delete(g);
+    else
+        slot_give_retry_or_fail(g, res->err);
 }
 
 /* The node of the record is missing. */
-static clave_err slot_give_make_record(struct slot_give *g)
+static void slot_give_make_record(struct slot_give *g)
 {
+    const clave_async_slots *s = g->slots;
     const clave_create_options o = {
-        .size = sizeof o, .acls = g->slots->queue.spec.acls, .nacls = g->slots->queue.spec.nacls};
-    return clave_async_create(g->slots->client, g->slots->paths.broken, "", 0, &o,
-                              slot_give_on_record, g);
+        .size = sizeof o, .acls = s->queue.spec.acls, .nacls = s->queue.spec.nacls};
+    slot_give_enter(g, GIVE_RECORDING);
+    slot_give_submitted(
+        g, clave_async_create(s->client, s->paths.broken, "", 0, &o, slot_give_on_record, g));
+}
+
+/* A take has written the slot since it was found, or has made a node below it. */
+static bool slot_give_has_changed(const struct slot_give *g, const clave_result *res)
+{
+    size_t last = g->nops - 1 - g->breaks;
+    return res->err == CLAVE_EBADVERSION ||
+           (res->err == CLAVE_ENOTEMPTY && !g->is_strange && res->nops == g->nops &&
+            res->ops[last].err == CLAVE_ENOTEMPTY);
 }
 
 static void slot_give_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
@@ -76,101 +212,245 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
     (void)c;
     struct slot_give *g = arg;
     clave_err err = res->err;
-    bool no_record = g->breaks && res->nops == 2 && res->ops[1].err == CLAVE_ENONODE;
+    if (!slot_give_expected(g, GIVE_DELETING))
+        return;
+    bool no_record =
+        g->breaks && res->nops == g->nops && res->ops[g->nops - 1].err == CLAVE_ENONODE;
     if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN || err == CLAVE_ECLOSED)
         g->doubt = true;
     if (no_record) {
-        err = slot_give_make_record(g);
-        if (err == CLAVE_OK)
-            return;
-    }
-    if (err == CLAVE_OK || err == CLAVE_ENONODE) /* without a doubt it was somebody else's give */
-        slot_give_done(g, CLAVE_OK, err == CLAVE_OK || g->doubt);
-    else
+        slot_give_make_record(g);
+    } else if (err == CLAVE_OK || err == CLAVE_ENONODE) {
+        g->given = err == CLAVE_OK || g->doubt; /* without a doubt it was somebody else's give */
+        slot_give_answer(g, CLAVE_OK);
+    } else if (slot_give_has_changed(g, res) && ++g->tries < TRIES) {
+        clave__mem_free(g->slots->mem, g->ops);
+        g->ops = NULL;
+        slot_give_find(g);
+    } else {
         slot_give_retry_or_fail(g, err);
+    }
 }
 
-static clave_err slot_give_delete(struct slot_give *g)
+static void slot_give_delete(struct slot_give *g)
 {
-    clave_async_slots *s = g->slots;
-    const char *node = g->found->slot.node;
-    if (!g->breaks)
-        return clave_async_delete(s->client, node, -1, slot_give_on_deleted, g);
-    const clave_op ops[2] = {
-        {.kind = CLAVE_OP_DELETE, .path = node, .version = -1},
-        {.kind = CLAVE_OP_SET,
-         .path = s->paths.broken,
-         .data = g->record,
-         .len = g->nrecord,
-         .version = -1},
-    };
-    return clave_async_multi(s->client, ops, 2, slot_give_on_deleted, g);
+    slot_give_enter(g, GIVE_DELETING);
+    slot_give_submitted(
+        g, clave_async_multi(g->slots->client, g->ops, g->nops, slot_give_on_deleted, g));
 }
 
-/* ---- the slot -------------------------------------------------------------------------------- */
+/* ---- what the id owns ------------------------------------------------------------------------ */
+
+/* The deletes of the nodes below the slot, that of the slot, and of a break the record. */
+static clave_err slot_give_plan(struct slot_give *g, const clave_result *res)
+{
+    size_t n = g->is_strange ? 0 : res->nnames, bytes = 0, nnode = strlen(g->node);
+    for (size_t i = 0; i < n; i++)
+        bytes += nnode + strlen(res->names[i]) + 2;
+    clave__mem_free(g->slots->mem, g->ops);
+    g->ops = clave__mem_zalloc(g->slots->mem, (n + 2) * sizeof *g->ops + bytes);
+    if (!g->ops)
+        return CLAVE_ENOMEM;
+    char *at = (char *)(g->ops + n + 2);
+    for (size_t i = 0; i < n; i++) {
+        g->ops[i] = (clave_op){.kind = CLAVE_OP_DELETE, .path = at, .version = -1};
+        memcpy(at, g->node, nnode);
+        at[nnode] = '/';
+        size_t len = strlen(res->names[i]) + 1;
+        memcpy(at + nnode + 1, res->names[i], len);
+        at += nnode + 1 + len;
+    }
+    g->ops[n] = (clave_op){.kind = CLAVE_OP_DELETE, .path = g->node, .version = res->stat->version};
+    g->nops = n + 1;
+    return CLAVE_OK;
+}
 
 /* The record says whose slot it was, and who broke it. */
-static clave_err slot_give_compose(struct slot_give *g)
+static clave_err slot_give_plan_record(struct slot_give *g)
 {
     const clave_slot record = {.id = g->id,
                                .host = g->found->slot.host,
                                .by = g->by,
                                .reason = g->reason,
                                .token = g->found->slot.token};
+    clave__mem_free(g->slots->mem, g->record);
     g->record = clave__slot_data_format(g->slots->mem, &record, &g->nrecord);
-    return g->record ? CLAVE_OK : CLAVE_ENOMEM;
+    if (!g->record)
+        return CLAVE_ENOMEM;
+    g->ops[g->nops++] = (clave_op){.kind = CLAVE_OP_SET,
+                                   .path = g->slots->paths.broken,
+                                   .data = g->record,
+                                   .len = g->nrecord,
+                                   .version = -1};
+    return CLAVE_OK;
 }
 
-static void slot_give_on_read(clave_async_client *c, const clave_result *res, void *arg)
+/* An operator may name a node that is no slot by its own name. */
+static bool slot_give_try_strange(struct slot_give *g)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    bool may_be = g->breaks && !g->is_strange && g->token == 0 && !strchr(g->id, '/') &&
+                  !clave__slot_name_parse(g->id, id);
+    char *node = may_be ? clave__path_child(g->slots->mem, g->slots->paths.owners, g->id) : NULL;
+    if (!node || clave__path_fault(node, strlen(node), false)) {
+        clave__mem_free(g->slots->mem, node);
+        return false;
+    }
+    clave__mem_free(g->slots->mem, g->node);
+    g->node = node;
+    g->is_strange = true;
+    slot_give_find(g);
+    return true;
+}
+
+/* The slot is gone, or another's: its answer is that there was none, unless it may be our doing. */
+static void slot_give_found_none(struct slot_give *g)
+{
+    if (slot_give_try_strange(g))
+        return;
+    g->given = g->doubt && g->found;
+    slot_give_answer(g, CLAVE_OK);
+}
+
+static void slot_give_on_found(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct slot_give *g = arg;
     clave_err err = res->err;
+    if (!slot_give_expected(g, GIVE_FINDING))
+        return;
     if (err == CLAVE_ENONODE || (err == CLAVE_OK && g->token && g->token != res->stat->czxid)) {
-        slot_give_done(g, CLAVE_OK, false);
+        slot_give_found_none(g);
         return;
     }
+    if (err == CLAVE_OK && !g->ops)
+        err = CLAVE_ECONNLOSS; /* the answer to the other reading was lost */
     if (err == CLAVE_OK) {
-        clave__mem_free(g->slots->mem, g->found); /* there was no memory for what followed */
-        g->found = clave__slot_data_parse(g->slots->mem, res, false);
+        clave__mem_free(g->slots->mem, g->found);
+        g->found = clave__slot_data_parse(g->slots->mem, res, NULL);
         err = g->found ? CLAVE_OK : CLAVE_ENOMEM;
     }
     if (err == CLAVE_OK && g->breaks)
-        err = slot_give_compose(g);
-    if (err == CLAVE_OK)
-        err = slot_give_delete(g);
-    if (err != CLAVE_OK)
-        slot_give_retry_or_fail(g, err);
-}
-
-static void slot_give_on_count(struct slot_count *count)
-{
-    struct slot_give *g = LIST_ENTRY(count, struct slot_give, count);
-    clave_err err = count->err;
-    if (err == CLAVE_OK && !count->own) {
-        slot_give_done(g, CLAVE_OK, false);
+        err = slot_give_plan_record(g);
+    if (err == CLAVE_OK) {
+        slot_give_delete(g);
         return;
     }
-    if (err == CLAVE_OK)
-        err = clave_async_get(g->slots->client, count->own, NULL, slot_give_on_read, g);
+    clave__mem_free(g->slots->mem, g->ops);
+    g->ops = NULL;
+    slot_give_retry_or_fail(g, err);
+}
+
+/* Its answer comes before that to the other reading, which was sent after it. */
+static void slot_give_on_below(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_give *g = arg;
+    if (!slot_give_expected(g, GIVE_FINDING) || res->err != CLAVE_OK)
+        return;
+    clave_err err = slot_give_plan(g, res);
     if (err != CLAVE_OK)
         slot_give_retry_or_fail(g, err);
 }
 
-static clave_err slot_give_attempt(struct slot_give *g)
+static void slot_give_find(struct slot_give *g)
 {
-    bool known = g->found && (!g->breaks || g->record);
-    return known ? slot_give_delete(g) : clave__slot_count_read(&g->count, true, false);
+    clave_async_client *c = g->slots->client;
+    slot_give_enter(g, GIVE_FINDING);
+    clave_err err = clave_async_children(c, g->node, NULL, slot_give_on_below, g);
+    if (err == CLAVE_OK) {
+        g->busy++;
+        err = clave_async_get(c, g->node, NULL, slot_give_on_found, g);
+    }
+    slot_give_submitted(g, err);
 }
+
+/* ---- those that wait ------------------------------------------------------------------------- */
+
+static void slot_give_withdrew(struct slot_give *g, clave_err err)
+{
+    if (!slot_give_expected(g, GIVE_WITHDRAWING))
+        return;
+    if (err != CLAVE_OK && err != CLAVE_ENONODE && g->err == CLAVE_OK)
+        g->err = err;
+    if (g->busy > 0)
+        return;
+    if (g->err == CLAVE_OK)
+        slot_give_find(g);
+    else
+        slot_give_retry_or_fail(g, g->err);
+}
+
+static void slot_give_on_place(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    slot_give_withdrew(arg, res->err);
+}
+
+static clave_err slot_give_delete_place(struct slot_give *g, const char *name)
+{
+    char *path = clave__path_child(g->slots->mem, g->slots->paths.queue, name);
+    if (!path)
+        return CLAVE_ENOMEM;
+    clave_err err = clave_async_delete(g->slots->client, path, -1, slot_give_on_place, g);
+    g->busy += err == CLAVE_OK;
+    clave__mem_free(g->slots->mem, path);
+    return err;
+}
+
+static void slot_give_on_queue(clave_async_client *c, clave_err err, const clave_participant *list,
+                               size_t n, void *arg)
+{
+    (void)c;
+    struct slot_give *g = arg;
+    for (size_t i = 0; g->state == GIVE_WITHDRAWING && err == CLAVE_OK && i < n; i++) {
+        const char *name = list[i].identity.name;
+        bool is_older = g->token == 0 || list[i].stat.czxid < g->token;
+        if (name && strcmp(name, g->id) == 0 && is_older)
+            err = slot_give_delete_place(g, list[i].node);
+    }
+    slot_give_withdrew(g, err);
+}
+
+static void slot_give_on_sync(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    slot_give_withdrew(arg, res->err);
+}
+
+static void slot_give_withdraw(struct slot_give *g)
+{
+    const clave_async_slots *s = g->slots;
+    g->err = CLAVE_OK;
+    clave_err err = clave_async_sync(s->client, s->paths.queue, slot_give_on_sync, g);
+    if (err == CLAVE_OK) {
+        g->busy++;
+        err = clave__participant_list(s->client, s->paths.queue, &clave__queue_order_mutex, true,
+                                      slot_give_on_queue, g);
+    }
+    slot_give_submitted(g, err);
+}
+
+/* ---- time, and the end of the client -----------------------------------------------------------
+ */
 
 static void slot_give_on_pause(struct timer *timer, int64_t now)
 {
     (void)now;
     struct slot_give *g = LIST_ENTRY(timer, struct slot_give, pause);
     clave__client_unlisten(&g->listener);
-    clave_err err = slot_give_attempt(g);
-    if (err != CLAVE_OK)
-        slot_give_retry_or_fail(g, err);
+    if (g->ops) {
+        slot_give_delete(g);
+        return;
+    }
+    slot_give_enter(g, GIVE_WITHDRAWING);
+    slot_give_withdraw(g);
+}
+
+static void slot_give_on_limit(struct timer *timer, int64_t now)
+{
+    (void)now;
+    slot_give_answer(LIST_ENTRY(timer, struct slot_give, limit), CLAVE_ETIMEDOUT);
 }
 
 static void slot_give_on_state(struct listener *l, clave_state state, clave_err why)
@@ -178,47 +458,92 @@ static void slot_give_on_state(struct listener *l, clave_state state, clave_err 
     (void)why;
     struct slot_give *g = LIST_ENTRY(l, struct slot_give, listener);
     if (state == CLAVE_STATE_CLOSED)
-        slot_give_retry_or_fail(g, CLAVE_ECLOSED);
+        slot_give_answer(g, CLAVE_ECLOSED);
+}
+
+void clave__slots_cancel_gives(clave_async_slots *s)
+{
+    for (struct list *e = s->gives.next; e != &s->gives; e = e->next) {
+        struct slot_give *g = LIST_ENTRY(e, struct slot_give, link);
+        if (g->state != GIVE_ENDED)
+            slot_give_answer(g, CLAVE_ECANCELED);
+    }
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-clave_err clave__slot_give_new(struct slot_give **out, clave_async_slots *s, const char *id,
-                               int64_t token)
+static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s,
+                               const clave_slot *which)
 {
+    char name[SLOT_NAME_CAP];
     *out = NULL;
-    if (!clave__slot_id_is_valid(id) || token < 0)
+    if (!clave__slot_id_is_valid(which->id) || which->token < 0)
         return CLAVE_EINVAL;
+    if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
     struct slot_give *g = clave__mem_zalloc(s->mem, sizeof *g);
     if (!g)
         return CLAVE_ENOMEM;
     g->slots = s;
-    g->token = token;
-    memcpy(g->id, id, strlen(id) + 1);
-    clave__timer_init(&g->pause, slot_give_on_pause);
+    g->token = which->token;
+    memcpy(g->id, which->id, strlen(which->id) + 1);
+    clave__slot_name_format(name, g->id);
+    list_init(&g->link);
+    list_init(&g->due.link);
     list_init(&g->listener.link);
+    g->due.run = slot_give_on_due;
     g->listener.on_state = slot_give_on_state;
-    (void)clave__slot_count_init(&g->count, s, g->id, slot_give_on_count, NULL);
+    clave__timer_init(&g->pause, slot_give_on_pause);
+    clave__timer_init(&g->limit, slot_give_on_limit);
+    g->node = clave__path_child(s->mem, s->paths.owners, name);
+    if (!g->node) {
+        slot_give_free(g);
+        return CLAVE_ENOMEM;
+    }
     *out = g;
     return CLAVE_OK;
 }
 
-clave_err clave__slot_give_start(struct slot_give *g, clave_async_slots_give_cb *cb, void *arg)
+static void slot_give_start(struct slot_give *g, int64_t deadline, clave_async_slots_give_cb *cb,
+                            void *arg)
 {
+    clave_async_slots *s = g->slots;
     g->cb = cb;
     g->arg = arg;
-    clave_err err = slot_give_attempt(g);
-    if (err == CLAVE_OK)
-        clave__slots_hold(g->slots);
-    else
-        clave__slot_give_free(g);
-    return err;
+    clave__slots_hold(s);
+    list_push_back(&s->gives, &g->link);
+    if (deadline != CLAVE_NEVER)
+        clave__client_timer_set(s->client, &g->limit, deadline);
+    slot_give_withdraw(g);
 }
 
 clave_err clave_async_slots_give(clave_async_slots *s, const char *id, int64_t token,
-                                 clave_async_slots_give_cb *cb, void *arg)
+                                 int64_t deadline, clave_async_slots_give_cb *cb, void *arg)
 {
     struct slot_give *g;
-    clave_err err = clave__slot_give_new(&g, s, id, token);
-    return err == CLAVE_OK ? clave__slot_give_start(g, cb, arg) : err;
+    clave_err err = slot_give_new(&g, s, &(clave_slot){.id = id, .token = token});
+    if (err == CLAVE_OK)
+        slot_give_start(g, deadline, cb, arg);
+    return err;
+}
+
+clave_err clave_async_slots_break(clave_async_slots *s, const clave_slot *which, int64_t deadline,
+                                  clave_async_slots_give_cb *cb, void *arg)
+{
+    const char *by = which->by, *reason = which->reason;
+    struct slot_give *g;
+    if (!reason || !*reason || !clave__slot_text_is_valid(reason) || !clave__slot_text_is_valid(by))
+        return CLAVE_EINVAL;
+    clave_err err = slot_give_new(&g, s, which);
+    if (err != CLAVE_OK)
+        return err;
+    g->breaks = true;
+    g->reason = clave__mem_strdup(s->mem, reason);
+    g->by = by ? clave__mem_strdup(s->mem, by) : NULL;
+    if (!g->reason || (by && !g->by)) {
+        slot_give_free(g);
+        return CLAVE_ENOMEM;
+    }
+    slot_give_start(g, deadline, cb, arg);
+    return CLAVE_OK;
 }

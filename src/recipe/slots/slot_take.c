@@ -1,54 +1,161 @@
-/* slot_take.c - a take: its states, its end, its times. Called by slots.c and slot_take_steps.c. */
-#include "recipe/slots/slot_take.h"
-
+/* slot_take.c - a take: is a slot owned already, a place in the queue, is there room, the
+ * transaction. The public API's file.
+ *
+ *     LOOKING ──> QUEUEING <──> COUNTING <──> FULL
+ *      │  ^ ^         │            │
+ *      │  │ │         v            │
+ *      │  │ └────── TAKING <───────┘
+ *      │  └──> PREPARING (and from COUNTING)
+ *      v
+ *     FINDING ──> RENEWING ──> ENDED (from every state)
+ *
+ * Room. A place may take when the slots that are owned and the places before it are fewer than the
+ * limit. Those before it need not have taken: whoever does makes both numbers change by one, and
+ * the sum stays. So nobody is kept out of a slot that nobody could take, and none exceeds the
+ * limit: of all owners, the one whose place was made last counted all the others, as owners or as
+ * places before it. That holds when the owners were counted after the place was made. A count of
+ * before it is good as long as nobody has taken since, which the version of <path>/owners proves.
+ *
+ * A place before it that takes between two readings is counted twice, or not at all. Not at all
+ * cannot be: the queue is read first. Twice would refuse a try wrongly: it reads the queue once
+ * more, and counts again when there are fewer before it.
+ *
+ * Invariant: the node of the take is named once, so whatever becomes of the transaction, a reading
+ * after a sync tells whether it was done. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err_class.h"
 #include "base/path.h"
-#include "recipe/slots/slot_name.h"
+#include "client/client_for_recipes.h"
+#include "recipe/contender/contender.h"
+#include "recipe/slots/slot_node.h"
+#include "recipe/slots/slots_internal.h"
 
-enum { PAUSE_MS = 250 };
+enum slot_take_state {
+    TAKE_LOOKING,   /* does the id own a slot, and is there a limit? */
+    TAKE_PREPARING, /* the nodes are being made */
+    TAKE_QUEUEING,  /* its place is being made, or others are before it */
+    TAKE_COUNTING,  /* it has a place: is there room? */
+    TAKE_FULL,      /* it is the first, and there is none: an event will tell of room */
+    TAKE_TAKING,    /* the transaction is under way */
+    TAKE_FINDING,   /* the id owns a slot: what does it say? */
+    TAKE_RENEWING,  /* and that is written again: see slots_internal.h */
+    TAKE_ENDED,
+};
+
+/* One reading of the limit and the owners. */
+struct slot_count {
+    unsigned pending;
+    clave_err err; /* the first; a missing node is none */
+    int64_t limit; /* as of clave_slots_view */
+    int32_t limit_version;
+    bool owners_missing;
+    int32_t owners_version;
+    size_t owned;
+    bool own;      /* the id has a node among them */
+    char *strange; /* the path of one that is no slot; NULL: there is none */
+    bool watched;
+    int64_t place;      /* the czxid of the place that it was read after; 0: none */
+    size_t before, now; /* places before it, when the reading began; of a try: and since */
+};
+
+struct slot_take {
+    struct list link; /* in the slots' until it is answered */
+    clave_async_slots *slots;
+    uint64_t request;
+    enum slot_take_state state;
+    clave_slot as; /* its texts follow in the same block */
+    char *own;     /* the path of the id's slot */
+    char *node;    /* the path of the node below it that this take makes */
+    char *data;    /* what the slot says */
+    size_t ndata;
+    int64_t deadline;
+    bool trying;
+    bool canceled;   /* or its place was deleted: it ends as soon as it is known what it did */
+    bool again;      /* something has changed since it was counted, or may have */
+    clave_err doubt; /* the error of a transaction that may have been done; OK: there is none */
+    struct slot_count count;
+    uint64_t full_on; /* connection of the newest count, if it found no room; else 0 */
+    clave_async_watch *owners_watch, *limit_watch, *own_watch;
+    struct client_task news;
+    bool news_of_own;
+    struct slots_prepare prepare;
+    struct contender *place; /* NULL: none, or it was lost */
+    int64_t spends;          /* the czxid of the one that the transaction deletes */
+    struct timer limit;
+    struct timer pause;
+    struct listener listener;
+    unsigned busy;           /* requests of its own under way, but for those of the count */
+    clave_slot slot;         /* that it owns, when it ends so: its own, or: */
+    struct slot_copy *found; /* one that the id owned before */
+    char *below;             /* the name of its node */
+    bool is_mine;            /* it is ours after all */
+    struct client_task due;
+    clave_err verdict;
+    clave_async_slots_take_cb *cb;
+    void *arg;
+    char texts[];
+};
+
+static void slot_take_look(struct slot_take *t);
+static void slot_take_count(struct slot_take *t);
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-#define TO(state) (1U << (state))
-static const unsigned slot_take_moves[] = {
-    [TAKE_LOOKING] = TO(TAKE_PREPARING) | TO(TAKE_QUEUEING) | TO(TAKE_COUNTING) | TO(TAKE_READING) |
-                     TO(TAKE_ENDED),
-    [TAKE_PREPARING] = TO(TAKE_LOOKING) | TO(TAKE_ENDED),
-    [TAKE_QUEUEING] = TO(TAKE_COUNTING) | TO(TAKE_TAKING) | TO(TAKE_ENDED),
-    [TAKE_COUNTING] = TO(TAKE_LOOKING) | TO(TAKE_PREPARING) | TO(TAKE_COUNTING) | TO(TAKE_FULL) |
-                      TO(TAKE_TAKING) | TO(TAKE_READING) | TO(TAKE_ENDED),
-    [TAKE_FULL] = TO(TAKE_LOOKING) | TO(TAKE_COUNTING) | TO(TAKE_ENDED),
-    [TAKE_TAKING] = TO(TAKE_LOOKING) | TO(TAKE_COUNTING) | TO(TAKE_READING) | TO(TAKE_ENDED),
-    [TAKE_READING] = TO(TAKE_LOOKING) | TO(TAKE_ENDED),
+#define TO(state) (1U << TAKE_##state)
+static const unsigned moves[] = {
+    [TAKE_LOOKING] = TO(PREPARING) | TO(QUEUEING) | TO(COUNTING) | TO(FINDING) | TO(ENDED),
+    [TAKE_PREPARING] = TO(LOOKING) | TO(ENDED),
+    [TAKE_QUEUEING] = TO(LOOKING) | TO(COUNTING) | TO(TAKING) | TO(ENDED),
+    [TAKE_COUNTING] = TO(LOOKING) | TO(PREPARING) | TO(QUEUEING) | TO(COUNTING) | TO(FULL) |
+                      TO(TAKING) | TO(FINDING) | TO(ENDED),
+    [TAKE_FULL] = TO(LOOKING) | TO(COUNTING) | TO(ENDED),
+    [TAKE_TAKING] = TO(LOOKING) | TO(COUNTING) | TO(FINDING) | TO(ENDED),
+    [TAKE_FINDING] = TO(LOOKING) | TO(RENEWING) | TO(ENDED),
+    [TAKE_RENEWING] = TO(LOOKING) | TO(ENDED),
     [TAKE_ENDED] = 0,
 };
+#undef TO
 
-void clave__slot_take_enter(struct slot_take *t, enum slot_take_state to)
+/* The only function that changes the state. */
+static void slot_take_enter(struct slot_take *t, enum slot_take_state to)
 {
-    bool allowed = slot_take_moves[t->state] & TO(to);
+    bool allowed = moves[t->state] & (1U << to);
     assert(allowed);
     (void)allowed;
     t->state = to;
+}
+
+/* What is under way decides how it ends. */
+static bool slot_take_is_committed(const struct slot_take *t)
+{
+    return t->state == TAKE_TAKING || t->state == TAKE_RENEWING;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void slot_take_free(struct slot_take *t)
 {
-    clave_async_slots *s = t->slots;
-    assert(!t->place);
+    const struct clave_mem *mem = t->slots->mem;
+    assert(!t->place && t->count.pending == 0);
     clave__client_unlisten(&t->listener);
-    clave__slot_count_fini(&t->count);
-    clave__mem_free(s->mem, t->node);
-    clave__mem_free(s->mem, t->data);
-    clave__mem_free(s->mem, t->found);
-    clave__mem_free(s->mem, t);
+    list_remove(&t->news.link);
+    clave_async_watch_free(t->owners_watch);
+    clave_async_watch_free(t->limit_watch);
+    clave_async_watch_free(t->own_watch);
+    clave__mem_free(mem, t->count.strange);
+    clave__mem_free(mem, t->own);
+    clave__mem_free(mem, t->node);
+    clave__mem_free(mem, t->data);
+    clave__mem_free(mem, t->below);
+    clave__mem_free(mem, t->found);
+    clave__mem_free(mem, t);
 }
 
-void clave__slot_take_settle(struct slot_take *t)
+/* After an answer that came too late: frees a take that has ended, unless others are to come. */
+static void slot_take_settle(struct slot_take *t)
 {
     if (t->state != TAKE_ENDED || t->cb || t->busy > 0 || t->count.pending > 0)
         return;
@@ -57,7 +164,8 @@ void clave__slot_take_settle(struct slot_take *t)
     clave__slots_drop(s);
 }
 
-void clave__slot_take_leave(struct slot_take *t, bool spent)
+/* Gives up the place; `spent`: its node is gone. */
+static void slot_take_leave(struct slot_take *t, bool spent)
 {
     struct contender *place = t->place;
     t->place = NULL;
@@ -67,15 +175,24 @@ void clave__slot_take_leave(struct slot_take *t, bool spent)
         clave__contender_leave(place, NULL, NULL);
 }
 
-void clave__slot_take_answer(struct slot_take *t, clave_err err)
+static void slot_take_unwatch(struct slot_take *t)
+{
+    clave_async_watch_disarm(t->owners_watch);
+    clave_async_watch_disarm(t->limit_watch);
+    clave_async_watch_disarm(t->own_watch);
+    list_remove(&t->news.link);
+}
+
+/* Ends it: the callback runs after this call. */
+static void slot_take_answer(struct slot_take *t, clave_err err)
 {
     clave_async_client *c = t->slots->client;
-    clave__slot_take_enter(t, TAKE_ENDED);
+    slot_take_enter(t, TAKE_ENDED);
     clave__client_timer_clear(c, &t->limit);
     clave__client_timer_clear(c, &t->pause);
     clave__client_unlisten(&t->listener);
-    clave__slot_count_unwatch(&t->count);
-    clave__slot_take_leave(t, false);
+    slot_take_unwatch(t);
+    slot_take_leave(t, false);
     bool done = err == CLAVE_OK;
     t->verdict = !done && t->doubt != CLAVE_OK ? t->doubt : err;
     clave__client_later(c, &t->due);
@@ -84,24 +201,24 @@ void clave__slot_take_answer(struct slot_take *t, clave_err err)
 static void slot_take_on_due(struct client_task *task)
 {
     struct slot_take *t = LIST_ENTRY(task, struct slot_take, due);
-    clave_async_slots *s = t->slots;
     clave_async_slots_take_cb *cb = t->cb;
     bool ok = t->verdict == CLAVE_OK;
-    bool taken = ok && t->slot.node == t->node;
     list_remove(&t->link);
     t->cb = NULL;
     t->busy++;
-    cb(s, t->verdict, ok ? &t->slot : NULL, taken, t->arg);
+    cb(t->slots, t->verdict, ok ? &t->slot : NULL, ok && !t->found, t->arg);
     t->busy--;
-    clave__slot_take_settle(t);
+    slot_take_settle(t);
 }
 
-bool clave__slot_take_is_late(const struct slot_take *t)
+/* Its deadline has passed, perhaps unnoticed in a stopped process. */
+static bool slot_take_is_late(const struct slot_take *t)
 {
     return !t->trying && t->deadline <= clave__client_now(t->slots->client);
 }
 
-clave_err clave__slot_take_not_in_time(const struct slot_take *t)
+/* What one that took no slot reports. */
+static clave_err slot_take_not_in_time(const struct slot_take *t)
 {
     if (t->canceled)
         return CLAVE_ECANCELED;
@@ -111,37 +228,694 @@ clave_err clave__slot_take_not_in_time(const struct slot_take *t)
     return clave__client_not_in_time(t->slots->client, t->full_on);
 }
 
-void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)
+/* A request failed: again a little later, or this is the end. */
+static void slot_take_retry_or_fail(struct slot_take *t, clave_err err)
 {
     clave_async_client *c = t->slots->client;
     bool again = clave__err_passes(err) && clave_async_client_state(c) != CLAVE_STATE_CLOSED;
-    if (again && (t->canceled || clave__slot_take_is_late(t)))
-        clave__slot_take_answer(t, clave__slot_take_not_in_time(t));
+    if (again && (t->canceled || slot_take_is_late(t)))
+        slot_take_answer(t, slot_take_not_in_time(t));
     else if (again)
-        clave__client_timer_set(c, &t->pause, clave__client_now(c) + PAUSE_MS);
+        clave__client_timer_set(c, &t->pause, clave__client_now(c) + SLOTS_PAUSE_MS);
     else
-        clave__slot_take_answer(t, err);
+        slot_take_answer(t, err);
 }
 
-/* ---- time and the session -------------------------------------------------------------------- */
+/* ---- a slot that the id owns ----------------------------------------------------------------- */
+
+/* Without memory: what was taken must not be reported as an error. */
+static void slot_take_own(struct slot_take *t, int64_t token, int64_t since)
+{
+    t->slot = t->as;
+    t->slot.node = t->node;
+    t->slot.token = token;
+    t->slot.since = since;
+    slot_take_answer(t, CLAVE_OK);
+}
+
+static void slot_take_look_again(struct slot_take *t, clave_err why)
+{
+    clave__mem_free(t->slots->mem, t->found);
+    t->found = NULL;
+    slot_take_enter(t, TAKE_LOOKING);
+    if (why == CLAVE_OK)
+        slot_take_look(t);
+    else
+        slot_take_retry_or_fail(t, why);
+}
+
+/* One that may only be read is found, too: what its owner said stands. */
+static void slot_take_on_renewed(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_take *t = arg;
+    clave_err err = res->err;
+    t->busy--;
+    if (t->state != TAKE_RENEWING) {
+        slot_take_settle(t);
+        return;
+    }
+    bool changed = err == CLAVE_EBADVERSION || err == CLAVE_ENONODE || err == CLAVE_ENODEEXISTS;
+    bool refused = t->below && clave_err_classify(err) == CLAVE_CLASS_FINAL;
+    if (changed)
+        slot_take_look_again(t, CLAVE_OK);
+    else if (err == CLAVE_OK || refused)
+        slot_take_answer(t, CLAVE_OK);
+    else
+        slot_take_look_again(t, err);
+}
+
+/* Somebody may have made the slot's node without one below it. */
+static clave_err slot_take_renew(struct slot_take *t, const clave_result *res)
+{
+    const clave_async_slots *s = t->slots;
+    const struct contender_spec *spec = &s->queue.spec;
+    const clave_op ops[2] = {
+        {.kind = CLAVE_OP_SET,
+         .path = t->own,
+         .data = res->data,
+         .len = res->len,
+         .version = res->stat->version},
+        {.kind = CLAVE_OP_CREATE,
+         .path = t->node,
+         .data = "",
+         .acls = spec->acls,
+         .nacls = spec->nacls},
+    };
+    t->found = clave__slot_data_parse(s->mem, res, t->below);
+    if (!t->found)
+        return CLAVE_ENOMEM;
+    t->slot = t->found->slot;
+    if (!t->below)
+        t->slot.node = t->node;
+    return clave_async_multi(s->client, ops, t->below ? 1 : 2, slot_take_on_renewed, t);
+}
+
+static void slot_take_on_found(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_take *t = arg;
+    t->busy--;
+    if (t->state != TAKE_FINDING) {
+        slot_take_settle(t);
+    } else if (res->err != CLAVE_OK) { /* it was given back meanwhile, or the answer was lost */
+        slot_take_look_again(t, res->err == CLAVE_ENONODE ? CLAVE_OK : res->err);
+    } else if (t->is_mine) {
+        slot_take_own(t, res->stat->czxid, res->stat->ctime);
+    } else {
+        slot_take_enter(t, TAKE_RENEWING);
+        clave_err err = slot_take_renew(t, res);
+        if (err == CLAVE_OK)
+            t->busy++;
+        else
+            slot_take_answer(t, err);
+    }
+}
+
+/* Its answer comes before that to the other reading, which was sent after it. */
+static void slot_take_on_below(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_take *t = arg;
+    t->busy--;
+    if (t->state != TAKE_FINDING) {
+        slot_take_settle(t);
+        return;
+    }
+    if (res->err != CLAVE_OK) {
+        slot_take_look_again(t, res->err == CLAVE_ENONODE ? CLAVE_OK : res->err);
+        return;
+    }
+    for (size_t i = 0; i < res->nnames && !t->is_mine; i++)
+        t->is_mine = strcmp(res->names[i], clave__path_name(t->node)) == 0;
+    if (t->is_mine || res->nnames == 0)
+        return;
+    t->below = clave__mem_strdup(t->slots->mem, res->names[0]);
+    if (!t->below)
+        slot_take_answer(t, CLAVE_ENOMEM);
+}
+
+static void slot_take_find_own(struct slot_take *t)
+{
+    clave_async_client *c = t->slots->client;
+    slot_take_enter(t, TAKE_FINDING);
+    clave__mem_free(t->slots->mem, t->below);
+    t->below = NULL;
+    t->is_mine = false;
+    clave_err err = clave_async_children(c, t->own, NULL, slot_take_on_below, t);
+    if (err == CLAVE_OK) {
+        t->busy++;
+        err = clave_async_get(c, t->own, NULL, slot_take_on_found, t);
+    }
+    if (err == CLAVE_OK)
+        t->busy++;
+    else
+        slot_take_answer(t, err);
+}
+
+/* ---- the nodes ------------------------------------------------------------------------------- */
+
+static void slot_take_on_prepared(struct slots_prepare *p, clave_err err)
+{
+    struct slot_take *t = LIST_ENTRY(p, struct slot_take, prepare);
+    t->busy--;
+    if (t->state == TAKE_ENDED) {
+        slot_take_settle(t);
+        return;
+    }
+    slot_take_enter(t, TAKE_LOOKING);
+    if (err == CLAVE_OK)
+        slot_take_look(t);
+    else
+        slot_take_retry_or_fail(t, err);
+}
+
+static void slot_take_prepare(struct slot_take *t)
+{
+    clave_async_slots *s = t->slots;
+    if (t->count.limit == CLAVE_SLOTS_LIMIT_NONE && s->seed == 0) {
+        clave__client_fault(s->client,
+                            "no limit of slots is set in %s: set one (clave slot limit PATH N)",
+                            s->paths.limit);
+        slot_take_answer(t, CLAVE_ENONODE);
+        return;
+    }
+    slot_take_enter(t, TAKE_PREPARING);
+    t->prepare = (struct slots_prepare){
+        .slots = s, .limit = s->seed ? (int64_t)s->seed : -1, .done = slot_take_on_prepared};
+    clave_err err = clave__slots_prepare(&t->prepare);
+    if (err == CLAVE_OK)
+        t->busy++;
+    else
+        slot_take_answer(t, err);
+}
+
+/* ---- its place ------------------------------------------------------------------------------- */
+
+/* Its node is there; its session may have ended since. */
+static bool slot_take_has_place(const struct slot_take *t)
+{
+    enum contender_state state = t->place ? t->place->state : CONTENDER_IDLE;
+    return state == CONTENDER_WAITING || state == CONTENDER_CONFIRMING || state == CONTENDER_HELD;
+}
+
+static size_t slot_take_ahead(const struct slot_take *t)
+{
+    return t->place->state == CONTENDER_WAITING ? t->place->queue.ahead : 0;
+}
+
+/* ---- what the user is told ------------------------------------------------------------------- */
+
+static void slot_take_tell(struct slot_take *t, size_t ahead, bool refused)
+{
+    clave_async_slots *s = t->slots;
+    const char *left_over = slot_take_has_place(t) ? clave__contender_left_over(t->place) : NULL;
+    const clave_slots_event ev = {.request = t->request,
+                                  .ahead = ahead,
+                                  .left_over = left_over,
+                                  .refused = refused,
+                                  .owned = t->count.owned,
+                                  .limit = t->count.limit,
+                                  .strange = t->count.strange};
+    clave__slots_hold(s);
+    if (s->event_cb)
+        s->event_cb(s, &ev, s->event_arg);
+    clave__slots_drop(s);
+}
+
+static void slot_take_refuse(struct slot_take *t, size_t ahead)
+{
+    slot_take_answer(t, CLAVE_EBUSY);
+    slot_take_tell(t, ahead, true);
+}
+
+/* ---- the transaction ------------------------------------------------------------------------- */
+
+enum { OPS = 5, OP_OWNERS = 3, OP_PLACE = 4 };
+
+static void slot_take_taken(struct slot_take *t, const clave_result *res)
+{
+    const clave_stat *counted = res->nops == OPS ? res->ops[OP_OWNERS].stat : NULL;
+    if (!counted) { /* the server tells no times in a transaction */
+        t->doubt = CLAVE_ECONNLOSS;
+        slot_take_find_own(t);
+        return;
+    }
+    slot_take_leave(t, true);
+    slot_take_own(t, res->zxid, counted->mtime);
+}
+
+/* It may have been done, and there is no time to find out. */
+static bool slot_take_must_end_in_doubt(const struct slot_take *t)
+{
+    return t->doubt != CLAVE_OK &&
+           (slot_take_is_late(t) ||
+            (t->trying && !clave_async_client_is_connected(t->slots->client)));
+}
+
+/* Who deletes the place of a session that lives wants its take to end. */
+static void slot_take_note_place_gone(struct slot_take *t)
+{
+    bool deleted = slot_take_has_place(t) && t->place->node.token == t->spends &&
+                   t->place->node.session_id == clave_async_client_session_id(t->slots->client);
+    if (!deleted)
+        return;
+    t->canceled = true;
+    slot_take_leave(t, true);
+}
+
+/* A reading tells what there is now. */
+static void slot_take_refused(struct slot_take *t, const clave_result *res)
+{
+    clave_err err = res->err;
+    if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+        t->doubt = err;
+    if (err == CLAVE_ECLOSED) /* it was on its way when the client was closed */
+        t->doubt = CLAVE_ECONNLOSS;
+    if (err == CLAVE_EBADVERSION && t->place) {
+        slot_take_count(t);
+        return;
+    }
+    bool changed = err == CLAVE_EBADVERSION || err == CLAVE_ENONODE || err == CLAVE_ENODEEXISTS;
+    if (res->nops == OPS && res->ops[OP_PLACE].err == CLAVE_ENONODE)
+        slot_take_note_place_gone(t);
+    slot_take_enter(t, TAKE_LOOKING);
+    if (slot_take_must_end_in_doubt(t))
+        slot_take_answer(t, t->doubt);
+    else if (changed || t->doubt != CLAVE_OK)
+        slot_take_look(t);
+    else
+        slot_take_retry_or_fail(t, err);
+}
+
+static void slot_take_on_done(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_take *t = arg;
+    t->busy--;
+    if (t->state != TAKE_TAKING)
+        slot_take_settle(t);
+    else if (res->err == CLAVE_OK)
+        slot_take_taken(t, res);
+    else
+        slot_take_refused(t, res);
+}
+
+/* The slot comes before the count: a reader between the two sees a slot more, not one less. */
+static void slot_take_submit(struct slot_take *t)
+{
+    const clave_async_slots *s = t->slots;
+    const struct contender_spec *spec = &s->queue.spec;
+    bool in_line = t->count.place != 0 && t->count.place == t->place->node.token;
+    const clave_op ops[OPS] = {
+        {.kind = CLAVE_OP_CHECK, .path = s->paths.limit, .version = t->count.limit_version},
+        {.kind = CLAVE_OP_CREATE,
+         .path = t->own,
+         .data = t->data,
+         .len = t->ndata,
+         .acls = spec->acls,
+         .nacls = spec->nacls},
+        {.kind = CLAVE_OP_CREATE,
+         .path = t->node,
+         .data = "",
+         .acls = spec->acls,
+         .nacls = spec->nacls},
+        [OP_OWNERS] = {.kind = CLAVE_OP_SET,
+                       .path = s->paths.owners,
+                       .data = "",
+                       .version = in_line ? -1 : t->count.owners_version},
+        [OP_PLACE] = {.kind = CLAVE_OP_DELETE, .path = t->place->node.watch.path, .version = -1},
+    };
+    t->spends = t->place->node.token;
+    slot_take_enter(t, TAKE_TAKING);
+    clave_err err = clave_async_multi(s->client, ops, OPS, slot_take_on_done, t);
+    if (err == CLAVE_OK)
+        t->busy++;
+    else
+        slot_take_answer(t, err);
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static bool slot_take_has_room(const struct slot_take *t, size_t ahead)
+{
+    return t->count.limit > 0 && t->count.owned + ahead < (uint64_t)t->count.limit;
+}
+
+static void slot_take_on_own(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_take *t = arg;
+    t->busy--;
+    if (t->state == TAKE_QUEUEING && res->err == CLAVE_OK) {
+        slot_take_enter(t, TAKE_LOOKING);
+        slot_take_look(t);
+    } else {
+        slot_take_settle(t);
+    }
+}
+
+/* Others are before it. Another process may take for the same id meanwhile. */
+static void slot_take_wait(struct slot_take *t, size_t ahead)
+{
+    if (!clave_async_watch_is_armed(t->own_watch)) {
+        clave_err err =
+            clave_async_exists(t->slots->client, t->own, t->own_watch, slot_take_on_own, t);
+        if (err != CLAVE_OK) {
+            slot_take_answer(t, err);
+            return;
+        }
+        t->busy++;
+    }
+    slot_take_tell(t, ahead, false);
+}
+
+/* Its place is there, or has moved up. */
+static void slot_take_move(struct slot_take *t)
+{
+    if (t->state != TAKE_QUEUEING || !slot_take_has_place(t))
+        return; /* what is under way will ask where it stands */
+    size_t ahead = slot_take_ahead(t);
+    bool just_joined = !t->again; /* and what was read before is good if nobody has taken since */
+    t->again = true;
+    if (just_joined && slot_take_has_room(t, ahead) && !slot_take_is_late(t))
+        slot_take_submit(t);
+    else if (ahead == 0 || t->trying || (!just_joined && (int64_t)ahead < t->count.limit))
+        slot_take_count(t);
+    else
+        slot_take_wait(t, ahead);
+}
+
+static void slot_take_on_moved(void *owner)
+{
+    slot_take_move(owner);
+}
+
+static void slot_take_on_gone(void *owner, clave_err why)
+{
+    struct slot_take *t = owner;
+    t->place = NULL;
+    assert(t->state != TAKE_ENDED);
+    t->canceled = t->canceled || why == CLAVE_ENONODE; /* somebody has deleted it */
+    if (slot_take_is_committed(t))
+        return; /* a transaction fails then, unless it has been done: its answer tells */
+    if (why != CLAVE_ENONODE) {
+        slot_take_answer(t, why);
+    } else if (t->state == TAKE_QUEUEING || t->state == TAKE_FULL) {
+        slot_take_enter(t, TAKE_LOOKING);
+        slot_take_look(t);
+    }
+}
+
+/* With its session, when it was the first. */
+static void slot_take_on_lost(void *owner, clave_err why)
+{
+    struct slot_take *t = owner;
+    if (why == CLAVE_ENONODE || why == CLAVE_ECLOSED) {
+        slot_take_on_gone(t, why);
+        return;
+    }
+    t->place = NULL;
+    if (t->state != TAKE_FULL)
+        return; /* answers are to come */
+    slot_take_enter(t, TAKE_LOOKING);
+    slot_take_look(t);
+}
+
+static const struct contender_events slot_take_events = {
+    .moved = slot_take_on_moved,
+    .held = slot_take_on_moved,
+    .ended = slot_take_on_gone,
+    .lost = slot_take_on_lost,
+};
+
+static void slot_take_join(struct slot_take *t)
+{
+    clave_async_slots *s = t->slots;
+    slot_take_enter(t, TAKE_QUEUEING);
+    t->again = false;
+    clave_err err =
+        clave__contender_new(&t->place, s->client, &s->queue.spec, &slot_take_events, t);
+    if (err == CLAVE_OK)
+        err = clave__contender_add_identity(
+            t->place,
+            &(clave_identity){.host = t->as.host, .name = t->as.id, .text = t->as.reason});
+    if (err == CLAVE_OK)
+        err = clave__contender_join(t->place, t->trying ? CLAVE_TRY : CLAVE_NEVER);
+    if (err == CLAVE_OK)
+        return;
+    t->place = NULL;
+    slot_take_answer(t, err);
+}
+
+/* ---- reading, and what follows from it ------------------------------------------------------- */
+
+static void slot_take_decide(struct slot_take *t)
+{
+    if (!t->place) {
+        slot_take_enter(t, TAKE_LOOKING);
+        slot_take_look(t);
+        return;
+    }
+    if (t->canceled || slot_take_is_late(t)) {
+        slot_take_answer(t, slot_take_not_in_time(t));
+        return;
+    }
+    if (!slot_take_has_place(t)) { /* it is being made in another session */
+        t->again = true;
+        slot_take_enter(t, TAKE_QUEUEING);
+        return;
+    }
+    size_t ahead = t->count.before; /* not those of now: see the file's head */
+    if (slot_take_has_room(t, ahead)) {
+        slot_take_submit(t);
+    } else if (t->trying && t->count.now < ahead) {
+        slot_take_count(t);
+    } else if (t->trying) {
+        slot_take_refuse(t, ahead);
+    } else if (t->place->state == CONTENDER_HELD && !t->count.watched) { /* the first since then */
+        slot_take_count(t);
+    } else if (t->place->state == CONTENDER_HELD) {
+        slot_take_enter(t, TAKE_FULL);
+        slot_take_tell(t, 0, false);
+    } else {
+        t->again = true;
+        slot_take_enter(t, TAKE_QUEUEING);
+        slot_take_wait(t, slot_take_ahead(t));
+    }
+}
+
+/* LOOKING, and the id owns nothing. If there was a doubt, it is over: nothing was done, and the
+ * session that it was sent in has moved on since. */
+static void slot_take_looked(struct slot_take *t)
+{
+    t->doubt = CLAVE_OK;
+    if (t->canceled || slot_take_is_late(t))
+        slot_take_answer(t, slot_take_not_in_time(t));
+    else if (t->place)
+        slot_take_count(t);
+    else if (t->trying && !slot_take_has_room(t, 0))
+        slot_take_refuse(t, 0);
+    else
+        slot_take_join(t);
+}
+
+static void slot_take_counted(struct slot_take *t)
+{
+    struct slot_count *c = &t->count;
+    if (t->state != TAKE_LOOKING && t->state != TAKE_COUNTING) {
+        slot_take_settle(t);
+        return;
+    }
+    bool full = c->err == CLAVE_OK && c->limit != CLAVE_SLOTS_LIMIT_NONE &&
+                !slot_take_has_room(t, t->trying ? c->now : 0);
+    t->full_on = full ? clave_async_client_connection(t->slots->client) : 0;
+    if (c->err != CLAVE_OK)
+        slot_take_retry_or_fail(t, c->err);
+    else if (t->again && t->state == TAKE_LOOKING)
+        slot_take_look(t);
+    else if (c->own)
+        slot_take_find_own(t);
+    else if (c->limit == CLAVE_SLOTS_LIMIT_NONE || c->owners_missing)
+        slot_take_prepare(t);
+    else if (t->state == TAKE_LOOKING)
+        slot_take_looked(t);
+    else if (t->again)
+        slot_take_count(t);
+    else
+        slot_take_decide(t);
+}
+
+static void slot_count_answered(struct slot_take *t, clave_err err)
+{
+    struct slot_count *c = &t->count;
+    assert(c->pending > 0);
+    if (err != CLAVE_OK && c->err == CLAVE_OK)
+        c->err = err;
+    if (--c->pending == 0)
+        slot_take_counted(t);
+}
+
+static void slot_count_on_sync(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    slot_count_answered(arg, res->err);
+}
+
+static void slot_count_on_limit(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct slot_take *t = arg;
+    bool known = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
+    if (known)
+        t->count.limit = clave__slots_limit_of(res);
+    if (res->err == CLAVE_OK)
+        t->count.limit_version = res->stat->version;
+    slot_count_answered(t, known ? CLAVE_OK : res->err);
+}
+
+static void slot_count_on_owners(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct slot_take *t = arg;
+    struct slot_count *c = &t->count;
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    c->owners_missing = res->err == CLAVE_ENONODE;
+    if (res->err == CLAVE_OK)
+        c->owners_version = res->stat->version;
+    c->owned = res->err == CLAVE_OK ? res->nnames : 0;
+    for (size_t i = 0; i < c->owned; i++) {
+        if (strcmp(res->names[i], clave__path_name(t->own)) == 0)
+            c->own = true;
+        else if (!c->strange && !clave__slot_name_parse(res->names[i], id)) /* NULL: not told of */
+            c->strange = clave__path_child(t->slots->mem, t->slots->paths.owners, res->names[i]);
+    }
+    slot_count_answered(t, c->owners_missing ? CLAVE_OK : res->err);
+}
+
+/* Of a try: how many are before it now. */
+static void slot_count_on_queue(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct slot_take *t = arg;
+    if (res->err == CLAVE_OK && t->place) {
+        struct queue_order_place at =
+            clave__queue_order_locate(t->slots->queue.spec.rule, res->names, res->nnames,
+                                      clave__path_name(t->place->node.watch.path));
+        t->count.now = at.ahead;
+        t->canceled = t->canceled || !at.found;
+    }
+    bool gone = res->err == CLAVE_ENONODE; /* the whole queue, of which its place was the last */
+    t->canceled = t->canceled || gone;
+    slot_count_answered(t, gone ? CLAVE_OK : res->err);
+}
+
+static void slot_count_submitted(struct slot_take *t, clave_err err)
+{
+    t->count.pending += err == CLAVE_OK;
+    if (err != CLAVE_OK && t->count.err == CLAVE_OK)
+        t->count.err = err;
+}
+
+/* One that is armed still tells of the next change. */
+static clave_async_watch *slot_count_watch(clave_async_watch *w, bool watched)
+{
+    return watched && !clave_async_watch_is_armed(w) ? w : NULL;
+}
+
+/* What the leader had when this began, if `synced`. In this order: see the file's head. */
+static void slot_take_read_count(struct slot_take *t, bool synced, bool watched, bool queue)
+{
+    clave_async_client *client = t->slots->client;
+    const struct slots_paths *paths = &t->slots->paths;
+    struct slot_count *c = &t->count;
+    if (c->pending > 0) {
+        t->again = true;
+        return;
+    }
+    t->again = false;
+    clave__mem_free(t->slots->mem, c->strange);
+    size_t before = queue && t->count.place != 0 ? c->now : t->place ? slot_take_ahead(t) : 0;
+    *c = (struct slot_count){.limit = c->limit, .before = before, .now = before};
+    c->watched = watched;
+    c->place = slot_take_has_place(t) ? t->place->node.token : 0;
+    if (synced)
+        slot_count_submitted(t, clave_async_sync(client, paths->owners, slot_count_on_sync, t));
+    slot_count_submitted(t, clave_async_get(client, paths->limit,
+                                            slot_count_watch(t->limit_watch, watched),
+                                            slot_count_on_limit, t));
+    slot_count_submitted(t, clave_async_children(client, paths->owners,
+                                                 slot_count_watch(t->owners_watch, watched),
+                                                 slot_count_on_owners, t));
+    if (queue)
+        slot_count_submitted(
+            t, clave_async_children(client, paths->queue, NULL, slot_count_on_queue, t));
+    if (c->pending == 0)
+        slot_take_retry_or_fail(t, c->err);
+}
+
+static void slot_take_look(struct slot_take *t)
+{
+    assert(t->state == TAKE_LOOKING);
+    slot_take_read_count(t, true, false, false);
+}
+
+static void slot_take_count(struct slot_take *t)
+{
+    slot_take_enter(t, TAKE_COUNTING);
+    bool first = slot_take_has_place(t) && slot_take_ahead(t) == 0;
+    slot_take_read_count(t, false, first && !t->trying, t->trying && t->place);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* A watch may be used again only when all events of this call have come. */
+static void slot_take_on_event(clave_async_client *client, clave_async_watch *w,
+                               const clave_event *ev, void *arg)
+{
+    (void)ev;
+    struct slot_take *t = arg;
+    t->news_of_own = t->news_of_own || w == t->own_watch;
+    list_remove(&t->news.link);
+    clave__client_later(client, &t->news);
+}
+
+static void slot_take_on_news(struct client_task *task)
+{
+    struct slot_take *t = LIST_ENTRY(task, struct slot_take, news);
+    bool own = t->news_of_own;
+    t->news_of_own = false;
+    if (t->state == TAKE_FULL) {
+        slot_take_count(t);
+    } else if (t->state == TAKE_QUEUEING && own) {
+        slot_take_enter(t, TAKE_LOOKING);
+        slot_take_look(t);
+    } else {
+        t->again = true;
+    }
+}
 
 static void slot_take_on_pause(struct timer *timer, int64_t now)
 {
     (void)now;
     struct slot_take *t = LIST_ENTRY(timer, struct slot_take, pause);
     if (t->state == TAKE_LOOKING)
-        clave__slot_take_look(t);
+        slot_take_look(t);
     else if (t->state == TAKE_COUNTING)
-        clave__slot_take_count(t);
+        slot_take_count(t);
 }
 
-/* The answer of the transaction decides. */
 static void slot_take_on_limit(struct timer *timer, int64_t now)
 {
     (void)now;
     struct slot_take *t = LIST_ENTRY(timer, struct slot_take, limit);
-    if (t->state != TAKE_TAKING)
-        clave__slot_take_answer(t, clave__slot_take_not_in_time(t));
+    if (slot_take_is_committed(t))
+        return;
+    size_t ahead = slot_take_has_place(t) ? slot_take_ahead(t) : 0;
+    clave_err err = slot_take_not_in_time(t);
+    slot_take_answer(t, err);
+    if (err == CLAVE_EBUSY)
+        slot_take_tell(t, ahead, true);
 }
 
 /* A reconnect: the watches are armed again, but what they told of may be late. */
@@ -149,33 +923,33 @@ static void slot_take_on_state(struct listener *l, clave_state state, clave_err 
 {
     (void)why;
     struct slot_take *t = LIST_ENTRY(l, struct slot_take, listener);
-    if (state == CLAVE_STATE_CLOSED && t->state != TAKE_TAKING)
-        clave__slot_take_answer(t, CLAVE_ECLOSED);
-    else if (state == CLAVE_STATE_SUSPENDED && t->trying && t->state != TAKE_TAKING)
-        clave__slot_take_answer(t, clave__slot_take_not_in_time(t));
+    if (state == CLAVE_STATE_CLOSED && !slot_take_is_committed(t))
+        slot_take_answer(t, CLAVE_ECLOSED);
+    else if (state == CLAVE_STATE_SUSPENDED && t->trying && !slot_take_is_committed(t))
+        slot_take_answer(t, slot_take_not_in_time(t));
     else if (state == CLAVE_STATE_RECONNECTED && t->state == TAKE_FULL)
-        clave__slot_take_count(t);
+        slot_take_count(t);
 }
 
 void clave__slot_take_cancel(struct slot_take *t, bool at_once)
 {
+    bool waits = !slot_take_is_committed(t) && t->state != TAKE_FINDING && t->doubt == CLAVE_OK;
     t->canceled = true;
     if (at_once && t->state == TAKE_TAKING)
         t->doubt = CLAVE_ECONNLOSS;
-    if (at_once || (t->state != TAKE_TAKING && t->state != TAKE_READING && t->doubt == CLAVE_OK))
-        clave__slot_take_answer(t, CLAVE_ECANCELED);
+    if (at_once || waits)
+        slot_take_answer(t, CLAVE_ECANCELED);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct slot_take *clave__slot_take_first(const clave_async_slots *s)
+void clave__slots_cancel_takes(clave_async_slots *s)
 {
     for (struct list *e = s->takes.next; e != &s->takes; e = e->next) {
         struct slot_take *t = LIST_ENTRY(e, struct slot_take, link);
         if (t->state != TAKE_ENDED)
-            return t;
+            clave__slot_take_cancel(t, true);
     }
-    return NULL;
 }
 
 struct slot_take *clave__slot_take_find(const clave_async_slots *s, uint64_t request)
@@ -210,62 +984,92 @@ static clave_err slot_take_fill(struct slot_take *t, const clave_slot *as)
     clave_async_slots *s = t->slots;
     char *at = t->texts;
     char prefix[CLAVE_PROTECTED_PREFIX + 1]; /* "_c_<uuid>-" */
-    char name[SLOT_NAME_CAP];
+    char name[SLOT_NAME_CAP], below[SLOT_BELOW_CAP];
     t->as = (clave_slot){.id = slot_take_copy(&at, as->id),
                          .host = slot_take_copy(&at, as->host),
                          .by = slot_take_copy(&at, as->by),
                          .reason = slot_take_copy(&at, as->reason)};
     clave__client_protect(s->client, prefix);
-    prefix[3 + CLAVE_UUID_TEXT] = '\0';
-    clave__slot_name_format(name, t->as.id, prefix + 3);
-    t->node = clave__path_child(s->mem, s->paths.owners, name);
+    clave__slot_name_format(name, t->as.id);
+    snprintf(below, sizeof below, "take-%.*s", CLAVE_UUID_TEXT, prefix + 3);
+    t->own = clave__path_child(s->mem, s->paths.owners, name);
+    t->node = t->own ? clave__path_child(s->mem, t->own, below) : NULL;
     t->data = clave__slot_data_format(s->mem, &t->as, &t->ndata);
-    clave_err err = clave__slot_count_init(&t->count, s, t->as.id, clave__slot_take_on_count,
-                                           clave__slot_take_on_changed);
-    return t->node && t->data ? err : CLAVE_ENOMEM;
+    clave_async_watch **watches[] = {&t->owners_watch, &t->limit_watch, &t->own_watch};
+    clave_err err = t->node && t->data ? CLAVE_OK : CLAVE_ENOMEM;
+    for (size_t i = 0; i < 3 && err == CLAVE_OK; i++)
+        err = clave_async_watch_new(watches[i], s->client, slot_take_on_event, t);
+    return err;
 }
 
-clave_err clave__slot_take_new(struct slot_take **out, clave_async_slots *s, uint64_t request,
-                               const clave_slot *as)
+static clave_err slot_take_new(struct slot_take **out, clave_async_slots *s, const clave_slot *as)
 {
     struct slot_take *t = clave__mem_zalloc(s->mem, sizeof *t + slot_take_text_len(as));
     *out = t;
     if (!t)
         return CLAVE_ENOMEM;
     t->slots = s;
-    t->request = request;
     list_init(&t->link);
     list_init(&t->due.link);
+    list_init(&t->news.link);
     list_init(&t->listener.link);
     t->due.run = slot_take_on_due;
+    t->news.run = slot_take_on_news;
     t->listener.on_state = slot_take_on_state;
     clave__timer_init(&t->limit, slot_take_on_limit);
     clave__timer_init(&t->pause, slot_take_on_pause);
     clave_err err = slot_take_fill(t, as);
-    if (err == CLAVE_OK)
-        return CLAVE_OK;
-    slot_take_free(t);
-    *out = NULL;
+    if (err != CLAVE_OK)
+        slot_take_free(t);
     return err;
 }
 
-void clave__slot_take_start(struct slot_take *t, int64_t deadline, clave_async_slots_take_cb *cb,
-                            void *arg)
+static void slot_take_start(struct slot_take *t)
 {
     clave_async_slots *s = t->slots;
-    int64_t now = clave__client_now(s->client);
-    t->deadline = deadline;
-    t->trying = deadline <= now;
-    t->cb = cb;
-    t->arg = arg;
+    t->trying = t->deadline <= clave__client_now(s->client);
     clave__slots_hold(s);
     list_push_back(&s->takes, &t->link);
     clave__client_listen(s->client, &t->listener);
-    if (!t->trying && deadline != CLAVE_NEVER)
-        clave__client_timer_set(s->client, &t->limit, deadline);
+    if (!t->trying && t->deadline != CLAVE_NEVER)
+        clave__client_timer_set(s->client, &t->limit, t->deadline);
     /* A try never waits, not even for a connection. */
     if (t->trying && !clave_async_client_is_connected(s->client))
-        clave__slot_take_answer(t, clave__slot_take_not_in_time(t));
+        slot_take_answer(t, slot_take_not_in_time(t));
     else
-        clave__slot_take_look(t);
+        slot_take_look(t);
+}
+
+static bool slot_take_may_say(const clave_slot *as)
+{
+    return clave__slot_id_is_valid(as->id) && clave__slot_text_is_valid(as->host) &&
+           clave__slot_text_is_valid(as->by) && clave__slot_text_is_valid(as->reason);
+}
+
+clave_err clave_async_slots_take(clave_async_slots *s, uint64_t request, const clave_slot *as,
+                                 int64_t deadline, clave_async_slots_take_cb *cb, void *arg)
+{
+    struct slot_take *t;
+    if (!cb || !slot_take_may_say(as) || clave__slot_take_find(s, request))
+        return CLAVE_EINVAL;
+    if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    clave_err err = slot_take_new(&t, s, as);
+    if (err != CLAVE_OK)
+        return err;
+    t->request = request;
+    t->deadline = deadline;
+    t->cb = cb;
+    t->arg = arg;
+    slot_take_start(t);
+    return CLAVE_OK;
+}
+
+clave_err clave_async_slots_cancel(clave_async_slots *s, uint64_t request)
+{
+    struct slot_take *t = clave__slot_take_find(s, request);
+    if (!t)
+        return CLAVE_ENOTHELD;
+    clave__slot_take_cancel(t, false);
+    return CLAVE_OK;
 }

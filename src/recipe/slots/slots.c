@@ -1,16 +1,18 @@
-/* slots.c - the slots of a path, and the calls. The public API's file. */
-#include "recipe/slots/slots_internal.h"
-
+/* slots.c - the slots of a path: their life, their nodes, their limit, and the list of their
+ * owners. The public API's file. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "recipe/contender/contender_grant.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/semaphore/shared_count.h"
+#include "recipe/slots/slot_node.h"
+#include "recipe/slots/slots_internal.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-clave_err clave__slots_paths_init(struct slots_paths *p, clave_async_client *c, const char *path)
+static clave_err slots_paths_init(struct slots_paths *p, clave_async_client *c, const char *path)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     const char *fault = clave__path_fault(path, strlen(path), false);
@@ -26,7 +28,7 @@ clave_err clave__slots_paths_init(struct slots_paths *p, clave_async_client *c, 
     return p->limit && p->owners && p->broken && p->queue ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-void clave__slots_paths_fini(struct slots_paths *p, const struct clave_mem *mem)
+static void slots_paths_fini(struct slots_paths *p, const struct clave_mem *mem)
 {
     clave__mem_free(mem, p->limit);
     clave__mem_free(mem, p->owners);
@@ -45,7 +47,7 @@ void clave__slots_drop(clave_async_slots *s)
     if (--s->refs > 0)
         return;
     clave__contender_config_fini(&s->queue);
-    clave__slots_paths_fini(&s->paths, s->mem);
+    slots_paths_fini(&s->paths, s->mem);
     clave__mem_free(s->mem, s);
 }
 
@@ -55,10 +57,11 @@ static clave_err slots_copy_options(clave_async_slots *s, const char *path,
 {
     char form[sizeof "clave/1\n"];
     size_t n = clave_identity_format(&(clave_identity){0}, form, sizeof form);
-    clave_err err = clave__slots_paths_init(&s->paths, s->client, path);
+    clave_err err = slots_paths_init(&s->paths, s->client, path);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&s->queue, s->client, s->paths.queue,
                                            &clave__queue_order_mutex, "the path of the slots");
+    s->queue.spec.owner_decides = true;
     if (err == CLAVE_OK)
         err = clave__contender_config_set_data(&s->queue, form, n);
     if (err == CLAVE_OK)
@@ -87,6 +90,7 @@ clave_err clave_async_slots_new(clave_async_slots **out, clave_async_client *c, 
     s->mem = s->queue.mem = mem;
     s->refs = 1;
     list_init(&s->takes);
+    list_init(&s->gives);
     err = slots_copy_options(s, path, &o);
     if (err != CLAVE_OK) {
         clave__slots_drop(s);
@@ -102,56 +106,387 @@ void clave_async_slots_free(clave_async_slots *s)
     if (!s)
         return;
     clave_async_client *c = s->client;
-    struct slot_take *t;
     s->event_cb = NULL;
-    while ((t = clave__slot_take_first(s)))
-        clave__slot_take_cancel(t, true);
+    clave__slots_cancel_takes(s);
+    clave__slots_cancel_gives(s);
     clave__slots_drop(s);
     clave__client_unref(c);
 }
 
-/* ---- take ------------------------------------------------------------------------------------ */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
-static bool slots_is_closed(const clave_async_slots *s)
+/* Its node is <path>/owners/slot-ID/take-UUID. */
+static bool slots_has_node(const clave_async_slots *s, const char *node)
 {
-    return clave_async_client_state(s->client) == CLAVE_STATE_CLOSED;
-}
-
-static bool slots_may_say(const clave_slot *as)
-{
-    return clave__slot_id_is_valid(as->id) && clave__slot_text_is_valid(as->host) &&
-           clave__slot_text_is_valid(as->by) && clave__slot_text_is_valid(as->reason);
-}
-
-clave_err clave_async_slots_take(clave_async_slots *s, uint64_t request, const clave_slot *as,
-                                 int64_t deadline, clave_async_slots_take_cb *cb, void *arg)
-{
-    if (!cb || !slots_may_say(as) || clave__slot_take_find(s, request))
-        return CLAVE_EINVAL;
-    if (slots_is_closed(s))
-        return CLAVE_ECLOSED;
-    struct slot_take *t;
-    clave_err err = clave__slot_take_new(&t, s, request, as);
-    if (err == CLAVE_OK)
-        clave__slot_take_start(t, deadline, cb, arg);
-    return err;
-}
-
-clave_err clave_async_slots_cancel(clave_async_slots *s, uint64_t request)
-{
-    struct slot_take *t = clave__slot_take_find(s, request);
-    if (!t)
-        return CLAVE_ENOTHELD;
-    clave__slot_take_cancel(t, false);
-    return CLAVE_OK;
+    size_t n = strlen(s->paths.owners);
+    const char *name = clave__path_name(node);
+    const char *slot = strncmp(node, s->paths.owners, n) == 0 && node[n] == '/' ? node + n + 1 : "";
+    return slot < name && *name && strchr(slot, '/') + 1 == name;
 }
 
 clave_err clave_async_slots_grant(const clave_async_slots *s, const clave_slot *slot,
                                   clave_async_grant **out)
 {
     *out = NULL;
-    if (!slot->node ||
-        !clave__path_is_child(slot->node, s->paths.owners, clave__path_name(slot->node)))
+    return slot->node && slots_has_node(s, slot->node)
+               ? clave__grant_new_kept(out, s->client, slot->node, slot->token)
+               : CLAVE_EINVAL;
+}
+
+/* ---- the nodes that are missing -------------------------------------------------------------- */
+
+/* A create whose answer was lost is left to the caller's next attempt: it finds the node. */
+static void slots_prepare_done(struct slots_prepare *p, clave_err err)
+{
+    clave_async_slots *s = p->slots;
+    p->done(p, err);
+    clave__slots_drop(s);
+}
+
+static clave_err slots_prepare_create(struct slots_prepare *p, const char *path, const void *data,
+                                      size_t len, clave_result_cb *cb)
+{
+    const struct contender_spec *spec = &p->slots->queue.spec;
+    const clave_create_options o = {
+        .size = sizeof o, .flags = CLAVE_CREATE_PARENTS, .acls = spec->acls, .nacls = spec->nacls};
+    return clave_async_create(p->slots->client, path, data, len, &o, cb, p);
+}
+
+static void slots_prepare_on_limit(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slots_prepare *p = arg;
+    p->limit_made = res->err == CLAVE_OK;
+    slots_prepare_done(p, res->err == CLAVE_ENODEEXISTS ? CLAVE_OK : res->err);
+}
+
+static void slots_prepare_on_owners(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slots_prepare *p = arg;
+    uint8_t data[SHARED_COUNT_SIZE];
+    clave_err err = res->err == CLAVE_ENODEEXISTS ? CLAVE_OK : res->err;
+    if (err != CLAVE_OK || p->limit < 0) {
+        slots_prepare_done(p, err);
+        return;
+    }
+    clave__shared_count_encode((uint32_t)p->limit, data);
+    err = slots_prepare_create(p, p->slots->paths.limit, data, sizeof data, slots_prepare_on_limit);
+    if (err != CLAVE_OK)
+        slots_prepare_done(p, err);
+}
+
+clave_err clave__slots_prepare(struct slots_prepare *p)
+{
+    p->limit_made = false;
+    clave_err err = slots_prepare_create(p, p->slots->paths.owners, "", 0, slots_prepare_on_owners);
+    if (err == CLAVE_OK)
+        clave__slots_hold(p->slots);
+    return err;
+}
+
+/* ---- the limit ------------------------------------------------------------------------------- */
+
+/* Four digits are text as well: nobody has that many slots. */
+int64_t clave__slots_limit_of(const clave_result *res)
+{
+    const uint8_t *p = res->data;
+    size_t digits = 0;
+    if (res->err == CLAVE_ENONODE)
+        return CLAVE_SLOTS_LIMIT_NONE;
+    if (res->len != SHARED_COUNT_SIZE || p[0] > 0x7f)
+        return CLAVE_SLOTS_LIMIT_BAD;
+    for (size_t i = 0; i < SHARED_COUNT_SIZE; i++)
+        digits += p[i] >= '0' && p[i] <= '9';
+    return digits == SHARED_COUNT_SIZE ? CLAVE_SLOTS_LIMIT_BAD
+                                       : (int64_t)clave__shared_count_decode(p, res->len);
+}
+
+/* A node that somebody else has made meanwhile is written too. */
+struct slots_limit {
+    clave_async_slots *slots;
+    uint32_t value;
+    struct slots_prepare prepare;
+    clave_async_slots_limit_cb *cb;
+    void *arg;
+};
+
+static void slots_limit_done(struct slots_limit *l, clave_err err)
+{
+    clave_async_slots *s = l->slots;
+    if (l->cb)
+        l->cb(s, err, l->arg);
+    clave__mem_free(s->mem, l);
+    clave__slots_drop(s);
+}
+
+static clave_err slots_limit_write(struct slots_limit *l, clave_result_cb *cb)
+{
+    uint8_t data[SHARED_COUNT_SIZE];
+    clave__shared_count_encode(l->value, data);
+    return clave_async_set(l->slots->client, l->slots->paths.limit, data, sizeof data, -1, cb, l);
+}
+
+static void slots_limit_on_written(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    slots_limit_done(arg, res->err);
+}
+
+/* Somebody else may have made it, with another number. */
+static void slots_limit_on_prepared(struct slots_prepare *p, clave_err err)
+{
+    struct slots_limit *l = LIST_ENTRY(p, struct slots_limit, prepare);
+    if (err == CLAVE_OK && !p->limit_made)
+        err = slots_limit_write(l, slots_limit_on_written);
+    if (err != CLAVE_OK || p->limit_made)
+        slots_limit_done(l, err);
+}
+
+static void slots_limit_on_set(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slots_limit *l = arg;
+    clave_err err = res->err;
+    if (err == CLAVE_ENONODE) {
+        l->prepare = (struct slots_prepare){
+            .slots = l->slots, .limit = l->value, .done = slots_limit_on_prepared};
+        err = clave__slots_prepare(&l->prepare);
+        if (err == CLAVE_OK)
+            return;
+    }
+    slots_limit_done(l, err);
+}
+
+clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
+                                      clave_async_slots_limit_cb *cb, void *arg)
+{
+    if (limit > SLOTS_LIMIT_MAX)
         return CLAVE_EINVAL;
-    return clave__grant_new_kept(out, s->client, slot->node, slot->token);
+    struct slots_limit *l = clave__mem_zalloc(s->mem, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    *l = (struct slots_limit){.slots = s, .value = limit, .cb = cb, .arg = arg};
+    clave_err err = slots_limit_write(l, slots_limit_on_set);
+    if (err != CLAVE_OK) {
+        clave__mem_free(s->mem, l);
+        return err;
+    }
+    clave__slots_hold(s);
+    return CLAVE_OK;
+}
+
+/* ---- the list: the names, then what each node says ------------------------------------------- */
+
+struct slot_list;
+/* A child of the owners. */
+struct slot_listed {
+    struct slot_list *list;
+    char *path;
+    char *below; /* the name of a slot's child; NULL: it has none, or is no slot */
+    struct slot_copy *copy;
+};
+
+struct slot_list {
+    clave_async_client *client;
+    const struct clave_mem *mem;
+    struct slots_paths paths;
+    unsigned pending; /* answers of the step under way */
+    clave_err err;    /* the first */
+    int64_t limit;
+    struct slot_copy *broken;
+    struct slot_listed *at;
+    size_t n;
+    clave_async_slots_list_cb *cb;
+    void *arg;
+};
+
+static void slot_list_note(struct slot_list *l, clave_err err)
+{
+    if (err != CLAVE_OK && l->err == CLAVE_OK)
+        l->err = err;
+}
+
+static void slot_list_submitted(struct slot_list *l, clave_err err)
+{
+    l->pending += err == CLAVE_OK;
+    slot_list_note(l, err);
+}
+
+static void slot_list_free(struct slot_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        clave__mem_free(l->mem, l->at[i].path);
+        clave__mem_free(l->mem, l->at[i].below);
+        clave__mem_free(l->mem, l->at[i].copy);
+    }
+    clave__mem_free(l->mem, l->at);
+    clave__mem_free(l->mem, l->broken);
+    slots_paths_fini(&l->paths, l->mem);
+    clave__mem_free(l->mem, l);
+}
+
+static int slot_list_compare(const void *a, const void *b)
+{
+    const clave_slot *x = a;
+    const clave_slot *y = b;
+    return x->token < y->token ? -1 : x->token > y->token;
+}
+
+static clave_err slot_list_tell(struct slot_list *l)
+{
+    clave_slot *slots = clave__mem_alloc(l->mem, (l->n + 1) * sizeof *slots);
+    if (!slots)
+        return CLAVE_ENOMEM;
+    clave_slots_view view = {.limit = l->limit, .slots = slots};
+    for (size_t i = 0; i < l->n; i++)
+        if (l->at[i].copy) /* else it has gone meanwhile */
+            slots[view.n++] = l->at[i].copy->slot;
+    if (view.n > 1)
+        qsort(slots, view.n, sizeof *slots, slot_list_compare);
+    if (l->broken)
+        view.broken = l->broken->slot;
+    l->cb(l->client, CLAVE_OK, &view, l->arg);
+    clave__mem_free(l->mem, slots);
+    return CLAVE_OK;
+}
+
+static void slot_list_finish(struct slot_list *l)
+{
+    if (l->err == CLAVE_OK)
+        l->err = slot_list_tell(l);
+    if (l->err != CLAVE_OK)
+        l->cb(l->client, l->err, NULL, l->arg);
+    slot_list_free(l);
+}
+
+/* It comes before the data, which were asked for after it. */
+static void slot_list_on_below(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_listed *it = arg;
+    struct slot_list *l = it->list;
+    if (res->err == CLAVE_OK && res->nnames > 0) {
+        it->below = clave__mem_strdup(l->mem, res->names[0]);
+        slot_list_note(l, it->below ? CLAVE_OK : CLAVE_ENOMEM);
+    } else if (res->err != CLAVE_ENONODE) {
+        slot_list_note(l, res->err);
+    }
+    if (--l->pending == 0)
+        slot_list_finish(l);
+}
+
+static void slot_list_on_slot(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_listed *it = arg;
+    struct slot_list *l = it->list;
+    if (res->err == CLAVE_OK) {
+        it->copy = clave__slot_data_parse(l->mem, res, it->below);
+        slot_list_note(l, it->copy ? CLAVE_OK : CLAVE_ENOMEM);
+    } else if (res->err != CLAVE_ENONODE) {
+        slot_list_note(l, res->err);
+    }
+    if (--l->pending == 0)
+        slot_list_finish(l);
+}
+
+static void slot_list_read_all(struct slot_list *l)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    for (size_t i = 0; i < l->n && l->err == CLAVE_OK; i++) {
+        struct slot_listed *it = &l->at[i];
+        if (clave__slot_name_parse(clave__path_name(it->path), id))
+            slot_list_submitted(
+                l, clave_async_children(l->client, it->path, NULL, slot_list_on_below, it));
+        slot_list_submitted(l, clave_async_get(l->client, it->path, NULL, slot_list_on_slot, it));
+    }
+    if (l->pending == 0)
+        slot_list_finish(l);
+}
+
+static void slot_list_answered(struct slot_list *l)
+{
+    if (--l->pending == 0)
+        slot_list_read_all(l);
+}
+
+static void slot_list_on_sync(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_list *l = arg;
+    slot_list_note(l, res->err);
+    slot_list_answered(l);
+}
+
+static void slot_list_on_limit(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_list *l = arg;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        l->limit = clave__slots_limit_of(res);
+    else
+        slot_list_note(l, res->err);
+    slot_list_answered(l);
+}
+
+static void slot_list_on_broken(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_list *l = arg;
+    if (res->err == CLAVE_OK && res->len > 0) {
+        l->broken = clave__slot_data_parse_record(l->mem, res);
+        slot_list_note(l, l->broken ? CLAVE_OK : CLAVE_ENOMEM);
+    } else if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) {
+        slot_list_note(l, res->err);
+    }
+    slot_list_answered(l);
+}
+
+static clave_err slot_list_take_names(struct slot_list *l, const clave_result *res)
+{
+    l->at = clave__mem_zalloc(l->mem, (res->nnames + 1) * sizeof *l->at);
+    if (!l->at)
+        return CLAVE_ENOMEM;
+    for (; l->n < res->nnames; l->n++) {
+        char *path = clave__path_child(l->mem, l->paths.owners, res->names[l->n]);
+        if (!path)
+            return CLAVE_ENOMEM;
+        l->at[l->n] = (struct slot_listed){.list = l, .path = path};
+    }
+    return CLAVE_OK;
+}
+
+static void slot_list_on_owners(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_list *l = arg;
+    if (res->err == CLAVE_OK)
+        slot_list_note(l, slot_list_take_names(l, res));
+    else if (res->err != CLAVE_ENONODE)
+        slot_list_note(l, res->err);
+    slot_list_answered(l);
+}
+
+clave_err clave_async_slots_list(clave_async_client *c, const char *path,
+                                 clave_async_slots_list_cb *cb, void *arg)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    struct slot_list *l = clave__mem_zalloc(mem, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    *l = (struct slot_list){
+        .client = c, .mem = mem, .limit = CLAVE_SLOTS_LIMIT_NONE, .cb = cb, .arg = arg};
+    clave_err err = cb ? slots_paths_init(&l->paths, c, path) : CLAVE_EINVAL;
+    if (err == CLAVE_OK)
+        err = clave_async_sync(c, l->paths.owners, slot_list_on_sync, l);
+    if (err != CLAVE_OK) {
+        slot_list_free(l);
+        return err;
+    }
+    l->pending = 1;
+    slot_list_submitted(l, clave_async_get(c, l->paths.limit, NULL, slot_list_on_limit, l));
+    slot_list_submitted(l, clave_async_get(c, l->paths.broken, NULL, slot_list_on_broken, l));
+    slot_list_submitted(l, clave_async_children(c, l->paths.owners, NULL, slot_list_on_owners, l));
+    return CLAVE_OK;
 }

@@ -1,5 +1,4 @@
-/* slots.c - clave_slots: clave_async_slots for threads. A call that is given up continues, and its
- * late answer frees it; what it names was copied by the engine. */
+/* slots.c - clave_slots: clave_async_slots for threads. */
 #include "clave/slots.h"
 
 #include <assert.h>
@@ -7,7 +6,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 #include "runtime/blocking/arena.h"
 #include "runtime/blocking/thread_grant.h"
 
@@ -197,7 +196,8 @@ clave_err clave_slots_take(clave_slots *s, const clave_slot *as, int64_t timeout
     struct call_spec spec = {.begin = blocking_slots_begin_take, .args = &t};
     *out = NULL;
     own.node = NULL;
-    t.cap = blocking_slots_measure(&own) + s->path_len + sizeof "/owners/" + SLOT_NAME_CAP;
+    t.cap = blocking_slots_measure(&own) + s->path_len + sizeof "/owners/" + SLOT_NAME_CAP +
+            SLOT_BELOW_CAP;
     t.out = calloc(1, sizeof *t.out + t.cap);
     if (!t.out)
         return CLAVE_ENOMEM;
@@ -235,6 +235,7 @@ struct slots_give {
     clave_slots *s;
     const clave_slot *which;
     bool breaks;
+    int64_t deadline;
 };
 
 /* The reply exists as long as the call, even if the waiting thread has given up. Its zxid is that
@@ -254,15 +255,18 @@ static clave_err blocking_slots_begin_give(struct call *c, void *args)
     const struct slots_give *g = args;
     const clave_slot *w = g->which;
     if (g->breaks)
-        return clave_async_slots_break(g->s->slots, w, blocking_slots_on_given, c);
-    return clave_async_slots_give(g->s->slots, w->id, w->token, blocking_slots_on_given, c);
+        return clave_async_slots_break(g->s->slots, w, g->deadline, blocking_slots_on_given, c);
+    return clave_async_slots_give(g->s->slots, w->id, w->token, g->deadline,
+                                  blocking_slots_on_given, c);
 }
 
 static clave_err blocking_slots_give(struct slots_give *g, int64_t timeout_ms, int64_t *given)
 {
     struct call_spec spec = {.begin = blocking_slots_begin_give, .args = g};
     clave_reply *reply = NULL;
-    clave_err err = clave__call(g->s->client, &spec, timeout_ms, &reply);
+    /* The engine's timer is the only clock: nothing goes on after the answer. */
+    g->deadline = clave__deadline_after(timeout_ms);
+    clave_err err = clave__call(g->s->client, &spec, -1, &reply);
     if (err == CLAVE_OK && given)
         *given = reply->stat.czxid;
     clave_reply_free(reply);
@@ -273,7 +277,8 @@ clave_err clave_slots_give(clave_slots *s, const char *id, int64_t token, int64_
                            int64_t *given)
 {
     const clave_slot which = {.id = id, .token = token};
-    return blocking_slots_give(&(struct slots_give){.s = s, .which = &which}, timeout_ms, given);
+    struct slots_give g = {.s = s, .which = &which};
+    return blocking_slots_give(&g, timeout_ms, given);
 }
 
 clave_err clave_slots_break(clave_slots *s, const clave_slot *which, int64_t timeout_ms,

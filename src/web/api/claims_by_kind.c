@@ -2,7 +2,7 @@
 #include "web/api/claims_by_kind.h"
 
 #include "web/api/claims/claims_api.h"
-#include "web/api/slots/slot_claims_api.h"
+#include "web/api/slots/slots_api.h"
 #include "web/http/problem.h"
 
 static void any_claim_handle(struct web_exchange *x, web_handler *of_owner, web_handler *of_session)

@@ -19,6 +19,7 @@
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
 #include "clave/async/slots.h"
+#include "cmd/run/stages/run_slot.h"
 
 struct run_plan;
 struct runner;
@@ -44,6 +45,7 @@ struct run_stages {
     clave_async_slots *slots;
     int64_t slot_token; /* 0: not taken */
     char slot_name[RUN_STAGES_SLOT_CAP];
+    struct run_slot_room slot_room;
     void (*given)(struct runner *r, int code);
     uv_timer_t rest;
     int code; /* to leave with */

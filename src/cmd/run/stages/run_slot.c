@@ -44,32 +44,86 @@ void run_slot_say_owned(const struct options *o, const char *path, const clave_s
     diag(o, "%s: %s owns a slot already, since %s", path, slot->id, time_text(slot->since, since));
 }
 
-void run_slot_say_waiting(const struct options *o, const char *path, const clave_slots_event *ev)
+void run_slot_note_room(struct run_slot_room *r, const clave_slots_event *ev)
+{
+    *r = (struct run_slot_room){
+        .known = true, .ahead = ev->ahead, .owned = ev->owned, .limit = ev->limit};
+    snprintf(r->strange, sizeof r->strange, "%s", ev->strange ? ev->strange : "");
+    snprintf(r->left_over, sizeof r->left_over, "%s",
+             ev->left_over ? clave__path_name(ev->left_over) : "");
+}
+
+static const char *run_slot_hint_limit(const struct options *o, const char *path,
+                                       char out[HINT_CAP])
+{
+    return hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, out);
+}
+
+void run_slot_say_strange(const struct options *o, const char *path, const char *node)
+{
+    char hint[HINT_CAP];
+    diag(o, "%s: %s is no slot, and takes room; to remove it: %s", path, node,
+         hint_command(o, (const char *const[]){"rm", "-r", node, NULL}, hint));
+}
+
+int run_slot_bad_limit(const struct options *o, const char *path)
+{
+    char hint[HINT_CAP];
+    return diag_end(o, path, EXIT_PATH,
+                    "the node of the limit holds no number of slots, so nobody takes any; to set "
+                    "it: %s",
+                    run_slot_hint_limit(o, path, hint));
+}
+
+void run_slot_say_waiting(const struct options *o, const char *path, const struct run_slot_room *r)
 {
     char text[LEFT_OVER_CAP];
-    char *queue = ev->left_over ? clave__path_child(NULL, path, "queue") : NULL;
-    if (queue)
-        diag(o, "%s: waiting, %zu ahead; %s", path, ev->ahead,
-             participant_text_left_over(o, queue, clave__path_name(ev->left_over), NULL, text));
-    else if (ev->ahead > 0)
-        diag(o, "%s: waiting, %zu ahead", path, ev->ahead);
+    char *queue = r->left_over[0] ? clave__path_child(NULL, path, "queue") : NULL;
+    if (r->limit == CLAVE_SLOTS_LIMIT_BAD)
+        (void)run_slot_bad_limit(o, path);
+    else if (queue)
+        diag(o, "%s: waiting, %zu ahead; %s", path, r->ahead,
+             participant_text_left_over(o, queue, r->left_over, NULL, text));
+    else if (r->ahead > 0)
+        diag(o, "%s: waiting, %zu ahead", path, r->ahead);
     else
         diag(o, "%s: waiting for a slot to be given back", path);
+    if (r->strange[0])
+        run_slot_say_strange(o, path, r->strange);
     free(queue);
 }
 
+/* Who is in the way: owners, and places before it. */
+static int run_slot_no_room(const struct options *o, const char *path,
+                            const struct run_slot_room *r)
+{
+    char hint[HINT_CAP], why[160] = "", before[48] = "";
+    if (r->limit == CLAVE_SLOTS_LIMIT_BAD)
+        return run_slot_bad_limit(o, path);
+    if (r->ahead > 0)
+        snprintf(before, sizeof before, ", %zu before it", r->ahead);
+    if (r->known)
+        snprintf(why, sizeof why, ": %zu owner%s%s, the limit is %" PRId64, r->owned,
+                 r->owned == 1 ? "" : "s", before, r->limit);
+    if (r->strange[0])
+        run_slot_say_strange(o, path, r->strange);
+    return diag_end(o, path, EXIT_TIMEOUT, "no slot was free in time%s; to see the owners: %s", why,
+                    run_slot_hint_list(o, path, hint));
+}
+
 int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
-                       const struct client_fault *fault)
+                       const struct run_slot_room *r, const struct client_fault *fault)
 {
     char hint[HINT_CAP];
     if (err == CLAVE_EBUSY)
-        return diag_end(o, path, exit_code_of(err),
-                        "no slot was free in time; to see the owners: %s",
-                        run_slot_hint_list(o, path, hint));
+        return run_slot_no_room(o, path, r);
+    if (err == CLAVE_ECANCELED)
+        return diag_end(o, path, EXIT_LOST,
+                        "its place in the queue was deleted: a give or a break of an id ends the "
+                        "takes of it that wait");
     if (err == CLAVE_ENONODE)
-        return diag_end(
-            o, path, exit_code_of(err), "no limit is set; to set one: %s",
-            hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
+        return diag_end(o, path, exit_code_of(err), "no limit is set; to set one: %s",
+                        run_slot_hint_limit(o, path, hint));
     if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
         return diag_end(o, path, exit_code_of(err),
                         "%s: the slot may have been taken: look with: %s", clave_strerror(err),
@@ -89,6 +143,14 @@ int run_slot_not_given(const struct options *o, const char *path, clave_err err,
 
 /* ---- before the command --------------------------------------------------------------------- */
 
+/* From the name before this one in a path. */
+static const char *run_slot_name_before(const char *path, const char *name)
+{
+    for (name--; name > path && name[-1] != '/';)
+        name--;
+    return name;
+}
+
 static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
                               bool taken, void *arg)
 {
@@ -100,7 +162,8 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
     assert(r->stages.phase == TAKING);
     r->stages.phase = BEGUN;
     if (err != CLAVE_OK) {
-        int code = run_slot_not_taken(r->o, p->path, err, clave__client_latest_fault(r->client));
+        int code = run_slot_not_taken(r->o, p->path, err, &r->stages.slot_room,
+                                      clave__client_latest_fault(r->client));
         r->events->leave(r, code);
     } else if (!taken && !run_slot_is_ours(r->o, p, slot)) {
         r->events->leave(r, EXIT_REFUSED);
@@ -108,18 +171,20 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
         if (!taken && !r->plan->quiet)
             run_slot_say_owned(r->o, p->path, slot);
         r->stages.slot_token = slot->token;
+        const char *take = clave__path_name(slot->node); /* its name below the owners is two */
         snprintf(r->stages.slot_name, sizeof r->stages.slot_name, "%s",
-                 clave__path_name(slot->node));
+                 run_slot_name_before(slot->node, take));
         r->events->cleared(r);
     }
 }
 
 static void run_slot_on_waiting(clave_async_slots *s, const clave_slots_event *ev, void *arg)
 {
-    const struct runner *r = arg;
+    struct runner *r = arg;
     (void)s;
-    if (!r->plan->quiet)
-        run_slot_say_waiting(r->o, r->plan->stages.slot->path, ev);
+    run_slot_note_room(&r->stages.slot_room, ev);
+    if (!r->plan->quiet && !ev->refused)
+        run_slot_say_waiting(r->o, r->plan->stages.slot->path, &r->stages.slot_room);
 }
 
 static int64_t run_slot_deadline(int64_t wait_ms)
@@ -189,7 +254,7 @@ bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, in
     r->stages.phase = GIVING;
     r->stages.given = given;
     clave_err err = clave_async_slots_give(r->stages.slots, p->as.id, r->stages.slot_token,
-                                           run_slot_on_given, r);
+                                           CLAVE_NEVER, run_slot_on_given, r);
     if (err != CLAVE_OK)
         run_slot_on_given(NULL, err, NULL, r);
     clave_uv_flush(r->uv);
@@ -219,7 +284,7 @@ void run_slot_release(struct runner *r)
     if (r->stages.phase != TAKING)
         return;
     (void)run_slot_not_taken(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS,
-                             clave__client_latest_fault(r->client));
+                             &r->stages.slot_room, clave__client_latest_fault(r->client));
 }
 
 void run_slot_free(struct runner *r)

@@ -11,6 +11,7 @@
 struct runner;
 struct guardian_task;
 
+enum { RUN_SLOT_NODE_CAP = 1024 };
 enum slot_keep { SLOT_KEEP_NEVER, SLOT_KEEP_FAILED, SLOT_KEEP_ALWAYS };
 
 struct run_slot_plan {
@@ -27,11 +28,25 @@ bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
                       const clave_slot *slot);
 /* The id owned the slot before. */
 void run_slot_say_owned(const struct options *o, const char *path, const clave_slot *slot);
+/* What a take knew of the room when it was told to wait, or refused. */
+struct run_slot_room {
+    bool known;
+    size_t ahead, owned;
+    int64_t limit;
+    char strange[RUN_SLOT_NODE_CAP];   /* the path of a node that takes room, and is no slot; "" */
+    char left_over[RUN_SLOT_NODE_CAP]; /* the name of the node before it, which no session owns; ""
+                                        */
+};
+void run_slot_note_room(struct run_slot_room *r, const clave_slots_event *ev);
 /* A take that waits. */
-void run_slot_say_waiting(const struct options *o, const char *path, const clave_slots_event *ev);
+void run_slot_say_waiting(const struct options *o, const char *path, const struct run_slot_room *r);
+/* A child of the owners that is no slot. */
+void run_slot_say_strange(const struct options *o, const char *path, const char *node);
+/* The node of the limit holds none. Returns EXIT_PATH. */
+int run_slot_bad_limit(const struct options *o, const char *path);
 /* A take ended with this error; `fault` is the client's latest. Returns the exit code. */
 int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
-                       const struct client_fault *fault);
+                       const struct run_slot_room *r, const struct client_fault *fault);
 /* Likewise of a give or a break. */
 int run_slot_not_given(const struct options *o, const char *path, clave_err err,
                        const struct client_fault *fault);

@@ -11,7 +11,7 @@
 #include "cmd/cli/suggestion.h"
 #include "cmd/run/run_flags.h"
 #include "cmd/verbs/lock/slot.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 
 enum { SLOT_ID = FLAG_LONG, SLOT_BY, SLOT_REASON, SLOT_TOKEN, SLOT_KEEP, SLOT_WAITERS, SLOT_ACL };
 

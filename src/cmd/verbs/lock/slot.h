@@ -22,6 +22,7 @@ struct slot_command {
     int64_t token;             /* 0: any */
     bool waiters, quiet;
     struct acl_list acl;
+    struct run_slot_room room; /* the loop's thread writes it while a take waits */
     clave_slots *slots; /* from slot_session_open to slot_session_close */
     atomic_int signal;  /* the one that ends a take; 0: none */
     char machine_id[SLOT_ID_TEXT];

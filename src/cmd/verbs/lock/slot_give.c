@@ -2,8 +2,10 @@
  * reads first whose slot it is: cloned machines share the id. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
@@ -27,8 +29,27 @@ static void slot_give_show(const struct slot_command *s, const char *key, int64_
     json_end(&j);
 }
 
-static void slot_give_say_none(const struct slot_command *s)
+/* The node of this id, or of this very name; NULL: there is none. */
+static const clave_slot *slot_give_find(const struct slot_command *s, const clave_slots_view *view)
 {
+    const char *id = s->plan.as.id;
+    for (size_t i = 0; i < view->n; i++) {
+        const clave_slot *slot = &view->slots[i];
+        if (strcmp(slot->id ? slot->id : clave__path_name(slot->node), id) == 0)
+            return slot;
+    }
+    return NULL;
+}
+
+static void slot_give_say_none(const struct slot_command *s, clave_client *c)
+{
+    clave_slots_view *view;
+    if (clave_slots_list(c, s->plan.path, s->o->timeout_ms, &view) == CLAVE_OK) {
+        const clave_slot *slot = slot_give_find(s, view);
+        if (slot && !slot->id)
+            run_slot_say_strange(s->o, s->plan.path, slot->node);
+        clave_slots_view_free(view);
+    }
     if (s->token != 0)
         diag(s->o, "%s: %s owns no slot with token %" PRId64, s->plan.path, s->plan.as.id,
              s->token);
@@ -36,9 +57,24 @@ static void slot_give_say_none(const struct slot_command *s)
         diag(s->o, "%s: %s owns no slot", s->plan.path, s->plan.as.id);
 }
 
+/* Others have made nodes below it. */
+static int slot_give_not_empty(const struct slot_command *s)
+{
+    char hint[HINT_CAP];
+    char *owners = clave__path_child(NULL, s->plan.path, "owners");
+    int code = diag_end(
+        s->o, s->plan.path, exit_code_of(CLAVE_ENOTEMPTY),
+        "others have made nodes below it; to see them: %s",
+        hint_command(s->o, (const char *const[]){"tree", owners ? owners : "/", NULL}, hint));
+    free(owners);
+    return code;
+}
+
 static int slot_give_failed(const struct slot_command *s, clave_client *c, clave_err err)
 {
     struct client_fault fault;
+    if (err == CLAVE_ENOTEMPTY)
+        return slot_give_not_empty(s);
     clave__blocking_fault(c, &fault);
     return run_slot_not_given(s->o, s->plan.path, err, &fault);
 }
@@ -51,10 +87,8 @@ static int slot_give_look(const struct slot_command *s, clave_client *c, int64_t
     clave_err err = clave_slots_list(c, s->plan.path, s->o->timeout_ms, &view);
     if (err != CLAVE_OK)
         return diag_err(s->o, s->plan.path, err, c);
-    for (size_t i = 0; i < view->n && code == EXIT_OK; i++) {
-        const clave_slot *slot = &view->slots[i];
-        if (!slot->id || strcmp(slot->id, s->plan.as.id) != 0)
-            continue;
+    const clave_slot *slot = slot_give_find(s, view);
+    if (slot && slot->id) {
         if (!run_slot_is_ours(s->o, &s->plan, slot))
             code = EXIT_REFUSED;
         if (*token == 0)
@@ -74,7 +108,7 @@ static int slot_give_on(struct slot_command *s, clave_client *c)
     if (err != CLAVE_OK)
         return slot_give_failed(s, c, err);
     if (given == 0 && !s->quiet)
-        slot_give_say_none(s);
+        slot_give_say_none(s, c);
     slot_give_show(s, "given", given);
     return EXIT_OK;
 }
@@ -105,7 +139,7 @@ int slot_break(struct slot_command *s)
     if (err != CLAVE_OK) {
         code = slot_give_failed(s, c, err);
     } else if (broken == 0) {
-        slot_give_say_none(s);
+        slot_give_say_none(s, c);
         code =
             diag_end(s->o, path, EXIT_PATH, "nothing was broken; to see the owners: %s",
                      hint_command(s->o, (const char *const[]){"slot", "list", path, NULL}, hint));

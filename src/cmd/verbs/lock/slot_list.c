@@ -36,7 +36,9 @@ static int slot_limit_show(const struct slot_command *s, clave_client *c)
     clave_err err = clave_slots_list(c, s->plan.path, s->o->timeout_ms, &view);
     if (err != CLAVE_OK)
         return diag_err(s->o, s->plan.path, err, c);
-    if (view->limit < 0) {
+    if (view->limit == CLAVE_SLOTS_LIMIT_BAD) {
+        code = run_slot_bad_limit(s->o, s->plan.path);
+    } else if (view->limit < 0) {
         code = slot_list_no_limit(s);
     } else if (s->o->json) {
         struct json j;
@@ -96,7 +98,7 @@ static clave_slot slot_listing_at(const struct slot_listing *l, size_t i)
 
 static const char *slot_listing_id(const clave_slot *slot)
 {
-    return slot->id ? slot->id : clave__path_name(slot->node);
+    return slot->id ? slot->id : clave__path_name(slot->node); /* of what is no slot */
 }
 
 static void slot_list_json(const struct slot_listing *l)
@@ -106,7 +108,7 @@ static void slot_list_json(const struct slot_listing *l)
         char since[TIME_TEXT_CAP];
         struct json j;
         json_begin(&j, stdout);
-        clave__json_string(&j, "id", slot_listing_id(&slot));
+        clave__json_string(&j, "id", slot.id);
         clave__json_string(&j, "host", slot.host);
         clave__json_string(&j, "since", time_text(slot.since, since));
         if (slot.token != 0)
@@ -115,6 +117,7 @@ static void slot_list_json(const struct slot_listing *l)
             clave__json_string(&j, "token", NULL);
         clave__json_string(&j, "by", slot.by);
         clave__json_string(&j, "reason", slot.reason);
+        clave__json_string(&j, "node", slot.node);
         if (l->waiters)
             clave__json_bool(&j, "waits", i >= l->view->n);
         json_end(&j);
@@ -126,6 +129,8 @@ static void slot_list_plain(const struct slot_listing *l)
 {
     for (size_t i = 0; i < slot_listing_count(l); i++) {
         clave_slot slot = slot_listing_at(l, i);
+        if (i < l->view->n && !slot.id)
+            continue; /* it is said on standard error */
         if (l->waiters)
             fputs(i < l->view->n ? "owns " : "waits ", stdout);
         format_text(stdout, slot_listing_id(&slot));
@@ -152,7 +157,11 @@ static void slot_list_table(const struct slot_listing *l)
     char id[PARTICIPANT_TEXT_CAP], reason[PARTICIPANT_TEXT_CAP];
     char by[SLOT_COLUMN_CAP], since[TIME_TEXT_CAP];
     int64_t now = clave__clock_wall();
-    printf("%zu owned, the limit is %" PRId64 "\n", l->view->n, l->view->limit);
+    printf("%zu owned, ", l->view->n);
+    if (l->view->limit >= 0)
+        printf("the limit is %" PRId64 "\n", l->view->limit);
+    else
+        puts("there is no limit");
     if (slot_listing_count(l) > 0)
         printf("%-36s %-16s %-24s %6s %s %s\n", "ID", "HOST", "SINCE", "KEPT", "BY", "REASON");
     for (size_t i = 0; i < slot_listing_count(l); i++)
@@ -161,6 +170,16 @@ static void slot_list_table(const struct slot_listing *l)
         printf("broken last: %s, %s, by %s: %s\n", participant_text_printable(b->id, id, sizeof id),
                time_text(b->since, since), participant_text_column(b->by, false, by, sizeof by),
                b->reason ? participant_text_printable(b->reason, reason, sizeof reason) : "-");
+}
+
+/* What keeps takes waiting, and is ended by no give. */
+static void slot_list_say_faults(const struct slot_command *s, const clave_slots_view *view)
+{
+    if (view->limit == CLAVE_SLOTS_LIMIT_BAD)
+        (void)run_slot_bad_limit(s->o, s->plan.path);
+    for (size_t i = 0; i < view->n; i++)
+        if (!view->slots[i].id)
+            run_slot_say_strange(s->o, s->plan.path, view->slots[i].node);
 }
 
 static clave_err slot_list_read_waiters(const struct slot_command *s, clave_client *c,
@@ -185,7 +204,7 @@ static int slot_list_on(const struct slot_command *s, clave_client *c)
     const struct slot_listing l = {view, waiters};
     if (err != CLAVE_OK)
         code = diag_err(s->o, s->plan.path, err, c);
-    else if (view->limit < 0 && view->n == 0)
+    else if (view->limit == CLAVE_SLOTS_LIMIT_NONE && view->n == 0)
         code = slot_list_no_limit(s);
     else if (s->o->json)
         slot_list_json(&l);
@@ -193,6 +212,8 @@ static int slot_list_on(const struct slot_command *s, clave_client *c)
         slot_list_table(&l);
     else
         slot_list_plain(&l);
+    if (err == CLAVE_OK)
+        slot_list_say_faults(s, view);
     clave_participant_list_free(waiters);
     clave_slots_view_free(view);
     return code;

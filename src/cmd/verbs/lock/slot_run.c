@@ -7,7 +7,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/run/runner.h"
 #include "cmd/verbs/lock/slot.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 
 /* PATH/runs/<id>: the id as in the names of slots. NULL: out of memory. */
 static char *slot_run_path(const struct slot_command *s)

@@ -12,8 +12,9 @@ static void slot_session_on_waiting(clave_async_slots *a, const clave_slots_even
     (void)a;
     if (atomic_load(&s->signal) != 0)
         clave_slots_cancel(s->slots);
-    else if (!s->quiet)
-        run_slot_say_waiting(s->o, s->plan.path, ev);
+    run_slot_note_room(&s->room, ev);
+    if (atomic_load(&s->signal) == 0 && !s->quiet && !ev->refused)
+        run_slot_say_waiting(s->o, s->plan.path, &s->room);
 }
 
 static clave_slots_options slot_session_options(struct slot_command *s)

@@ -91,11 +91,11 @@ static int slot_take_on(struct slot_command *s, clave_client *c)
     clave_err err = clave_slots_take(s->slots, &s->plan.as, s->plan.wait_ms, &slot, &taken);
     if (watched)
         slot_take_end_signals(&signals);
-    if (err == CLAVE_ECANCELED)
+    if (err == CLAVE_ECANCELED && atomic_load(&s->signal) != 0)
         return 128 + atomic_load(&s->signal);
     if (err != CLAVE_OK) {
         clave__blocking_fault(c, &fault);
-        return run_slot_not_taken(s->o, s->plan.path, err, &fault);
+        return run_slot_not_taken(s->o, s->plan.path, err, &s->room, &fault);
     }
     int code = slot_take_owned(s, slot, taken);
     clave_slot_free(slot);

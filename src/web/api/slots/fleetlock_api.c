@@ -1,17 +1,16 @@
-/* fleetlock_api.c - see fleetlock_api.h. Called by the table of routes. The protocol knows no
+/* fleetlock_api.c - see slots_api.h. Called by the table of routes. The protocol knows no
  * waiting: a take is a try, and holds no place when there is no room. Invariant: 200 is said of
  * what the servers have told; a change whose outcome is not known is 5xx, which a machine repeats,
  * and that is harmless. */
-#include "web/api/fleetlock/fleetlock_api.h"
-
 #include <string.h>
 
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
+#include "web/api/request_client.h"
+#include "web/api/slots/slots_api.h"
 #include "web/api/znodes/parents_access.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
-#include "web/slots/slot_wait.h"
 
 /* A machine asks again before it gives up. MOST_GROUP: a node's name. */
 enum { PATIENCE_MS = 5000, MOST_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
@@ -47,12 +46,12 @@ static const char *fleetlock_fault(const struct web_exchange *x, const char *gro
                : "\"id\" is 1 to 128 bytes of UTF-8 without control characters";
 }
 
-/* The order of the machine. NULL: it has answered. */
-static struct slot_order *fleetlock_read(struct web_exchange *x)
+/* What the machine asks for. NULL: it has answered. */
+static struct slot_request *fleetlock_read(struct web_exchange *x)
 {
-    struct slot_order *o = clave__web_alloc(x, sizeof *o);
+    struct slot_request *r = clave__web_alloc(x, sizeof *r);
     bool fits = clave__web_body_len(x) <= MOST_BODY;
-    json_t *body = o && fits && clave__web_header(x, "fleet-lock-protocol")
+    json_t *body = r && fits && clave__web_header(x, "fleet-lock-protocol")
                        ? clave__web_body_of_any_type(x)
                        : NULL;
     if (x->answered)
@@ -60,20 +59,21 @@ static struct slot_order *fleetlock_read(struct web_exchange *x)
     const json_t *who = body ? x->web->o.jansson->json_object_get(body, "client_params") : NULL;
     const char *group = fleetlock_text(x, who, "group"), *id = fleetlock_text(x, who, "id");
     const char *fault = fits ? fleetlock_fault(x, group, id) : "the body has more than 4096 bytes";
-    char *path = o && !fault ? clave__web_child(x, x->web->o.access->fleetlock, group) : NULL;
-    if (o && fault)
+    char *path = r && !fault ? clave__web_child(x, x->web->o.access->fleetlock, group) : NULL;
+    if (r && fault)
         clave__web_problem(x, &bad_machine, "%s", fault);
     else if (!path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "read the request", NULL);
     if (!path)
         return NULL;
-    *o = (struct slot_order){.path = path, .as = {.id = id, .host = x->peer.address}, .limit = 1};
+    *r = (struct slot_request){
+        .x = x, .order = {.path = path, .as = {.id = id, .host = x->peer.address}, .limit = 1}};
     if (x->who.is_known && clave__slot_text_is_valid(x->who.name) && x->who.name[0])
-        o->as.by = x->who.name;
+        r->order.as.by = x->who.name;
     x->deed.path = path;
     x->deed.what = clave__web_sprintf(x, "slot of %s", id);
-    x->state = o;
-    return clave__web_must(x, WEB_LOCK, path) ? o : NULL;
+    x->state = r;
+    return clave__web_must(x, WEB_LOCK, path) ? r : NULL;
 }
 
 /* ---- what is answered ------------------------------------------------------------------------ */
@@ -81,81 +81,71 @@ static struct slot_order *fleetlock_read(struct web_exchange *x)
 /* The protocol has 4xx for the machine's own faults, and 409 for "not now". */
 static void fleetlock_refuse(struct web_exchange *x, clave_err err, const char *what)
 {
-    const struct slot_order *o = x->state;
-    const struct problem full = {.status = 409, .err = CLAVE_EBUSY, .path = o->path};
+    const struct slot_request *r = x->state;
+    const char *path = r->order.path;
+    const struct problem full = {.status = 409, .err = CLAVE_EBUSY, .path = path};
     unsigned status = clave__web_status(x, err);
-    if (err == CLAVE_EBUSY)
-        clave__web_problem(x, &full, "all slots of %s are owned: GET /v1/slots%s shows by whom",
-                           o->path, o->path);
+    const char *text = err == CLAVE_EBUSY ? clave__slot_room_text(x, path, &r->room) : NULL;
+    if (text)
+        clave__web_problem(x, &full, "%s", text);
     else
-        clave__web_problem_as(x, status >= 500 ? status : 500, err, what, o->path);
+        clave__web_problem_as(x, status >= 500 ? status : 500, err, what, path);
 }
 
-static void fleetlock_answer(struct web_exchange *x, clave_async_slots *s, clave_err err,
-                             const char *what)
+static void fleetlock_answer(struct web_exchange *x, clave_err err)
 {
-    clave_async_slots_free(s);
-    if (!clave__web_expected(x))
+    struct slot_request *r = x->state;
+    if (!clave__slot_request_over(r))
         return;
     if (err == CLAVE_OK)
         clave__web_answer_empty(x, 200);
     else
-        fleetlock_refuse(x, err, what);
+        fleetlock_refuse(x, err, r->what);
 }
 
 static void fleetlock_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                bool taken, void *arg)
 {
+    (void)s;
     (void)slot;
     (void)taken;
-    fleetlock_answer(arg, s, err, "take a slot of");
+    fleetlock_answer(arg, err);
 }
 
 /* What it does not own is given, too. */
 static void fleetlock_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                void *arg)
 {
+    (void)s;
     (void)slot;
-    fleetlock_answer(arg, s, err, "give back the slot of");
-}
-
-/* The servers have not answered in time, or the gate stops. */
-static void fleetlock_late(struct web_exchange *x)
-{
-    const struct slot_order *o = x->state;
-    clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, "take or give back a slot of", o->path);
+    fleetlock_answer(arg, err);
 }
 
 /* ---- the requests ---------------------------------------------------------------------------- */
 
-static void fleetlock_submitted(struct web_exchange *x, clave_async_slots *s, clave_err err,
-                                const char *what)
+static void fleetlock_sent(struct web_exchange *x, clave_err err)
 {
-    if (err == CLAVE_OK) {
-        x->late = x->stop = fleetlock_late;
+    struct slot_request *r = x->state;
+    if (clave__slot_request_sent(r, err))
         clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
-        clave__web_expect(x);
-        return;
-    }
-    clave_async_slots_free(s);
-    fleetlock_refuse(x, err, what);
+    else
+        fleetlock_refuse(x, err, r->what);
 }
 
 static void fleetlock_take(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_order *o = x->state;
-    clave_async_slots *s;
+    struct slot_request *r = x->state;
     (void)c;
-    clave_err err = clave__slot_order_open(x->web, o, &s);
+    clave_err err = clave__slot_request_open(r, "take a slot of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_take(s, 1, &o->as, CLAVE_TRY, fleetlock_on_taken, x);
-    fleetlock_submitted(x, s, err, "take a slot of");
+        err = clave_async_slots_take(r->slots, 1, &r->order.as, CLAVE_TRY, fleetlock_on_taken, x);
+    fleetlock_sent(x, err);
 }
 
 static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_order *o = x->state;
-    clave__web_check_parents(x, c, WEB_LOCK, o->path, fleetlock_take);
+    const struct slot_request *r = x->state;
+    clave__web_check_parents(x, c, WEB_LOCK, r->order.path, fleetlock_take);
 }
 
 /* ---- the bound of groups: a sender that is known by its address alone could name any number -- */
@@ -163,17 +153,19 @@ static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
 static void fleetlock_looks(struct web_exchange *x, clave_err err)
 {
     x->looking = true;
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
+        clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
         clave__web_expect(x);
-    else
+    } else {
         fleetlock_refuse(x, err, "look at");
+    }
 }
 
 static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
-    const struct slot_order *o = x->state;
-    const struct problem full = {.status = 403, .err = CLAVE_EQUOTA, .path = o->path};
+    const struct slot_request *r = x->state;
+    const struct problem full = {.status = 403, .err = CLAVE_EQUOTA, .path = r->order.path};
     if (!clave__web_expected(x))
         return;
     x->looking = false;
@@ -181,7 +173,7 @@ static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, 
         clave__web_problem(x, &full,
                            "there are %d groups, and a machine without a token makes no more: "
                            "make %s with PUT /v1/slots%s, or give the machine a token",
-                           (int)res->stat->num_children, o->path, o->path);
+                           (int)res->stat->num_children, r->order.path, r->order.path);
     else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
         fleetlock_look_above(x, c);
     else
@@ -205,22 +197,22 @@ static void fleetlock_on_group(clave_async_client *c, const clave_result *res, v
 
 static void fleetlock_look_at_group(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_order *o = x->state;
+    const struct slot_request *r = x->state;
     if (x->who.is_known)
         fleetlock_look_above(x, c);
     else
-        fleetlock_looks(x, clave_async_exists(c, o->path, NULL, fleetlock_on_group, x));
+        fleetlock_looks(x, clave_async_exists(c, r->order.path, NULL, fleetlock_on_group, x));
 }
 
 static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_order *o = x->state;
-    clave_async_slots *s;
+    struct slot_request *r = x->state;
     (void)c;
-    clave_err err = clave__slot_order_open(x->web, o, &s);
+    clave_err err = clave__slot_request_open(r, "give back the slot of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_give(s, o->as.id, 0, fleetlock_on_given, x);
-    fleetlock_submitted(x, s, err, "give back the slot of");
+        err =
+            clave_async_slots_give(r->slots, r->order.as.id, 0, CLAVE_NEVER, fleetlock_on_given, x);
+    fleetlock_sent(x, err);
 }
 
 void clave__web_fleetlock_take(struct web_exchange *x)
