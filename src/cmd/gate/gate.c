@@ -12,8 +12,8 @@
 #include "cmd/cli/json.h"
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
-#include "runtime/findings.h"
-#include "runtime/server/open_file_limit.h"
+#include "runtime/server/server_run.h"
+#include "runtime/start_error.h"
 
 enum { GRACE_MS = 3000 };
 

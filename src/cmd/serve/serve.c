@@ -1,4 +1,4 @@
-/* serve.c - `clave serve`: settings from flags and file, then runtime/server/uv_server.h runs.
+/* serve.c - `clave serve`: settings from flags and file, then runtime/server/server_run.h runs.
  * SIGHUP applies all of a changed file or nothing; the ready line is printed once the server
  * listens. */
 #include <malloc.h>
@@ -13,8 +13,7 @@
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
 #include "runtime/client/local_serve.h"
-#include "runtime/server/open_file_limit.h"
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 
 enum {
     SERVE_DATA = CONFIGURED_SETTING,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cmd/serve/settings_values.h"
-#include "runtime/findings.h"
+#include "runtime/start_error.h"
 
 enum { DEFAULT_TICK_MS = 2000 };
 

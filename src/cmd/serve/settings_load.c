@@ -12,7 +12,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/serve/config_file.h"
 #include "cmd/serve/settings_check.h"
-#include "runtime/findings.h"
+#include "runtime/start_error.h"
 
 struct log configured_log(const struct configured *c)
 {

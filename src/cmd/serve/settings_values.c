@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 #include "runtime/tcp_address.h"
 #include "wire/proto.h"
 

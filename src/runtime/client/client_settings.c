@@ -13,7 +13,6 @@
 #include "base/duration.h"
 #include "clave/tls.h"
 #include "runtime/client/local_paths.h"
-#include "runtime/key_value_file.h"
 #include "runtime/text_file.h"
 
 #ifndef CLAVE_SYSTEM_CONFIG_FILE /* packagers define it */

@@ -1,4 +1,4 @@
-/* admin.c - Apache's admin commands and the metrics as pages of http_server.h; uv_server.c calls
+/* admin.c - Apache's admin commands and the metrics as pages of http_server.h; server_run.c calls
  * it. Figures are read on the loop's thread, at the time of the request; open files and memory are
  * some seconds older (clave__run_measure), and no request makes the loop touch a file. */
 #include "runtime/server/admin.h"
@@ -257,11 +257,4 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     if (o->metrics && err == CLAVE_OK)
         err = clave__http_server_start(&r->metrics, o->metrics, &http, f);
     return err;
-}
-
-void clave__admin_stop(struct server_run *r)
-{
-    clave__http_server_stop(r->admin);
-    clave__http_server_stop(r->metrics);
-    r->admin = r->metrics = NULL;
 }

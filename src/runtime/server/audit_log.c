@@ -1,4 +1,4 @@
-/* audit_log.c - see audit_log.h; uv_server.c calls it on the loop. A line passes from `applied` to
+/* audit_log.c - see audit_log.h; server_run.c calls it on the loop. A line passes from `applied` to
  * `posted` to `durable` with the records of its transaction, so none tells of a change that a power
  * cut takes back. */
 #include "runtime/server/audit_log.h"

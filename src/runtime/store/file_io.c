@@ -1,5 +1,5 @@
 /* file_io.c - a whole file read, bytes written to a place in one, and files and directories made
- * durable (file_io.h). Recovery and `clave data` read by it, txn_log_file.c and snapshot_file.c
+ * durable (file_io.h). Recovery and `clave data` read by it, txn_log_thread.c and snapshot_thread.c
  * write by it. What _write has written is durable when the caller has synced it. Files are never
  * mapped: a sector that cannot be read would be a SIGBUS, not an error. */
 #include "runtime/store/file_io.h"

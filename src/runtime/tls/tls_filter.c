@@ -1,6 +1,6 @@
 /* tls_filter.c - OpenSSL without sockets, as a filter of a channel (tls_filter.h); uv_client.c and
- * uv_conn.c add it, four_letter_client.c uses it by itself. No call blocks, and what waits for the
- * socket is bounded. */
+ * server_conn.c add it, four_letter_client.c uses it by itself. No call blocks, and what waits for
+ * the socket is bounded. */
 #include "runtime/tls/tls_filter.h"
 
 #include <arpa/inet.h>
@@ -10,8 +10,7 @@
 
 #include "base/list.h"
 #include "base/memory.h"
-#include "runtime/tls/tls_bio.h"
-#include "runtime/tls/tls_rejected_certificate.h"
+#include "runtime/tls/openssl.h"
 
 /* The size of one pass of writes, and of what may wait for the socket, which needs room for the
  * answers to everything that one read may bring. */
