@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "clave/async/slots.h"
 
 enum { SLOT_NAME_CAP = 3 * CLAVE_SLOT_ID_MAX + 1 + CLAVE_UUID_TEXT + 1 };

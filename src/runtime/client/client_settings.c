@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/duration.h"
+#include "base/time_format.h"
 #include "clave/tls.h"
 #include "runtime/client/local_paths.h"
 #include "runtime/text_file.h"

@@ -4,8 +4,8 @@
 
 #include <time.h>
 
+#include "base/ip_range.h"
 #include "base/list.h"
-#include "base/peer_addr.h"
 #include "runtime/channel.h"
 #include "runtime/http/http_evict.h"
 #include "runtime/http/http_parse.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/peer_addr.h"
+#include "base/ip_range.h"
 #include "runtime/channel.h"
 
 /* A header that is longer is refused; version 1 has 107 bytes, of version 2 most are extensions. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/prometheus/prometheus_accept.h"
+#include "base/prometheus.h"
 #include "runtime/http/http_server.h"
 #include "server/monitoring/admin_commands.h"
 #include "server/monitoring/server_metrics.h"

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "runtime/clock.h"
 
 /* Bytes of lines that wait; what the thread keeps of its buffer. */

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log_rate.h"
+#include "base/log_line.h"
 #include "runtime/server/server_run_internal.h"
 #include "runtime/tls/tls_filter.h"
 

@@ -1,7 +1,7 @@
 /* slot_json.c - see slot_json.h. Called by the endpoints of slots. */
 #include "web/api/slots/slot_json.h"
 
-#include "base/rfc3339.h"
+#include "base/time_format.h"
 
 void clave__slot_put_time(struct json *j, const char *key, int64_t ms)
 {
