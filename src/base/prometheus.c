@@ -43,16 +43,28 @@ static const char *prometheus_number(int64_t value, unsigned decimals, char out[
     return out;
 }
 
+/* What is written in place of the character at `text`, or of a byte that begins none; NULL: the
+ * character itself. */
+static const char *prometheus_escape(const char *text, size_t n)
+{
+    switch (*text) {
+    case '\n':
+        return "\\n";
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    default:
+        return clave__utf8_len(text, n) ? NULL : "\xef\xbf\xbd";
+    }
+}
+
 /* Runs of plain characters are written at once. */
 static void prometheus_escaped(struct prometheus *p, const char *text)
 {
     size_t n = strlen(text), from = 0;
     for (size_t i = 0; i < n;) {
-        const char *special = text[i] == '\n'                    ? "\\n"
-                              : text[i] == '"'                   ? "\\\""
-                              : text[i] == '\\'                  ? "\\\\"
-                              : clave__utf8_len(text + i, n - i) ? NULL
-                                                                 : "\xef\xbf\xbd";
+        const char *special = prometheus_escape(text + i, n - i);
         if (!special) {
             i += clave__utf8_len(text + i, n - i);
             continue;

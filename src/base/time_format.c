@@ -181,7 +181,10 @@ static void rfc3339_date_of_days(int64_t days, int *year, int *month, int *day)
 const char *clave__rfc3339_format(int64_t ms, char out[RFC3339_CAP])
 {
     int year, month, day;
-    ms = ms < FIRST_MS ? FIRST_MS : ms > LAST_MS ? LAST_MS : ms;
+    if (ms < FIRST_MS)
+        ms = FIRST_MS;
+    if (ms > LAST_MS)
+        ms = LAST_MS;
     int64_t days = (ms - FIRST_MS) / DAY_MS;
     int in_day = (int)((ms - FIRST_MS) % DAY_MS);
     rfc3339_date_of_days(days + FIRST_MS / DAY_MS, &year, &month, &day);

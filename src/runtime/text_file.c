@@ -21,7 +21,9 @@ static int text_file_await(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int n = poll(&p, 1, PIPE_WAIT_MS);
-    return n < 0 && errno != EINTR ? errno : n == 0 ? ETIMEDOUT : 0;
+    if (n == 0)
+        return ETIMEDOUT;
+    return n < 0 && errno != EINTR ? errno : 0;
 }
 
 /* All that can be read, up to one byte more than a file may have. 0 or an errno. */
@@ -140,9 +142,11 @@ static char *keyfile_value(char *value, const char **fault)
     }
     char *end = strchr(value + 1, quote);
     char *rest = end ? key_value_trim(end + 1) : NULL;
-    *fault = !end                            ? "the quote before the value is not closed"
-             : *rest != '\0' && *rest != '#' ? "only a comment may follow the closing quote"
-                                             : NULL;
+    *fault = NULL;
+    if (!end)
+        *fault = "the quote before the value is not closed";
+    else if (*rest != '\0' && *rest != '#')
+        *fault = "only a comment may follow the closing quote";
     if (*fault)
         return NULL;
     *end = '\0';

@@ -285,7 +285,9 @@ bool clave__http_exchange_is_sent(const struct http_exchange *x)
 
 static const char *http_exchange_code(unsigned status)
 {
-    return status == 503 ? "ENOMEM" : status == 414 || status == 431 ? "ETOOBIG" : "EINVAL";
+    if (status == 503)
+        return "ENOMEM";
+    return status == 414 || status == 431 ? "ETOOBIG" : "EINVAL";
 }
 
 /* By what the owner does not see, or cannot answer. */

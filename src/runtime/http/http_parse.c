@@ -175,7 +175,9 @@ static unsigned http_parse_head_append(struct http_head *head, const char *p, si
     clave_err err = clave__buf_append(&head->text, p, n);
     if (err == CLAVE_OK)
         return 0;
-    return err == CLAVE_ENOMEM ? 503 : head->part == HTTP_HEAD_TARGET ? 414 : 431;
+    if (err == CLAVE_ENOMEM)
+        return 503;
+    return head->part == HTTP_HEAD_TARGET ? 414 : 431;
 }
 
 /* More of this part, which the former part has ended. 0, or the status to refuse the request
@@ -192,9 +194,9 @@ static unsigned http_parse_head_put(struct http_head *head, enum http_head_part 
 
 static int http_parse_head_digit(char c)
 {
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : -1;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
 /* In place; an escape that is none stays as it is. */
@@ -403,15 +405,26 @@ static bool http_parse_is_in_word(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == ' ' || c == '-' || c == '_';
 }
 
+static const char *http_parse_why(unsigned status)
+{
+    switch (status) {
+    case 414:
+        return "the path and query are too long";
+    case 431:
+        return "the headers are too large, or too many";
+    case 503:
+        return "out of memory";
+    default:
+        return "the name of a header has a blank in it";
+    }
+}
+
 /* What the library does not take; what a callback refused has said its own status. */
 static void http_parse_judge(struct http_parse *t, int fault, char at)
 {
     if (t->refused) {
         if (!t->why)
-            t->why = t->refused == 414   ? "the path and query are too long"
-                     : t->refused == 431 ? "the headers are too large, or too many"
-                     : t->refused == 503 ? "out of memory"
-                                         : "the name of a header has a blank in it";
+            t->why = http_parse_why(t->refused);
     } else if (fault == HPE_INVALID_VERSION) {
         http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     } else if (fault == HPE_INVALID_METHOD && http_parse_is_in_word(at)) {
@@ -476,11 +489,11 @@ static size_t http_parse_chunks(struct http_parse *t, const char *p, size_t n,
     size_t len, used = http_chunks_read(&t->chunks, p, n, &len);
     if (len > 0)
         t->take(t->arg, p + used - len, len);
-    *what = t->chunks.state == HTTP_CHUNKS_END     ? HTTP_PARSED_END
-            : t->chunks.state == HTTP_CHUNKS_FAULT ? HTTP_PARSED_FAULT
-                                                   : HTTP_PARSED_ALL;
-    if (*what == HTTP_PARSED_FAULT)
-        http_parse_refuse(t, 400, "where the chunks of the body end is not beyond doubt");
+    *what = t->chunks.state == HTTP_CHUNKS_END ? HTTP_PARSED_END : HTTP_PARSED_ALL;
+    if (t->chunks.state != HTTP_CHUNKS_FAULT)
+        return used;
+    *what = HTTP_PARSED_FAULT;
+    http_parse_refuse(t, 400, "where the chunks of the body end is not beyond doubt");
     return used;
 }
 

@@ -61,8 +61,9 @@ static bool proxy_parse_line(char *line, bool *is_named, struct peer_addr *out)
     *is_named = strcmp(kind, "UNKNOWN") != 0;
     if (!*is_named)
         return true;
-    int family = strcmp(kind, "TCP4") == 0 ? AF_INET : strcmp(kind, "TCP6") == 0 ? AF_INET6 : -1;
-    if (family < 0 || inet_pton(family, proxy_word(&line), from) != 1 ||
+    const bool is_4 = strcmp(kind, "TCP4") == 0;
+    const int family = is_4 ? AF_INET : AF_INET6;
+    if ((!is_4 && strcmp(kind, "TCP6") != 0) || inet_pton(family, proxy_word(&line), from) != 1 ||
         inet_pton(family, proxy_word(&line), to) != 1 ||
         !proxy_port(proxy_word(&line), &from_port) || !proxy_port(line, &to_port))
         return false;

@@ -115,7 +115,9 @@ static const char *run_admin_command_name(const struct server_run *r, const char
     size_t n = strlen(r->admin_url);
     if (strncmp(path, r->admin_url, n) != 0)
         return NULL;
-    return path[n] == '/' ? path + n + 1 : path[n] == '\0' ? path + n : NULL;
+    if (path[n] == '/')
+        return path + n + 1;
+    return path[n] == '\0' ? path + n : NULL;
 }
 
 static bool run_admin_is_metrics(const char *path)

@@ -211,8 +211,10 @@ clave_err clave__audit_log_check(const char *path, const struct fault *f)
 {
     char dir[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    int n = !slash ? 0 : slash == path ? 1 : (int)(slash - path);
-    snprintf(dir, sizeof dir, "%.*s", n ? n : 1, n ? path : ".");
+    if (slash) /* that of "/audit.log" is "/" */
+        snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    else
+        strcpy(dir, ".");
     if (strcmp(path, "-") == 0)
         return CLAVE_OK;
     struct stat st;

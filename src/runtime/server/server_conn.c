@@ -395,6 +395,17 @@ static bool accept_begin(struct conn *c, const struct peer_addr *peer)
     return true;
 }
 
+/* NULL: there is room, and the connection was counted for *a. Otherwise why it is turned away. */
+static const char *accept_fault(struct server_run *r, const struct peer_addr *peer,
+                                struct address **a)
+{
+    if (r->nconns >= r->max_conns)
+        return "no more connections: the limit of open files is reached";
+    if (clave__server_is_full(r->server))
+        return "too many connections (--max-all-connections)";
+    return clave__address_limit_enter(&r->address_limit, peer, a);
+}
+
 /* A client that is turned away needs no memory here. */
 static void accept_one(struct server_run *r, const struct listener *l, int fd)
 {
@@ -407,11 +418,7 @@ static void accept_one(struct server_run *r, const struct listener *l, int fd)
         peer.is_gate = true;
         strcpy(peer.text, "gate");
     }
-    const char *why = r->nconns >= r->max_conns
-                          ? "no more connections: the limit of open files is reached"
-                      : clave__server_is_full(r->server)
-                          ? "too many connections (--max-all-connections)"
-                          : clave__address_limit_enter(&r->address_limit, &peer, &a);
+    const char *why = accept_fault(r, &peer, &a);
     if (why) {
         accept_note_turned_away(r, &peer, why);
         close(fd);

@@ -55,9 +55,11 @@ int clave__file_read(int dir, const char *name, struct file_content *out)
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    int err = fstat(fd, &st) != 0   ? errno
-              : S_ISDIR(st.st_mode) ? EISDIR
-                                    : file_fill_new(fd, out, (size_t)st.st_size);
+    int err = fstat(fd, &st) != 0 ? errno : 0;
+    if (err == 0 && S_ISDIR(st.st_mode))
+        err = EISDIR;
+    if (err == 0)
+        err = file_fill_new(fd, out, (size_t)st.st_size);
     close(fd);
     return err;
 }

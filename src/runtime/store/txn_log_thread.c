@@ -56,7 +56,9 @@ static void log_file_make_room(struct txn_log_file *f, size_t n)
     int64_t need = f->end + (int64_t)n;
     if (f->room == 0 || need <= f->room)
         return;
-    int64_t more = need < LEAST_ROOM ? LEAST_ROOM : need > MOST_ROOM ? MOST_ROOM : need;
+    int64_t more = need < LEAST_ROOM ? LEAST_ROOM : need;
+    if (more > MOST_ROOM)
+        more = MOST_ROOM;
     if (fallocate(f->fd, 0, (off_t)f->room, (off_t)(need + more - f->room)) == 0)
         f->room = need + more;
     else

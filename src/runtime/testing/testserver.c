@@ -419,10 +419,9 @@ static clave_err testserver_reserve_port(clave_test_server *t, uint16_t port)
 
 static clave_err testserver_choose_dir(clave_test_server *t, const char *given)
 {
-    const char *tmp = getenv("TMPDIR");
-    int n =
-        given ? snprintf(t->dir, sizeof t->dir, "%s", given)
-              : snprintf(t->dir, sizeof t->dir, "%s/clave-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    const char *tmp = getenv("TMPDIR"), *above = tmp && *tmp ? tmp : "/tmp";
+    int n = given ? snprintf(t->dir, sizeof t->dir, "%s", given)
+                  : snprintf(t->dir, sizeof t->dir, "%s/clave-test-XXXXXX", above);
     if (n <= 0 || (size_t)n >= sizeof t->dir)
         return testserver_fault(t, CLAVE_EINVAL, "no path for a data directory");
     if (given)

@@ -314,8 +314,10 @@ void clave__tls_fault(const struct tls *t, char *text, size_t cap)
         tls_filter_bad_certificate(t, text, cap);
     else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
         snprintf(text, cap, "it presents no certificate");
+    else if (alert)
+        snprintf(text, cap, "%s", alert);
     else
-        snprintf(text, cap, "%s", alert ? alert : why ? why : "TLS has failed");
+        snprintf(text, cap, "%s", why ? why : "TLS has failed");
 }
 
 /* ---- as a filter ---------------------------------------------------------------------------- */
