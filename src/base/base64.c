@@ -29,7 +29,9 @@ static int base64_digit_value(char c)
         return c - 'a' + 26;
     if (c >= '0' && c <= '9')
         return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
 }
 
 bool clave__base64_decode(const char *text, size_t n, void *out, size_t *len)
@@ -39,7 +41,9 @@ bool clave__base64_decode(const char *text, size_t n, void *out, size_t *len)
     if (n % 4 != 0)
         return false;
     for (size_t i = 0; i < n; i += 4) {
-        size_t padding = i + 4 < n || text[i + 3] != '=' ? 0 : text[i + 2] == '=' ? 2 : 1;
+        size_t padding = 0;
+        if (i + 4 == n && text[i + 3] == '=')
+            padding = text[i + 2] == '=' ? 2 : 1;
         uint32_t v = 0;
         for (size_t k = 0; k < 4; k++) {
             int digit = k < 4 - padding ? base64_digit_value(text[i + k]) : 0;

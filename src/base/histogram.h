@@ -1,5 +1,5 @@
 /* histogram.h - how often values fell below each of some fixed bounds: Prometheus's classic
- * histogram. base/prometheus/prometheus.h writes it. Noting a value costs a few comparisons and no
+ * histogram. base/prometheus.h writes it. Noting a value costs a few comparisons and no
  * memory. */
 #ifndef CLAVE_BASE_HISTOGRAM_H
 #define CLAVE_BASE_HISTOGRAM_H

@@ -1,5 +1,5 @@
-/* log_line.h - a log line from a pure layer, handed to the owner's hook: its text, and what it is
- * about. */
+/* log_line.h - a log line from a pure layer, handed to the owner's hook: its text, what it is
+ * about, and how often one is written that others can cause without end. */
 #ifndef CLAVE_BASE_LOG_LINE_H
 #define CLAVE_BASE_LOG_LINE_H
 
@@ -34,5 +34,24 @@ __attribute__((format(printf, 4, 5))) void clave__log_about(const struct log *l,
 __attribute__((format(printf, 4, 0))) void clave__log_list(const struct log *l, int level,
                                                            const struct log_about *about,
                                                            const char *fmt, va_list ap);
+
+/* ---- how often ------------------------------------------------------------------------------- */
+
+/* Whether one is written now: one a second, by a clock of milliseconds. */
+static inline bool clave__log_may_tell(uint64_t *again_at, uint64_t now)
+{
+    enum { PAUSE_MS = 1000 };
+    if (now < *again_at)
+        return false;
+    *again_at = now + PAUSE_MS;
+    return true;
+}
+
+/* ---- numbers in messages --------------------------------------------------------------------- */
+
+static inline const char *clave__plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 #endif

@@ -5,14 +5,12 @@
  *   buf         a byte queue with a maximum            map          an intrusive hash map
  *   path        znode paths                            ordered_set  a set in the order of keys
  *   err_lookup  the table of errors                    err_class    which errors pass
- *   rand, uuid  seeded random numbers, and UUIDs       deadline     arithmetic with moments
- *   json_writer, base64, utf8                          duration     "4s"
- *   log_line    a line for the owner's log hook        rfc3339      moments as text
- *   log_rate    how often such a line is written       plural       "sessions"
- *   ip_range    addresses and ranges of them           peer_addr    who is connected
- *   histogram   how often values are below bounds      http_reason  "Not Found"
+ *   rand        seeded random numbers, and UUIDs       deadline     arithmetic with moments
+ *   json_writer, base64, utf8                          time_format  durations and moments as text
+ *   log_line    a line for the owner's log hook        http_reason  "Not Found"
+ *   ip_range    addresses, ranges of them, clients     histogram    how often below bounds
  *   sized_options  growing option structs              version      of the library
- *   hash/       crc32, sha1, siphash                   prometheus/  pages of metrics
+ *   hash/       crc32, sha1, siphash                   prometheus   pages of metrics
  * Every object here borrows the hooks it was given and keeps no state outside itself. */
 #ifndef CLAVE_BASE_MEMORY_H
 #define CLAVE_BASE_MEMORY_H

@@ -3,15 +3,23 @@
  * it. */
 #include "base/utf8.h"
 
+/* By the first byte of a character; 0: none begins so. */
+static size_t utf8_len_by(uint8_t lead)
+{
+    if (lead < 0x80)
+        return 1;
+    if ((lead & 0xe0) == 0xc0)
+        return 2;
+    if ((lead & 0xf0) == 0xe0)
+        return 3;
+    return (lead & 0xf8) == 0xf0 ? 4 : 0;
+}
+
 size_t clave__utf8_decode(const void *bytes, size_t n, uint32_t *out)
 {
     const uint8_t *p = bytes;
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = p[0] < 0x80             ? 1
-                 : (p[0] & 0xe0) == 0xc0 ? 2
-                 : (p[0] & 0xf0) == 0xe0 ? 3
-                 : (p[0] & 0xf8) == 0xf0 ? 4
-                                         : 0;
+    size_t len = utf8_len_by(p[0]);
     if (len == 0 || len > n)
         return 0;
     uint32_t c = len == 1 ? p[0] : p[0] & (0xffu >> (len + 1));

@@ -6,7 +6,7 @@
 #include "base/list.h"
 #include "base/log_line.h"
 #include "base/memory.h"
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "clave/async/client.h"
 #include "client/client_for_gate.h"
 #include "client/errmsg.h"

@@ -52,15 +52,25 @@ void clave__client_note_end(clave_async_client *c, bool elects)
     c->metrics.leading -= elects;
 }
 
+static enum client_loss metrics_loss_of(clave_err why)
+{
+    static const struct {
+        clave_err why;
+        enum client_loss loss;
+    } losses[] = {
+        {CLAVE_EEXPIRED, CLIENT_LOSS_EXPIRED}, {CLAVE_ETIMEDOUT, CLIENT_LOSS_DEADLINE},
+        {CLAVE_ENONODE, CLIENT_LOSS_DELETED},  {CLAVE_EMAXHOLD, CLIENT_LOSS_MAX_HOLD},
+        {CLAVE_ECLOSED, CLIENT_LOSS_CLOSED},
+    };
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        if (losses[i].why == why)
+            return losses[i].loss;
+    return CLIENT_LOSS_OTHER;
+}
+
 void clave__client_note_loss(clave_async_client *c, clave_err why)
 {
-    enum client_loss loss = why == CLAVE_EEXPIRED    ? CLIENT_LOSS_EXPIRED
-                            : why == CLAVE_ETIMEDOUT ? CLIENT_LOSS_DEADLINE
-                            : why == CLAVE_ENONODE   ? CLIENT_LOSS_DELETED
-                            : why == CLAVE_EMAXHOLD  ? CLIENT_LOSS_MAX_HOLD
-                            : why == CLAVE_ECLOSED   ? CLIENT_LOSS_CLOSED
-                                                     : CLIENT_LOSS_OTHER;
-    c->metrics.losses[loss]++;
+    c->metrics.losses[metrics_loss_of(why)]++;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */

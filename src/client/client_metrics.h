@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
-#include "base/prometheus/prometheus.h"
+#include "base/prometheus.h"
 #include "clave/async/client.h"
 
 /* Why something held was lost. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rfc3339.h"
+#include "base/time_format.h"
 #include "observe/lock_who.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/kazoo.h"
@@ -59,7 +59,7 @@ const char *clave__lock_role_of_side(const struct lock_node *p)
 }
 
 /* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
- * (base/uuid.h). */
+ * (base/rand.h). */
 const char *clave__lock_client(const struct lock_node *p)
 {
     enum { AT_VERSION = sizeof "_c_01234567-0123-" - 1 };

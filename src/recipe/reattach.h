@@ -6,7 +6,7 @@
 #ifndef CLAVE_RECIPE_REATTACH_H
 #define CLAVE_RECIPE_REATTACH_H
 
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "clave/async/latch.h"
 #include "clave/async/semaphore.h"
 

@@ -3,7 +3,7 @@
  *   owner ◀── input ── [filter] ◀── [filter] ◀── socket
  *   owner ─── output ▶ [filter] ──▶ [filter] ──▶ socket
  *
- * Owners are uv_client.c and uv_conn.c, filters tls_filter.c and fault_injector.c. Bytes that
+ * Owners are uv_client.c and server_conn.c, filters tls_filter.c and fault_injector.c. Bytes that
  * arrive are passed up. Bytes to send are fetched from above when the socket takes them, and stay
  * in the owner's buffer until then; only what the kernel does not take at once is copied, and
  * nothing more is fetched before that is written. An idle channel has no buffer.

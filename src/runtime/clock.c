@@ -1,6 +1,12 @@
-/* clock.c - see clock.h and clave/uv.h. clave_now() is CLOCK_BOOTTIME: it goes on while the machine
- * sleeps. */
+/* clock.c - the clocks (clock.h), and the two calls of clave/uv.h that every driver needs:
+ * clave_now, which is CLOCK_BOOTTIME and goes on while the machine sleeps, and clave_random_seed,
+ * randomness of the kernel for what has to differ between processes. */
 #include "runtime/clock.h"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "clave/uv.h"
 
@@ -41,4 +47,24 @@ struct timespec clave__clock_after(int64_t ms)
         t.tv_nsec -= 1000000000;
     }
     return t;
+}
+
+/* ---- randomness ------------------------------------------------------------------------------ */
+
+uint64_t clave_random_seed(void)
+{
+    uint64_t seed = 0;
+    ssize_t n;
+    do
+        n = getrandom(&seed, sizeof seed, 0);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)sizeof seed)
+        return seed ? seed : 1; /* 0 means "no seed" */
+    /* A kernel without getrandom, or a filter that forbids it: two processes must still not try the
+     * hosts in step, nor draw the same names. */
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    seed = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    seed = seed * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)&seed ^ (uint64_t)getpid() << 48;
+    return seed ? seed : 1;
 }

@@ -1,4 +1,4 @@
-/* clock.h - the only place that reads clocks (but for random_seed.c, if the kernel has no
+/* clock.h - the only place that reads clocks (the seed too, if the kernel has no
  * randomness). Engines and deadlines use clave_now() of clave/uv.h. */
 #ifndef CLAVE_RUNTIME_CLOCK_H
 #define CLAVE_RUNTIME_CLOCK_H

@@ -1,4 +1,4 @@
-/* listen.c - parses and binds the addresses of a server (listen.h); uv_server.c and
+/* listen.c - parses and binds the addresses of a server (listen.h); server_run.c and
  * http_server.c call it.
  * A Unix socket is never open to more users than its address says, not even for a moment. */
 #include "runtime/listen.h"

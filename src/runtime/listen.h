@@ -6,8 +6,8 @@
 #include <sys/un.h>
 #include <uv.h>
 
+#include "base/ip_range.h"
 #include "base/list.h"
-#include "base/peer_addr.h"
 #include "runtime/start_error.h"
 
 struct listener;

@@ -1,4 +1,4 @@
-/* load_library.c - dlopen with a check for static programs; openssl.c, http_library.c and the
+/* load_library.c - dlopen with a check for static programs; openssl.c, http_parse.c and the
  * program's gate_jansson.c and top.c call it. */
 #include "runtime/load_library.h"
 

@@ -1,4 +1,5 @@
-/* start_error.c - see start_error.h. The first fault of a start is kept. */
+/* start_error.c - see start_error.h. The first fault of a start is kept, the findings of a check
+ * all. */
 #include "runtime/start_error.h"
 
 #include <assert.h>
@@ -66,4 +67,27 @@ clave_err clave__start_error_errno(const struct fault *f, int number, const char
 {
     return clave__start_error(f, clave__err_of_errno(number), "%s %s: %s%s", what, name,
                               strerror(number), start_error_advice(number));
+}
+
+/* ---- all that is wrong, instead of the first fault ------------------------------------------- */
+
+struct findings clave__findings_in(const struct fault *f)
+{
+    return (struct findings){CLAVE_OK, *f};
+}
+
+/* A text that fills the buffer is the last. */
+void clave__findings_add(struct findings *all, clave_err err)
+{
+    struct fault *next = &all->next;
+    if (err == CLAVE_OK)
+        return;
+    if (all->err == CLAVE_OK || err == CLAVE_EINVAL)
+        all->err = err;
+    size_t n = strlen(next->text) + 1;
+    if (n == 1 || n >= next->cap)
+        return;
+    next->text[n - 1] = '\n';
+    next->text[n] = '\0';
+    *next = (struct fault){next->text + n, next->cap - n};
 }

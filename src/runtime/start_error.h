@@ -1,4 +1,5 @@
-/* start_error.h - the text of a failed start: what was tried, on which file, and what to do. */
+/* start_error.h - the text of a failed start: what was tried, on which file, and what to do. Checks
+ * of settings collect everything that is wrong, a line for each finding. */
 #ifndef CLAVE_RUNTIME_START_ERROR_H
 #define CLAVE_RUNTIME_START_ERROR_H
 
@@ -24,5 +25,20 @@ bool clave__start_error_passes(clave_err err);
  * errno. */
 clave_err clave__start_error_errno(const struct fault *f, int number, const char *what,
                                    const char *name);
+
+/* ---- all that is wrong, instead of the first fault ------------------------------------------- */
+
+/* Several checks, of which each may find something: a line of the text for each finding.
+ *
+ *     struct findings all = clave__findings_in(f);
+ *     clave__findings_add(&all, check_this(&all.next));
+ *     clave__findings_add(&all, check_that(&all.next));
+ *     return all.err; */
+struct findings {
+    clave_err err;     /* the first, unless a later one is EINVAL; CLAVE_OK: there is none */
+    struct fault next; /* for the next check */
+};
+struct findings clave__findings_in(const struct fault *f);
+void clave__findings_add(struct findings *all, clave_err err);
 
 #endif

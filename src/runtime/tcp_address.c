@@ -19,7 +19,9 @@ static bool tcp_address_split(const char *spec, int standard, struct tcp_address
     if (bracket && *colon != ':' && *colon != '\0')
         return false;
     const char *from = bracket ? spec + 1 : spec;
-    const char *to = bracket ? close_bracket : colon ? colon : end;
+    const char *to = colon ? colon : end;
+    if (bracket)
+        to = close_bracket;
     if (to - from >= (long)sizeof out->host)
         return false;
     memcpy(out->host, from, (size_t)(to - from));

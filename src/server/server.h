@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/ip_range.h"
 #include "base/log_line.h"
-#include "base/peer_addr.h"
 #include "clave/err.h"
 #include "clave/mem.h"
 

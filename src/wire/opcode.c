@@ -1,5 +1,5 @@
 /* opcode.c - the table of opcodes, see opcode.h, and requests read and written by it. A new opcode
- * is a number in proto.h and a line here; the formats of bodies are in record_request.c,
+ * is a number in proto.h and a line here; the formats of bodies are in record.c,
  * that of a multi is here. Records of the log have opcodes too, so some are here that no client
  * sends. */
 #include "wire/opcode.h"

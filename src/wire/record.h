@@ -9,9 +9,9 @@
  *   jute             ints, strings and vectors, with a sticky error
  *   record.c         handshake, headers, events, ACLs and stats
  *   opcode           the table of opcodes
- *   record_request.c the formats of the bodies of requests
+ *   record.c the formats of the bodies of requests
  *   record_reply.c   bodies of replies, of parts that the table names
- *   record_multi.c   the ops and results of multi and multiRead */
+ *   record.c   the ops and results of multi and multiRead */
 #ifndef CLAVE_WIRE_RECORD_H
 #define CLAVE_WIRE_RECORD_H
 

@@ -11,7 +11,6 @@ struct body_format {
     void (*put)(struct jwriter *w, const union wire_body *b);
 };
 
-/* record_request.c */
 extern const struct body_format clave__body_none;
 extern const struct body_format clave__body_path; /* or any other single string */
 extern const struct body_format clave__body_read;
@@ -27,8 +26,7 @@ extern const struct body_format clave__body_set_watches;
 extern const struct body_format clave__body_set_watches2;
 extern const struct body_format clave__body_reconfig;
 
-/* ---- record_multi.c -------------------------------------------------------------------------- */
-
+/* In front of each op of a multi, and of each result. */
 struct multi_header {
     int32_t type;
     bool done;

@@ -157,11 +157,15 @@ static bool x509_continues(struct der d, size_t at, uint8_t from, uint8_t to)
 static size_t x509_character(struct der d, bool *sound)
 {
     uint8_t lead = d.p[0];
-    size_t want = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4, got = 1;
+    size_t want = lead < 0x80 ? 1 : 2, got = 1;
+    if (lead >= 0xe0)
+        want = lead < 0xf0 ? 3 : 4;
     *sound = false;
     if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4)
         return 1;
-    uint8_t least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    uint8_t least = lead == 0xe0 ? 0xa0 : 0x80;
+    if (lead == 0xf0)
+        least = 0x90;
     uint8_t most = lead == 0xf4 ? 0x8f : 0xbf;
     if (want > 1 && x509_continues(d, 1, least, most))
         for (got = 2; got < want && x509_continues(d, got, 0x80, 0xbf);)

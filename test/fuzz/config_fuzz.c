@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* as uv.h asks for */
 #include <string.h>
 
-#include "base/duration.h"
+#include "base/time_format.h"
 #include "clave/tls.h"
 #include "cmd/cli/acl_text.h"
 #include "cmd/cli/diag.h"

@@ -30,7 +30,7 @@
 #include "observe/lock_node.h"
 #include "observe/lock_replay.h"
 #include "observe/lock_who.h"
-#include "recipe/slots/slot_name.h"
+#include "recipe/slots/slot_node.h"
 #include "web/http/jansson.h"
 #include "web/http/target.h"
 #include "web/routes.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/notifier.h"
+#include "runtime/store/disk_thread.h"
 
 enum { SENDERS = 3, SENDS = 2000, REALTIME_SENDS = 5, MOST_CPU_MS = 200 };
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/store/purge.h"
+#include "runtime/store/file_names.h"
 
 enum { SIZE = 10 << 20, PIECES = 2 }; /* all but the last 4 MiB and less */
 

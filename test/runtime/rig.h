@@ -15,7 +15,7 @@
 
 #include "clave/clave.h"
 #include "clave/uv.h"
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 
 enum { RIG_PATIENCE_MS = 20000 }; /* until something that should happen has not */
 

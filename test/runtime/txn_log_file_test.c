@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/store/txn_log_file.h"
+#include "runtime/store/txn_log_thread.h"
 #include "server/server.h"
 
 /* Of each kind of call: so many were made; the errno of the next one, 0: it works. */

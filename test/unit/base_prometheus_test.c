@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "base/prometheus/prometheus_accept.h"
+#include "base/prometheus.h"
 
 static const struct histogram_bounds bounds = {3, {5, 1000, 2500}};
 

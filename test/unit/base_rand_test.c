@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "base/uuid.h"
 
 /* xoshiro256** as its authors' code gives it, its state set by hand and by splitmix64. */
 static void the_reference(void **state)

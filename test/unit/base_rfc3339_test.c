@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "base/rfc3339.h"
+#include "base/time_format.h"
 
 static void moments_are_those_of_the_library(void **state)
 {

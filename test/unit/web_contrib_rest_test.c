@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "lib/webrig_answer.h"
 #include "web/web_internal.h"
 

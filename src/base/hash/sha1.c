@@ -25,10 +25,13 @@ static void sha1_mix(uint32_t h[5], const uint8_t *block)
     for (size_t i = 16; i < 80; i++)
         w[i] = sha1_rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     for (size_t i = 0; i < 80; i++) {
-        uint32_t f = i < 20   ? 0x5a827999u + ((b & c) | (~b & d))
-                     : i < 40 ? 0x6ed9eba1u + (b ^ c ^ d)
-                     : i < 60 ? 0x8f1bbcdcu + ((b & c) | (b & d) | (c & d))
-                              : 0xca62c1d6u + (b ^ c ^ d);
+        uint32_t f = 0xca62c1d6u + (b ^ c ^ d);
+        if (i < 20)
+            f = 0x5a827999u + ((b & c) | (~b & d));
+        else if (i < 40)
+            f = 0x6ed9eba1u + (b ^ c ^ d);
+        else if (i < 60)
+            f = 0x8f1bbcdcu + ((b & c) | (b & d) | (c & d));
         uint32_t next = sha1_rotate(a, 5) + f + e + w[i];
         e = d;
         d = c;

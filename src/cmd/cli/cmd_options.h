@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/duration.h"
+#include "base/time_format.h"
 #include "clave/async/client.h"
 #include "cmd/cli/inherited_fds.h"
 #include "cmd/cli/verb.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/duration.h"
+#include "base/time_format.h"
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "cmd/cli/diag.h"
 #include "runtime/store/copy_dir.h"
 

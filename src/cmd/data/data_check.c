@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "server/store/recovery_plan.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/log_line.h"
 #include "base/memory.h"
-#include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "cmd/data/data_slots.h"
 #include "cmd/data/data_until.h"

@@ -16,8 +16,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/duration.h"
 #include "base/path.h"
+#include "base/time_format.h"
 #include "client/client_for_recipes.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cmd/serve/java_properties.h"
-#include "runtime/key_value_file.h"
 #include "runtime/text_file.h"
 
 struct loading {

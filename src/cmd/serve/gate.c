@@ -6,14 +6,14 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
-#include "runtime/findings.h"
-#include "runtime/server/open_file_limit.h"
+#include "runtime/server/server_run.h"
+#include "runtime/start_error.h"
 
 enum { GRACE_MS = 3000 };
 

@@ -1,11 +1,11 @@
-/* serve.c - `clave serve`: settings from flags and file, then runtime/server/uv_server.h runs.
+/* serve.c - `clave serve`: settings from flags and file, then runtime/server/server_run.h runs.
  * SIGHUP applies all of a changed file or nothing; the ready line is printed once the server
  * listens. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
@@ -13,8 +13,7 @@
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
 #include "runtime/client/local_serve.h"
-#include "runtime/server/open_file_limit.h"
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 
 struct serve {
     struct configured c;

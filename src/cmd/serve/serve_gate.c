@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/findings.h"
 #include "runtime/gate/gate_run.h"
+#include "runtime/start_error.h"
 #include "runtime/thread_start.h"
 
 /* The server ends with it: a session that cannot be ended at once goes on when both are back. */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/json_writer.h"
+#include "base/log_line.h"
 #include "base/memory.h"
-#include "base/plural.h"
 #include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
 

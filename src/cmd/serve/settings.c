@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "cmd/cli/cmd_options.h"
-#include "runtime/findings.h"
+#include "runtime/start_error.h"
 #include "runtime/gate/gate_run.h"
 #include "runtime/tcp_address.h"
 #include "web/web.h"

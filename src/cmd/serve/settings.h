@@ -21,7 +21,7 @@
 #include "cmd/cli/verb.h"
 #include "cmd/serve/serve_log.h"
 #include "runtime/gate/gate_access_file.h"
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 #include "runtime/start_error.h"
 
 enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 80, SETTINGS_CAP = 80 };

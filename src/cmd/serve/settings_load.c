@@ -11,7 +11,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/serve/config_file.h"
-#include "runtime/findings.h"
+#include "runtime/start_error.h"
 
 struct log configured_log(const struct configured *c)
 {

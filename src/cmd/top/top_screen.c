@@ -16,7 +16,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "base/utf8.h"
 #include "cmd/cli/participant_text.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/memory.h"
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "clave/async/slots.h"
 
 enum { SLOT_NAME_CAP = 5 + 3 * CLAVE_SLOT_ID_MAX + 1 };

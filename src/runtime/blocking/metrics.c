@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/prometheus/prometheus_accept.h"
+#include "base/prometheus.h"
 #include "runtime/blocking/all_loops.h"
 #include "runtime/blocking/call.h"
 

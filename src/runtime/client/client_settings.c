@@ -10,10 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/duration.h"
+#include "base/time_format.h"
 #include "clave/tls.h"
 #include "runtime/client/local_paths.h"
-#include "runtime/key_value_file.h"
 #include "runtime/text_file.h"
 
 #ifndef CLAVE_SYSTEM_CONFIG_FILE /* packagers define it */

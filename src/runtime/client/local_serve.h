@@ -3,7 +3,7 @@
 #ifndef CLAVE_RUNTIME_CLIENT_LOCAL_SERVE_H
 #define CLAVE_RUNTIME_CLIENT_LOCAL_SERVE_H
 
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 
 /* What a server reports on its descriptor 1 to the client that started it, before it serves or
  * ends: a letter, followed by the text of a fault. */

@@ -104,7 +104,9 @@ static clave_err local_launch_open(struct launch *l, const struct local_paths *p
     *l = (struct launch){.null = -1, .log = -1, .says = {-1, -1}, .nfiles = MAX_CLOSED};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < MAX_CLOSED)
         l->nfiles = (int)files.rlim_cur;
-    l->program = program ? program : env && *env ? env : "clave";
+    l->program = env && *env ? env : "clave";
+    if (program)
+        l->program = program;
     char *const argv[] = {name, verb, flag, (char *)(uintptr_t)p->dir, NULL};
     _Static_assert(sizeof argv == sizeof l->argv, "all of it fits");
     memcpy(l->argv, argv, sizeof argv);

@@ -4,8 +4,8 @@
 #ifndef CLAVE_RUNTIME_GATE_GATE_AUDIT_H
 #define CLAVE_RUNTIME_GATE_GATE_AUDIT_H
 
-#include "runtime/notifier.h"
 #include "runtime/start_error.h"
+#include "runtime/store/disk_thread.h"
 #include "web/web.h"
 
 struct gate_audit; /* opaque */

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "clave/uv.h"
-#include "runtime/findings.h"
 #include "runtime/gate/gate_internal.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
+#include "runtime/start_error.h"
 #include "runtime/thread_start.h"
 
 /* For sessions and clients: without so many it does not start. */

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
-#include "runtime/http/proxy_protocol_filter.h"
+#include "runtime/http/proxy_protocol.h"
 #include "runtime/tls/tls_filter.h"
 #include "wire/x509_name.h"
 

@@ -21,9 +21,9 @@
 
 #include <stdbool.h>
 
+#include "base/ip_range.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "base/peer_addr.h"
 #include "clave/mem.h"
 
 enum { HTTP_SHARE_BUCKETS = 32 };

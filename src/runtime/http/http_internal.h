@@ -4,8 +4,8 @@
 
 #include <time.h>
 
+#include "base/ip_range.h"
 #include "base/list.h"
-#include "base/peer_addr.h"
 #include "runtime/channel.h"
 #include "runtime/http/http_evict.h"
 #include "runtime/http/http_parse.h"
@@ -132,12 +132,8 @@ void clave__http_exchange_begin(struct http_exchange *x);
 /* Nothing more is to be sent, or made. */
 bool clave__http_exchange_is_sent(const struct http_exchange *x);
 
-/* ---- answers (http_output.c) ----------------------------------------------------------------- */
-
 /* The next bytes of the answer. 0: none for now, or it is_broken. */
 size_t clave__http_output(struct http_exchange *x, const void **p);
 void clave__http_output_sent(struct http_exchange *x, size_t n);
-/* Asks for the body of the request. */
-void clave__http_output_continue(struct http_exchange *x);
 
 #endif

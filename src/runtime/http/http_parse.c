@@ -2,10 +2,154 @@
  * complete, and is begun anew for the next one. */
 #include "runtime/http/http_parse.h"
 
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "runtime/load_library.h"
+
+/* ---- loading the library --------------------------------------------------------------------- */
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#ifdef CLAVE_LLHTTP
+#define LIBRARY "libllhttp.so." TEXT(LLHTTP_VERSION_MAJOR) "." TEXT(LLHTTP_VERSION_MINOR)
+#else
+#define LIBRARY                                                                                    \
+    "libhttp_parser.so." TEXT(HTTP_PARSER_VERSION_MAJOR) "." TEXT(HTTP_PARSER_VERSION_MINOR)
+#endif
+LOADS_LIBRARY(LIBRARY, "suggested", "http", "admin pages and metrics of the server, over HTTP");
+
+/* Written once, under `library_once`. */
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+static struct http_library library_functions;
+static char library_fault[256];
+
+static void http_library_load(void)
+{
+    static const struct load_row wanted[] = {
+#define HTTP_LIBRARY_ROW(name) {#name, offsetof(struct http_library, name)},
+        HTTP_LIBRARY_FUNCTIONS(HTTP_LIBRARY_ROW)
+#undef HTTP_LIBRARY_ROW
+    };
+    const char *why;
+    void *lib = clave__load(LIBRARY, &why);
+    if (!lib) {
+        snprintf(library_fault, sizeof library_fault,
+                 "cannot load " LIBRARY ", which HTTP needs: %s", why);
+        return;
+    }
+    const char *missing =
+        clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, &library_functions);
+    if (missing)
+        snprintf(library_fault, sizeof library_fault, "%s has no function %s", LIBRARY, missing);
+}
+
+const struct http_library *clave__http_library(const char **why)
+{
+    pthread_once(&library_once, http_library_load);
+    *why = library_fault;
+    return library_fault[0] ? NULL : &library_functions;
+}
+
+/* ---- a body in chunks ------------------------------------------------------------------------ */
+
+enum { MAX_DIGITS = 12, MAX_IGNORED = 4096 };
+
+static void http_chunks_begin(struct http_chunks *t)
+{
+    *t = (struct http_chunks){.state = HTTP_CHUNKS_SIZE};
+}
+
+static int http_chunks_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+/* The line of a size has ended. */
+static enum http_chunks_state http_chunks_after_size(struct http_chunks *t)
+{
+    t->digits = 0;
+    return t->left == 0 ? HTTP_CHUNKS_TRAILER : HTTP_CHUNKS_DATA;
+}
+
+static enum http_chunks_state http_chunks_in_size(struct http_chunks *t, char c)
+{
+    int digit = http_chunks_digit(c);
+    if (digit >= 0 && t->digits < MAX_DIGITS) {
+        t->left = t->left * 16 + digit;
+        t->digits++;
+        return HTTP_CHUNKS_SIZE;
+    }
+    if (t->digits == 0 || digit >= 0)
+        return HTTP_CHUNKS_FAULT;
+    if (c == '\r')
+        return HTTP_CHUNKS_SIZE_LF;
+    return c == ';' || c == ' ' || c == '\t' ? HTTP_CHUNKS_EXTENSION : HTTP_CHUNKS_FAULT;
+}
+
+/* What an extension or a trailer says does not matter. */
+static enum http_chunks_state http_chunks_ignore(struct http_chunks *t, char c,
+                                                 enum http_chunks_state line,
+                                                 enum http_chunks_state lf)
+{
+    if (c == '\r')
+        return lf;
+    return ++t->ignored > MAX_IGNORED || c == '\n' || c == '\0' ? HTTP_CHUNKS_FAULT : line;
+}
+
+/* Every byte that is not data. */
+static enum http_chunks_state http_chunks_step(struct http_chunks *t, char c)
+{
+    switch (t->state) {
+    case HTTP_CHUNKS_SIZE:
+        return http_chunks_in_size(t, c);
+    case HTTP_CHUNKS_EXTENSION:
+        return http_chunks_ignore(t, c, HTTP_CHUNKS_EXTENSION, HTTP_CHUNKS_SIZE_LF);
+    case HTTP_CHUNKS_SIZE_LF:
+        return c == '\n' ? http_chunks_after_size(t) : HTTP_CHUNKS_FAULT;
+    case HTTP_CHUNKS_DATA_CR:
+        return c == '\r' ? HTTP_CHUNKS_DATA_LF : HTTP_CHUNKS_FAULT;
+    case HTTP_CHUNKS_DATA_LF:
+        return c == '\n' ? HTTP_CHUNKS_SIZE : HTTP_CHUNKS_FAULT;
+    case HTTP_CHUNKS_TRAILER:
+        return http_chunks_ignore(t, c, HTTP_CHUNKS_TRAILER_LINE, HTTP_CHUNKS_LAST_LF);
+    case HTTP_CHUNKS_TRAILER_LINE:
+        return http_chunks_ignore(t, c, HTTP_CHUNKS_TRAILER_LINE, HTTP_CHUNKS_TRAILER_LF);
+    case HTTP_CHUNKS_TRAILER_LF:
+        return c == '\n' ? HTTP_CHUNKS_TRAILER : HTTP_CHUNKS_FAULT;
+    case HTTP_CHUNKS_LAST_LF:
+        return c == '\n' ? HTTP_CHUNKS_END : HTTP_CHUNKS_FAULT;
+    case HTTP_CHUNKS_DATA:
+    case HTTP_CHUNKS_END:
+    case HTTP_CHUNKS_FAULT:
+        break;
+    }
+    return HTTP_CHUNKS_FAULT;
+}
+
+/* How many bytes it has used up, of which the last *len are data; more may follow unless the state
+ * is HTTP_CHUNKS_END or HTTP_CHUNKS_FAULT. */
+static size_t http_chunks_read(struct http_chunks *t, const char *p, size_t n, size_t *len)
+{
+    size_t used = 0;
+    *len = 0;
+    while (used < n && t->state != HTTP_CHUNKS_DATA && t->state != HTTP_CHUNKS_END &&
+           t->state != HTTP_CHUNKS_FAULT)
+        t->state = http_chunks_step(t, p[used++]);
+    if (t->state != HTTP_CHUNKS_DATA)
+        return used;
+    *len = n - used < (uint64_t)t->left ? n - used : (size_t)t->left;
+    t->left -= (int64_t)*len;
+    if (t->left == 0)
+        t->state = HTTP_CHUNKS_DATA_CR;
+    return used + *len;
+}
 
 enum { FAILED = -1 };
 
@@ -31,7 +175,9 @@ static unsigned http_parse_head_append(struct http_head *head, const char *p, si
     clave_err err = clave__buf_append(&head->text, p, n);
     if (err == CLAVE_OK)
         return 0;
-    return err == CLAVE_ENOMEM ? 503 : head->part == HTTP_HEAD_TARGET ? 414 : 431;
+    if (err == CLAVE_ENOMEM)
+        return 503;
+    return head->part == HTTP_HEAD_TARGET ? 414 : 431;
 }
 
 /* More of this part, which the former part has ended. 0, or the status to refuse the request
@@ -48,9 +194,9 @@ static unsigned http_parse_head_put(struct http_head *head, enum http_head_part 
 
 static int http_parse_head_digit(char c)
 {
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : -1;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
 /* In place; an escape that is none stays as it is. */
@@ -259,15 +405,26 @@ static bool http_parse_is_in_word(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == ' ' || c == '-' || c == '_';
 }
 
+static const char *http_parse_why(unsigned status)
+{
+    switch (status) {
+    case 414:
+        return "the path and query are too long";
+    case 431:
+        return "the headers are too large, or too many";
+    case 503:
+        return "out of memory";
+    default:
+        return "the name of a header has a blank in it";
+    }
+}
+
 /* What the library does not take; what a callback refused has said its own status. */
 static void http_parse_judge(struct http_parse *t, int fault, char at)
 {
     if (t->refused) {
         if (!t->why)
-            t->why = t->refused == 414   ? "the path and query are too long"
-                     : t->refused == 431 ? "the headers are too large, or too many"
-                     : t->refused == 503 ? "out of memory"
-                                         : "the name of a header has a blank in it";
+            t->why = http_parse_why(t->refused);
     } else if (fault == HPE_INVALID_VERSION) {
         http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     } else if (fault == HPE_INVALID_METHOD && http_parse_is_in_word(at)) {
@@ -318,7 +475,7 @@ static size_t http_parse_head(struct http_parse *t, const char *p, size_t n, enu
         t->has_head = true;
         t->left = t->body_length;
         if (t->body_length < 0)
-            clave__http_chunks_begin(&t->chunks);
+            http_chunks_begin(&t->chunks);
     } else {
         *what = HTTP_PARSED_FAULT;
         http_parse_judge(t, fault, used < n ? p[used] : '\0');
@@ -329,14 +486,14 @@ static size_t http_parse_head(struct http_parse *t, const char *p, size_t n, enu
 static size_t http_parse_chunks(struct http_parse *t, const char *p, size_t n,
                                 enum http_parsed *what)
 {
-    size_t len, used = clave__http_chunks_read(&t->chunks, p, n, &len);
+    size_t len, used = http_chunks_read(&t->chunks, p, n, &len);
     if (len > 0)
         t->take(t->arg, p + used - len, len);
-    *what = t->chunks.state == HTTP_CHUNKS_END     ? HTTP_PARSED_END
-            : t->chunks.state == HTTP_CHUNKS_FAULT ? HTTP_PARSED_FAULT
-                                                   : HTTP_PARSED_ALL;
-    if (*what == HTTP_PARSED_FAULT)
-        http_parse_refuse(t, 400, "where the chunks of the body end is not beyond doubt");
+    *what = t->chunks.state == HTTP_CHUNKS_END ? HTTP_PARSED_END : HTTP_PARSED_ALL;
+    if (t->chunks.state != HTTP_CHUNKS_FAULT)
+        return used;
+    *what = HTTP_PARSED_FAULT;
+    http_parse_refuse(t, 400, "where the chunks of the body end is not beyond doubt");
     return used;
 }
 

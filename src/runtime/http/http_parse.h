@@ -1,19 +1,83 @@
 /* http_parse.h - bytes of a connection to a request's head, pieces of its body and its end. The
- * head is collected as text, in memory of a bounded size; chunks of a body are http_chunks.h's. The
- * library that reads the head (http_library.h) is replaceable here and nowhere else.
+ * head is collected as text, in memory of a bounded size.
+ *
+ * A library reads the head. It is loaded when HTTP is asked for, so that a program that does not
+ * serve HTTP needs neither it nor its memory: llhttp where cmake finds it, else http_parser, from
+ * which llhttp comes. It is replaceable here and nowhere else. A body in chunks is not left to it:
+ * as Debian builds it (not strict), it takes any two bytes between chunks for the end of a line, so
+ * a proxy could see the next request elsewhere.
  *
  * What could be read in two ways is refused: a length given twice or beside chunks, a line that
  * goes on in the next one, characters that no name or value may have, a blank before a colon, an
- * end of line that is none. */
+ * invalid end of line. */
 #ifndef CLAVE_RUNTIME_HTTP_HTTP_PARSE_H
 #define CLAVE_RUNTIME_HTTP_HTTP_PARSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
-#include "runtime/http/http_chunks.h"
-#include "runtime/http/http_library.h"
 #include "web/web.h"
+
+/* ---- the library ----------------------------------------------------------------------------- */
+
+#ifdef CLAVE_LLHTTP
+#include <llhttp.h>
+
+typedef llhttp_t http_library_parser;
+typedef llhttp_settings_t http_library_settings;
+#define HTTP_LIBRARY_FUNCTIONS(X)                                                                  \
+    X(llhttp_init)                                                                                 \
+    X(llhttp_execute)                                                                              \
+    X(llhttp_get_error_pos)                                                                        \
+    X(llhttp_should_keep_alive)
+#else
+#include <http_parser.h>
+
+typedef http_parser http_library_parser;
+typedef http_parser_settings http_library_settings;
+#define HTTP_LIBRARY_FUNCTIONS(X)                                                                  \
+    X(http_parser_init)                                                                            \
+    X(http_parser_execute)                                                                         \
+    X(http_parser_pause)                                                                           \
+    X(http_should_keep_alive)
+#endif
+
+struct http_library {
+#define HTTP_LIBRARY_MEMBER(name) __typeof__(name) *name;
+    HTTP_LIBRARY_FUNCTIONS(HTTP_LIBRARY_MEMBER)
+#undef HTTP_LIBRARY_MEMBER
+};
+
+/* Any thread. NULL: it is not on this machine; *why says what is missing. */
+const struct http_library *clave__http_library(const char **why);
+
+/* ---- a body in chunks ------------------------------------------------------------------------ */
+
+enum http_chunks_state {
+    HTTP_CHUNKS_SIZE,
+    HTTP_CHUNKS_EXTENSION,
+    HTTP_CHUNKS_SIZE_LF,
+    HTTP_CHUNKS_DATA,
+    HTTP_CHUNKS_DATA_CR,
+    HTTP_CHUNKS_DATA_LF,
+    HTTP_CHUNKS_TRAILER, /* a line of it begins */
+    HTTP_CHUNKS_TRAILER_LINE,
+    HTTP_CHUNKS_TRAILER_LF,
+    HTTP_CHUNKS_LAST_LF,
+    HTTP_CHUNKS_END,
+    HTTP_CHUNKS_FAULT
+};
+
+struct http_chunks {
+    enum http_chunks_state state;
+    int64_t left;    /* of the chunk */
+    unsigned digits; /* of a size */
+    size_t ignored;  /* bytes of extensions and trailers, which are bounded */
+};
+
+/* ---- a request ------------------------------------------------------------------------------- */
 
 enum { HTTP_MAX_FIELDS = 100 };
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/log_rate.h"
+#include "base/log_line.h"
 #include "runtime/http/http_internal.h"
 #include "runtime/listen.h"
 #include "runtime/tls/tls_context.h"

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log_rate.h"
+#include "base/log_line.h"
 #include "base/memory.h"
 #include "clave/uv.h"
 #include "runtime/http/http_internal.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clave/uv.h"
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 
 struct address {
     struct map_node node;

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/ip_range.h"
 #include "base/map.h"
-#include "base/peer_addr.h"
 #include "clave/err.h"
 #include "clave/mem.h"
 

@@ -1,4 +1,4 @@
-/* admin.c - Apache's admin commands and the metrics as pages of http_server.h; uv_server.c calls
+/* admin.c - Apache's admin commands and the metrics as pages of http_server.h; server_run.c calls
  * it. Figures are read on the loop's thread, at the time of the request; open files and memory are
  * some seconds older (clave__run_measure), and no request makes the loop touch a file. */
 #include "runtime/server/admin.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/prometheus/prometheus_accept.h"
+#include "base/prometheus.h"
 #include "runtime/http/http_server.h"
 #include "server/monitoring/admin_commands.h"
 #include "server/monitoring/server_metrics.h"
@@ -115,7 +115,9 @@ static const char *run_admin_command_name(const struct server_run *r, const char
     size_t n = strlen(r->admin_url);
     if (strncmp(path, r->admin_url, n) != 0)
         return NULL;
-    return path[n] == '/' ? path + n + 1 : path[n] == '\0' ? path + n : NULL;
+    if (path[n] == '/')
+        return path + n + 1;
+    return path[n] == '\0' ? path + n : NULL;
 }
 
 static bool run_admin_is_metrics(const char *path)
@@ -257,11 +259,4 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     if (o->metrics && err == CLAVE_OK)
         err = clave__http_server_start(&r->metrics, o->metrics, &http, f);
     return err;
-}
-
-void clave__admin_stop(struct server_run *r)
-{
-    clave__http_server_stop(r->admin);
-    clave__http_server_stop(r->metrics);
-    r->admin = r->metrics = NULL;
 }

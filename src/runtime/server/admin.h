@@ -2,17 +2,15 @@
 #ifndef CLAVE_RUNTIME_SERVER_ADMIN_H
 #define CLAVE_RUNTIME_SERVER_ADMIN_H
 
-#include "runtime/server/uv_server_internal.h"
+#include "runtime/server/server_run_internal.h"
 
 /* The number of connections at a time; further ones wait in the kernel's queue. An open file each.
  */
 enum { ADMIN_MAX_CONNECTIONS = 16 };
 
 /* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM, ETHREAD, EFILES;
- * after an error _stop frees what was started. */
+ * after an error clave__run_stop_http frees what was started. */
 clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
                              const struct fault *f);
-/* Stops at once, whatever is being answered. */
-void clave__admin_stop(struct server_run *r);
 
 #endif

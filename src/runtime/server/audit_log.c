@@ -1,4 +1,4 @@
-/* audit_log.c - see audit_log.h; uv_server.c calls it on the loop. A line passes from `applied` to
+/* audit_log.c - see audit_log.h; server_run.c calls it on the loop. A line passes from `applied` to
  * `posted` to `durable` with the records of its transaction, so none tells of a change that a power
  * cut takes back. */
 #include "runtime/server/audit_log.h"
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "runtime/clock.h"
 
 /* Bytes of lines that wait; what the thread keeps of its buffer. */
@@ -211,8 +211,10 @@ clave_err clave__audit_log_check(const char *path, const struct fault *f)
 {
     char dir[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    int n = !slash ? 0 : slash == path ? 1 : (int)(slash - path);
-    snprintf(dir, sizeof dir, "%.*s", n ? n : 1, n ? path : ".");
+    if (slash) /* that of "/audit.log" is "/" */
+        snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    else
+        strcpy(dir, ".");
     if (strcmp(path, "-") == 0)
         return CLAVE_OK;
     struct stat st;

@@ -1,10 +1,63 @@
-/* disk_thread.c - the thread and the hand-over of disk_thread.h; snapshot_thread.c,
- * audit_log.c and serve_log.c are its jobs. */
+/* disk_thread.c - the thread and the hand-over of disk_thread.h, and the notifier that wakes the
+ * loop: an eventfd and a uv_poll_t on it. Sender and loop share nothing but the kernel's counter,
+ * so neither ever waits for the other. */
 #include "runtime/store/disk_thread.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "runtime/thread_start.h"
+
+/* ---- waking a loop --------------------------------------------------------------------------- */
+
+static void notifier_on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct notifier *n = poll->data;
+    eventfd_t times;
+    (void)status;
+    (void)events;
+    /* Before the call, so that what is sent during it leads to another. */
+    eventfd_read(n->fd, &times);
+    n->notified(n->arg);
+}
+
+int clave__notifier_open(struct notifier *n, uv_loop_t *loop, void (*notified)(void *arg),
+                         void *arg)
+{
+    n->notified = notified;
+    n->arg = arg;
+    n->poll.data = n;
+    n->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (n->fd < 0)
+        return errno;
+    int err = -uv_poll_init(loop, &n->poll, n->fd);
+    if (err != 0) {
+        close(n->fd);
+        n->fd = -1;
+        return err;
+    }
+    return -uv_poll_start(&n->poll, UV_READABLE, notifier_on_readable);
+}
+
+void clave__notifier_send(struct notifier *n)
+{
+    assert(n->fd >= 0);
+    /* Fails only if 2^64 - 2 were sent since the last read, and then it is readable. */
+    eventfd_write(n->fd, 1);
+}
+
+void clave__notifier_close(struct notifier *n)
+{
+    if (n->fd < 0)
+        return;
+    uv_close((uv_handle_t *)&n->poll, NULL); /* from here on the loop does not look at the fd */
+    close(n->fd);
+    n->fd = -1;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *disk_thread_main(void *arg)
 {

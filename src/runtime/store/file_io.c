@@ -1,5 +1,5 @@
 /* file_io.c - a whole file read, bytes written to a place in one, and files and directories made
- * durable (file_io.h). Recovery and `clave data` read by it, txn_log_file.c and snapshot_file.c
+ * durable (file_io.h). Recovery and `clave data` read by it, txn_log_thread.c and snapshot_thread.c
  * write by it. What _write has written is durable when the caller has synced it. Files are never
  * mapped: a sector that cannot be read would be a SIGBUS, not an error. */
 #include "runtime/store/file_io.h"
@@ -55,9 +55,11 @@ int clave__file_read(int dir, const char *name, struct file_content *out)
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    int err = fstat(fd, &st) != 0   ? errno
-              : S_ISDIR(st.st_mode) ? EISDIR
-                                    : file_fill_new(fd, out, (size_t)st.st_size);
+    int err = fstat(fd, &st) != 0 ? errno : 0;
+    if (err == 0 && S_ISDIR(st.st_mode))
+        err = EISDIR;
+    if (err == 0)
+        err = file_fill_new(fd, out, (size_t)st.st_size);
     close(fd);
     return err;
 }

@@ -1,4 +1,5 @@
-/* file_names.h - the files of version-2 by their names. _read returns 0 or an errno. */
+/* file_names.h - the files of version-2: what their names say, and which of them are no longer
+ * needed. _read returns 0 or an errno. */
 #ifndef CLAVE_RUNTIME_STORE_FILE_NAMES_H
 #define CLAVE_RUNTIME_STORE_FILE_NAMES_H
 
@@ -36,5 +37,18 @@ struct file_list {
 };
 int clave__file_list_read(int dir, enum file_kind kind, struct file_list *out);
 void clave__file_list_free(struct file_list *l);
+
+/* ---- removing old ones ----------------------------------------------------------------------- */
+
+/* Bytes of the removed files. */
+struct purged {
+    int64_t snapshots;
+    int64_t logs;
+};
+
+/* Removes all snapshots but the newest three, and the logs that none of these needs (Apache's
+ * PurgeTxnLog): those with zxids below the oldest of them, except the newest such log. Returns 0 or
+ * an errno; *out is set in any case. */
+int clave__purge(int dir, struct purged *out);
 
 #endif

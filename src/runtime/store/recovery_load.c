@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log_line.h"
 #include "base/memory.h"
-#include "base/plural.h"
 #include "runtime/store/datadir.h"
 #include "runtime/store/file_io.h"
 #include "runtime/store/file_names.h"

@@ -1,24 +1,56 @@
-/* txn_log_thread.h - the log's writes, and the two threads that take turns at them and at the loop:
- * the server's own, which calls _run, and a second one. The thread that has read a change writes it
- * to the log itself, and answers when it is durable; meanwhile the other waits for the sockets. So
- * nothing is handed over between a request and its answer, and nobody waits for another's write.
+/* txn_log_thread.h - the log's file, its writes, and the two threads that take turns at them and at
+ * the loop: the server's own, which calls _run, and a second one. The thread that has read a change
+ * writes it to the log itself, and answers when it is durable; meanwhile the other waits for the
+ * sockets. So nothing is handed over between a request and its answer, and nobody waits for
+ * another's write.
  *
  *   FREE ──_post──▶ POSTED ──a thread takes it──▶ WRITING ──▶ FREE, and `written` is called
  *                                                     └─▶ after _end it stays WRITING
  *
  * Whoever has the turn, a lock, runs the loop, and everything of the server belongs to it. The turn
- * is given away for a write, and for waiting during one. */
+ * is given away for a write, and for waiting during one.
+ *
+ * The file is extended ahead of the records with zeros, which readers take for padding: an
+ * fdatasync without a new length or new blocks to write does not wait for the file system's
+ * journal. */
 #ifndef CLAVE_RUNTIME_STORE_TXN_LOG_THREAD_H
 #define CLAVE_RUNTIME_STORE_TXN_LOG_THREAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "base/buf.h"
 #include "clave/err.h"
-#include "runtime/store/txn_log_file.h"
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+struct txn_log_file {
+    int fd;         /* -1: none */
+    int64_t end;    /* of the records */
+    int64_t room;   /* the length of the file; 0: it is not extended ahead */
+    int64_t filled; /* so far zeros are written, not only allocated */
+};
+/* Creates a file (one of that name has no record yet, and is replaced), with its header on disk
+ * before it gets its name: ZooKeeper does not start on a log without one. */
+int clave__txn_log_file_create(struct txn_log_file *f, int dir, int64_t first_zxid);
+/* Durable when it returns 0. What it wrote before an error is cut off at once: read again, what a
+ * failed sync left in the page cache would be taken for durable. Then nothing more may be appended.
+ */
+int clave__txn_log_file_append(struct txn_log_file *f, const void *p, size_t n);
+/* Cuts off the extension. */
+void clave__txn_log_file_close(struct txn_log_file *f);
+
+/* Its length on disk, the extension included; of a closed one too. */
+static inline int64_t clave__txn_log_file_length(const struct txn_log_file *f)
+{
+    return f->room > f->end ? f->room : f->end;
+}
+
+/* ---- the threads ----------------------------------------------------------------------------- */
 
 enum log_state { LOG_FREE, LOG_POSTED, LOG_WRITING };
 

@@ -1,5 +1,5 @@
 /* fault_injector.c - splits both directions into messages and applies the faults
- * (fault_injector.h); testserver_faults.c adds it to the channels of its server. A reply that is
+ * (fault_injector.h); testserver.c adds it to the channels of its server. A reply that is
  * not durable never leaves. */
 #include "runtime/testing/fault_injector.h"
 

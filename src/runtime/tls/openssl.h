@@ -1,11 +1,17 @@
-/* openssl.h - the functions of libssl and libcrypto, loaded on first use. Linked in the usual way
- * they would cost every run of the program without TLS 0.7 ms and every process 1.6 MB. */
+/* openssl.h - OpenSSL: its functions, loaded on first use; the bytes of a connection in place of a
+ * socket; and the certificate that it rejected. Linked in the usual way its libraries would cost
+ * every run of the program without TLS 0.7 ms and every process 1.6 MB. */
 #ifndef CLAVE_RUNTIME_TLS_OPENSSL_H
 #define CLAVE_RUNTIME_TLS_OPENSSL_H
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+
+#include "base/buf.h"
+#include "clave/mem.h"
+
+/* ---- the functions --------------------------------------------------------------------------- */
 
 #define OPENSSL_FUNCTIONS(X)                                                                       \
     X(OPENSSL_init_ssl)                                                                            \
@@ -85,7 +91,34 @@ struct openssl {
 
 /* Any thread. NULL: it is not on this machine; *why says what is missing. */
 const struct openssl *clave__openssl(const char **why);
-/* For what OpenSSL calls: it has been loaded. */
-const struct openssl *clave__openssl_loaded(void);
+
+/* ---- its view of a socket -------------------------------------------------------------------- */
+
+/* The data of a BIO of this method. */
+struct tls_bytes {
+    const uint8_t *in; /* the caller's: as much of it as was not taken yet */
+    size_t in_len;
+    struct buf out; /* for the socket */
+};
+
+/* NULL: out of memory. */
+BIO_METHOD *clave__tls_bytes_method(const struct openssl *lib);
+
+/* ---- the certificate that a handshake failed for --------------------------------------------- */
+
+struct tls_shown {
+    char subject[160];
+    char names[200];
+};
+
+struct tls_refusal {
+    const struct clave_mem *mem;
+    struct tls_shown *shown; /* of `mem`; NULL: none was rejected, or out of memory to keep it */
+};
+
+/* What this SSL rejects is kept in r, which must outlive it. */
+void clave__tls_refusal_attach(const struct openssl *lib, SSL *ssl, struct tls_refusal *r);
+/* The verify callback of a context, all SSLs of which have a refusal attached. */
+int clave__tls_refusal_on_verified(int fine, X509_STORE_CTX *found);
 
 #endif

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "base/sized_options.h"
-#include "runtime/tls/tls_bio.h"
-#include "runtime/tls/tls_rejected_certificate.h"
+#include "runtime/tls/openssl.h"
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -24,7 +24,7 @@ enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, TLS_FILES };
 struct clave_tls {
     atomic_uint refs;
     const struct openssl *lib;
-    BIO_METHOD *bytes; /* how a connection passes bytes to OpenSSL (tls_bio.h) */
+    BIO_METHOD *bytes; /* how a connection passes bytes to OpenSSL (openssl.h) */
     bool serves;
     enum tls_clients clients;
     const char *alpn, *to_foreign; /* as in tls_server_options */

@@ -1,6 +1,6 @@
 /* tls_filter.c - OpenSSL without sockets, as a filter of a channel (tls_filter.h); uv_client.c and
- * uv_conn.c add it, four_letter_client.c uses it by itself. No call blocks, and what waits for the
- * socket is bounded. */
+ * server_conn.c add it, four_letter_client.c uses it by itself. No call blocks, and what waits for
+ * the socket is bounded. */
 #include "runtime/tls/tls_filter.h"
 
 #include <arpa/inet.h>
@@ -10,8 +10,7 @@
 
 #include "base/list.h"
 #include "base/memory.h"
-#include "runtime/tls/tls_bio.h"
-#include "runtime/tls/tls_rejected_certificate.h"
+#include "runtime/tls/openssl.h"
 
 /* The size of one pass of writes, and of what may wait for the socket, which needs room for the
  * answers to everything that one read may bring. */
@@ -315,8 +314,10 @@ void clave__tls_fault(const struct tls *t, char *text, size_t cap)
         tls_filter_bad_certificate(t, text, cap);
     else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
         snprintf(text, cap, "it presents no certificate");
+    else if (alert)
+        snprintf(text, cap, "%s", alert);
     else
-        snprintf(text, cap, "%s", alert ? alert : why ? why : "TLS has failed");
+        snprintf(text, cap, "%s", why ? why : "TLS has failed");
 }
 
 /* ---- as a filter ---------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log_line.h"
 #include "base/memory.h"
-#include "base/plural.h"
 #include "wire/opcode.h"
 
 enum { PATH_CAP = 120, LINES_A_SECOND = 10, SECOND_MS = 1000 };

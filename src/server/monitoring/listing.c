@@ -31,7 +31,8 @@ void clave__text_put(struct text *t, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(piece, sizeof piece, fmt, ap);
     va_end(ap);
-    text_append(t, piece, n < 0 ? 0 : (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
+    if (n > 0)
+        text_append(t, piece, (size_t)n < sizeof piece ? (size_t)n : sizeof piece - 1);
 }
 
 void clave__text_path(struct text *t, struct jbytes path)

@@ -12,7 +12,9 @@ _Static_assert(QUANTILES_RANGES == EXACT + (MOST_BITS - BITS - 1) * EXACT / 2, "
 
 static size_t quantiles_range(int64_t value)
 {
-    uint64_t v = value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint64_t)value;
+    uint64_t v = value > 0 ? (uint64_t)value : 0;
+    if (v > UINT32_MAX)
+        v = UINT32_MAX;
     unsigned shift = 0;
     if (v < EXACT)
         return (size_t)v;

@@ -6,12 +6,12 @@
  * as JSON; monitor has figures of the table listing.c          answers in pieces: cons, dump, wchc
  * and so on, as text and as JSON quantiles.c        quantiles of recent times
  *
- * Prometheus' formats are in base/prometheus/prometheus.h. Nothing here waits until a write is on
+ * Prometheus' formats are in base/prometheus.h. Nothing here waits until a write is on
  * the disk. */
 #ifndef CLAVE_SERVER_MONITORING_SERVER_METRICS_H
 #define CLAVE_SERVER_MONITORING_SERVER_METRICS_H
 
-#include "base/prometheus/prometheus.h"
+#include "base/prometheus.h"
 #include "server/connection/conn.h"
 
 /* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up

@@ -119,7 +119,9 @@ static clave_err multi_record_failure(struct server_conn *c, int32_t count, int3
     clave__txn_undo(&s->txn);
     clave__buf_clear(&s->scratch.results);
     for (int32_t i = 0; i < count; i++) {
-        clave_err err = i < done ? CLAVE_OK : i == done ? why : CLAVE_ERUNTIME;
+        clave_err err = i < done ? CLAVE_OK : CLAVE_ERUNTIME;
+        if (i == done)
+            err = why;
         clave__wire_put_result_header(&w, OP_ERROR, err);
         if (i < done)
             continue;

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "server/server_internal.h"
 #include "server/store/txn_log.h"
 

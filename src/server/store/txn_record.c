@@ -136,7 +136,9 @@ static clave_err txn_redo_set(struct txn *t, const struct change_record *r)
     c->acl = sets_acl ? txn_redo_acl(t, r->acl) : NULL;
     c->version = r->version;
     c->node = clave__tree_find(t->tree, r->path);
-    clave_err err = sets_acl && !c->acl ? CLAVE_ENOMEM : c->node ? clave__txn_make(t) : CLAVE_OK;
+    clave_err err = sets_acl && !c->acl ? CLAVE_ENOMEM : CLAVE_OK;
+    if (err == CLAVE_OK && c->node)
+        err = clave__txn_make(t);
     clave__txn_end(t);
     return err;
 }

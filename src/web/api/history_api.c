@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/rfc3339.h"
+#include "base/time_format.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/json_pieces.h"

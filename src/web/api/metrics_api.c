@@ -2,7 +2,7 @@
  * the page is made while it is read, one piece a turn of the driver. */
 #include "web/api/metrics_api.h"
 
-#include "base/prometheus/prometheus_accept.h"
+#include "base/prometheus.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
 #include "web/http/http_metrics.h"

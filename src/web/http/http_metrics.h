@@ -2,7 +2,7 @@
 #ifndef CLAVE_WEB_HTTP_HTTP_METRICS_H
 #define CLAVE_WEB_HTTP_HTTP_METRICS_H
 
-#include "base/prometheus/prometheus.h"
+#include "base/prometheus.h"
 #include "web/http/exchange.h"
 
 struct http_metrics;

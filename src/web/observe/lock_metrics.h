@@ -6,7 +6,7 @@
 #ifndef CLAVE_WEB_OBSERVE_LOCK_METRICS_H
 #define CLAVE_WEB_OBSERVE_LOCK_METRICS_H
 
-#include "base/prometheus/prometheus.h"
+#include "base/prometheus.h"
 #include "web/observe/observe.h"
 
 struct metrics_labels {

@@ -4,7 +4,7 @@
 #ifndef CLAVE_WEB_SESSION_CONTRIB_REST_SESSION_H
 #define CLAVE_WEB_SESSION_CONTRIB_REST_SESSION_H
 
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "web/session/http_session.h"
 
 struct contrib_rest_session {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/uuid.h"
+#include "base/rand.h"
 
 enum {
     SEAL_KEY = 32,

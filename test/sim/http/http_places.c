@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "http/http_told.h"
 #include "http/http_world.h"
 #include "server/server_internal.h"

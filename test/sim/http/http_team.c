@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/uuid.h"
+#include "base/rand.h"
 #include "http/http_world.h"
 
 static int64_t team_clock(const struct http_team *t)

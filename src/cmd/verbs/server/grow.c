@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/plural.h"
+#include "base/log_line.h"
 #include "client/hosts.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/rfc3339.h"
+#include "base/time_format.h"
 #include "recipe/slots/slot_node.h"
 #include "web/api/request_client.h"
 #include "web/api/znodes/parents_access.h"

@@ -1,26 +1,24 @@
-/* uv_server.h - the server's driver: sockets, threads, disk, clock and signals around the
- * engine of server/server.h.
+/* server_run.h - the server's driver: sockets, threads, disk, clock and signals around the engine
+ * of server/server.h.
  *
  * Map of src/runtime/server:
- *   uv_server                 starts a server and frees it: directory, addresses, threads
- *   server_loop               a turn of its loop; server_stop: signals, idle exit, a fault of the
- *                             disk; server_reload: SIGHUP, changed settings
- *   uv_conn                   a connection; accept: takes it in; tls_handshakes: their queue
- *   address_limit             how many there may be, as open_file_limit; fair_reading: how much a
- *                             turn reads of each
- *   uv_disk                   what it has the threads of runtime/store write, and what follows
- *   fsync_and_snapshot_times  how long that took; low_space_warning, disk_and_process_timer: the
- *                             disk's room
- *   conf_and_envi             what conf shows; admin: pages over HTTP, on src/runtime/http
- *   audit_log                 writes the audit log, on a thread of its own */
-#ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
-#define CLAVE_RUNTIME_SERVER_UV_SERVER_H
+ *   server_run      starts a server and frees it: directory, addresses, threads, open files
+ *   server_loop     the turns of its loop, its disk, SIGHUP and changed settings, its end
+ *   server_conn     the connections: accepted, TLS handshakes by turns, read, written, closed
+ *   address_limit   how many one address may have
+ *   fair_reading    how much a turn reads of each
+ *   server_figures  what conf, the admin commands and the metrics show of disk and process
+ *   admin           pages over HTTP, on src/runtime/http
+ *   audit_log       writes the audit log, on a thread of its own */
+#ifndef CLAVE_RUNTIME_SERVER_SERVER_RUN_H
+#define CLAVE_RUNTIME_SERVER_SERVER_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "clave/err.h"
+#include "runtime/start_error.h"
 #include "runtime/tls/tls_context.h"
 #include "server/server.h"
 
@@ -92,5 +90,10 @@ const char *clave__server_run_admin(const struct server_run *r);
 const char *clave__server_run_metrics(const struct server_run *r);
 /* The engine's; on the loop's thread, or while _loop does not run. */
 void clave__server_run_stats(const struct server_run *r, struct server_stats *out);
+
+/* ---- the limit of open files ----------------------------------------------------------------- */
+
+/* A connection is an open file, and the soft limit exists for programs that use select(). */
+void clave__open_files_raise_limit(void);
 
 #endif

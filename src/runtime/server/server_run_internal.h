@@ -1,7 +1,7 @@
-/* uv_server_internal.h - one running server, shared by the files of this folder. Everything belongs
- * to the loop's thread, which is one or the other of txn_log_thread.h. */
-#ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
-#define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
+/* server_run_internal.h - one running server, shared by the files of this folder. Everything
+ * belongs to the loop's thread, which is one or the other of txn_log_thread.h. */
+#ifndef CLAVE_RUNTIME_SERVER_SERVER_RUN_INTERNAL_H
+#define CLAVE_RUNTIME_SERVER_SERVER_RUN_INTERNAL_H
 
 #include <uv.h>
 
@@ -9,12 +9,12 @@
 #include "base/memory.h"
 #include "runtime/channel.h"
 #include "runtime/listen.h"
-#include "runtime/notifier.h"
 #include "runtime/server/address_limit.h"
 #include "runtime/server/audit_log.h"
 #include "runtime/server/fair_reading.h"
-#include "runtime/server/uv_server.h"
+#include "runtime/server/server_run.h"
 #include "runtime/store/datadir.h"
+#include "runtime/store/disk_thread.h"
 #include "runtime/store/snapshot_thread.h"
 #include "runtime/store/txn_log_thread.h"
 
@@ -91,26 +91,11 @@ struct server_run {
     char input[]; /* RUN_INPUT_SIZE bytes: of the connection that is being read */
 };
 
-/* ---- the end, and changes (server_stop.c, server_reload.c) ----------------------------------- */
+/* ---- the loop, its disk, changes, the end (server_loop.c) --------------------------------------
+ */
 
-void clave__run_init_stop(struct server_run *r, bool signals);
-/* Stops at once; the first fault is kept. */
-__attribute__((format(printf, 3, 4))) void clave__run_fail(struct server_run *r, clave_err err,
-                                                           const char *fmt, ...);
-/* Ends the loop at once, like a process that is killed. */
-void clave__run_halt(struct server_run *r);
-void clave__run_close_listeners(struct server_run *r);
-/* The number of connections has changed, or what was read has become durable. */
-void clave__run_count(struct server_run *r);
-void clave__run_init_reload(struct server_run *r, bool signals);
-/* How many connections there may be, and when it ends without one. */
-void clave__run_take_limits(struct server_run *r, const struct server_run_options *o);
-/* For a restore of a backup (datadir.h). */
-clave_err clave__run_note_longest_session(const struct server_run *r, const struct fault *f);
-
-/* ---- turns of the loop (server_loop.c) ------------------------------------------------------- */
-
-void clave__run_init_turns(struct server_run *r);
+/* `signals`: SIGTERM and SIGINT stop it, SIGHUP reloads. */
+void clave__run_init_loop(struct server_run *r, bool signals);
 /* Whether the caller is called by this server's loop. It may have ended. */
 bool clave__run_is_current(const struct server_run *r);
 int64_t clave__run_now(const struct server_run *r);
@@ -119,32 +104,36 @@ int64_t clave__run_wall(const struct server_run *r);
 void clave__run_tick(struct server_run *r);
 /* Call it after anything that may have given the engine's connections output. */
 void clave__run_pump(struct server_run *r);
-
-/* ---- the disk (uv_disk.c) -------------------------------------------------------------------- */
-
-/* Gives the threads what there is to be written. */
-void clave__run_post(struct server_run *r);
+/* The number of connections has changed, or what was read has become durable. */
+void clave__run_count(struct server_run *r);
 /* A batch of the log, another job is done. */
 void clave__run_on_log_written(void *run);
 void clave__run_on_disk_done(void *run);
 /* Everything that was applied is on the disk. */
 bool clave__run_is_durable(const struct server_run *r);
+/* How many connections there may be, and when it ends without one. */
+void clave__run_take_limits(struct server_run *r, const struct server_run_options *o);
+/* For a restore of a backup (datadir.h). */
+clave_err clave__run_note_longest_session(const struct server_run *r, const struct fault *f);
+/* Ends the loop at once, like a process that is killed. */
+void clave__run_halt(struct server_run *r);
+void clave__run_close_listeners(struct server_run *r);
+/* The pages over HTTP end at once, whatever is being answered. */
+void clave__run_stop_http(struct server_run *r);
 
-/* ---- figures for conf, admin commands and metrics: `stats` ----------------------------------- */
+/* ---- figures for conf, admin commands and metrics: `stats` (server_figures.c) ---------------- */
 
-/* conf_and_envi.c: port, directory and system, which change with the settings only. */
+/* Port, directory and system, which change with the settings only. */
 void clave__run_set_driver_info(struct server_run *r);
-/* fsync_and_snapshot_times.c: a batch of the log was written, with its fsync; a snapshot was. */
+/* A batch of the log was written, with its fsync; a snapshot was. */
 void clave__run_take_log(struct server_run *r, const struct txn_log_thread *log);
 void clave__run_take_snapshot(struct server_run *r);
-/* disk_and_process_timer.c: measures the room on the disk and the process from now on. */
+/* Measures the room on the disk and the process from now on. */
 void clave__run_measure(struct server_run *r);
 void clave__run_take_space(struct server_run *r, const struct disk_space *space);
 void clave__run_take_process(struct server_run *r, const struct process_files *files);
-/* low_space_warning.c */
-void clave__run_warn_of_low_space(struct server_run *r, const struct disk_space *s);
 
-/* ---- connections (uv_conn.c, accept.c, tls_handshakes.c) ------------------------------------- */
+/* ---- connections (server_conn.c) ------------------------------------------------------------- */
 
 void clave__conn_on_connection(struct listener *l);
 void clave__run_init_handshakes(struct server_run *r);

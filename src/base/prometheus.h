@@ -12,8 +12,8 @@
  * decimal fraction of the unit, so nothing depends on the locale and nothing is rounded.
  * The first error sticks: after it every call does nothing. `out` may be emptied or exchanged
  * between two calls, so a long page can be made in pieces. */
-#ifndef CLAVE_BASE_PROMETHEUS_PROMETHEUS_H
-#define CLAVE_BASE_PROMETHEUS_PROMETHEUS_H
+#ifndef CLAVE_BASE_PROMETHEUS_H
+#define CLAVE_BASE_PROMETHEUS_H
 
 #include <stdbool.h>
 
@@ -80,5 +80,11 @@ void clave__prometheus_summary(struct prometheus *p, const struct prometheus_lab
                                const struct prometheus_summary *s);
 /* After the last family. */
 void clave__prometheus_end(struct prometheus *p);
+
+/* ---- which of the two formats ---------------------------------------------------------------- */
+
+/* The format for an Accept header (NULL: none): OpenMetrics if it is named there, and the text
+ * format is not preferred to it. */
+enum prometheus_format clave__prometheus_accepted(const char *accept);
 
 #endif

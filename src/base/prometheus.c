@@ -1,6 +1,6 @@
 /* prometheus.c - the writer of metrics of prometheus.h, for the server's page, the gate's and the
  * library's. Invariant: a page without an error consists of whole lines. */
-#include "base/prometheus/prometheus.h"
+#include "base/prometheus.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -43,16 +43,28 @@ static const char *prometheus_number(int64_t value, unsigned decimals, char out[
     return out;
 }
 
+/* What is written in place of the character at `text`, or of a byte that begins none; NULL: the
+ * character itself. */
+static const char *prometheus_escape(const char *text, size_t n)
+{
+    switch (*text) {
+    case '\n':
+        return "\\n";
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    default:
+        return clave__utf8_len(text, n) ? NULL : "\xef\xbf\xbd";
+    }
+}
+
 /* Runs of plain characters are written at once. */
 static void prometheus_escaped(struct prometheus *p, const char *text)
 {
     size_t n = strlen(text), from = 0;
     for (size_t i = 0; i < n;) {
-        const char *special = text[i] == '\n'                    ? "\\n"
-                              : text[i] == '"'                   ? "\\\""
-                              : text[i] == '\\'                  ? "\\\\"
-                              : clave__utf8_len(text + i, n - i) ? NULL
-                                                                 : "\xef\xbf\xbd";
+        const char *special = prometheus_escape(text + i, n - i);
         if (!special) {
             i += clave__utf8_len(text + i, n - i);
             continue;
@@ -217,4 +229,48 @@ const char *clave__prometheus_content_type(enum prometheus_format format)
     return format == PROMETHEUS_OPENMETRICS
                ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+/* ---- which of the two formats ---------------------------------------------------------------- */
+
+/* The quality of a media range in thousandths: of `text` up to its comma, 1000 if none is given. */
+static int prometheus_quality(const char *text)
+{
+    size_t n = strcspn(text, ",");
+    for (size_t i = 0; i + 2 < n; i++) {
+        int quality = 0, weight = 1000;
+        if (text[i] != 'q' || text[i + 1] != '=' || !strchr("; \t", i > 0 ? text[i - 1] : 'q'))
+            continue;
+        for (i += 2; i < n && weight > 0 && strchr("0123456789.", text[i]); i++) {
+            if (text[i] == '.')
+                continue;
+            quality += (text[i] - '0') * weight;
+            weight /= 10;
+        }
+        return quality;
+    }
+    return 1000;
+}
+
+/* The best quality of a media type; 0: it is not named. */
+static int prometheus_wish(const char *accept, const char *type)
+{
+    size_t len = strlen(type);
+    int best = 0;
+    while (*accept) {
+        accept += strspn(accept, ", \t");
+        if (strncmp(accept, type, len) == 0 && strchr(";, \t", accept[len])) {
+            int quality = prometheus_quality(accept);
+            best = quality > best ? quality : best;
+        }
+        accept += strcspn(accept, ",");
+    }
+    return best;
+}
+
+enum prometheus_format clave__prometheus_accepted(const char *accept)
+{
+    int open = accept ? prometheus_wish(accept, "application/openmetrics-text") : 0;
+    int text = accept ? prometheus_wish(accept, "text/plain") : 0;
+    return open > 0 && open >= text ? PROMETHEUS_OPENMETRICS : PROMETHEUS_TEXT;
 }

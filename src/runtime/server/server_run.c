@@ -1,59 +1,103 @@
-/* uv_server.c - starts a server, runs its loop, and frees it (uv_server.h). */
-#include "runtime/server/uv_server.h"
+/* server_run.c - starts a server, runs its loop, and frees it (server_run.h). What happens while it
+ * runs is in server_loop.c.
+ *
+ * The order matters: the data directory is locked and recovered before the addresses are bound, so
+ * that whoever can connect is served; and everything that may fail for want of memory, files or
+ * threads fails here, with a text that says what to do. */
+#include "runtime/server/server_run.h"
 
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clave/uv.h"
-#include "runtime/findings.h"
 #include "runtime/http/http_server.h"
 #include "runtime/listen.h"
 #include "runtime/server/admin.h"
-#include "runtime/server/open_file_limit.h"
-#include "runtime/server/uv_server_internal.h"
+#include "runtime/server/server_run_internal.h"
+#include "runtime/start_error.h"
 #include "runtime/thread_start.h"
+
+/* ---- the limit of open files ----------------------------------------------------------------- */
+
+enum { RESERVED_FILES = 32 };
+/* Without so many for the log, a snapshot and the first clients it does not start. */
+enum { LEAST_FILES = 16 };
+
+/* A gate in this process takes a quarter of them for HTTP, and both ends of its sessions are here.
+ */
+static size_t open_files_for_connections(const struct server_run_options *o)
+{
+    struct rlimit limit;
+    size_t reserved = RESERVED_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    reserved += o->admin ? ADMIN_MAX_CONNECTIONS : 0;
+    reserved += o->metrics ? ADMIN_MAX_CONNECTIONS : 0;
+    size_t most = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
+    return o->gate ? (most - most / 4) / 2 : most;
+}
+
+/* EFILES. */
+static clave_err open_files_check(const struct fault *f)
+{
+    int fault = clave__files_check(LEAST_FILES);
+    if (fault == 0)
+        return CLAVE_OK;
+    return clave__start_error(f, clave__err_of_errno(fault),
+                              "no files are left for the log and for clients: %s", strerror(fault));
+}
+
+void clave__open_files_raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
 
 /* Of the engine, in one turn of the loop: two milliseconds. */
 enum { WORK_A_TURN = 10000 };
 
-static void uv_server_on_notify_timer(uv_timer_t *t)
+static void run_on_notify_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
     r->notify(r->notify_arg, false);
 }
 
-static void uv_server_close_handle(uv_handle_t *h, void *arg)
+static void run_close_handle(uv_handle_t *h, void *arg)
 {
     (void)arg;
     if (!uv_is_closing(h))
         uv_close(h, NULL);
 }
 
-static void uv_server_end_loop(struct server_run *r)
+static void run_end_loop(struct server_run *r)
 {
     clave__notifier_close(&r->disk_done);
-    uv_walk(&r->loop, uv_server_close_handle, NULL);
+    uv_walk(&r->loop, run_close_handle, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
 }
 
-static clave_err uv_server_init_handles(struct server_run *r, bool signals, const struct fault *f)
+static clave_err run_init_handles(struct server_run *r, bool signals, const struct fault *f)
 {
     int fault = clave__loop_init(&r->loop);
     if (fault == 0) {
         fault = clave__notifier_open(&r->disk_done, &r->loop, clave__run_on_disk_done, r);
         if (fault != 0)
-            uv_server_end_loop(r);
+            run_end_loop(r);
     }
     if (fault != 0)
         return clave__start_error(f, clave__err_of_errno(fault), "cannot start to serve: %s",
                                   strerror(fault));
-    clave__run_init_turns(r);
-    clave__run_init_stop(r, signals);
-    clave__run_init_reload(r, signals);
+    clave__run_init_loop(r, signals);
     clave__run_init_handshakes(r);
     uv_timer_init(&r->loop, &r->notify_timer);
     r->notify_timer.data = r;
@@ -64,7 +108,7 @@ static clave_err uv_server_init_handles(struct server_run *r, bool signals, cons
     return CLAVE_OK;
 }
 
-static clave_err uv_server_open_audit(struct server_run *r, const char *path, const struct fault *f)
+static clave_err run_open_audit(struct server_run *r, const char *path, const struct fault *f)
 {
     struct audit_log *a = calloc(1, sizeof *a);
     if (!a)
@@ -78,7 +122,7 @@ static clave_err uv_server_open_audit(struct server_run *r, const char *path, co
 }
 
 /* Only what is durable is told. */
-static void uv_server_close_audit(struct server_run *r, bool durable)
+static void run_close_audit(struct server_run *r, bool durable)
 {
     if (!r->audit)
         return;
@@ -91,8 +135,8 @@ static void uv_server_close_audit(struct server_run *r, bool durable)
     free(r->audit);
 }
 
-static clave_err uv_server_recover(struct server_run *r, const struct server_run_options *o,
-                                   const struct fault *f)
+static clave_err run_recover(struct server_run *r, const struct server_run_options *o,
+                             const struct fault *f)
 {
     struct server_options engine = o->engine;
     engine.mem = &r->mem;
@@ -102,7 +146,7 @@ static clave_err uv_server_recover(struct server_run *r, const struct server_run
         engine.seed = clave_random_seed();
     clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);
     if (err == CLAVE_OK && o->audit)
-        err = uv_server_open_audit(r, o->audit, f);
+        err = run_open_audit(r, o->audit, f);
     if (r->audit) {
         engine.audit = clave__audit_log_line;
         engine.audit_arg = r->audit;
@@ -127,8 +171,8 @@ static clave_err uv_server_recover(struct server_run *r, const struct server_run
     return err;
 }
 
-static clave_err uv_server_begin_tls(clave_tls **out, const struct server_run_options *o,
-                                     const struct fault *f)
+static clave_err run_begin_tls(clave_tls **out, const struct server_run_options *o,
+                               const struct fault *f)
 {
     for (size_t i = 0; i < o->nlisten && !o->tls; i++)
         if (strncmp(o->listen[i], "tls:", 4) == 0)
@@ -136,8 +180,8 @@ static clave_err uv_server_begin_tls(clave_tls **out, const struct server_run_op
     return o->tls ? clave__tls_context_serve(out, o->tls, f) : CLAVE_OK;
 }
 
-static clave_err uv_server_listen_all(struct server_run *r, const struct server_run_options *o,
-                                      const struct fault *f)
+static clave_err run_listen_all(struct server_run *r, const struct server_run_options *o,
+                                const struct fault *f)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
@@ -150,19 +194,19 @@ static clave_err uv_server_listen_all(struct server_run *r, const struct server_
 }
 
 /* Once here, so that the first answers have all figures. Few files are open yet. */
-static void uv_server_measure_first(struct server_run *r)
+static void run_measure_first(struct server_run *r)
 {
     const struct process_files files = clave__process_measure();
     clave__run_take_process(r, &files);
     clave__server_set_driver_stats(r->server, &r->stats);
 }
 
-static void uv_server_begin_notifying(struct server_run *r, const struct server_run_options *o)
+static void run_begin_notifying(struct server_run *r, const struct server_run_options *o)
 {
     r->notify = o->notify;
     r->notify_arg = o->notify_arg;
     if (o->notify && o->notify_ms > 0)
-        uv_timer_start(&r->notify_timer, uv_server_on_notify_timer, (uint64_t)o->notify_ms,
+        uv_timer_start(&r->notify_timer, run_on_notify_timer, (uint64_t)o->notify_ms,
                        (uint64_t)o->notify_ms);
 }
 
@@ -210,29 +254,29 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->conns);
     clave__fair_reading_init(&r->reading);
     list_init(&r->hung_up);
-    r->max_conns = clave__open_files_for_connections(o);
+    r->max_conns = open_files_for_connections(o);
     clave_err err = clave__address_limit_init(&r->address_limit, &r->mem);
     if (err == CLAVE_OK)
-        err = uv_server_begin_tls(&r->tls, o, &f);
+        err = run_begin_tls(&r->tls, o, &f);
     if (err == CLAVE_OK)
-        err = uv_server_init_handles(r, o->signals, &f);
+        err = run_init_handles(r, o->signals, &f);
     if (err != CLAVE_OK) {
         clave_tls_free(r->tls);
         clave__address_limit_fini(&r->address_limit);
         free(r);
         return err;
     }
-    err = uv_server_recover(r, o, &f);
+    err = run_recover(r, o, &f);
     if (err == CLAVE_OK)
-        err = uv_server_listen_all(r, o, &f);
+        err = run_listen_all(r, o, &f);
     if (err == CLAVE_OK)
         err = clave__admin_start(r, o, &f);
     if (err == CLAVE_OK)
-        err = clave__open_files_check(&f);
+        err = open_files_check(&f);
     if (err == CLAVE_OK) {
-        uv_server_begin_notifying(r, o);
+        run_begin_notifying(r, o);
         clave__run_set_driver_info(r);
-        uv_server_measure_first(r);
+        run_measure_first(r);
         if (r->tls)
             clave__tls_context_tell_date(r->tls, &r->log);
         *out = r;
@@ -269,12 +313,12 @@ void clave__server_run_free(struct server_run *r)
     bool durable = r->server && r->result == CLAVE_OK && clave__run_is_durable(r);
     r->phase = RUN_STOPPED;
     clave__run_close_listeners(r);
-    clave__admin_stop(r);
+    clave__run_stop_http(r);
     clave__conn_close_quiet(r, true);
     clave__snapshot_thread_stop(&r->snapshot_thread); /* before what they wake closes */
     clave__txn_log_thread_stop(&r->log_thread);
-    uv_server_close_audit(r, durable);
-    uv_server_end_loop(r);
+    run_close_audit(r, durable);
+    run_end_loop(r);
     clave__server_free(r->server);
     clave__address_limit_fini(&r->address_limit);
     clave_tls_free(r->tls);
