@@ -40,7 +40,8 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     s->limits.sessionless_ms = server_or_default(o->sessionless_ms, SERVER_SESSIONLESS_MS);
     s->limits.slow_ms = o->slow_ms;
     s->limits.snap_count = server_or_default(o->snap_count, 0);
-    s->limits.container_check_ms = server_or_default(o->container_check_ms, SERVER_CONTAINER_CHECK_MS);
+    s->limits.container_check_ms =
+        server_or_default(o->container_check_ms, SERVER_CONTAINER_CHECK_MS);
     s->limits.container_rate = server_or_default(o->container_rate, SERVER_CONTAINER_RATE);
     s->limits.never_used_ms = o->never_used_ms;
     s->limits.extended_types = o->extended_types;

@@ -16,7 +16,6 @@ struct znode_polls;
 struct route_table;
 struct server_trend;
 
-
 struct web {
     struct clave_mem mem;
     struct web_options o; /* `hosts` is a copy */

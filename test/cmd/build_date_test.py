@@ -21,7 +21,7 @@ target_include_directories(tiny PRIVATE {source}/include {source}/src)
 set_source_files_properties(version.c PROPERTIES COMPILE_DEFINITIONS "CLAVE_BUILT=\\"${{built}}\\"")
 """
 MAIN = """#include <stdio.h>
-#include "server/monitoring/mntr_and_metrics.h"
+#include "server/monitoring/server_metrics.h"
 int main(void)
 {
     return puts(clave__server_version) < 0;

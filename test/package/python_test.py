@@ -162,8 +162,8 @@ class Installed(unittest.TestCase):
         said = run("mypy", "--strict", "--cache-dir=/dev/null", "--python-executable", self.python, user)
         self.assertIn("clave.hold.Hold", said)
         with open(user, "w", encoding="utf-8") as f:
-            f.write("import clave\nimport clave.aio\n\nfor c in clave.Client(), clave.aio.Client():\n")
-            f.writelines(f"    c.{noun}('/x', timeuot=1)\n"
+            f.write("import clave\nimport clave.aio\n\n")
+            f.writelines(f"{client}().{noun}('/x', timeuot=1)\n" for client in ("clave.Client", "clave.aio.Client")
                          for noun in ("lock", "rwlock", "multilock", "semaphore", "slots", "election", "cache"))
         with self.assertRaises(AssertionError) as typos:
             run("mypy", "--strict", "--cache-dir=/dev/null", "--python-executable", self.python, user)

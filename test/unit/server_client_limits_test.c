@@ -184,7 +184,7 @@ static void disconnected_sessions_of_an_address_are_bounded(void **state)
     assert_true(new_session(&b, &left, 7));
     memserver_hang_up(&left);
     assert_refused(&b, 7, 1);
-    assert_non_null(strstr(b.d.lines, "3 sessions of its address without a connection, the bound "
+    assert_non_null(strstr(b.d.lines, "3 sessions of its address without a connection, the limit "
                                       "is 2 (--max-disconnected; 1 refused since"));
     /* Other addresses, and Unix sockets. */
     leave_session(&b, 8);

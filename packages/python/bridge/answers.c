@@ -150,8 +150,7 @@ static void answer_put_slot(struct bridge_note *n, const clave_slot *s)
 
 static void answer_undo_slot(struct bridge_call *c)
 {
-    (void)clave_async_slots_give(c->object, c->text, (int64_t)c->number, CLAVE_NEVER, NULL,
-                                 NULL);
+    (void)clave_async_slots_give(c->object, c->text, (int64_t)c->number, CLAVE_NEVER, NULL, NULL);
 }
 
 void bridge_on_slot_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,

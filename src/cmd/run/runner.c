@@ -110,9 +110,9 @@ static void runner_give_up(struct runner *r, const struct lock_obstacle *why)
 static void runner_on_holder(void *arg, const clave_participant *holder)
 {
     struct runner *r = arg;
-    runner_give_up(
-        r, &(struct lock_obstacle){.holder = holder,
-                                   .left_over = lock_wait_left_over(&r->progress, holder)});
+    runner_give_up(r,
+                   &(struct lock_obstacle){.holder = holder,
+                                           .left_over = lock_wait_left_over(&r->progress, holder)});
 }
 
 static void runner_on_no_holder(uv_timer_t *timer)

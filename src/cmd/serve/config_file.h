@@ -15,7 +15,7 @@ clave_err serve_config_load(struct serve_settings *v, const char *path, const st
 clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
                             const struct log *log);
 
-/* zoocfg_load.c: cuts the text into pieces. */
+/* zoocfg.c: cuts the text into pieces. */
 clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *path,
                             const struct log *log);
 

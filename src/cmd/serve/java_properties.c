@@ -1,4 +1,4 @@
-/* java_properties.c - java.util.Properties.load (java_properties.h); zoocfg_load.c calls it. It
+/* java_properties.c - java.util.Properties.load (java_properties.h); zoocfg.c calls it. It
  * works in place: the text only ever gets shorter. */
 #include "cmd/serve/java_properties.h"
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "cmd/cli/cmd_options.h"
-#include "runtime/start_error.h"
 #include "runtime/gate/gate_run.h"
+#include "runtime/start_error.h"
 #include "runtime/tcp_address.h"
 #include "web/web.h"
 #include "wire/proto.h"
@@ -191,8 +191,8 @@ static const struct setting settings[] = {
     {"max-connection-watches", "N", "watches of one connection", IN_SERVE, .live = true,
      CLIENT_LIMIT(CONNECTION_WATCHES, 1)},
     {"max-sessions", "N", "sessions", IN_SERVE, .live = true, CLIENT_LIMIT(SESSIONS, 1)},
-    {"max-disconnected", "N", "disconnected sessions of one address", IN_SERVE,
-     .live = true, CLIENT_LIMIT(DISCONNECTED, 1)},
+    {"max-disconnected", "N", "disconnected sessions of one address", IN_SERVE, .live = true,
+     CLIENT_LIMIT(DISCONNECTED, 1)},
     {"max-answer", "BYTES", "bytes of the answer to a read", IN_SERVE, .live = true,
      CLIENT_LIMIT(ANSWER, 1024)},
     {"max-name", "BYTES", "bytes of a new node's name", IN_SERVE, .live = true,

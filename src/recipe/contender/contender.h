@@ -68,8 +68,8 @@ struct contender_spec {
     size_t limit;
     struct queue_place *place; /* see reattach.h; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
-    /* Its owner decides whether its turn has come: a try that is not first is `moved`, and stays; and
-     * a place that somebody has deleted is not taken anew, but `ended` with ENONODE. */
+    /* Its owner decides whether its turn has come: a try that is not first is `moved`, and stays;
+     * and a place that somebody has deleted is not taken anew, but `ended` with ENONODE. */
     bool owner_decides;
     bool *warned_of_kazoo;                       /* see kazoo.h; NULL: nobody is */
     const struct deadlock_terms *deadlock_terms; /* looks for deadlocks; NULL: nothing does */

@@ -17,7 +17,7 @@
  *   gate_end_cause     why nodes ended, as the server in the same process tells it
  *   gate_server_stats  how the server in the same process is
  *   gate_jansson       the library that parses bodies
- * The verb is src/cmd/gate/gate.c. */
+ * The verb is src/cmd/serve/gate.c. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
 #define CLAVE_RUNTIME_GATE_GATE_RUN_H
 

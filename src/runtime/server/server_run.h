@@ -44,7 +44,8 @@ struct server_run_options {
     const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
     struct server_options engine;         /* mem and seed may be zero; log is used for both */
     int64_t idle_exit_ms;                 /* stop after this long without a connection; 0: never */
-    /* connections from one address; 0: SERVER_PER_ADDRESS, negative: no limit. Unix sockets are not counted */
+    /* connections from one address; 0: SERVER_PER_ADDRESS, negative: no limit. Unix sockets are not
+     * counted */
     int max_per_address;
     int max_sessionless; /* of these, without a session; 0: no limit */
     bool signals;        /* SIGTERM and SIGINT stop it, a second one at once */

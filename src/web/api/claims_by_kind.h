@@ -1,5 +1,5 @@
 /* claims_by_kind.h - /v1/claims: a claim belongs to a session (claims/claims_api.h) or, of kind
- * "slot", to an owner (slot_claims_api.h). */
+ * "slot", to an owner (slots/slots_api.h). */
 #ifndef CLAVE_WEB_API_CLAIMS_BY_KIND_H
 #define CLAVE_WEB_API_CLAIMS_BY_KIND_H
 

@@ -23,8 +23,8 @@ struct slot_command {
     bool waiters, quiet;
     struct acl_list acl;
     struct run_slot_room room; /* the loop's thread writes it while a take waits */
-    clave_slots *slots; /* from slot_session_open to slot_session_close */
-    atomic_int signal;  /* the one that ends a take; 0: none */
+    clave_slots *slots;        /* from slot_session_open to slot_session_close */
+    atomic_int signal;         /* the one that ends a take; 0: none */
     char machine_id[SLOT_ID_TEXT];
     char host[SLOT_HOST_CAP];
 };
