@@ -478,7 +478,7 @@ static void refusals_are_logged_once_a_second(void **state)
     assert_int_equal(create(&b, "/a/b"), CLAVE_EBADARGS);
     assert_int_equal(lines_with(&b.d, "--max-depth"), 2);
     assert_non_null(strstr(b.d.lines, "--max-depth; 5 refused since the last message"));
-    /* While it serves, a bound may change. */
+    /* While it serves, a limit may change. */
     struct server_options o = {.max_session_ms = 40000};
     assert_int_equal(clave__server_change(b.d.s, &o), CLAVE_OK);
     assert_int_equal(create(&b, "/a/b"), CLAVE_OK);

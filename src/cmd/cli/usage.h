@@ -34,8 +34,8 @@ void usage_verb(const struct verb *v);
 void usage_all(const struct verb *const *verbs);
 /* What verbs share, or the verbs of one kind; false: there is no such topic. */
 bool usage_topic(const struct verb *const *verbs, const char *topic);
-/* The flags whose name or help has each of these words (NULL after the last), in any order, by
- * verb; false: there are none. */
+/* The flags whose name or help has each of these words (NULL after the last), listed by verb;
+ * false: there are none. */
 bool usage_find(const struct verb *const *verbs, char *const *words);
 
 #endif

@@ -33,8 +33,7 @@ static const char pem[] =
     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' convert the store";
 
 static const struct zoocfg_key keys[] = {
-    /* ---- where the data are, who may connect
-       ----------------------------------------------------- */
+    /* ---- where the data are, who may connect ---- */
     {"dataDir", ZOOCFG_KEPT, "data", DATA_DIR, NULL},
     {"dataLogDir", ZOOCFG_KEPT, "data", LOG_DIR, NULL},
     {"clientPort", ZOOCFG_KEPT, "listen", PORT, NULL},
@@ -50,15 +49,13 @@ static const struct zoocfg_key keys[] = {
      "and leave the line out",
      0, "true"},
 
-    /* ---- sessions, limits
-       ------------------------------------------------------------------------ */
+    /* ---- sessions, limits ---- */
     {"emulate353TTLNodes", ZOOCFG_REFUSED,
      "3.5.3's nodes with a time to live would be taken for nodes of dead sessions: stay "
      "with Apache ZooKeeper until they are gone",
      0, NULL},
 
-    /* ---- authentication
-       -------------------------------------------------------------------------- */
+    /* ---- authentication ---- */
     {"DigestAuthenticationProvider.digestAlg", ZOOCFG_ONLY,
      "clave knows only SHA1 digests of passwords: access lists with others would admit nobody", 0,
      "SHA1"},
@@ -96,8 +93,7 @@ static const struct zoocfg_key keys[] = {
     {"server.principal", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"server.realm", ZOOCFG_IGNORED, no_sasl, 0, NULL},
 
-    /* ---- TLS
-       ------------------------------------------------------------------------------------- */
+    /* ---- TLS ---- */
     {"ssl.keyStore.location", ZOOCFG_KEPT, "tls-cert", CERT, NULL},
     {"ssl.trustStore.location", ZOOCFG_KEPT, "tls-ca", CA, NULL},
     {"ssl.clientAuth", ZOOCFG_KEPT, "tls-clients", CLIENTS, NULL},
@@ -146,8 +142,7 @@ static const struct zoocfg_key keys[] = {
     {"portUnification", ZOOCFG_IGNORED, alone, 0, NULL},
     {"secure", ZOOCFG_IGNORED, no_meaning, 0, NULL},
 
-    /* ---- ensembles
-       ------------------------------------------------------------------------------- */
+    /* ---- ensembles ---- */
     {"server.", ZOOCFG_SERVER, "listen", 0, NULL},
     {"dynamicConfigFile", ZOOCFG_REFUSED,
      "it names the servers of an ensemble, and clave is a single server without replication: stay "
@@ -193,8 +188,7 @@ static const struct zoocfg_key keys[] = {
     {"localSessionsUpgradingEnabled", ZOOCFG_IGNORED, alone, 0, NULL},
     {"readonlymode.enabled", ZOOCFG_IGNORED, alone, 0, NULL},
 
-    /* ---- HTTP, metrics, logs
-       --------------------------------------------------------------------- */
+    /* ---- HTTP, metrics, logs ---- */
     {"admin.enableServer", ZOOCFG_KEPT, "admin", ADMIN_ENABLED, NULL},
     {"admin.serverAddress", ZOOCFG_KEPT, "admin", ADMIN_ADDRESS, NULL},
     {"admin.serverPort", ZOOCFG_KEPT, "admin", ADMIN_PORT, NULL},
@@ -223,8 +217,7 @@ static const struct zoocfg_key keys[] = {
     {"jmx.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"jvm.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
 
-    /* ---- the disk
-       -------------------------------------------------------------------------------- */
+    /* ---- the disk ---- */
     {"autopurge.", ZOOCFG_IGNORED,
      "ignored: files that no start needs are removed after each snapshot", 0, NULL},
     {"preAllocSize", ZOOCFG_IGNORED, "ignored: clave reserves space for the log by itself", 0,
@@ -240,8 +233,7 @@ static const struct zoocfg_key keys[] = {
     {"closeSessionTxn.enabled", ZOOCFG_IGNORED,
      "ignored: the nodes of a session are always in its last transaction", 0, NULL},
 
-    /* ---- the inside of Apache's server
-       ----------------------------------------------------------- */
+    /* ---- the inside of Apache's server ---- */
     {"serverCnxnFactory", ZOOCFG_IGNORED, threads, 0, NULL},
     {"clientPortListenBacklog", ZOOCFG_IGNORED, threads, 0, NULL},
     {"clientTcpKeepAlive", ZOOCFG_IGNORED, threads, 0, NULL},
