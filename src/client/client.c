@@ -286,7 +286,7 @@ void clave_async_client_tick(clave_async_client *c, int64_t now)
 
 int64_t clave_async_client_deadline(const clave_async_client *c)
 {
-    if (clave__deliveries_wait(&c->deliveries))
+    if (clave__deliveries_wait(c))
         return c->now;
     int64_t at = deadline_earlier(clave__timers_next(&c->timers), clave__link_deadline(c));
     return deadline_earlier(

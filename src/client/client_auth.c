@@ -1,7 +1,7 @@
 /* auth.c - identities (clave_client_options.auths, clave_async_add_auth): each is sent on every
  * connection, before any request that may need it. pipeline.c sends them, driver_calls.c passes the
  * answers. Those of the options are what the user is: before they are accepted the session is not
- * reported as connected (connection_state.c), and if one is refused, the client is closed. */
+ * reported as connected (client_connection.c), and if one is refused, the client is closed. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,27 +1,25 @@
 /* client_internal.h - the inside of a clave_async_client, as the files of this folder share it.
  *
  *   client.c             new and free, options, queries, watches as their users have them
- *   deliveries.c         the entries into the client, and the callbacks, which run at their ends
  *   driver_calls.c       what the driver calls: bytes, time, connections; the handshake
- *   link.c               which host is dialled and when; when a connection is given up
- *   connection_state.c   the states users see; LOST
+ *   deliveries.c         the entries into the client, and the callbacks, which run at their ends
+ *   client_connection.c  which host is dialled and when; the states users see; when they end
+ *   request/             client_create, guaranteed_delete: made of several requests
+ *   hold/                heartbeat: what is held, pings, and confirmed heartbeats
  *   pipeline.c           the public requests, from their submission to their answer
- *   request/             client_request (one request and its answer, as bytes and as structs); of
- *                        several requests: client_create, guaranteed_delete
- *   hold/                hold_deadline: the arithmetic; heartbeat: what is held, pings, and
- *                        confirmed heartbeats
+ *   request/             client_request: one request and its answer, as bytes and as structs
  *   client_watch.c       the registry of watches, and setWatches on a new connection
  *   client_auth.c        identities
  *   hosts.c              the servers, in order; the chroot
  *   errmsg.c             clave_async_client_errmsg
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
+ *   hold/                hold_deadline: the arithmetic of the hold deadline
  *   client_metrics.c     what it counts
  *
- * Calls go down: client and driver_calls; deliveries; what is composed of several requests; link,
- * connection_state, pipeline and heartbeat; the rest. Only those four call each other in a circle:
- * a request or heartbeat that fails ends the connection, which suspends the session, which fails
- * requests. Recipes include client_for_recipes.h, not this file. */
+ * Calls go down this list. What a request or a heartbeat finds out about the connection or the
+ * session goes up by clave__link_report, and is acted upon before the next callback runs. Recipes
+ * include client_for_recipes.h, not this file. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
@@ -44,6 +42,21 @@
  * SECURING: TCP is connected, TLS is not, or waits for its turn at the server. */
 enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SECURING, LINK_HANDSHAKE, LINK_OPEN, LINK_HANGUP };
 
+/* What a request or a heartbeat has found out about the connection or the session, for
+ * client_connection.c to act upon: the gravest is kept. */
+enum verdict_kind {
+    VERDICT_NONE,
+    VERDICT_DROP,    /* the connection is of no use */
+    VERDICT_REFUSED, /* the server refuses what the client asks by itself: clave__link_refused */
+    VERDICT_LOST,    /* the session is lost */
+    VERDICT_ENDED,   /* the session has ended and no other follows */
+};
+struct verdict {
+    enum verdict_kind kind;
+    clave_err err;
+    const char *what; /* REFUSED */
+};
+
 struct link {
     enum link_phase phase;
     int64_t until;          /* IDLE: dial then; DIALLING to HANDSHAKE: give up then */
@@ -59,7 +72,8 @@ struct link {
     struct buf out;
     uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
     int64_t wrote;      /* when something was last put into `out` */
-    size_t cut;         /* the server closed the newest connection: of clave__pipeline_cut */
+    struct verdict verdict;
+    size_t cut; /* the server closed the newest connection: of clave__pipeline_cut */
 };
 
 void clave__link_start(clave_async_client *c);
@@ -68,12 +82,6 @@ void clave__link_drop(clave_async_client *c, clave_err why);
 /* The server answered with an error to something the client asks by itself on every connection
  * (`what`, as in "a ping"): the host counts as failed. EEXPIRED: the session is lost. */
 void clave__link_refused(clave_async_client *c, clave_err err, const char *what);
-/* The connection has done what the session needs: it has carried a heartbeat, or has ended without
- * being refused anything. Hosts that failed before it count no longer. (An answer alone is not
- * enough: members that answer and refuse every heartbeat would be dialled without a pause.) */
-void clave__link_has_served(clave_async_client *c);
-/* Ends the connection; there will be no other. */
-void clave__link_shut(clave_async_client *c);
 void clave__link_tick(clave_async_client *c);
 int64_t clave__link_deadline(const clave_async_client *c);
 
@@ -132,11 +140,11 @@ void clave__session_detached(clave_async_client *c, clave_err why);
 void clave__session_lose(clave_async_client *c, clave_err why);
 /* The session has ended and no other follows. */
 void clave__session_end(clave_async_client *c, clave_err why);
+/* Acts upon the verdict, if there is one; true: there was. */
+bool clave__connection_settle(clave_async_client *c);
 /* Reports LOST when the session's deadline has passed. */
 void clave__session_tick(clave_async_client *c);
 int64_t clave__session_deadline(const clave_async_client *c);
-/* The hold deadline has moved, or a hold has come or gone. */
-void clave__session_hold_moved(clave_async_client *c);
 
 /* ---- pipeline: requests between submission and answer ---------------------------------------- */
 
@@ -216,7 +224,8 @@ struct deliveries {
 };
 
 void clave__deliver_init(struct deliveries *d);
-bool clave__deliveries_wait(const struct deliveries *d);
+/* Something waits for the next entry, which is due at once. */
+bool clave__deliveries_wait(const clave_async_client *c);
 /* These two surround every entry that may run callbacks (clave/async/client.h and
  * docs/guide/event-loop.md list them). */
 void clave__engine_enter(clave_async_client *c, int64_t now);
@@ -350,6 +359,41 @@ enum retry_fault {
     RETRY_FAULTS,
 };
 enum retry_fault clave__retry_fault(const clave_retry *r);
+
+/* The connection has done what the session needs: it has carried a heartbeat, or has ended without
+ * being refused anything. Hosts that failed before it count no longer. (An answer alone is not
+ * enough: members that answer and refuse every heartbeat would be dialled without a pause.) */
+static inline void clave__link_has_served(clave_async_client *c)
+{
+    c->link.rounds = 0;
+    clave__hosts_served(&c->hosts);
+}
+
+/* The hold deadline has moved, or a hold has come or gone. */
+static inline void clave__session_hold_moved(clave_async_client *c)
+{
+    struct session *s = &c->session;
+    int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
+    if (s->binding && deadline > s->reported_deadline)
+        clave__histogram_note(&c->metrics.slack_ms,
+                              s->reported_deadline > c->now ? s->reported_deadline - c->now : 0);
+    if (list_empty(&c->holds))
+        s->binding = false;
+    else if (deadline > c->now)
+        s->binding = true; /* from the first grant on that could rely on the deadline */
+    if (deadline > s->reported_deadline)
+        c->deliveries.deadline_moved = true;
+    s->reported_deadline = deadline;
+}
+
+/* Called by what client_connection.c itself calls. It is acted upon before any callback runs, in
+ * this entry into the client or, outside of one, in the next. */
+static inline void clave__link_report(clave_async_client *c, enum verdict_kind kind, clave_err err,
+                                      const char *what)
+{
+    if (kind > c->link.verdict.kind)
+        c->link.verdict = (struct verdict){kind, err, what};
+}
 
 /* For a call that runs no callbacks: notes the time, which never goes back, and nothing else. What
  * the call brings about is delivered by the next entry; until then clave_async_client_deadline is

@@ -1,5 +1,5 @@
 /* client_metrics.c - a client's metrics; see client_metrics.h. The recipes' contenders note grants
- * and losses, connection_state.c what becomes of the session. The names are part of the API:
+ * and losses, client_connection.c what becomes of the session. The names are part of the API:
  * clave/metrics.h. */
 #include "client/client_metrics.h"
 

@@ -1,8 +1,9 @@
-/* deliveries.c - the entries into the engine, and where callbacks run: one at a time, only when
- * the engine is consistent, and in the order that recipes rely on: state changes, then lost
- * watches, then failed requests, then moves of the hold deadline; deferred tasks
- * (clave__client_later) run last, at the end of an entry. Every public call that may run callbacks
- * enters and leaves through clave__engine_enter and clave__engine_leave. */
+/* deliveries.c - the entries into the engine, and where callbacks run: one at a time, only when the
+ * engine is consistent, and in the order that recipes rely on. First the verdict on the connection
+ * is acted upon (client_connection.c); then come state changes, lost watches, failed requests, and
+ * moves of the hold deadline. Deferred tasks (clave__client_later) run last, at the end of an
+ * entry. Every public call that may run callbacks enters and leaves through clave__engine_enter and
+ * clave__engine_leave. */
 #include <assert.h>
 
 #include "client/client_internal.h"
@@ -19,10 +20,11 @@ void clave__deliver_init(struct deliveries *d)
     list_init(&d->client_tasks);
 }
 
-bool clave__deliveries_wait(const struct deliveries *d)
+bool clave__deliveries_wait(const clave_async_client *c)
 {
-    return d->nstates > 0 || d->deadline_moved || !list_empty(&d->failed) ||
-           !list_empty(&d->lost) || !list_empty(&d->client_tasks);
+    const struct deliveries *d = &c->deliveries;
+    return c->link.verdict.kind != VERDICT_NONE || d->nstates > 0 || d->deadline_moved ||
+           !list_empty(&d->failed) || !list_empty(&d->lost) || !list_empty(&d->client_tasks);
 }
 
 void clave__client_later(clave_async_client *c, struct client_task *e)
@@ -95,8 +97,8 @@ void clave__engine_deliver(clave_async_client *c)
     assert(c->deliveries.depth > 0);
     if (c->deliveries.depth > 1)
         return;
-    while (deliver_state(c) || clave__client_watches_deliver_lost(c) || deliver_failure(c) ||
-           deliver_deadline(c))
+    while (clave__connection_settle(c) || deliver_state(c) ||
+           clave__client_watches_deliver_lost(c) || deliver_failure(c) || deliver_deadline(c))
         continue;
 }
 

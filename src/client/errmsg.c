@@ -228,7 +228,7 @@ void clave__request_tell(const struct request *r, clave_err err, const clave_res
         return;
     request_advise(r, err, advice);
     if (!advice[0] && !request_is_fault(r, err))
-        return; /* who reaches a bound has to hear of it, whoever sent the request */
+        return; /* a refusal at a bound is told even if the client sent the request by itself */
     clave__path_shown(r->path, path);
     if (res && op == OP_MULTI && r->nops > 0) {
         struct wire_op failed = request_failed_op(r, res);

@@ -135,7 +135,7 @@ void clave__pipeline_fill(clave_async_client *c)
     /* There is no memory for the output: its content has to be sent first. If it is empty, nothing
      * can ever be sent on this connection. */
     if (clave__buf_len(&c->link.out) == 0)
-        clave__link_drop(c, CLAVE_ENOMEM);
+        clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
 }
 
 /* ---- failures, which deliveries.c answers when the engine is consistent -----------------------
@@ -181,9 +181,9 @@ static void pipeline_take_proof(clave_async_client *c, const struct request *r, 
 static void pipeline_close_answered(clave_async_client *c, clave_err err)
 {
     if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
-        clave__session_end(c, CLAVE_OK);
+        clave__link_report(c, VERDICT_ENDED, CLAVE_OK, NULL);
     else
-        clave__link_refused(c, err, "to close the session");
+        clave__link_report(c, VERDICT_REFUSED, err, "to close the session");
 }
 
 /* A watch that the request leaves behind may have to be removed. */
@@ -225,7 +225,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
         /* Delivered after LOST, so that no callback finds a grant of this session still valid. */
         pipeline_fail_request(c, r, CLAVE_EEXPIRED);
         clave__client_fault(c, "the server says that the session has expired");
-        clave__session_lose(c, CLAVE_EEXPIRED);
+        clave__link_report(c, VERDICT_LOST, CLAVE_EEXPIRED, NULL);
         return true;
     }
     if (h->zxid > c->session.last_zxid)
@@ -234,7 +234,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     pipeline_answer(r, (clave_err)h->err, &res);
     if (h->err == CLAVE_ESASLREQUIRED) { /* it closes the connection, and does none of the others */
         pipeline_fail_all(c, &p->sent, CLAVE_ESASLREQUIRED);
-        clave__link_refused(c, CLAVE_ESASLREQUIRED, "requests");
+        clave__link_report(c, VERDICT_REFUSED, CLAVE_ESASLREQUIRED, "requests");
     }
     return true;
 }
@@ -298,7 +298,7 @@ static int64_t pipeline_read_retry_delay(clave_async_client *c, struct request *
                              clave__rand_u64(&c->rand));
 }
 
-/* Those that are for this connection alone. */
+/* Requests that are of use on this connection only: they are not sent on the next. */
 static void pipeline_drop_unsent(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;

@@ -1,7 +1,7 @@
 /* heartbeat.c - signs of life, driven by clave_async_client_tick, and the list of what they are
  * for. A session that holds nothing pings when it has been silent for a third of its timeout, as
  * every ZooKeeper client does. One with holds sends a heartbeat every quarter of the timeout, which
- * keeps the hold deadline ahead (hold_deadline.h); connection_state.c reports LOST at that
+ * keeps the hold deadline ahead (hold_deadline.h); client_connection.c reports LOST at that
  * deadline.
  *
  * On a standalone server a ping is enough. In an ensemble the heartbeat must pass the leader, so it
@@ -75,7 +75,7 @@ static void heartbeat_ping(clave_async_client *c)
     assert(!c->heartbeat.ping_out);
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
     if (clave__unqueued_request_put(c, &q) != CLAVE_OK) {
-        clave__link_drop(c, CLAVE_ENOMEM);
+        clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
         return;
     }
     c->heartbeat.ping_out = true;
@@ -109,7 +109,7 @@ static void heartbeat_on_confirmed(clave_async_client *c, const clave_result *re
     if (clave__pipeline_was_committed(res->err))
         clave__link_has_served(c);
     if (clave__link_is_open(&c->link) && heartbeat_is_this_members(res))
-        clave__link_refused(c, res->err, "a heartbeat");
+        clave__link_report(c, VERDICT_REFUSED, res->err, "a heartbeat");
     else if (b->wanted)
         heartbeat_confirm(c); /* one sent now proves more */
     if (missing)
@@ -206,7 +206,7 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
     if (b->confirming)
         return b->asked + heartbeat_confirm_timeout(c);
     if (b->ping_out)
-        return CLAVE_NEVER; /* link.c handles the silence */
+        return CLAVE_NEVER; /* client_connection.c handles the silence */
     return heartbeat_has_holds(c) ? heartbeat_next_beat(c)
                                   : c->link.wrote + c->session.timeout_ms / 3;
 }
@@ -218,7 +218,7 @@ void clave__heartbeat_tick(clave_async_client *c)
     if (c->heartbeat.confirming) {
         clave__client_fault(c, "%s does not pass a heartbeat to its leader",
                             clave__hosts_current(&c->hosts)->name);
-        clave__link_drop(c, CLAVE_ETIMEDOUT);
+        clave__link_report(c, VERDICT_DROP, CLAVE_ETIMEDOUT, NULL);
     } else if (heartbeat_has_holds(c)) {
         heartbeat_beat(c);
         heartbeat_settle_holds(c);
@@ -235,7 +235,7 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
     if (!b->ping_out)
         return;
     if (err != CLAVE_OK && err != CLAVE_ETHROTTLED) {
-        clave__link_refused(c, err, "a ping");
+        clave__link_report(c, VERDICT_REFUSED, err, "a ping");
         return;
     }
     b->ping_out = false;

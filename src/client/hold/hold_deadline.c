@@ -1,4 +1,4 @@
-/* hold_deadline.c - the arithmetic of hold_deadline.h, used by connection_state.c, pipeline.c,
+/* hold_deadline.c - the arithmetic of hold_deadline.h, used by client_connection.c, pipeline.c,
  * heartbeat.c and heartbeat.c. `proven` never exceeds the time from which the leader
  * counts: a deadline computed here is never too late.
  */
