@@ -68,8 +68,8 @@ static inline void list_splice(struct list *to, struct list *from)
     list_init(from);
 }
 
-/* A place in a list that others change while it is walked, in pieces. Who removes an entry of such
- * a list calls list_cursors_leave first. Entries added at the end meanwhile are found, unless the
+/* A place in a list that changes while it is walked in pieces. Code that removes an entry of such a
+ * list calls list_cursors_leave first. Entries added at the end meanwhile are found, unless the
  * walk has ended before. */
 struct list_cursor {
     struct list in_cursors;

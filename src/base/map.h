@@ -18,7 +18,7 @@
 struct map_node {
     struct map_node *next;
     uint32_t hash;
-    uint32_t user; /* whoever embeds it may use it: it would be padding */
+    uint32_t user; /* free for the struct around it: it would be padding */
 };
 
 struct map {

@@ -18,7 +18,7 @@ int clave__thread_check(void);
  * without the reason, or abort, when one is refused. */
 int clave__files_check(int n);
 
-/* Whether so many bytes more could be had now: 0 or ENOMEM. Likewise. */
+/* Returns 0 if `bytes` more can be allocated, else ENOMEM. For the same calls. */
 int clave__memory_check(size_t bytes);
 
 /* As uv_loop_init, but 0 or an errno, and only if there are descriptors and memory for it: if not,

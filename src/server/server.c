@@ -264,10 +264,10 @@ static const struct server_conn *server_oldest_sessionless(const struct server *
                : LIST_ENTRY(s->conns.sessionless.next, struct server_conn, in_sessionless);
 }
 
-/* After a restart everybody comes back at once, and behind a queue of TLS handshakes: whoever has
- * connected in time may be this session's client, unless nobody may take it up. A connection that
- * does not say who it is holds up no session for longer than it may live after its turn, and none
- * once the restart is over. */
+/* After a restart all clients come back at once, perhaps behind a queue of TLS handshakes, so a
+ * connection that was made in time and has no session yet may be this session's client, unless
+ * nobody may take the session up. Such a connection holds up no session for longer than it may live
+ * after its turn, and none once the restart is over. */
 static bool server_may_be_back(const struct server *s, const struct session *session)
 {
     const struct server_conn *oldest = server_oldest_sessionless(s);

@@ -75,7 +75,7 @@ struct server_options {
     void *audit_arg;
     server_gone_cb *node_gone; /* NULL: nobody wants to know */
     void *node_gone_arg;
-    const char *audit_user;     /* who does what the server does by itself; outlives the server */
+    const char *audit_user;     /* named for what the server does by itself; outlives the server */
     int32_t tick_ms;            /* 0: SERVER_TICK_MS */
     int32_t min_session_ms;     /* 0: 2 ticks */
     int32_t max_session_ms;     /* 0: 20 ticks */

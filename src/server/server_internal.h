@@ -98,7 +98,8 @@ struct server_limits {
     size_t max_undelivered;
 };
 
-/* Who may do more than others, or anything at all; server.c writes it. "": nobody, nothing. */
+/* The clients that may do more than others, and what any client needs; server.c writes it. "":
+ * nobody, nothing. */
 struct server_access {
     char *super_digest;
     char *x509_super;

@@ -199,7 +199,7 @@ static int http_parse_head_digit(char c)
     return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* In place; an escape that is none stays as it is. */
+/* In place. An invalid percent-escape is copied unchanged. */
 static void http_parse_head_decode(char *text)
 {
     char *to = text;

@@ -16,7 +16,7 @@ enum { RESUMED_A_TURN = 128 };
  * with the first of them, of which there is one in any turn. */
 enum { TURN_NS = 2000000 };
 
-/* Those that are not ready to the end come again in the next turn. */
+/* A connection that is not done in this turn is in the next one. */
 static void http_turn_on_idle(uv_idle_t *turn)
 {
     struct http *h = turn->data;

@@ -65,7 +65,7 @@ static struct http_connection *http_of_share(struct http_evict *s)
     return LIST_ENTRY(s, struct http_connection, share);
 }
 
-/* Who has to go for another one; NULL: nobody, and if there is no room, the other one waits. */
+/* The connection that has to go to make room for a new one; NULL: none, and the new one waits. */
 static struct http_connection *http_victim(struct http *h, bool shakes)
 {
     if (h->nconnections >= h->o.max_connections) {

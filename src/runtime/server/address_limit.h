@@ -24,8 +24,8 @@ void clave__address_limit_fini(struct address_limit *l);
 /* As in struct server_run_options. Connections that there are stay. */
 void clave__address_limit_set(struct address_limit *l, int max_per_address, int max_sessionless);
 
-/* NULL: the connection was counted, for *out, or *out is NULL since its address is none that
- * counts. Otherwise why it is turned away. */
+/* Counts a new connection. Returns NULL if it may stay: *out is its address, or NULL for a Unix
+ * socket, which is not counted. Otherwise returns why it is turned away. */
 const char *clave__address_limit_enter(struct address_limit *l, const struct peer_addr *peer,
                                        struct address **out);
 /* One of its connections has a session now, or is gone. `a` may be NULL. */

@@ -37,7 +37,7 @@ static size_t fair_reading_left(const struct fair_reading *f, uint64_t taken)
     return cost < READ_A_TURN ? (size_t)(READ_A_TURN - cost) : 0;
 }
 
-/* Those that an earlier turn has declined come first. */
+/* Connections that an earlier turn has declined come first. */
 size_t clave__fair_reading_share(struct fair_reading *f, struct fair_reader *c, uint64_t taken)
 {
     assert(!clave__fair_reader_is_declined(c));
@@ -76,8 +76,9 @@ void clave__fair_reading_leave(struct fair_reading *f, struct fair_reader *c)
     fair_reading_set_overdue(f, c, false);
 }
 
-/* Who had some of the turn comes after those that it declined, and before those declined later. The
- * others are not kept waiting for it: a read that has filled its buffer may have been the last. */
+/* A connection that was read in its turn and may have more comes after those that the turn
+ * declined, and before those declined later. The others do not wait for it: a read that has filled
+ * its buffer may have been the last. */
 static void fair_reading_resume(struct fair_reading *f, void (*resume)(struct fair_reader *c))
 {
     struct list *e;

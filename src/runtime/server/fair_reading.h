@@ -1,5 +1,5 @@
 /* fair_reading.h - how much one turn of the loop reads, and of whom: some two milliseconds' work.
- * Whoever finds nothing left is declined, and is read first in a later turn. */
+ * A connection that finds nothing left is declined, and is read first in a later turn. */
 #ifndef CLAVE_RUNTIME_SERVER_FAIR_READING_H
 #define CLAVE_RUNTIME_SERVER_FAIR_READING_H
 

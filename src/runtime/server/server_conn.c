@@ -187,8 +187,8 @@ static void conn_drained(struct channel *ch)
     clave__conn_serve(conn_of(ch)->engine);
 }
 
-/* What the engine answers is sent at the end of the pass. A filter's own messages are none of the
- * engine's. */
+/* The engine's answers are sent at the end of the pass; a filter's own messages (TLS) have to be
+ * sent here. */
 static void conn_received(struct channel *ch)
 {
     if (ch->filter)

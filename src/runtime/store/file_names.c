@@ -130,9 +130,10 @@ struct purge {
     int64_t until;
 };
 
-/* Does the file have no other name, and has nobody else opened it? A backup may read it still. Only
- * then does the kernel grant this lease, which ends with the descriptor. Who opens the file all the
- * same has resolved its name before; the signal that tells of it is one that nobody dies of. */
+/* Whether the file has no other name, and nobody else has it open, as a backup may. Only then does
+ * the kernel grant this lease, which ends with the descriptor. A process that opens the file all
+ * the same had resolved its name before; the signal that the lease causes then is ignored by
+ * default. */
 static bool purge_is_last(int fd)
 {
     struct stat st;

@@ -20,7 +20,7 @@
 #include "wire/opcode.h"
 
 enum { FIRST_MARKS = 4 };
-/* So many bytes of an answer take as long to make as a small request takes. */
+/* Making this much of an answer takes as long as a small request. */
 enum { BYTES_A_REQUEST = 1024 };
 
 /* ---- what the driver and the log are told ---------------------------------------------------- */

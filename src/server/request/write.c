@@ -182,7 +182,7 @@ static clave_err write_add_change(struct server *s, int32_t type, struct jbytes 
 /* ---- create -----------------------------------------------------------------------------------
  */
 
-/* So many sequence numbers before the end, a message says so. */
+/* When so few sequence numbers are left, the log says so once. */
 enum { FEW_NUMBERS = 10000000 };
 
 static bool create_is_sequential(int32_t mode)

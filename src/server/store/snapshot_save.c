@@ -51,7 +51,7 @@ static bool schedule_is_over(const struct server *s, int64_t value, int64_t most
 
 /* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
  * as it has: then saving costs no more than logging does. But a log of many short transactions
- * takes long to replay, however large the tree is. Who has set a number gets it. */
+ * takes long to replay, however large the tree is. A snap_count that was set is taken as it is. */
 static bool schedule_has_enough(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;

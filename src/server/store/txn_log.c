@@ -243,7 +243,7 @@ static void txn_log_walk_fault(struct log_walk *w, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Notes that a record is none that a server writes. */
+/* Notes that the bytes of a record are not a transaction. */
 static void txn_log_walk_no_txn(struct log_walk *w, const struct record *rec)
 {
     txn_log_walk_fault(w, "the record at offset %zu, zxid 0x%llx, is not a transaction", rec->at,
