@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/connection/client_limits.h"
-#include "server/connection/fair_schedule.h"
-#include "server/connection/slow_requests.h"
+#include "server/connection/conn.h"
 #include "server/request/request.h"
 #include "server/store/restore.h"
 

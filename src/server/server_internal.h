@@ -6,7 +6,7 @@
  * conn_output (messages, when they may leave, closing), client_limits, slow_requests, fair_schedule
  * (how much of whose input a turn takes) request/       what is asked for; request.h has its map
  *   access/        auth (who a client is), acl (what it may do)
- *   tree/          node, tree (znodes by path), watch (the watches)
+ *   tree/          tree (znodes by path), watch (the watches)
  *   store/         txn (one transaction), txn_record (its bytes, and its changes made again),
  *                  txn_log, snapshot_save (when, and a piece at a time), snapshot_load,
  *                  recovery_plan (which files, in which order), restore (going on from a backup):
@@ -22,7 +22,7 @@
 #include "server/monitoring/quantiles.h"
 #include "server/request/session_tracker.h"
 #include "server/server.h"
-#include "server/store/snapshot_save.h"
+#include "server/store/snapshot.h"
 #include "server/store/txn.h"
 #include "server/tree/watch.h"
 
@@ -32,7 +32,7 @@
 enum { LOOKS_A_TURN = 3000, LOOKS_AN_EVENT = 2 };
 enum { LOOKS_A_READ = 3, LOOKS_A_CHANGE = 10, LOOKS_A_KIB = 10 };
 
-/* Connections that have cost little lately, and the others; see connection/fair_schedule.h. */
+/* Connections that have cost little lately, and the others; see connection/conn.h. */
 enum turn_class { TURN_LIGHT, TURN_HEAVY, TURN_CLASSES };
 
 /* The time from reading a request until its reply may be sent, in ms. */
@@ -67,7 +67,7 @@ static inline bool clave__refusals_note(struct refusals *r, int64_t now)
     return told;
 }
 
-/* One of the limits on clients; see connection/client_limits.h. */
+/* One of the limits on clients; see connection/conn.h. */
 struct limit_state {
     size_t most;
     uint64_t refused;
@@ -195,7 +195,7 @@ struct server_scratch {
     struct buf quota_path;
 };
 
-/* A turn of the driver's loop, from _tick to _end_turn; see connection/fair_schedule.h. */
+/* A turn of the driver's loop, from _tick to _end_turn; see connection/conn.h. */
 struct server_turn {
     size_t looks;                   /* what the requests of this turn have cost */
     size_t most_looks;              /* as many as that; SIZE_MAX: any number */
@@ -209,7 +209,7 @@ struct server_turn {
     int64_t input_since; /* what is read in this turn may have waited since */
 };
 
-/* What was slow, and how much of it is in the log; see connection/slow_requests.h. */
+/* What was slow, and how much of it is in the log; see connection/conn.h. */
 struct server_slow {
     struct slow_turn *turn; /* NULL: slow_ms was never set */
     int64_t turn_at;        /* the last turn that was slow */

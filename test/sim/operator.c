@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "inspector.h"
-#include "server/connection/fair_schedule.h"
+#include "server/connection/conn.h"
 #include "wire/frame.h"
 
 enum { INSIDER_TIMEOUT_MS = 4000, INSIDER_UID = 1 };

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "server/store/txn_log.h"
-#include "server/store/txn_record.h"
 
 const char *const past_paths[PAST_NODES] = {"/w", "/w/a", "/w/a/x", "/w/b", "/w/c"};
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/cache_play.h"
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 #include "wire/proto.h"
 
 static const clave_acl closed = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};

@@ -12,7 +12,7 @@
 #include "lib/candidate.h"
 #include "lib/mutex_owner.h"
 #include "lib/semaphore_user.h"
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 
 enum { ACTOR = 0, USER = 1, MINUTE_MS = 60000, MOST_REQUESTS = 300 };
 

@@ -12,7 +12,7 @@
 #include "base/json_writer.h"
 #include "lib/failmem.h"
 #include "lib/memserver.h"
-#include "server/monitoring/admin_commands.h"
+#include "server/monitoring/listing.h"
 #include "server/monitoring/server_metrics.h"
 
 enum { MOST = 1 << 20 };

@@ -11,7 +11,7 @@
 
 #include "base/rand.h"
 #include "lib/memserver.h"
-#include "server/monitoring/admin_commands.h"
+#include "server/monitoring/listing.h"
 
 enum { CONNS = 30, PATHS = 1500, OWNED = 1200, LONGEST_LINE = 200 };
 

@@ -9,7 +9,7 @@
 
 #include "base/log_line.h"
 #include "cmd/cli/diag.h"
-#include "runtime/store/copy_dir.h"
+#include "runtime/store/datadir.h"
 
 /* Since the names were listed, a server may have removed a file; and of a batch that it is writing
  * the end may be there before the beginning. Damage is still there the next time. */

@@ -13,7 +13,7 @@
 #include "cmd/cli/time_text.h"
 #include "server/store/recovery_plan.h"
 #include "server/store/txn_log.h"
-#include "server/tree/node.h"
+#include "server/tree/tree.h"
 
 struct dumping {
     struct data_files *f;

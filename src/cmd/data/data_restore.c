@@ -14,7 +14,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/data/data_slots.h"
 #include "cmd/data/data_until.h"
-#include "runtime/store/copy_dir.h"
+#include "runtime/store/datadir.h"
 #include "server/store/recovery_plan.h"
 #include "server/store/restore.h"
 

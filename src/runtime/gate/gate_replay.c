@@ -17,7 +17,7 @@
 #include "runtime/store/disk_thread.h"
 #include "runtime/store/file_io.h"
 #include "runtime/store/file_names.h"
-#include "server/store/snapshot_load.h"
+#include "server/store/snapshot.h"
 #include "server/store/txn_log.h"
 #include "wire/proto.h"
 

@@ -1,6 +1,6 @@
-/* http_evict.c - see http_evict.h; http_connection.c keeps the shares. Each step takes the same
+/* http_evict.c - see http_internal.h; http_connection.c keeps the shares. Each step takes the same
  * time, however many connections there are. */
-#include "runtime/http/http_evict.h"
+#include "runtime/http/http_internal.h"
 
 #include <assert.h>
 #include <string.h>

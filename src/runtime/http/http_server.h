@@ -68,7 +68,7 @@ struct http_options {
      * it. The exchange must not be used any more. */
     void (*ended)(void *arg, void *user);
     /* After _begin: the sender has an identity, and so few connections that this one may stay, see
-     * http_evict.h. *kept is the owner's, until the connection is closed. NULL: nobody has, and
+     * http_internal.h. *kept is the owner's, until the connection is closed. NULL: nobody has, and
      * nobody has to go: further connections wait in the kernel's queue. */
     bool (*is_known)(void *arg, void *user, void **kept);
     /* The connection of this one is closed. NULL: that is not told. */
@@ -80,7 +80,7 @@ struct http_options {
     /* For addresses with "tls:"; with clave__http_alpn. NULL: there are none. Its files may be read
      * again meanwhile. */
     struct clave_tls *tls;
-    unsigned max_connections;  /* who has to go beyond: http_evict.h; a file each */
+    unsigned max_connections;  /* who has to go beyond: http_internal.h; a file each */
     unsigned ever_connections; /* what _set_max_connections may raise it to; 0: no more than that */
     size_t max_head;           /* bytes of a request's line and fields; 0: 32 KiB */
     unsigned silent_s;         /* without a byte, but for a waiting answer; 0: `ms` counts */

@@ -1,7 +1,7 @@
 /* admin.c - Apache's admin commands and the metrics as pages of http_server.h; server_run.c calls
  * it. Figures are read on the loop's thread, at the time of the request; open files and memory are
  * some seconds older (clave__run_measure), and no request makes the loop touch a file. */
-#include "runtime/server/admin.h"
+#include "runtime/server/server_run_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "base/prometheus.h"
 #include "runtime/http/http_server.h"
-#include "server/monitoring/admin_commands.h"
+#include "server/monitoring/listing.h"
 #include "server/monitoring/server_metrics.h"
 
 /* A client silent for this long is disconnected, and every client after this long in total: one

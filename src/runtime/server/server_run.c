@@ -16,7 +16,6 @@
 #include "clave/uv.h"
 #include "runtime/http/http_server.h"
 #include "runtime/listen.h"
-#include "runtime/server/admin.h"
 #include "runtime/server/server_run_internal.h"
 #include "runtime/start_error.h"
 #include "runtime/thread_start.h"

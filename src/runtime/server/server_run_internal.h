@@ -146,4 +146,15 @@ void clave__conn_drop(struct server_conn *c);
 /* Closes those that have nothing left to send, or (`all`) every one. */
 void clave__conn_close_quiet(struct server_run *r, bool all);
 
+/* ---- pages over HTTP (admin.c) --------------------------------------------------------------- */
+
+/* The number of connections at a time; further ones wait in the kernel's queue. An open file each.
+ */
+enum { ADMIN_MAX_CONNECTIONS = 16 };
+
+/* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM, ETHREAD, EFILES;
+ * after an error clave__run_stop_http frees what was started. */
+clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
+                             const struct fault *f);
+
 #endif

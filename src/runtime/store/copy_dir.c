@@ -1,6 +1,6 @@
-/* copy_dir.c - makes a data directory out of the bytes of another (copy_dir.h); `clave data backup`
+/* copy_dir.c - makes a data directory out of the bytes of another (datadir.h); `clave data backup`
  * and `clave data restore` call it. Each file is synced before the directory gets its name. */
-#include "runtime/store/copy_dir.h"
+#include "runtime/store/datadir.h"
 
 #include <assert.h>
 #include <dirent.h>

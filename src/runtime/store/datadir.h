@@ -35,7 +35,7 @@ struct datadir {
  * the directory contains something else. EIO, EFULL. */
 clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f);
-/* Creates it if missing and locks it, for a copy of another directory (copy_dir.h): version-2 is
+/* Creates it if missing and locks it, for a copy of another directory (datadir.h): version-2 is
  * not there yet. ECORRUPT: it contains something already. Else as _open. */
 clave_err clave__datadir_open_empty(struct datadir *d, const char *path, const struct log *log,
                                     const struct fault *f);
@@ -81,5 +81,30 @@ clave_err clave__datadir_longest_session(const struct datadir *d, int32_t *ms,
                                          const struct fault *f);
 /* Releases the lock. Harmless on a directory that was not opened. */
 void clave__datadir_close(struct datadir *d);
+
+/* ---- a copy of a directory (copy_dir.c) ------------------------------------------------------ */
+
+/* A new data directory, made of the bytes of another: a backup, or what is restored from one. The
+ * files are written in a directory of another name, which becomes version-2 when all of them are on
+ * the disk: half a copy is never taken for one, by clave nor by Apache. */
+
+struct copy_dir {
+    struct datadir to; /* locked; to.dir is the directory that becomes version-2 */
+    int top;           /* -1: it was not begun */
+    size_t files;
+    int64_t bytes;
+};
+
+/* The faults name the path and what to do. After any of these, _end; before _finish it removes what
+ * was written. EINUSE: a server or another copy has the directory. ECORRUPT: it is not empty. EIO,
+ * EFULL. */
+clave_err clave__copy_dir_begin(struct copy_dir *c, const char *path, const struct log *log,
+                                const struct fault *f);
+clave_err clave__copy_dir_put(struct copy_dir *c, const char *name, const void *p, size_t n,
+                              const struct fault *f);
+/* Starts anew: removes what was put. */
+clave_err clave__copy_dir_clear(struct copy_dir *c, const struct fault *f);
+clave_err clave__copy_dir_finish(struct copy_dir *c, const struct fault *f);
+void clave__copy_dir_end(struct copy_dir *c);
 
 #endif

@@ -21,7 +21,7 @@ struct acl {
     int32_t everyone; /* permissions of world:anyone, which decide most checks */
     int32_t count;
     uint32_t len;
-    bool saved; /* as of a node (tree/node.h) */
+    bool saved; /* as of a node (tree/tree.h) */
 };
 
 struct snapshot_save;

@@ -1,7 +1,7 @@
 /* client_limits.c - the table of limits on clients, and what is said when one is reached
- * (client_limits.h). A message a second for each, so that a client that is refused does not fill
+ * (conn.h). A message a second for each, so that a client that is refused does not fill
  * the log. */
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,15 +13,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/connection/client_limits.h"
-#include "server/connection/fair_schedule.h"
-#include "server/connection/slow_requests.h"
 
 /* Bytes an idle connection keeps of each of its buffers. */
 enum { KEEP_BUFFER = 1024 };
 /* Watches dropped with their connection; the rest goes a piece a turn. */
 enum { DROPPED_AT_ONCE = 16 };
-/* Light connections (fair_schedule.h) whose output is sent before that of a heavy one. */
+/* Light connections (conn.h) whose output is sent before that of a heavy one. */
 enum { LIGHT_IN_A_ROW = 16 };
 
 /* ---- a new one ------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ struct server_conn {
     struct list in_waiting;
     struct list in_with_output;
     struct list in_paused;
-    struct list in_left; /* fair_schedule.h */
+    struct list in_left; /* conn.h */
     size_t owed;         /* looks that it had cost at owed_at, less its share since */
     int64_t owed_at;
     struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
@@ -196,4 +196,65 @@ void clave__word_step(struct server *s);
 void clave__word_end(struct server_conn *c);
 /* A request: request.c. */
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n);
+
+/* ---- limits on what one client may have (client_limits.c) ------------------------------------ */
+
+/* The limits on what one client may have the server keep or send. Each has a name and a default in
+ * the table of client_limits.c, from which follow the metric and the line in the log;
+ * src/cmd/serve/settings.c has its flag. Requests ask _allows before they keep or send it. */
+
+/* Whether n is within the limit. If not, the refusal is counted and, once a second for each limit,
+ * logged; what the client is told is the caller's part. */
+bool clave__client_limit_allows(struct server_conn *c, enum server_limit limit, size_t n);
+/* As the metrics name it: "connection_watches". */
+const char *clave__client_limit_name(enum server_limit limit);
+/* Takes those given; the others have their defaults. */
+void clave__client_limits_set(struct server *s, const size_t most[SERVER_LIMITS]);
+
+/* ---- how much of whose input a turn takes (fair_schedule.c) ---------------------------------- */
+
+/* A turn takes s->work_a_turn looks' worth of requests. What is beyond that waits in the backlog of
+ * its connection, and comes in the next turn. So that a client that asks for little does not wait
+ * for a turn of each client that asks for much, connections are of two classes: one is light as
+ * long as it costs less than a tenth of the loop's time. Light ones come first, and a quarter of
+ * each turn is for those of them whose input arrives in it. Neither class ever waits for more than
+ * one turn of the other. */
+
+void clave__fair_schedule_init(struct server *s, size_t work_a_turn);
+/* By what it has cost lately. */
+enum turn_class clave__fair_schedule_class_of(const struct server_conn *c);
+
+void clave__fair_schedule_begin(struct server *s);
+/* Call it after _begin until it is NULL: the next connection whose input the last turn has left. */
+struct server_conn *clave__fair_schedule_next(struct server *s);
+/* Whether some input waits for the next turn. */
+bool clave__fair_schedule_has_left(const struct server *s);
+
+/* Whether this turn takes no more of the connection's requests: other clients, and the disk, would
+ * wait for them. */
+bool clave__fair_schedule_is_full(const struct server_conn *c);
+/* A request of it has cost so many looks. */
+void clave__fair_schedule_charge(struct server_conn *c, size_t looks);
+/* Call it when the connection has had its chance: it stays in the queue if the turn is the reason
+ * that it has a backlog. `had_some`: some of its input was taken; those that had none come first.
+ */
+void clave__fair_schedule_leave(struct server_conn *c, bool had_some);
+
+/* ---- slow requests (slow_requests.c) --------------------------------------------------------- */
+
+/* The log's lines about requests that took slow_ms or longer, from when they began to wait to be
+ * read until their replies could leave. Pings are not among them. */
+
+/* After a request, while slow_ms is set: remembers it, a frame of n bytes, until its reply may
+ * leave and its turn has ended. `work`: s->work before it. */
+void clave__slow_requests_note(struct server_conn *c, uint64_t work, const void *frame, size_t n);
+/* The turn ends: reports what was too slow without the disk. With s->slow_turn only. */
+void clave__slow_requests_end_turn(struct server *s, int64_t now);
+/* Some replies may leave: reports those that took too long. */
+void clave__slow_requests_release(struct server_conn *c);
+/* The connection ends. */
+void clave__slow_requests_drop(struct server_conn *c);
+/* Says how many lines there would have been, when a second has passed without any more. */
+void clave__slow_requests_tell_rest(struct server *s);
+
 #endif

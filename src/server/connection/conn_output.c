@@ -14,9 +14,7 @@
 #include <stdarg.h>
 
 #include "base/memory.h"
-#include "server/connection/client_limits.h"
-#include "server/connection/fair_schedule.h"
-#include "server/connection/slow_requests.h"
+#include "server/connection/conn.h"
 #include "wire/opcode.h"
 
 enum { FIRST_MARKS = 4 };

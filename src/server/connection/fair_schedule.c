@@ -1,6 +1,6 @@
 /* fair_schedule.c - the queues of connections whose input waits for the next turn, and what each
- * has cost lately; see fair_schedule.h. */
-#include "server/connection/fair_schedule.h"
+ * has cost lately; see conn.h. */
+#include "server/connection/conn.h"
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
-/* slow_requests.c - see slow_requests.h; request.c notes requests, conn_output.c releases them. The
+/* slow_requests.c - see conn.h; request.c notes requests, conn_output.c releases them. The
  * engine has no clock of its own: how long a turn took, it learns at the end of it. So while
  * slow_ms is set, and only then, it keeps what a line needs: of each request whose reply waits, and
  * of the others in a turn the few that waited longest or made most work. */
-#include "server/connection/slow_requests.h"
+#include "server/connection/conn.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* admin_commands.c - the commands of Apache's AdminServer, as JSON; see admin_commands.h. One table
+/* admin_commands.c - the commands of Apache's AdminServer, as JSON; see listing.h. One table
  * of commands: a new one is a function and a line in `commands`. Names of fields are Apache's. */
-#include "server/monitoring/admin_commands.h"
+#include "server/monitoring/listing.h"
 
 #include <inttypes.h>
 #include <stdio.h>

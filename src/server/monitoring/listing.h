@@ -106,4 +106,13 @@ bool clave__watches_json(struct listing *l);
 bool clave__watches_by_path_text(struct listing *l);
 bool clave__watches_by_path_json(struct listing *l);
 
+/* ---- the commands of Apache's AdminServer, as JSON (admin_commands.c) ------------------------ */
+
+/* Begins the answer to a command, by any of its names: a JSON object with Apache's fields,
+ * "command" and "error" among them. EINVAL: there is no such command, and the object says so.
+ * `name` outlives the answer. */
+clave_err clave__admin_begin(struct listing *l, struct server *s, const char *name);
+/* The first name of command number i, in alphabetical order; NULL after the last. */
+const char *clave__admin_name(size_t i);
+
 #endif

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 #include "wire/opcode.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 
 /* ---- what an answer has to wait for ---------------------------------------------------------- */
 

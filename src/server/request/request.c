@@ -9,7 +9,7 @@
  * those before it, and it is one transaction of the log. */
 #include <assert.h>
 
-#include "server/connection/slow_requests.h"
+#include "server/connection/conn.h"
 #include "server/request/request.h"
 
 /* ---- who the client is ----------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 #include "server/request/request.h"
 
 /* ---- the response ---------------------------------------------------------------------------- */

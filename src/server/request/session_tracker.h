@@ -35,7 +35,7 @@ struct session {
     int32_t timeout_ms;        /* as the last connect negotiated it */
     int32_t logged_timeout_ms; /* as createSession logged it */
     struct server_conn *conn;  /* NULL: nobody is connected */
-    bool saved;                /* as of a node (tree/node.h) */
+    bool saved;                /* as of a node (tree/tree.h) */
     bool barred;               /* an operator has ended it, or it is that of a restore: nobody takes
                                   it up until it expires */
     uint8_t lent;              /* enum session_lent */

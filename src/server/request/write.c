@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "server/connection/client_limits.h"
+#include "server/connection/conn.h"
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
-/* snapshot_load.c - reads a snapshot in Apache's format (snapshot_load.h), and loads the tree and
+/* snapshot_load.c - reads a snapshot in Apache's format (snapshot.h), and loads the tree and
  * the sessions from it. Recovery calls it; it leaves a whole tree or an empty one. snapshot_save.c
  * writes such files.
  *
  * Apache saves while writes continue, so its file may have some later changes already, and lack the
  * access lists of nodes that were created meanwhile; the log that is replayed afterwards corrects
  * both. */
-#include "server/store/snapshot_load.h"
+#include "server/store/snapshot.h"
 
 #include <assert.h>
 #include <stdarg.h>

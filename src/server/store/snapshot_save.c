@@ -1,5 +1,5 @@
 /* snapshot_save.c - snapshots: when one is due, and its bytes in Apache's format, a piece in each
- * turn of the loop; the driver asks for one piece after the other (snapshot_save.h).
+ * turn of the loop; the driver asks for one piece after the other (snapshot.h).
  * snapshot_load.c reads them.
  *
  * The file shows the tree as it was when the snapshot began, though clients go on writing: tree.c,
@@ -10,7 +10,7 @@
  * in a phase while some of `ahead` is left. The end of the file is written only when the log is
  * durable up to the snapshot's zxid, because a server that finds a whole file loads it instead of
  * the log. */
-#include "server/store/snapshot_save.h"
+#include "server/store/snapshot.h"
 
 #include <assert.h>
 

@@ -17,7 +17,6 @@
 #include "server/server.h"
 #include "server/server_internal.h"
 #include "server/store/adler32.h"
-#include "server/store/txn_record.h"
 #include "wire/jute.h"
 #include "wire/proto.h"
 

@@ -1,11 +1,11 @@
 /* txn_record.c - the bytes of transactions, and their changes made again from them; see
- * txn_record.h. txn_log.c puts the records in a log and replays them, `clave data` and the gate
+ * txn_log.h. txn_log.c puts the records in a log and replays them, `clave data` and the gate
  * show them.
  *
  * Replaying accepts a tree that is ahead of the log, because Apache's snapshots are fuzzy: saved
  * while writes continue, they have some later changes already. So a change that is there is not
  * made twice, and neither a version nor a zxid ever goes down. */
-#include "server/store/txn_record.h"
+#include "server/store/txn_log.h"
 
 #include <assert.h>
 

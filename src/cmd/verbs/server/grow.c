@@ -19,7 +19,7 @@
 #include "server/request/session_tracker.h"
 #include "server/store/recovery_plan.h"
 #include "server/store/txn_log.h"
-#include "server/tree/node.h"
+#include "server/tree/tree.h"
 
 enum { GROW_OUT = FLAG_LONG, GROW_DATA_DIR, GROW_TICK, MOST_SERVERS = 9, LEAST_SERVERS = 3 };
 
