@@ -128,7 +128,9 @@ export interface Slot extends Guarded {
 }
 
 export interface SlotOwner {
+  /** null: a node of others, which takes room and is no slot; `detail` says what removes it. */
   owner: string | null;
+  detail?: string;
   token: string;
   since: string;
   host: string | null;
@@ -139,8 +141,9 @@ export interface SlotOwner {
 
 export interface SlotList {
   path: string;
-  /** null: none is set. */
+  /** null: none is set; or, with `detail`, its node holds no number. */
   limit: number | null;
+  detail?: string;
   /** The oldest first. */
   owners: SlotOwner[];
   waiting: { owner: string | null; host?: string | null; since: string }[];

@@ -244,7 +244,7 @@ static const char *slot_id_text(const char *path, const char *owner)
     return out;
 }
 
-/* An id that may own a slot: the beginning of a node's name, all of it, or some word. */
+/* An id that may own a slot: the end of a node's name, all of it, or some word. */
 static const char *some_owner(struct play *p)
 {
     static const char *const owners[] = {"a", "web1", "b/c", "\xc3\xbc", "owners", "%", "a-b-c"};
@@ -252,10 +252,9 @@ static const char *some_owner(struct play *p)
     const struct made *m = p->nmade ? &p->made[roll(p, (unsigned)p->nmade)] : NULL;
     if (!m || !m->path || roll(p, 2))
         return owners[roll(p, sizeof owners / sizeof *owners)];
-    snprintf(out, sizeof out, "%s", strrchr(m->path, '/') + 1);
-    size_t n = strlen(out);
-    if (n > 37 && roll(p, 4))
-        out[n - 37] = '\0'; /* "-<uuid>" */
+    const char *name = strrchr(m->path, '/') + 1;
+    bool is_slot = strncmp(name, "slot-", 5) == 0 && roll(p, 4);
+    snprintf(out, sizeof out, "%s", is_slot ? name + 5 : name);
     return out;
 }
 

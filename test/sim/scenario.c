@@ -310,6 +310,7 @@ static void draw(struct scenario *s)
     draw_caches(s);
     checker_init(&s->checker, w, &s->server);
     s->checker.grace_us = 2 * s->timeout_us;
+    s->checker.slots.may_be_old = s->has_ensemble;
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
     for (size_t i = 0; i < s->nhosts; i++)
         draw_host(s, i);

@@ -175,7 +175,7 @@ void slot_world_answer(struct slot_world *s, unsigned take, clave_err err)
 void slot_world_refused(struct slot_world *s, unsigned take, int64_t started)
 {
     slot_world_look(s);
-    if (s->server->server && !s->full && s->full_at < started)
+    if (s->server->server && !s->may_be_old && !s->full && s->full_at < started)
         world_break(s->w, "a try is refused only if owners and places before it fill the limit",
                     "take %u is refused, and they have not for %lld ms", take,
                     (long long)((s->w->now - s->full_at) / 1000));

@@ -48,6 +48,7 @@ struct slot_world {
     struct slot_told *takes;
     unsigned ntakes;
     unsigned answers;  /* answers and gives so far */
+    bool may_be_old;   /* a member of an ensemble may tell of what was */
     bool news;         /* something was told since the last look */
     int64_t seen_zxid; /* of the last look */
     uint64_t seen_start;

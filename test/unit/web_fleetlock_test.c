@@ -91,6 +91,7 @@ static void what_is_malformed_is_refused(void **state)
         {NULL, "{\"client_params\": {\"group\": \"g\", \"id\": \"m\"}}"},
         {"fleet-lock-protocol: false", "{\"client_params\": {\"group\": \"g\", \"id\": \"m\"}}"},
         {MARK "\n" MARK, "{\"client_params\": {\"group\": \"g\", \"id\": \"m\"}}"},
+        {MARK "\nClave-Session: s", "{\"client_params\": {\"group\": \"g\", \"id\": \"m\"}}"},
         {MARK, ""},
         {MARK, "x"},
         {MARK, "[]"},

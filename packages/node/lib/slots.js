@@ -7,7 +7,7 @@ const { abortedBy, milliseconds, elapsed, stamp } = require('./time.js');
 const { znode } = require('./transport.js');
 
 const TRY_MS = 10_000; // for an answer, after the time that the gate is asked to wait
-const NO_TOKEN = '1'; // of no slot
+const NO_TOKEN = '9223372036854775807'; // of no slot: ends takes that wait, at any gate
 const POLL_S = 20; // the gate keeps a place for 30 s after the last poll
 
 /** What its owner was told when it was taken. */

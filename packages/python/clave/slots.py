@@ -71,13 +71,15 @@ class SlotsCore(ProcessBound):
 
     async def _give(self, id: str, token: int) -> int:
         (given,) = await self._session.ask(f"cannot give a slot of {self.path}", "clave_async_slots_give",
-                                           "bridge_on_slot_given", self._pointer, encoded(id), token)
+                                           "bridge_on_slot_given", self._pointer, encoded(id), token,
+                                           deadline(self._session.timeout))
         return int(given)
 
     async def _break(self, id: str, reason: str, by: Optional[str], token: int) -> int:
         (broken,) = await self._session.ask(f"cannot break a slot of {self.path}", "clave_async_slots_break",
                                             "bridge_on_slot_given", self._pointer,
-                                            _struct(id, by, reason, token=token))
+                                            _struct(id, by, reason, token=token),
+                                            deadline(self._session.timeout))
         return int(broken)
 
     async def _set_limit(self, limit: int) -> None:

@@ -37,6 +37,8 @@ static const char *fleetlock_fault(const struct web_exchange *x, const char *gro
 {
     if (!clave__web_header_is(x, "fleet-lock-protocol", "true"))
         return "the header \"fleet-lock-protocol: true\" is missing";
+    if (clave__web_header(x, "Clave-Session"))
+        return "a slot belongs to its machine, and no session: leave out Clave-Session";
     if (!group || !id)
         return "the body must be {\"client_params\": {\"group\": \"...\", \"id\": \"...\"}}";
     if (!fleetlock_is_group(group))
