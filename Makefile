@@ -22,7 +22,7 @@ all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 
 compile:
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCLAVE_TESTS=OFF \
-	    -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	    -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG" -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 
 demo: ## eight processes take turns on a lock [CONNECT=host:port,...]
