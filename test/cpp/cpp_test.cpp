@@ -253,6 +253,60 @@ void elections(const server &s)
     CHECK(led.take() && sel.interrupt() && sel.error());
 }
 
+// Every acquire when its time is over: EBUSY only if a server has shown another before it.
+void all_acquires_say(clave::client &c, clave_err want, const char *when)
+{
+    clave::latch candidate = clave::latch::make(c, "/table/svc").value();
+    candidate.start().value();
+    clave::mutex m = clave::mutex::make(c, "/table/m").value();
+    clave::rwlock rw = clave::rwlock::make(c, "/table/rw").value();
+    clave::multilock all = clave::multilock::make(c, {{"/table/m"}, {"/table/n"}}).value();
+    clave::semaphore one = clave::semaphore::make(c, "/table/one", 1).value();
+    clave_slots_options limit = CLAVE_SLOTS_OPTIONS_INIT;
+    limit.limit = 1;
+    clave::slots slots = clave::slots::make(c, "/table/slots", limit).value();
+    const clave::timeout waits[] = {clave::at_once, 500ms};
+    for (clave::timeout wait : waits) {
+        const clave_err said[] = {m.acquire(wait).code(), rw.read.acquire(wait).code(), rw.write.acquire(wait).code(),
+                                  all.acquire(wait).code(), one.acquire(wait).code(), slots.take("ours", wait).code(),
+                                  candidate.await(500ms).code()};
+        for (std::size_t i = 0; i < sizeof said / sizeof *said; i++)
+            if (said[i] != want) {
+                std::fprintf(stderr, "%s, acquire %zu: %s\n", when, i, clave_err_name(said[i]));
+                failures++;
+            }
+    }
+}
+
+void an_acquire_is_busy_only_if_it_was_shown()
+{
+    server s;
+    clave::client holder = connect(s), c = connect(s);
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    o.session_timeout_ms = 2000;
+    clave::client brief = clave::client::open(s.hosts(), o).value();
+    brief.wait(10s).value();
+    clave::mutex m = clave::mutex::make(holder, "/table/m").value();
+    clave::rwlock rw = clave::rwlock::make(holder, "/table/rw").value();
+    clave::semaphore one = clave::semaphore::make(holder, "/table/one", 1).value();
+    clave_slots_options limit = CLAVE_SLOTS_OPTIONS_INIT;
+    limit.limit = 1;
+    clave::slots slots = clave::slots::make(holder, "/table/slots", limit).value();
+    clave::latch leader = clave::latch::make(holder, "/table/svc").value();
+    CHECK(m.acquire(10s) && rw.write.acquire(10s) && slots.take("theirs", 10s) && leader.start() && leader.await(10s));
+    clave::lease lease = one.acquire(10s).value();
+    all_acquires_say(c, CLAVE_EBUSY, "a held lock");
+    CHECK(clave_test_server_kill(s.get()) == CLAVE_OK);
+    clave::client none = clave::client::open(s.hosts()).value();
+    all_acquires_say(none, CLAVE_EUNREACHABLE, "no server");
+    while (c.state() == CLAVE_STATE_CONNECTED)
+        std::this_thread::sleep_for(1ms);
+    all_acquires_say(c, CLAVE_EUNREACHABLE, "a lost connection");
+    while (brief.state() != CLAVE_STATE_LOST)
+        std::this_thread::sleep_for(1ms);
+    all_acquires_say(brief, CLAVE_EUNREACHABLE, "a lost session");
+}
+
 void jobs_caches_and_lists(const server &s)
 {
     clave::client c = connect(s);
@@ -305,5 +359,6 @@ int main()
     elections(s);
     jobs_caches_and_lists(s);
     objects_may_outlive_their_client(s);
+    an_acquire_is_busy_only_if_it_was_shown();
     return failures ? 1 : 0;
 }

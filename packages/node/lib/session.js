@@ -7,6 +7,7 @@ const { stamp, elapsed, pause, backoff } = require('./time.js');
 
 const LONGEST_POLL_S = 30;
 const TRY_MS = 10_000; // for an answer, after the time that the gate is asked to wait
+const LAST_MS = 1000; // when the time to wait is over
 const FIRST_MS = 3000; // for the first one, until another gate is asked
 const AGAIN = new Set([429, 502, 503, 504]); // nobody knows, or too many wait
 
@@ -120,10 +121,13 @@ class Session {
         if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
         failures = answer?.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
         const late = wait - elapsed(begun) <= 0;
-        if (late && claim.id !== null && failures === 0) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
+        // A gate tells a position while its servers tell it: without one nobody knows whether another is before us. A poll
+        // that we cut off has told nothing, so the gate is asked once more.
+        if (late && answer?.told?.position > 0) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
+        if (late && left > 0 && claim.id !== null && failures === 0) continue;
         // When no gate has said anything yet, each is asked once more, without a wait.
         if (late && (claim.id !== null || (left <= 0 && failures >= this.transport.gates.length)))
-          throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
+          throw new UnreachableError(`${claim.terms.path}: no gate has told in time who holds it`, { code: 'EUNREACHABLE' });
         if (failures > 0 && !late) await pause(this.transport.rest(failures, left / 2), signal);
       }
     } catch (error) {
@@ -137,7 +141,7 @@ class Session {
     const first = claim.id === null;
     const seconds = Math.min(first ? 1 : LONGEST_POLL_S, Math.max(0, Math.ceil(left / 1000)));
     // A longer wait than the caller's is cut off here: the place is kept, and the answer would come too late.
-    const most = 1000 * seconds + (first ? FIRST_MS : TRY_MS);
+    const most = 1000 * seconds + (first ? FIRST_MS : left > 0 ? TRY_MS : LAST_MS);
     const begun = stamp();
     try {
       const answer = await this.post(claim, seconds, { signal, timeout: (left > 0 ? Math.min(left, most) : most) - 1000 * seconds });

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, Lis
 
 from . import _note
 from ._lib import ClientOptions, Words, address, encoded, library, options, word
-from .errors import ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Error, Forked, check, error
+from .errors import EBUSY, ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Error, Forked, check, error
 from .times import Duration, milliseconds
 
 if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
@@ -365,8 +365,16 @@ class Session(ProcessBound):
     async def ask(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
                   timeout: Optional[Duration] = AS_CLIENT, calls: Optional[List[Call]] = None) -> List[Any]:
         values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout, calls=calls)
+        if values[0] == EBUSY:
+            raise error(EBUSY, what, self._in_the_way(what))
         check(values[0], what)
         return values[1:]
+
+    def _in_the_way(self, what: str) -> Optional[str]:
+        """Who was before a try, if the client's latest text says it of this one."""
+        with self._lock:
+            path, said, who = ("" if self.closed else self.fault(self._client)).partition(" was not acquired: ")
+        return f"another holds it: {who}" if said and what.endswith(f" {path}") else None
 
     def forget(self, num: int) -> None:
         self._calls.pop(num, None)

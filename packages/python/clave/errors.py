@@ -91,7 +91,7 @@ _CLASSES: Dict[str, Type[Error]] = {
 }
 
 # The numbers that this package itself speaks of.
-ENONODE, ECLOSED, ETIMEDOUT, ECANCELED = -101, -1003, -1006, -1008
+ENONODE, ECLOSED, ETIMEDOUT, EBUSY, ECANCELED = -101, -1003, -1006, -1007, -1008
 ELOST, ENOTHELD, EUNREACHABLE, EDONE = -1010, -1011, -1014, -1024
 
 
