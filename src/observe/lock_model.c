@@ -13,7 +13,6 @@
 #include "observe/lock_node.h"
 #include "observe/lock_path.h"
 #include "recipe/queue/identity.h"
-#include "recipe/queue/lock_delay_field.h"
 #include "recipe/queue/queue_nodes.h"
 #include "recipe/semaphore/shared_count.h"
 

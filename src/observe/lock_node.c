@@ -12,7 +12,6 @@
 #include "base/path.h"
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
-#include "recipe/queue/lock_delay_field.h"
 #include "recipe/queue/queue_nodes.h"
 
 enum { DIGITS = 10, TOKEN_CAP = 17 };

@@ -13,7 +13,7 @@
 #include "lib/memnet.h"
 #include "lib/mutex_owner.h"
 #include "recipe/contender/contender.h"
-#include "recipe/lock/mutex_internal.h"
+#include "recipe/lock/mutex_for_recipes.h"
 #include "wire/jute.h"
 
 enum { CONTENDERS = 3, OPERATOR = CONTENDERS, NAMES = 16, NAME_CAP = 128, MANY = 2 };
@@ -190,8 +190,7 @@ struct model_state {
 
 static const struct contender *place_of(const struct play *p, unsigned who)
 {
-    const struct map_node *node = clave__map_next(&p->owner[who].m->owner_entries, NULL);
-    return node ? MAP_ENTRY(node, struct owner_entry, node)->place : NULL;
+    return clave__mutex_place(p->owner[who].m, p->owner[who].owner);
 }
 
 static const char *state_of(const struct contender *c)

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "clave/uv.h"
 #include "cmd/run/granted_field.h"
-#include "recipe/queue/lock_delay_field.h"
+#include "recipe/queue/identity.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 

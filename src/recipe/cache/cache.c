@@ -1,18 +1,64 @@
-/* cache.c - the public calls of clave/async/cache.h: life and queries. What a cache does is in
- * cache_read.c and cache_watch.c. Invariant: the nodes live until the outermost of its calls ends,
- * also when the user frees the cache in one of them. */
+/* cache.c - a cache of a tree: clave/async/cache.h. Its life, what it tells, and the queries; what
+ * it asks is in cache_read.c, where changes come from in cache_watch.c.
+ *
+ * What must stay true: the nodes live until the outermost of its calls ends, also when the user
+ * frees the cache in one of them. */
 #include "clave/async/cache.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "recipe/cache/cache_children.h"
 #include "recipe/cache/cache_internal.h"
 
 /* So many reads in a multiRead that their answer fits into four frames of a MiB, which the client
  * takes, unless their data is 256 KiB long on average. */
 enum { WINDOW = 256, WINDOW_MAX = 65536, BATCH = 16 };
+
+/* ---- telling the user ------------------------------------------------------------------------ */
+
+/* Between _enter and _leave: the user may free the cache in it, and is told nothing any more. */
+
+static clave_cache_node cache_view(const char *path, const struct cache_value *v)
+{
+    return (clave_cache_node){.path = path,
+                              .stat = v->stat,
+                              .data = v->data,
+                              .len = v->len,
+                              .has_data = v->has_data,
+                              .unreadable = v->unreadable};
+}
+
+void clave__cache_tell(clave_async_cache *cache, clave_cache_event_type type, clave_err err)
+{
+    assert(cache->refs > 0);
+    if (cache->freed || !cache->cb)
+        return;
+    clave_cache_event ev = {.type = type, .zxid = cache->zxid, .err = err};
+    ev.path = clave__cache_tree_path(cache->tree.root, cache->tree.path.data);
+    cache->cb(cache, &ev, cache->arg);
+}
+
+void clave__cache_tell_node(clave_async_cache *cache, clave_cache_event_type type,
+                            const struct cache_node *node, const struct cache_value *now,
+                            const struct cache_value *was)
+{
+    assert(cache->refs > 0 && (now || was));
+    if (cache->freed || !cache->cb)
+        return;
+    clave_cache_event ev = {.type = type};
+    clave_cache_node seen_now, seen_was;
+    ev.path = clave__cache_tree_path(node, cache->tree.path.data);
+    if (now) {
+        seen_now = cache_view(ev.path, now);
+        ev.now = &seen_now;
+    }
+    if (was) {
+        seen_was = cache_view(ev.path, was);
+        ev.was = &seen_was;
+    }
+    cache->cb(cache, &ev, cache->arg);
+}
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -177,7 +223,7 @@ clave_err clave_async_cache_get(const clave_async_cache *cache, const char *path
     if (!n)
         return CLAVE_ENONODE;
     struct cache_value v = clave__cache_tree_value(n);
-    *out = clave__cache_view(path, &v);
+    *out = cache_view(path, &v);
     return CLAVE_OK;
 }
 
@@ -199,7 +245,7 @@ static clave_err cache_walk_begin(struct cache_walk *w, const clave_async_cache 
 static bool cache_walk_visit(const struct cache_walk *w, const struct cache_node *n)
 {
     struct cache_value v = clave__cache_tree_value(n);
-    clave_cache_node seen = clave__cache_view(clave__cache_tree_path(n, w->path), &v);
+    clave_cache_node seen = cache_view(clave__cache_tree_path(n, w->path), &v);
     return w->visit(&seen, w->arg);
 }
 

@@ -86,21 +86,11 @@ void clave__cache_enter(clave_async_cache *cache);
 void clave__cache_leave(clave_async_cache *cache);
 void clave__cache_end(clave_async_cache *cache, clave_err err);
 
-/* ---- cache_listener.c
- * ---------------------------------------------------------------------------- */
-
 void clave__cache_tell(clave_async_cache *cache, clave_cache_event_type type, clave_err err);
 /* Of a node, whose place in the tree is that of `node`. */
 void clave__cache_tell_node(clave_async_cache *cache, clave_cache_event_type type,
                             const struct cache_node *node, const struct cache_value *now,
                             const struct cache_value *was);
-clave_cache_node clave__cache_view(const char *path, const struct cache_value *v);
-
-static inline bool clave__cache_keeps_data(const clave_async_cache *cache,
-                                           const struct cache_node *n)
-{
-    return !cache->o.without_data && !n->no_data;
-}
 
 /* ---- cache_read.c ---------------------------------------------------------------------------- */
 
@@ -111,54 +101,11 @@ enum cache_want { CACHE_WANT_STAT = 1, CACHE_WANT_DATA = 2, CACHE_WANT_LIST = 4 
 void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned wants);
 /* The load or the resync waits for what is read of the node now. */
 void clave__cache_owe(clave_async_cache *cache, struct cache_node *n);
-/* Asks nothing for a while. */
-void clave__cache_pause(clave_async_cache *cache);
 /* Something about a child of `up` could not be noted for want of memory: later everything is
  * compared once more. NULL: about the root. */
 void clave__cache_missed(clave_async_cache *cache, struct cache_node *up);
 /* Asks for a whole multiRead, or for all that waits. false: for nothing. */
 bool clave__cache_ask_some(clave_async_cache *cache);
-
-/* ---- cache_freshness.c -------------------------------------------------------------------------
- */
-
-/* It may have changed without an event, and so may its children; one that could not be read may be
- * readable. */
-void clave__cache_compare(clave_async_cache *cache, struct cache_node *n);
-/* Events come again, and anything may have changed. */
-void clave__cache_resync(clave_async_cache *cache);
-/* Waits until the server has caught up with what this client saw elsewhere; nothing is current
- * before. */
-void clave__cache_sync(clave_async_cache *cache);
-/* The connection is gone. */
-void clave__cache_suspend(clave_async_cache *cache);
-/* Asks for what is wanted, and tells when nothing is left to be asked. */
-void clave__cache_pump(clave_async_cache *cache);
-/* Something is wanted from now on: keeps as of when the cache is known until then. */
-void clave__cache_note_as_of(clave_async_cache *cache);
-/* It may lack changes from now on. */
-void clave__cache_become_stale(clave_async_cache *cache);
-
-/* ---- cache_poll.c ------------------------------------------------------------------------- */
-
-/* Begins, if the options say so. */
-void clave__cache_poll_init(clave_async_cache *cache);
-void clave__cache_poll_end(clave_async_cache *cache);
-
-/* ---- cache_reply.c -------------------------------------------------------------------------- */
-
-/* The request has been answered, and its node is still ASKED; q->node may be another block after
- * it. */
-void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const clave_result *res);
-
-/* ---- cache_watched_event.c
- * --------------------------------------------------------------------------- */
-
-void clave__cache_created(clave_async_cache *cache, const char *path);
-void clave__cache_changed(clave_async_cache *cache, const char *path);
-void clave__cache_deleted(clave_async_cache *cache, const char *path);
-
-/* ---- cache_change.c -------------------------------------------------------------------------- */
 
 /* A place for a child that is new; nothing when the filter does not take it, or it does not fit. */
 void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent, const char *name,
@@ -167,16 +114,6 @@ void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent,
  * way. */
 void clave__cache_delete(clave_async_cache *cache, struct cache_node *top);
 
-/* ---- cache_limits.c ----------------------------------------------------------------------------
- */
-
-/* By max_nodes for one node more, by max_bytes for so many bytes more. */
-bool clave__cache_has_place(const clave_async_cache *cache);
-bool clave__cache_has_room(const clave_async_cache *cache, size_t bytes);
-/* A node lacks a child, or its data, for want of room. */
-void clave__cache_leave_out(clave_async_cache *cache);
-/* It goes, and what it lacked with it. */
-void clave__cache_forget_left_out(clave_async_cache *cache, struct cache_node *n);
 /* Enough was freed that what was left out is tried again. */
 bool clave__cache_has_made_room(const clave_async_cache *cache);
 
@@ -192,5 +129,18 @@ clave_err clave__cache_watch_of(clave_async_cache *cache, struct cache_node *n, 
 void clave__cache_drop_child_watch(const clave_async_cache *cache, struct cache_node *n);
 /* Whether the node's children are listed and a change of them will have an event. */
 bool clave__cache_watches_children(const clave_async_cache *cache, const struct cache_node *n);
+
+/* Events come again, and anything may have changed. */
+void clave__cache_resync(clave_async_cache *cache);
+/* Asks for what is wanted, and tells when nothing is left to be asked. */
+void clave__cache_pump(clave_async_cache *cache);
+/* Something is wanted from now on: keeps as of when the cache is known until then. */
+void clave__cache_note_as_of(clave_async_cache *cache);
+/* It may lack changes from now on. */
+void clave__cache_become_stale(clave_async_cache *cache);
+
+/* Begins, if the options say so. */
+void clave__cache_poll_init(clave_async_cache *cache);
+void clave__cache_poll_end(clave_async_cache *cache);
 
 #endif

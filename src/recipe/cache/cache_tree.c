@@ -1,13 +1,218 @@
-/* cache_tree.c - the nodes of a cache; see cache_tree.h. Called by cache.c and cache_read.c.
- * Invariant: `bytes`, `nodes` and `count` are exact, and whatever is not present is wanted or
- * waited for. */
+/* cache_tree.c - the nodes of a cache, in as little memory as they need: cache_tree.h.
+ *
+ * A node is one block: its fields, its Stat, its name and its data. The Stat has about 25 bytes for
+ * a node that was never written again, instead of 80: what a node is made with is given once, and
+ * the rest as the distance from it, in numbers of variable length. The children of a node are in a
+ * hash table with open addressing, whose slots are all that a child costs its parent; its key keeps
+ * names that others choose from meeting in one place. A removal moves back what had to give way, so
+ * there are no marks of what was removed.
+ *
+ * What must stay true: `bytes`, `nodes` and `count` are exact, and whatever is not present is
+ * wanted or waited for. */
 #include "recipe/cache/cache_tree.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "recipe/cache/cache_children.h"
-#include "recipe/cache/cache_stat.h"
+enum { CACHE_STAT_MAX = 96, DIR_SLOTS = 4 /* at first */ };
+
+/* ---- a Stat ---------------------------------------------------------------------------------- */
+
+/* Seven bits a byte, the lowest first; the top bit says that another byte follows. */
+static uint8_t *put_number(uint8_t *p, uint64_t v)
+{
+    for (; v >= 0x80; v >>= 7)
+        *p++ = (uint8_t)(v | 0x80);
+    *p++ = (uint8_t)v;
+    return p;
+}
+
+static const uint8_t *get_number(const uint8_t *p, uint64_t *v)
+{
+    unsigned shift = 0;
+    *v = 0;
+    do {
+        *v |= (uint64_t)(*p & 0x7f) << shift;
+        shift += 7;
+    } while (*p++ & 0x80);
+    return p;
+}
+
+/* Signed ones: the sign in the lowest bit, so that small distances are short either way. */
+static uint8_t *put_signed(uint8_t *p, int64_t v)
+{
+    return put_number(p, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
+}
+
+static const uint8_t *get_signed(const uint8_t *p, int64_t *v)
+{
+    uint64_t u;
+    p = get_number(p, &u);
+    *v = (int64_t)((u >> 1) ^ (u & 1 ? UINT64_MAX : 0));
+    return p;
+}
+
+static uint8_t *put_int(uint8_t *p, int32_t v)
+{
+    return put_signed(p, v);
+}
+
+static const uint8_t *get_int(const uint8_t *p, int32_t *v)
+{
+    int64_t wide;
+    p = get_signed(p, &wide);
+    *v = (int32_t)wide;
+    return p;
+}
+
+static int64_t distance(int64_t to, int64_t from)
+{
+    return (int64_t)((uint64_t)to - (uint64_t)from);
+}
+
+static int64_t moved_by(int64_t from, int64_t by)
+{
+    return (int64_t)((uint64_t)from + (uint64_t)by);
+}
+
+/* Returns how many bytes it is. */
+static size_t stat_put(uint8_t out[CACHE_STAT_MAX], const clave_stat *s)
+{
+    uint8_t *p = out;
+    p = put_signed(p, s->czxid);
+    p = put_signed(p, distance(s->mzxid, s->czxid));
+    p = put_signed(p, distance(s->pzxid, s->czxid));
+    p = put_signed(p, s->ctime);
+    p = put_signed(p, distance(s->mtime, s->ctime));
+    p = put_number(p, (uint64_t)s->ephemeral_owner);
+    p = put_int(p, s->version);
+    p = put_int(p, s->cversion);
+    p = put_int(p, s->aversion);
+    p = put_int(p, s->data_length);
+    p = put_int(p, s->num_children);
+    return (size_t)(p - out);
+}
+
+static clave_stat stat_get(const uint8_t *p)
+{
+    clave_stat s;
+    int64_t by;
+    uint64_t owner;
+    p = get_signed(p, &s.czxid);
+    p = get_signed(p, &by);
+    s.mzxid = moved_by(s.czxid, by);
+    p = get_signed(p, &by);
+    s.pzxid = moved_by(s.czxid, by);
+    p = get_signed(p, &s.ctime);
+    p = get_signed(p, &by);
+    s.mtime = moved_by(s.ctime, by);
+    p = get_number(p, &owner);
+    s.ephemeral_owner = (int64_t)owner;
+    p = get_int(p, &s.version);
+    p = get_int(p, &s.cversion);
+    p = get_int(p, &s.aversion);
+    p = get_int(p, &s.data_length);
+    get_int(p, &s.num_children);
+    return s;
+}
+
+/* ---- the children of a node ------------------------------------------------------------------ */
+
+const char *clave__cache_children_name(const struct cache_node *n)
+{
+    return (const char *)n->bytes + n->stat_len;
+}
+
+static uint32_t children_home(const struct cache_tree *t, uint32_t nslots, const char *name,
+                              size_t len)
+{
+    return (uint32_t)clave__siphash(t->key, name, len) & (nslots - 1);
+}
+
+/* The place of a child, or where it would be; nslots is not 0. */
+static uint32_t children_place(const struct cache_tree *t, const struct cache_children *d,
+                               const char *name, size_t len)
+{
+    assert(d->nslots > 0 && (d->nslots & (d->nslots - 1)) == 0);
+    uint32_t at = children_home(t, d->nslots, name, len);
+    for (;; at = (at + 1) & (d->nslots - 1)) {
+        const struct cache_node *n = d->slots[at];
+        if (!n || (n->name_len == len && memcmp(clave__cache_children_name(n), name, len) == 0))
+            return at;
+    }
+}
+
+static void children_put(const struct cache_tree *t, struct cache_children *d, struct cache_node *n)
+{
+    d->slots[children_place(t, d, clave__cache_children_name(n), n->name_len)] = n;
+}
+
+/* Makes room for one more. Three quarters full at most; it shrinks when it is less than an eighth
+ * full. */
+static clave_err children_reserve(struct cache_tree *t, struct cache_children *d)
+{
+    uint32_t want = d->nslots ? d->nslots : DIR_SLOTS;
+    while ((uint64_t)(d->count + 1) * 4 > (uint64_t)want * 3)
+        want *= 2;
+    while (want > DIR_SLOTS && (uint64_t)(d->count + 1) * 8 < want)
+        want /= 2;
+    if (want == d->nslots)
+        return CLAVE_OK;
+    struct cache_node **slots = clave__mem_zalloc(&t->mem, want * sizeof *slots);
+    if (!slots)
+        return d->count < d->nslots / 8 ? CLAVE_OK : CLAVE_ENOMEM; /* it was only to shrink */
+    struct cache_children former = *d;
+    d->slots = slots;
+    d->nslots = want;
+    for (uint32_t i = 0; i < former.nslots; i++)
+        if (former.slots[i])
+            children_put(t, d, former.slots[i]);
+    clave__mem_free(&t->mem, former.slots);
+    t->bytes += want * sizeof *slots;
+    t->bytes -= former.nslots * sizeof *slots;
+    return CLAVE_OK;
+}
+
+/* After _reserve. */
+static void children_insert(struct cache_tree *t, struct cache_children *d, struct cache_node *n)
+{
+    assert(d->count < d->nslots);
+    children_put(t, d, n);
+    d->count++;
+    d->present += n->present;
+}
+
+static void children_remove(const struct cache_tree *t, struct cache_children *d,
+                            const struct cache_node *n)
+{
+    uint32_t mask = d->nslots - 1;
+    uint32_t hole = children_place(t, d, clave__cache_children_name(n), n->name_len);
+    assert(d->slots[hole] == n);
+    d->count--;
+    d->present -= n->present;
+    for (uint32_t at = (hole + 1) & mask; d->slots[at]; at = (at + 1) & mask) {
+        struct cache_node *moves = d->slots[at];
+        uint32_t home =
+            children_home(t, d->nslots, clave__cache_children_name(moves), moves->name_len);
+        /* It may stand anywhere from its home on: is the hole between the two? */
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            d->slots[hole] = moves;
+            hole = at;
+        }
+    }
+    d->slots[hole] = NULL;
+}
+
+/* The first present node from this slot on; NULL: there is none. */
+static struct cache_node *children_from(const struct cache_children *d, uint32_t at)
+{
+    for (; at < d->nslots; at++)
+        if (d->slots[at] && d->slots[at]->present)
+            return d->slots[at];
+    return NULL;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Without the padding of the struct. */
 #define NODE_HEADER offsetof(struct cache_node, bytes)
@@ -116,7 +321,7 @@ struct cache_node *clave__cache_tree_child(const struct cache_tree *t, const str
                                            const char *name, size_t len)
 {
     const struct cache_children *d = n->dir;
-    return d && d->nslots ? d->slots[clave__cache_children_place(t, d, name, len)] : NULL;
+    return d && d->nslots ? d->slots[children_place(t, d, name, len)] : NULL;
 }
 
 struct cache_node *clave__cache_tree_find(const struct cache_tree *t, const char *path, size_t n)
@@ -187,14 +392,14 @@ clave_err clave__cache_tree_add(struct cache_tree *t, struct cache_node *parent,
     if (err == CLAVE_OK)
         err = clave__cache_tree_make_dir(t, parent);
     if (err == CLAVE_OK)
-        err = clave__cache_children_reserve(t, parent->dir);
+        err = children_reserve(t, parent->dir);
     if (err != CLAVE_OK)
         return err;
     struct cache_node *n = cache_tree_node_new(t, name, len);
     if (!n)
         return CLAVE_ENOMEM;
     n->parent = parent->dir;
-    clave__cache_children_insert(t, parent->dir, n);
+    children_insert(t, parent->dir, n);
     *out = n;
     return CLAVE_OK;
 }
@@ -204,7 +409,7 @@ clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
 {
     struct cache_node *was = *n;
     uint8_t stat[CACHE_STAT_MAX];
-    size_t nstat = clave__cache_stat_put(stat, &v->stat);
+    size_t nstat = stat_put(stat, &v->stat);
     size_t ndata = v->has_data ? v->len : 0;
     struct cache_node *is =
         clave__mem_alloc(&t->mem, NODE_HEADER + nstat + was->name_len + 1 + ndata);
@@ -224,8 +429,9 @@ clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
     if (is->dir)
         is->dir->owner = is;
     if (is->parent)
-        is->parent->slots[clave__cache_children_place(t, is->parent, clave__cache_children_name(is),
-                                                      is->name_len)] = is;
+        is->parent
+            ->slots[children_place(t, is->parent, clave__cache_children_name(is), is->name_len)] =
+            is;
     else
         t->root = is;
     t->bytes += cache_tree_node_size(is);
@@ -258,7 +464,7 @@ void clave__cache_tree_prune(struct cache_tree *t, struct cache_node *n)
 {
     while (cache_tree_is_of_no_use(n)) {
         struct cache_node *up = n->parent->owner;
-        clave__cache_children_remove(t, n->parent, n);
+        children_remove(t, n->parent, n);
         cache_tree_node_free(t, n);
         n = up;
     }
@@ -268,7 +474,7 @@ void clave__cache_tree_prune(struct cache_tree *t, struct cache_node *n)
 
 clave_stat clave__cache_tree_stat(const struct cache_node *n)
 {
-    return clave__cache_stat_get(n->bytes);
+    return stat_get(n->bytes);
 }
 
 struct cache_value clave__cache_tree_value(const struct cache_node *n)
@@ -286,13 +492,13 @@ struct cache_value clave__cache_tree_value(const struct cache_node *n)
 
 static struct cache_node *cache_tree_first_child(const struct cache_node *n)
 {
-    return n->dir ? clave__cache_children_from(n->dir, 0) : NULL;
+    return n->dir ? children_from(n->dir, 0) : NULL;
 }
 
 uint32_t clave__cache_tree_slot(const struct cache_tree *t, const struct cache_node *n)
 {
     assert(n->parent);
-    return clave__cache_children_place(t, n->parent, clave__cache_children_name(n), n->name_len);
+    return children_place(t, n->parent, clave__cache_children_name(n), n->name_len);
 }
 
 struct cache_node *clave__cache_tree_deepest(struct cache_node *top)
@@ -305,7 +511,7 @@ struct cache_node *clave__cache_tree_deepest(struct cache_node *top)
 /* What was behind the removed node in the table has its slot now, or a later one. */
 struct cache_node *clave__cache_tree_after(const struct cache_children *parent, uint32_t slot)
 {
-    struct cache_node *next = clave__cache_children_from(parent, slot);
+    struct cache_node *next = children_from(parent, slot);
     return next ? clave__cache_tree_deepest(next) : parent->owner;
 }
 
@@ -314,7 +520,7 @@ struct cache_node *clave__cache_tree_down(const struct cache_tree *t, const stru
 {
     struct cache_node *next = cache_tree_first_child(at);
     while (!next && at != top) {
-        next = clave__cache_children_from(at->parent, clave__cache_tree_slot(t, at) + 1);
+        next = children_from(at->parent, clave__cache_tree_slot(t, at) + 1);
         at = at->parent->owner;
     }
     return next;

@@ -2,22 +2,15 @@
  * knows no client and no events.
  *
  * A node is PRESENT when the user knows of it. Others are places kept for what is being read, or
- * was deleted while a request about it is under way; cache_reply.c moves them on. Only a present
+ * was deleted while a request about it is under way; cache_read.c moves them on. Only a present
  * node has present children.
  *
  * The folder:
  *   persistent_watcher.c   a recipe of its own, on which the cache stands
- *   cache.c                the public calls of the cache
- *   cache_watch.c          where changes are learned from
- *   cache_watched_event.c  what events mean
- *   cache_read.c           what is asked, in which order
- *   cache_reply.c          what answers mean
- *   cache_change.c         nodes that come and go
- *   cache_limits.c         the bounds, and what is left out for want of room
- *   cache_freshness.c      when it is current, and how old it is at most
- *   cache_poll.c           what no event tells of
- *   cache_listener.c       what the user is told
- *   cache_tree.c, cache_children.c, cache_stat.c   the nodes, their children, their Stats */
+ *   cache.c                the public calls of the cache, and what the user is told
+ *   cache_watch.c          where changes are learned from, and how old it is at most
+ *   cache_read.c           what is asked, in which order, and what the answers mean
+ *   cache_tree.c           the nodes, their children, their Stats */
 #ifndef CLAVE_RECIPE_CACHE_CACHE_TREE_H
 #define CLAVE_RECIPE_CACHE_CACHE_TREE_H
 
@@ -142,5 +135,8 @@ struct cache_node *clave__cache_tree_down(const struct cache_tree *t, const stru
 struct cache_node *clave__cache_tree_deepest(struct cache_node *top);
 uint32_t clave__cache_tree_slot(const struct cache_tree *t, const struct cache_node *n);
 struct cache_node *clave__cache_tree_after(const struct cache_children *parent, uint32_t slot);
+
+/* The name of a node, which is no text of its own: name_len bytes. */
+const char *clave__cache_children_name(const struct cache_node *n);
 
 #endif

@@ -1,16 +1,239 @@
-/* cache_watch.c - where a cache learns of changes: one persistent watch, or, on servers before 3.6,
- * a data watch and a child watch for each node, which the reads of cache_read.c arm again after
- * each event. Called by cache.c and cache_read.c. */
-#include "recipe/cache/cache_internal.h"
-
+/* cache_watch.c - how a cache stays as new as the tree: where it learns of changes, what the events
+ * mean, and how old it is at most.
+ *
+ * Changes come from one persistent watch, or, on servers before 3.6, from a data watch and a child
+ * watch for each node, which the reads of cache_read.c arm again after each event.
+ *
+ * When no node waits to be read, the cache equals the tree as of the newest answer. Under a steady
+ * stream of changes that may never be: so the cache is current as soon as no node is owed: all was
+ * read that had no event. From then on rounds say how old it is at most: each owes what waits when
+ * it begins.
+ *
+ * No event tells of nodes that may not be read, nor of access lists. So every node that can have
+ * such children, or turn into another, is compared with the server's once in refresh_ms, a tenth of
+ * them at a time, or as many as MOST_A_STEP allows. A step reads nothing that an event tells of, so
+ * that a tree of lock nodes costs a read for each lock only; and no node that is being read or
+ * listed, which would never be done on a way longer than a step. */
 #include <assert.h>
 #include <string.h>
+
+#include "base/path.h"
+#include "recipe/cache/cache_internal.h"
+
+enum { STEPS = 10, MOST_A_STEP = 300 };
 
 struct cache_watches {
     clave_async_cache *cache;
     struct cache_children *dir; /* of the node */
     clave_async_watch *data, *children;
 };
+
+/* ---- how old it is at most ------------------------------------------------------------------- */
+
+/* Events come before every answer to what was sent after the change. So without anything to be
+ * read the cache has all that was changed before the newest answered request was sent. */
+static bool cache_is_idle(const clave_async_cache *cache)
+{
+    return cache->queue.count == 0 && cache->under_way == 0 && !cache->pause.armed;
+}
+
+int64_t clave__cache_as_of(const clave_async_cache *cache)
+{
+    bool equals = cache->phase == CACHE_CURRENT && cache->up && cache_is_idle(cache);
+    return equals ? clave__client_contact(cache->client) : cache->as_of;
+}
+
+void clave__cache_note_as_of(clave_async_cache *cache)
+{
+    cache->as_of = clave__cache_as_of(cache);
+}
+
+/* A round: what is owed now shows, once it is read, all that was changed before. */
+static void cache_begin_round(clave_async_cache *cache)
+{
+    cache->since = clave__client_contact(cache->client);
+    for (size_t i = 0; i < cache->queue.count; i++)
+        clave__cache_owe(cache, cache->queue.at[(cache->queue.first + i) % cache->queue.cap]);
+    for (size_t i = 0; i < cache->o.window; i++)
+        if (cache->requests[i].node)
+            clave__cache_owe(cache, cache->requests[i].node);
+}
+
+/* ---- when everything is answered ------------------------------------------------------------- */
+
+void clave__cache_become_stale(clave_async_cache *cache)
+{
+    if (cache->phase != CACHE_CURRENT)
+        return;
+    clave__cache_note_as_of(cache);
+    cache->phase = CACHE_STALE;
+    clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
+}
+
+/* Nothing is missing any more as soon as nothing is owed again. */
+static bool cache_try_again(clave_async_cache *cache)
+{
+    struct cache_node *top = cache->tree.root;
+    if (cache->owed > 0 || cache->pause.armed || !clave__cache_has_made_room(cache))
+        return false;
+    cache->room_made = cache->places_made = 0;
+    for (struct cache_node *n = top->present ? top : NULL; n;
+         n = clave__cache_tree_down(&cache->tree, top, n)) {
+        unsigned wants = (n->left_out && !n->no_list ? CACHE_WANT_LIST : 0) |
+                         (n->lacks_data ? CACHE_WANT_DATA : 0);
+        if (!wants)
+            continue;
+        clave__cache_owe(cache, n);
+        clave__cache_want(cache, n, wants);
+    }
+    return true;
+}
+
+static void cache_become_current(clave_async_cache *cache, bool equals)
+{
+    bool was_loading = cache->phase == CACHE_LOADING, was_current = cache->phase == CACHE_CURRENT;
+    bool has_room_again = cache->full && cache->left_out == 0;
+    if (equals)
+        cache->zxid = cache->answer_zxid;
+    cache->phase = CACHE_CURRENT;
+    cache->full = cache->full && !has_room_again;
+    if (was_loading)
+        clave__cache_tell(cache, CLAVE_CACHE_INITIALIZED, CLAVE_OK);
+    else if (!was_current || has_room_again)
+        clave__cache_tell(cache, CLAVE_CACHE_RESYNCED, CLAVE_OK);
+}
+
+void clave__cache_pump(clave_async_cache *cache)
+{
+    if (cache->freed || !cache->up)
+        return;
+    while (clave__cache_ask_some(cache) || cache_try_again(cache)) {
+    }
+    bool is_idle = cache->queue.count == 0 && cache->under_way == 0;
+    bool is_read = cache->owed == 0 && cache->syncs == 0 && !cache->pause.armed;
+    if (!is_read || cache->phase == CACHE_ENDED)
+        return;
+    if (cache->since > cache->as_of)
+        cache->as_of = cache->since;
+    if (!is_idle)
+        cache_begin_round(cache);
+    cache_become_current(cache, is_idle);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
+{
+    clave_async_cache *cache = arg;
+    assert(cache->syncs > 0 && cache->under_way > 0);
+    (void)c;
+    (void)res; /* if it failed, the reads are as good as without it */
+    cache->under_way--;
+    cache->syncs--;
+    clave__cache_leave(cache); /* what _sync entered */
+}
+
+/* Waits until the server has caught up with what this client saw elsewhere; nothing is current
+ * before. */
+static void cache_sync(clave_async_cache *cache)
+{
+    const char *path = clave__cache_tree_path(cache->tree.root, cache->tree.path.data);
+    if (clave_async_sync(cache->client, path, cache_on_synced, cache) != CLAVE_OK) {
+        clave__cache_missed(cache, NULL); /* a resync begins with another one */
+        return;
+    }
+    clave__cache_enter(cache);
+    cache->since = clave__client_contact(cache->client);
+    cache->under_way++;
+    cache->syncs++;
+}
+
+/* It may have changed without an event, and so may its children; one that could not be read may be
+ * readable. */
+static void cache_compare(clave_async_cache *cache, struct cache_node *n)
+{
+    n->check = true;
+    if (n->unreadable)
+        n->denied = n->no_data = false;
+    n->no_list = n->no_list && n->left_out; /* a list that is too long stays so */
+    clave__cache_want(cache, n, n->unreadable ? CACHE_WANT_DATA : CACHE_WANT_STAT);
+}
+
+void clave__cache_resync(clave_async_cache *cache)
+{
+    struct cache_node *top = cache->tree.root;
+    cache->must_resync = false;
+    cache->up = true;
+    cache->since = clave__client_contact(cache->client);
+    if (cache->phase != CACHE_LOADING)
+        cache_sync(cache);
+    clave__cache_owe(cache, top);
+    for (struct cache_node *n = top->present ? top : NULL; n;
+         n = clave__cache_tree_down(&cache->tree, top, n)) {
+        cache_compare(cache, n);
+    }
+    if (!top->present)
+        clave__cache_want(cache, top, CACHE_WANT_STAT);
+}
+
+/* What waits now is owed when events come again. */
+static void cache_suspend(clave_async_cache *cache)
+{
+    const struct cache_queue *q = &cache->queue;
+    for (size_t i = 0; i < q->count; i++)
+        clave__cache_owe(cache, q->at[(q->first + i) % q->cap]);
+    clave__cache_become_stale(cache);
+    cache->up = false;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* The answer that is under way shows the change: it is after its event. It arms no watch again,
+ * though, where there is one for each node. */
+static bool cache_is_covered(const clave_async_cache *cache, const struct cache_node *n)
+{
+    return n->phase == CACHE_NODE_ASKED && !n->asked_list && !cache->watches_each;
+}
+
+static void cache_changed(clave_async_cache *cache, const char *path)
+{
+    struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
+    if (n && n->unreadable)
+        n->denied = n->no_data = false; /* or there would be no event */
+    if (n && !cache_is_covered(cache, n))
+        clave__cache_want(cache, n, CACHE_WANT_DATA);
+}
+
+/* One that waits to be read is not asked for in vain: should it come again, there is an event. */
+static void cache_deleted(clave_async_cache *cache, const char *path)
+{
+    struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
+    if (!n)
+        return;
+    if (n->phase == CACHE_NODE_QUEUED && n->parent && !cache->watches_each)
+        n->wants_read = n->wants_data = n->wants_list = false;
+    if (n->present)
+        clave__cache_delete(cache, n);
+}
+
+/* Only a parent that is listed lacks the new child: any other is still to be listed. */
+static void cache_created(clave_async_cache *cache, const char *path)
+{
+    struct cache_tree *t = &cache->tree;
+    size_t len = strlen(path);
+    struct cache_node *n = clave__cache_tree_find(t, path, len);
+    if (n) {
+        cache_changed(cache, path);
+        return;
+    }
+    const char *name = strrchr(path, '/') + 1;
+    size_t above = (size_t)(name - path) > 1 ? (size_t)(name - path) - 1 : 1;
+    struct cache_node *up = clave__cache_tree_find(t, path, above);
+    if (!up || !up->present || !up->listed || !up->followed)
+        return;
+    up->moved = true;
+    clave__cache_add_child(cache, up, name, len - (size_t)(name - path));
+}
 
 /* ---- a watch for each node ------------------------------------------------------------------- */
 
@@ -118,7 +341,7 @@ static void cache_on_state(struct listener *l, clave_state state, clave_err why)
         if (cache->up && cache->must_resync && !cache->pause.armed)
             clave__cache_resync(cache);
         else if (cache->up && cache->phase != CACHE_LOADING)
-            clave__cache_sync(cache);
+            cache_sync(cache);
         break;
     case CLAVE_STATE_CLOSED:
         clave__cache_end(cache, CLAVE_ECLOSED);
@@ -126,7 +349,7 @@ static void cache_on_state(struct listener *l, clave_state state, clave_err why)
     case CLAVE_STATE_LATENT:
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_LOST:
-        clave__cache_suspend(cache);
+        cache_suspend(cache);
         break;
     }
     clave__cache_leave(cache);
@@ -167,16 +390,16 @@ static void cache_on_watcher(clave_async_persistent_watcher *w,
         clave__cache_resync(cache);
         break;
     case CLAVE_PERSISTENT_WATCHER_SUSPENDED:
-        clave__cache_suspend(cache);
+        cache_suspend(cache);
         break;
     case CLAVE_PERSISTENT_WATCHER_CREATED:
-        clave__cache_created(cache, ev->path);
+        cache_created(cache, ev->path);
         break;
     case CLAVE_PERSISTENT_WATCHER_CHANGED:
-        clave__cache_changed(cache, ev->path);
+        cache_changed(cache, ev->path);
         break;
     case CLAVE_PERSISTENT_WATCHER_DELETED:
-        clave__cache_deleted(cache, ev->path);
+        cache_deleted(cache, ev->path);
         break;
     case CLAVE_PERSISTENT_WATCHER_CHILDREN:
         break; /* of a single node: its children are not followed */
@@ -207,4 +430,92 @@ void clave__cache_unwatch(clave_async_cache *cache)
     clave__client_unlisten(&cache->listener);
     clave_async_persistent_watcher_free(cache->watcher);
     cache->watcher = NULL;
+}
+
+/* ---- what no event tells of ------------------------------------------------------------------ */
+
+/* The user may free the cache when it becomes stale. */
+static bool poll_goes_on(const clave_async_cache *cache)
+{
+    return cache->o.refresh_ms && !cache->freed && cache->phase != CACHE_ENDED;
+}
+
+static void poll_set(clave_async_cache *cache)
+{
+    if (poll_goes_on(cache))
+        clave__client_timer_set(cache->client, &cache->refresh,
+                                clave__client_now(cache->client) + cache->o.refresh_ms / STEPS + 1);
+}
+
+/* The node that is next, or, where it is gone, the one above it. */
+static struct cache_node *poll_next(const clave_async_cache *cache)
+{
+    const char *path = clave__buf_text(&cache->refresh_at);
+    for (size_t len = strlen(path); len > 1; len = clave__path_parent_len(path, len)) {
+        struct cache_node *n = clave__cache_tree_find(&cache->tree, path, len);
+        if (n && n->present)
+            return n;
+    }
+    return cache->tree.root->present ? cache->tree.root : NULL;
+}
+
+/* The server appends ten digits, which it appends to no other name there. */
+static bool poll_has_number(const struct cache_node *n)
+{
+    const char *name = clave__cache_children_name(n);
+    uint32_t digits = 0;
+    while (digits < n->name_len && name[n->name_len - 1 - digits] >= '0' &&
+           name[n->name_len - 1 - digits] <= '9')
+        digits++;
+    return digits >= 10;
+}
+
+/* An ephemeral node has no children, and its parent's listing tells of its end, if no other comes
+ * in its place. Containers and nodes with a TTL have marks in the place of a session. */
+static bool poll_may_differ(const struct cache_node *n)
+{
+    int64_t owner = clave__cache_tree_stat(n).ephemeral_owner;
+    return owner == 0 || owner == INT64_MIN || (uint64_t)owner >> 56 == 0xff || !poll_has_number(n);
+}
+
+static void poll_step(clave_async_cache *cache)
+{
+    struct cache_node *n = poll_next(cache);
+    size_t asked = 0;
+    for (size_t left = 1 + cache->tree.count / STEPS; n && left > 0 && asked < MOST_A_STEP;
+         left--) {
+        if (n->phase == CACHE_NODE_IDLE && poll_may_differ(n)) {
+            cache_compare(cache, n);
+            asked++;
+        }
+        n = clave__cache_tree_down(&cache->tree, cache->tree.root, n);
+    }
+    if (!poll_goes_on(cache))
+        return;
+    const char *path = n ? clave__cache_tree_path(n, cache->tree.path.data) : "";
+    (void)clave__buf_set_text(&cache->refresh_at, path); /* without memory it stays where it is */
+}
+
+static void cache_poll_on_time(struct timer *t, int64_t now)
+{
+    clave_async_cache *cache = LIST_ENTRY(t, struct clave_async_cache, refresh);
+    (void)now;
+    clave__cache_enter(cache);
+    if (cache->up && cache->phase == CACHE_CURRENT)
+        poll_step(cache);
+    poll_set(cache);
+    clave__cache_leave(cache);
+}
+
+void clave__cache_poll_init(clave_async_cache *cache)
+{
+    clave__buf_init(&cache->refresh_at, &cache->mem, SIZE_MAX / 2);
+    clave__timer_init(&cache->refresh, cache_poll_on_time);
+    poll_set(cache);
+}
+
+void clave__cache_poll_end(clave_async_cache *cache)
+{
+    clave__client_timer_clear(cache->client, &cache->refresh);
+    clave__buf_fini(&cache->refresh_at);
 }

@@ -1,17 +1,23 @@
-/* contender.c - a contender: its states, what it is made of, what it knows. Called by every recipe
- * that queues (contender.h). Invariant: only clave__contender_enter changes the state, and a reply
- * of an earlier attempt never meets a later one. */
+/* contender.c - a place in a queue: its states, how it comes to an end, and what it does when the
+ * connection, the session or the time is over. contender.h says what it is for and draws the
+ * states; contender_join.c has how it gets its node, contender_turn.c whether its turn has come.
+ *
+ * What must stay true is in contender_check, which runs at both ends of every call from the engine.
+ * Besides: only clave__contender_enter changes the state. A reply of an earlier attempt never meets
+ * a later one, since LEAVING lasts until nothing is pending. Who gives a place up is forgotten
+ * first and told last, after the delete was sent: an acquire made in that callback queues after it.
+ */
 #include "recipe/contender/contender.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
+#include "base/err_class.h"
 #include "client/client_metrics.h"
 #include "recipe/queue/identity.h"
 
-/* Room for "_c_" + uuid + "-" before the given name, and for the number after it. */
-enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };
+enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
 
 #define TO(state) (1u << CONTENDER_##state)
 static const unsigned moves[] = {
@@ -101,6 +107,360 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
     }
 }
 
+/* ---- calls from the engine ------------------------------------------------------------------- */
+
+/* What must be true between two calls. */
+static void contender_check(const struct contender *c)
+{
+    bool stands = c->state >= CONTENDER_WAITING && c->state <= CONTENDER_HELD;
+    bool wanted = c->owner != NULL;
+    (void)stands, (void)wanted;
+    assert(wanted == (c->spec != NULL));
+    /* One that nobody wants only leaves. */
+    assert(wanted || c->state == CONTENDER_IDLE || c->state == CONTENDER_LEAVING);
+    assert(wanted || (!c->leaving.again && !c->acquire.limit.armed));
+    /* It knows its node, and in which session that is, from when it stands in the queue. */
+    assert(!stands || (c->node.watch.path[0] != '\0' && c->node.session_id != 0));
+    assert(c->state != CONTENDER_IDLE || c->node.watch.path[0] == '\0' || c->downgrade.node);
+    assert(c->state != CONTENDER_STANDING_BY || c->acquire.race);
+    /* A hold keeps the session's deadline fresh from when it is next to the end. */
+    assert(!c->grant.holding || stands);
+    assert(c->grant.holding || (c->state != CONTENDER_HELD && c->state != CONTENDER_CONFIRMING));
+    assert(c->state == CONTENDER_HELD || list_empty(&c->grant.watchers));
+    assert(c->state == CONTENDER_CONFIRMING || list_empty(&c->grant.confirm.link));
+    assert(c->state != CONTENDER_HELD || c->node.token != 0);
+    assert(!c->leaving.must_delete || c->state == CONTENDER_LEAVING);
+}
+
+static int64_t contender_pause_ms(const struct contender *c)
+{
+    if (c->acquire.failures == 0)
+        return 0;
+    unsigned doublings = c->acquire.failures < 6 ? c->acquire.failures - 1 : 6;
+    int64_t ms = (int64_t)PAUSE_MIN_MS << doublings;
+    return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
+}
+
+static void contender_retry_later(struct contender *c)
+{
+    clave__client_timer_set(c->client, &c->acquire.pause,
+                            clave__client_now(c->client) + contender_pause_ms(c));
+}
+
+static void contender_join_after_pause(struct contender *c)
+{
+    if (contender_pause_ms(c) > 0)
+        contender_retry_later(c);
+    else
+        clave__contender_join_again(c);
+}
+
+void clave__contender_check_later(struct contender *c)
+{
+    c->acquire.failures++;
+    contender_retry_later(c);
+}
+
+void clave__contender_retry_or_fail(struct contender *c, clave_err err)
+{
+    if (clave__err_passes(err))
+        clave__contender_check_later(c);
+    else
+        clave__contender_fail(c, err);
+}
+
+void clave__contender_begin(struct contender *c)
+{
+    contender_check(c);
+    c->busy++;
+}
+
+static bool contender_has_pending_requests(const struct contender *c)
+{
+    return c->busy > 0 || c->node.watch.asking || c->queue.predecessor.asking ||
+           c->queue.before_predecessor.asking || c->leaving.must_delete;
+}
+
+/* LEAVING ends when no request is pending; what follows depends on whether there is an owner. */
+static void contender_settle(struct contender *c)
+{
+    if (c->state == CONTENDER_LEAVING && !contender_has_pending_requests(c)) {
+        clave__contender_enter(c, CONTENDER_IDLE);
+        if (c->leaving.again)
+            contender_join_after_pause(c);
+    }
+    if (c->state != CONTENDER_IDLE || c->owner || contender_has_pending_requests(c))
+        return;
+    clave__contender_enter(c, CONTENDER_ENDED);
+    contender_left *left = c->leaving.done;
+    void *left_arg = c->leaving.arg;
+    clave_err left_err = c->leaving.err;
+    clave__contender_free(c);
+    if (left)
+        left(left_arg, left_err);
+}
+
+void clave__contender_end(struct contender *c)
+{
+    assert(c->busy > 0);
+    contender_check(c);
+    c->busy--;
+    contender_settle(c);
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    /* The session has ended, and the node with it. */
+    bool gone =
+        res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
+    c->leaving.err = gone ? CLAVE_OK : res->err;
+    clave__contender_end(c);
+}
+
+/* The watch on our own node stays armed: its event comes before the answer, and costs the server
+ * less than a request to forget it. */
+void clave__contender_remove_node(struct contender *c, const char *path)
+{
+    clave_err err = clave__client_delete_node(c->client, path, c->acquire.race ? c->node.token : 0,
+                                              contender_on_deleted, c);
+    c->leaving.must_delete = err == CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        c->busy++;
+    else if (err == CLAVE_ENOMEM)
+        clave__contender_check_later(c);
+    else
+        c->leaving.err = err; /* ECLOSED: the node goes with the session */
+}
+
+void clave__contender_remove_own(struct contender *c)
+{
+    clave__contender_remove_node(c, c->node.watch.path);
+}
+
+/* A try that fails leaves what it only found, and so does whoever spares it: another process with
+ * the session may have been granted it. */
+bool clave__contender_may_remove(const struct contender *c)
+{
+    enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
+    bool found = !c->leaving.stake.sent && !c->downgrade.node;
+    if (spares == SPARES_ALL)
+        return false;
+    return !(found && (spares == SPARES_FOUND || (c->leaving.failed && c->acquire.trying)));
+}
+
+static void contender_begin_leaving(struct contender *c, bool remove)
+{
+    assert(c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD);
+    bool has_node = c->state >= CONTENDER_WAITING;
+    clave__contender_enter(c, CONTENDER_LEAVING);
+    if (remove && has_node)
+        clave__contender_remove_node(c, c->node.watch.path);
+}
+
+/* Nobody wants the lock from here on. The caller tells the owner. */
+static void *contender_forget_owner(struct contender *c)
+{
+    void *owner = c->owner;
+    c->owner = NULL;
+    c->spec = NULL;
+    c->leaving.stake.unwanted = true;
+    c->leaving.again = false;
+    clave__client_timer_clear(c->client, &c->acquire.limit);
+    return owner;
+}
+
+static bool contender_has_place(const struct contender *c)
+{
+    return c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD;
+}
+
+static void contender_fail(struct contender *c, clave_err err, bool remove)
+{
+    assert(c->owner && err != CLAVE_OK);
+    void *owner = contender_forget_owner(c);
+    c->leaving.failed = true;
+    /* The delete first, then the event: an acquire made in the callback must queue after the
+     * delete. */
+    if (contender_has_place(c))
+        contender_begin_leaving(c, remove && clave__contender_may_remove(c));
+    c->events->ended(owner, err);
+}
+
+void clave__contender_fail(struct contender *c, clave_err err)
+{
+    contender_fail(c, err, true);
+}
+
+void clave__contender_fail_gone(struct contender *c, clave_err err)
+{
+    contender_fail(c, err, false);
+}
+
+void clave__contender_lose(struct contender *c, clave_err why, bool remove)
+{
+    assert(c->owner && c->state == CONTENDER_HELD);
+    void *owner = contender_forget_owner(c);
+    clave__client_note_loss(c->client, why);
+    contender_begin_leaving(c, remove);
+    c->events->lost(owner, why);
+}
+
+void clave__contender_start_over(struct contender *c, bool remove)
+{
+    assert(c->owner);
+    c->leaving.again = true;
+    contender_begin_leaving(c, remove);
+}
+
+void clave__contender_leave(struct contender *c, contender_left *left, void *arg)
+{
+    assert(c->owner);
+    clave__contender_begin(c);
+    contender_forget_owner(c);
+    c->leaving.done = left;
+    c->leaving.arg = arg;
+    if (contender_has_place(c))
+        contender_begin_leaving(c, clave__contender_may_remove(c));
+    clave__contender_end(c);
+}
+
+void clave__contender_spend(struct contender *c)
+{
+    assert(c->owner && c->state >= CONTENDER_WAITING && c->state <= CONTENDER_HELD);
+    clave__contender_begin(c);
+    contender_forget_owner(c);
+    contender_begin_leaving(c, false);
+    clave__contender_end(c);
+}
+
+static void contender_closed(struct contender *c)
+{
+    c->leaving.must_delete = false;
+    if (!c->owner)
+        return;
+    if (c->state == CONTENDER_HELD) {
+        clave__contender_lose(c, CLAVE_ECLOSED, false);
+        return;
+    }
+    void *owner = contender_forget_owner(c);
+    if (contender_has_place(c))
+        contender_begin_leaving(c, false);
+    c->events->ended(owner, CLAVE_ECLOSED);
+}
+/* ---- what happens to it ---------------------------------------------------------------------- */
+
+static void contender_on_reconnected(struct contender *c)
+{
+    /* We were first, but a reconnect breaks the order of events: look again. */
+    if (c->state == CONTENDER_CONFIRMING)
+        clave__contender_enter(c, CONTENDER_WAITING);
+    if (c->state == CONTENDER_WAITING) {
+        list_remove(&c->grant.confirm.link);
+        clave__contender_turn_check(c);
+    }
+    if (c->state == CONTENDER_STANDING_BY)
+        clave__contender_race_look(c);
+    /* What a short hold does without it has to ask for now: each of many short connections moves
+     * the deadline, and ends before a heartbeat is due. */
+    if (c->state == CONTENDER_HELD)
+        clave__client_settle_hold(&c->grant.hold);
+}
+
+static void contender_on_session_lost(struct contender *c, clave_err why)
+{
+    c->leaving.must_delete = false;
+    if (c->state == CONTENDER_HELD)
+        clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
+    else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
+        clave__contender_start_over(c, false);
+    /* The client tells a pending create its outcome, in whatever session. */
+    if (c->state == CONTENDER_STANDING_BY)
+        clave__contender_join_again(c); /* the watch went with the session */
+}
+
+static void contender_on_state(struct listener *l, clave_state state, clave_err why)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, listener);
+    clave__contender_begin(c);
+    switch (state) {
+    case CLAVE_STATE_SUSPENDED:
+        c->node.seen = false;
+        if (c->acquire.trying && c->owner && c->state != CONTENDER_HELD)
+            clave__contender_fail(c, clave__contender_not_in_time(c));
+        break;
+    case CLAVE_STATE_CONNECTED:
+    case CLAVE_STATE_RECONNECTED:
+    case CLAVE_STATE_READ_ONLY:
+        contender_on_reconnected(c);
+        break;
+    case CLAVE_STATE_LOST:
+        contender_on_session_lost(c, why);
+        break;
+    case CLAVE_STATE_CLOSED:
+        contender_closed(c);
+        break;
+    case CLAVE_STATE_LATENT:
+        break;
+    }
+    clave__contender_end(c);
+}
+
+static void contender_on_pause(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct contender *c = LIST_ENTRY(t, struct contender, acquire.pause);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_LEAVING && c->leaving.must_delete)
+        clave__contender_remove_node(c, c->node.watch.path);
+    else if (c->state == CONTENDER_WAITING)
+        clave__contender_turn_check(c);
+    else if (c->state == CONTENDER_HELD)
+        clave__contender_turn_look(c);
+    else if (c->state == CONTENDER_IDLE || c->state == CONTENDER_STANDING_BY)
+        clave__contender_join_again(c);
+    clave__contender_end(c);
+}
+
+static void contender_on_limit(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct contender *c = LIST_ENTRY(t, struct contender, acquire.limit);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_HELD)
+        clave__contender_lose(c, CLAVE_EMAXHOLD, true);
+    else
+        clave__contender_fail(c, clave__contender_not_in_time(c));
+    clave__contender_end(c);
+}
+
+void clave__contender_limit(struct contender *c, int64_t max)
+{
+    assert(max >= 0);
+    int64_t now = clave__client_now(c->client);
+    c->grant.end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
+    if (c->grant.end != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->acquire.limit, c->grant.end);
+    else
+        clave__client_timer_clear(c->client, &c->acquire.limit);
+}
+
+/* The rule that every member of the cycle applies makes us the victim. */
+static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
+{
+    struct contender *c = LIST_ENTRY(d, struct contender, deadlock_schedule);
+    if (c->state != CONTENDER_WAITING)
+        return;
+    clave__contender_begin(c);
+    c->deadlock = text;
+    clave__contender_fail(c, CLAVE_EDEADLOCK);
+    c->deadlock = NULL;
+    clave__contender_end(c);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 void clave__contender_free(struct contender *c)
@@ -120,79 +480,6 @@ void clave__contender_free(struct contender *c)
     clave__mem_free(c->mem, c);
     if (place && --place->ncontenders == 0 && place->unused)
         place->unused(place);
-}
-
-void clave__contender_begin(struct contender *c)
-{
-    c->busy++;
-}
-
-static bool contender_has_pending_requests(const struct contender *c)
-{
-    return c->busy > 0 || c->node.watch.asking || c->queue.predecessor.asking ||
-           c->queue.before_predecessor.asking || c->leaving.must_delete;
-}
-
-/* LEAVING ends when no request is pending; what follows depends on whether there is an owner. */
-static void contender_settle(struct contender *c)
-{
-    if (c->state == CONTENDER_LEAVING && !contender_has_pending_requests(c)) {
-        clave__contender_enter(c, CONTENDER_IDLE);
-        if (c->leaving.again)
-            clave__contender_join_after_pause(c);
-    }
-    if (c->state != CONTENDER_IDLE || c->owner || contender_has_pending_requests(c))
-        return;
-    clave__contender_enter(c, CONTENDER_ENDED);
-    contender_left *left = c->leaving.done;
-    void *left_arg = c->leaving.arg;
-    clave_err left_err = c->leaving.err;
-    clave__contender_free(c);
-    if (left)
-        left(left_arg, left_err);
-}
-
-void clave__contender_end(struct contender *c)
-{
-    assert(c->busy > 0);
-    c->busy--;
-    contender_settle(c);
-}
-
-/* The rule that every member of the cycle applies makes us the victim. */
-static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
-{
-    struct contender *c = LIST_ENTRY(d, struct contender, deadlock_schedule);
-    if (c->state != CONTENDER_WAITING)
-        return;
-    clave__contender_begin(c);
-    c->deadlock = text;
-    clave__contender_fail(c, CLAVE_EDEADLOCK);
-    c->deadlock = NULL;
-    clave__contender_end(c);
-}
-
-static clave_err contender_init_watches(struct contender *c)
-{
-    size_t own = strlen(c->spec->stem) + PROTECTED_LEN + NUMBER_LEN + 1;
-    size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
-    clave_err err = clave__node_watch_init(&c->node.watch, c->client, c->mem, own);
-    if (err == CLAVE_OK)
-        err = clave__node_watch_init(&c->queue.predecessor, c->client, c->mem, other);
-    if (err == CLAVE_OK)
-        err = clave__node_watch_init(&c->queue.before_predecessor, c->client, c->mem, other);
-    if (err == CLAVE_OK && c->spec->counted)
-        err = clave_async_watch_new(&c->queue.children, c->client,
-                                    clave__contender_turn_children_event, c);
-    c->node.watch.on_reply = clave__contender_turn_own_reply;
-    c->node.watch.on_event = clave__contender_turn_own_event;
-    c->queue.predecessor.on_reply = c->acquire.race ? clave__contender_race_rival_reply
-                                                    : clave__contender_turn_predecessor_reply;
-    c->queue.predecessor.on_event = c->acquire.race ? clave__contender_race_rival_event
-                                                    : clave__contender_turn_predecessor_event;
-    c->queue.before_predecessor.on_reply = clave__contender_turn_before_predecessor_reply;
-    c->queue.before_predecessor.on_event = clave__contender_turn_before_predecessor_event;
-    return err;
 }
 
 clave_err clave__contender_new(struct contender **out, clave_async_client *client,
@@ -218,13 +505,11 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     list_init(&c->grant.hold.link);
     list_init(&c->grant.confirm.link);
     list_init(&c->grant.watchers);
-    c->listener.on_state = clave__contender_session_state;
-    c->grant.hold.on_missing = clave__contender_turn_node_missing;
-    c->grant.hold.on_settled = clave__contender_turn_hold_settled;
-    c->grant.confirm.on_confirmed = clave__contender_turn_confirmed;
-    clave__contender_timers_init(c);
+    c->listener.on_state = contender_on_state;
+    clave__timer_init(&c->acquire.limit, contender_on_limit);
+    clave__timer_init(&c->acquire.pause, contender_on_pause);
     clave__deadlock_schedule_init(&c->deadlock_schedule, client, contender_on_deadlock);
-    clave_err err = contender_init_watches(c);
+    clave_err err = clave__contender_turn_init(c);
     if (err != CLAVE_OK) {
         clave__contender_free(c);
         return err;
@@ -232,14 +517,6 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     clave__client_listen(client, &c->listener);
     *out = c;
     return CLAVE_OK;
-}
-
-clave_err clave__contender_downgrade(struct contender *c, const char *node)
-{
-    clave_err err = clave__contender_downgrade_prepare(c, node);
-    if (err != CLAVE_OK)
-        clave__contender_free(c);
-    return err;
 }
 
 clave_err clave__contender_add_identity(struct contender *c, const clave_identity *more)

@@ -1,19 +1,14 @@
 /* contender.h - one place in a queue, from the create of its node to the node's end. Mutexes are
  * built on it, and so is every other recipe that queues with sequential nodes. The folder:
  *
- *   contender.c              its states, and what is known of it
- *   contender_join.c         the create of its node, and what the answer means
- *   contender_turn.c         is it our turn?
- *   contender_leave.c        release, failure, loss, and the delete of its node
- *   contender_session.c      a connection or a session that is lost
- *   contender_timers.c       the deadline, the maximum hold, the pause before another attempt
- *   contender_single_node.c  the recipe without a queue
- *   contender_downgrade.c    a write's place for a read
- *   contender_set_data.c     says something else in the node
- *   contender_config.c       copies of options
- *   contender_grant.c        copies of what is held, and writes under them
- *   guarded_write.c          guarded writes
- *   node_watch.c             one watched node
+ *   contender.c           its states, how it ends, what happens to it
+ *   contender_join.c      how it gets its node
+ *   contender_turn.c      is it our turn?
+ *   contender_set_data.c  says something else in the node
+ *   contender_config.c    copies of options
+ *   contender_grant.c     copies of what is held, and writes under them
+ *   guarded_write.c       guarded writes
+ *   node_watch.c          one watched node
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
  *
@@ -25,7 +20,7 @@
  *      └───────────────── LEAVING <─────────────────────┘
  *                             └──> ENDED
  *
- * STANDING_BY is for contenders that do not queue: see contender_single_node.c.
+ * STANDING_BY is for contenders that do not queue: see contender_join.c.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits
  * starts over by itself, through LEAVING, which waits until no request of the old attempt is
@@ -114,7 +109,7 @@ struct contender_acquire {
 };
 
 /* A node that our owner has already, whose number and place in the queue this contender takes over;
- * see contender_downgrade.c. */
+ * see contender_join.c. */
 struct contender_downgrade {
     char *node;      /* NULL: it has a number of its own */
     const char *own; /* our own path then, in the same block */
@@ -242,7 +237,7 @@ int64_t clave__contender_deadline(const struct contender *c);
 /* What its holder has; HELD only. */
 struct grant_facts clave__contender_facts(struct contender *c);
 
-/* ---- between the files of the contender ----------------------------------------------------- */
+/* ---- between the files of the contender ------------------------------------------------------ */
 
 /* The data for its node. */
 const void *clave__contender_data(const struct contender *c, size_t *len);
@@ -254,14 +249,7 @@ void clave__contender_end(struct contender *c);
 /* Nothing of it is at the server, and nothing under way. */
 void clave__contender_free(struct contender *c);
 
-/* contender_join.c: the answers to JOINING's create. */
-void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
-                             size_t n);
-void clave__contender_join_failed(struct contender *c, clave_err err);
-/* To JOINING, from a state without a node of ours; fails when the create cannot be submitted. */
-void clave__contender_join_again(struct contender *c);
-
-/* contender_leave.c. Gives up: the owner gets `err`, the node is deleted. */
+/* contender.c. Gives up: the owner gets `err`, the node is deleted. */
 void clave__contender_fail(struct contender *c, clave_err err);
 /* The same, when the node is gone. */
 void clave__contender_fail_gone(struct contender *c, clave_err err);
@@ -269,43 +257,30 @@ void clave__contender_fail_gone(struct contender *c, clave_err err);
 void clave__contender_start_over(struct contender *c, bool remove);
 /* The grant is gone. */
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
-/* The client is closed, and the node goes with its session. */
-void clave__contender_closed(struct contender *c);
 /* Whether the node may be deleted when the place is given up. */
 bool clave__contender_may_remove(const struct contender *c);
 /* Deletes this node; _own: ours, of an attempt that was given up. */
 void clave__contender_remove_node(struct contender *c, const char *path);
 void clave__contender_remove_own(struct contender *c);
-
-/* contender_session.c: the listener's call. */
-void clave__contender_session_state(struct listener *l, clave_state state, clave_err why);
-
-/* contender_timers.c. */
-void clave__contender_timers_init(struct contender *c);
 /* A request failed: arms `pause` if the error may pass, fails otherwise. */
 void clave__contender_retry_or_fail(struct contender *c, clave_err err);
 /* The same for a request of a holder, which keeps what it holds. */
 void clave__contender_check_later(struct contender *c);
-/* IDLE: joins again, later if that has failed before. */
-void clave__contender_join_after_pause(struct contender *c);
 
-/* contender_downgrade.c: the paths of a downgrade, and JOINING's create. */
-clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node);
-clave_err clave__contender_downgrade_submit(struct contender *c);
-
-/* contender_single_node.c: JOINING's create met another contender's node; the answers and events of
- * the watch on it. */
-void clave__contender_race_stand_by(struct contender *c);
-/* STANDING_BY: reads and watches the other's node. */
+/* contender_join.c. To JOINING, from a state without a node of ours; fails when the create cannot
+ * be submitted. */
+void clave__contender_join_again(struct contender *c);
+/* STANDING_BY: reads and watches the other's node; the answers and events of that watch. */
 void clave__contender_race_look(struct contender *c);
+void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
+void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
 /* Before _join: a contender that has just had the node starts a moment later, so that the others
  * hear of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);
-void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
-void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
 
-/* contender_turn.c. The reply to a read of the predecessor: is its node left over? true: that is
- * news. */
+/* contender_turn.c. Takes the memory of the watches, and hears of the hold. ENOMEM. */
+clave_err clave__contender_turn_init(struct contender *c);
+/* The reply to a read of the predecessor: is its node left over? true: that is news. */
 bool clave__contender_predecessor_left_over(struct contender *c, const clave_stat *stat);
 /* The full path of the predecessor if it is left over; NULL: it is not. */
 const char *clave__contender_left_over(const struct contender *c);
@@ -316,17 +291,5 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
 void clave__contender_turn_check(struct contender *c);
 /* HELD: looks at our node, and watches it. */
 void clave__contender_turn_look(struct contender *c);
-/* The engine's calls. */
-void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *res);
-void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev);
-void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res);
-void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_event *ev);
-void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res);
-void clave__contender_turn_before_predecessor_event(struct node_watch *w, const clave_event *ev);
-void clave__contender_turn_children_event(clave_async_client *client, clave_async_watch *w,
-                                          const clave_event *ev, void *arg);
-void clave__contender_turn_confirmed(struct confirm_waiter *w);
-void clave__contender_turn_node_missing(struct hold *h);
-void clave__contender_turn_hold_settled(struct hold *h);
 
 #endif

@@ -24,7 +24,7 @@ struct clave_async_grant {
     char node[];
 };
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void contender_grant_over(struct hold_watcher *w)
 {
@@ -111,7 +111,7 @@ clave_async_client *clave__grant_client(const clave_async_grant *g)
     return g->client;
 }
 
-/* ---- what it names, and how long it is valid ------------------------------------------------ */
+/* ---- what it names, and how long it is valid ------------------------------------------------- */
 
 const char *clave_async_grant_node(const clave_async_grant *g)
 {
@@ -140,7 +140,7 @@ bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_
     return !contender_grant_is_over(g) && deadline_lasts(clave_async_grant_deadline(g), now, ms);
 }
 
-/* ---- guarded writes ------------------------------------------------------------------------- */
+/* ---- guarded writes -------------------------------------------------------------------------- */
 
 clave_err clave__grant_write(clave_async_grant *g, const clave_op *op, clave_result_cb *cb,
                              void *arg)

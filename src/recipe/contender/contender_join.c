@@ -1,17 +1,107 @@
-/* contender_join.c - how a contender joins: the create of its node, and what its answer means.
- * Called by the recipes, and when an attempt starts over. Invariant: no create is sent again that
- * may have left a node whose name is not known. */
+/* contender_join.c - how a contender gets its node, in three ways.
+ *
+ * A queue: a create with a sequence number, protected by a name of its own, and a listing in the
+ * same flight.
+ *
+ * A single node, no queue (the election of the ZooKeeper book): its fixed name belongs to the
+ * contender that creates it first. All others watch it, and all of them try when it is deleted: the
+ * herd effect that the queues exist to avoid. The czxid says whose node it is, never the name or
+ * the session alone.
+ *
+ * A downgrade: the place of a node of our own owner, as Curator does it since 5.5 (CURATOR-621).
+ * The read node carries the number of the write node, so no writer that waits can come between the
+ * two. The server creates it only while the write node exists; otherwise it would come before a
+ * writer that was granted meanwhile. Once created it is granted: whatever sorts after the write
+ * node sorts after it as well. The name is chosen once and known, so it needs no search as
+ * protection. When the answer is lost, our own node is read; if it did not exist yet, the next
+ * create will meet it.
+ *
+ * What must stay true: no create is sent again that may have left a node whose name is not known.
+ */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err_class.h"
+#include "base/path.h"
 #include "recipe/contender/contender.h"
 
-void clave__contender_join_failed(struct contender *c, clave_err err)
+enum { LET_OTHERS_MS = 100 };
+
+/* ---- no queue: another contender's node exists ----------------------------------------------- */
+
+void clave__contender_race_look(struct contender *c)
+{
+    assert(c->state == CONTENDER_STANDING_BY);
+    clave_err err = clave__node_watch_read(&c->queue.predecessor);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+static void race_stand_by(struct contender *c)
+{
+    assert(c->acquire.race);
+    if (c->acquire.trying) {
+        clave__contender_fail(c, CLAVE_EBUSY);
+        return;
+    }
+    clave__contender_enter(c, CONTENDER_STANDING_BY);
+    c->queue.others_seen_on = clave_async_client_connection(c->client);
+    clave_err err = clave__node_watch_set(&c->queue.predecessor, c->spec->stem, NULL);
+    if (err == CLAVE_OK)
+        clave__contender_race_look(c);
+    else
+        clave__contender_fail(c, err);
+}
+
+void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res)
+{
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
+    clave__contender_begin(c);
+    if (c->state != CONTENDER_STANDING_BY) {
+        /* It was asked for in an earlier state, or the contender was given up. */
+    } else if (res->err == CLAVE_ENONODE) {
+        clave__contender_join_again(c);
+    } else if (res->err != CLAVE_OK) {
+        clave__contender_retry_or_fail(c, res->err);
+    } else {
+        c->acquire.failures = 0;
+        bool news = clave__contender_predecessor_left_over(c, res->stat) || c->queue.ahead != 1;
+        c->queue.ahead = 1; /* all others wait as we do, in no order */
+        c->queue.others_seen_on = clave_async_client_connection(c->client);
+        if (news)
+            c->events->moved(c->owner);
+    }
+    clave__contender_end(c);
+}
+
+void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
+        clave__contender_join_again(c);
+    } else if (c->state == CONTENDER_STANDING_BY) {
+        /* It was written to; or it was deleted and created again while we were not connected. */
+        clave__contender_race_look(c);
+    }
+    clave__contender_end(c);
+}
+
+void clave__contender_race_delay(struct contender *c)
+{
+    if (c->acquire.race)
+        clave__client_timer_set(c->client, &c->acquire.pause,
+                                clave__client_now(c->client) + LET_OTHERS_MS);
+}
+
+/* ---- the answers to JOINING's create --------------------------------------------------------- */
+
+static void contender_join_failed(struct contender *c, clave_err err)
 {
     assert(c->state == CONTENDER_JOINING && err != CLAVE_OK);
     if (c->acquire.race && err == CLAVE_ENODEEXISTS) {
-        clave__contender_race_stand_by(c);
+        race_stand_by(c);
         return;
     }
     /* A server with a restored directory gives no places yet: a try does not wait for that, and
@@ -34,7 +124,7 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
     clave__contender_start_over(c, false);
 }
 
-void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
+static void contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
                              size_t n)
 {
     assert(c->state == CONTENDER_JOINING);
@@ -54,6 +144,8 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
         clave__contender_turn_check(c);
 }
 
+/* ---- the create in a queue, or of the single node -------------------------------------------- */
+
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
 {
     (void)client;
@@ -68,9 +160,9 @@ static void contender_on_created(clave_async_client *client, const clave_result 
             clave__contender_fail(c, CLAVE_ENOMEM);
     } else if (c->state == CONTENDER_JOINING) {
         if (created)
-            clave__contender_joined(c, res->stat, res->names, res->nnames);
+            contender_joined(c, res->stat, res->names, res->nnames);
         else
-            clave__contender_join_failed(c, res->err);
+            contender_join_failed(c, res->err);
     } else if (created && clave__contender_may_remove(c)) {
         c->node.token = res->stat->czxid;
         clave__contender_remove_node(c, c->node.watch.path); /* given up meanwhile */
@@ -116,11 +208,112 @@ static clave_err contender_submit_create(struct contender *c)
     return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 
+/* ---- a downgrade ----------------------------------------------------------------------------- */
+
+static clave_err downgrade_prepare(struct contender *c, const char *node)
+{
+    assert(!c->downgrade.node);
+    const struct contender_spec *spec = c->spec;
+    const char *number = clave__queue_order_key(spec->rule, clave__path_name(node)).text;
+    char prefix[CLAVE_PROTECTED_PREFIX + 1];
+    size_t dir = (size_t)(clave__path_name(spec->stem) - spec->stem);
+    size_t nnode = strlen(node) + 1;
+    size_t nown = strlen(spec->stem) + CLAVE_PROTECTED_PREFIX + strlen(number) + 1;
+    c->downgrade.node = clave__mem_alloc(c->mem, nnode + nown);
+    if (!c->downgrade.node)
+        return CLAVE_ENOMEM;
+    clave__client_protect(c->client, prefix);
+    memcpy(c->downgrade.node, node, nnode);
+    snprintf(c->downgrade.node + nnode, nown, "%.*s%s%s%s", (int)dir, spec->stem, prefix,
+             spec->stem + dir, number);
+    c->downgrade.own = c->downgrade.node + nnode;
+    return CLAVE_OK;
+}
+
+clave_err clave__contender_downgrade(struct contender *c, const char *node)
+{
+    clave_err err = downgrade_prepare(c, node);
+    if (err != CLAVE_OK)
+        clave__contender_free(c);
+    return err;
+}
+
+static void downgrade_forget(struct contender *c)
+{
+    clave__mem_free(c->mem, c->downgrade.node);
+    c->downgrade.node = NULL;
+    c->downgrade.own = NULL;
+}
+
+static void downgrade_created(struct contender *c, int64_t zxid)
+{
+    c->node.session_id = clave_async_client_session_id(c->client);
+    c->node.seen = true;
+    c->node.token = zxid;
+    clave__contender_enter(c, CONTENDER_WAITING);
+    clave__contender_turn_has_come(c);
+}
+
+/* The node may exist. Reading it tells whether it does, and whose it is. */
+static void downgrade_unknown(struct contender *c, clave_err err)
+{
+    c->node.session_id = clave_async_client_session_id(c->client);
+    clave__contender_enter(c, CONTENDER_WAITING);
+    if (err == CLAVE_ENODEEXISTS)
+        clave__contender_turn_check(c);
+    else
+        clave__contender_retry_or_fail(c, err);
+}
+
+static void downgrade_on_created(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    bool may_stand = res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS ||
+                     clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
+    if (c->state != CONTENDER_JOINING) {
+        if (may_stand)
+            clave__contender_remove_own(c); /* given up meanwhile */
+    } else if (res->err == CLAVE_OK) {
+        downgrade_created(c, res->zxid);
+    } else if (may_stand) {
+        downgrade_unknown(c, res->err);
+    } else {
+        /* The write node is gone: join with a place of our own, at the end of the queue. */
+        if (res->err == CLAVE_ENONODE)
+            downgrade_forget(c);
+        contender_join_failed(c, res->err);
+    }
+    clave__contender_end(c);
+}
+
+static clave_err downgrade_submit(struct contender *c)
+{
+    assert(c->downgrade.node && c->downgrade.own);
+    const struct contender_spec *spec = c->spec;
+    size_t len;
+    const void *data = clave__contender_data(c, &len);
+    /* The create comes first: when both would fail, its error is the one we need. */
+    const clave_op ops[] = {
+        {.kind = CLAVE_OP_CREATE,
+         .path = c->downgrade.own,
+         .data = data,
+         .len = len,
+         .mode = CLAVE_EPHEMERAL,
+         .acls = spec->acls,
+         .nacls = spec->nacls},
+        {.kind = CLAVE_OP_CHECK, .path = c->downgrade.node, .version = -1},
+    };
+    clave_err err = clave__node_watch_set(&c->node.watch, c->downgrade.own, NULL);
+    return err == CLAVE_OK ? clave_async_multi(c->client, ops, 2, downgrade_on_created, c) : err;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
 static clave_err contender_submit_join(struct contender *c)
 {
     assert(c->owner);
-    clave_err err =
-        c->downgrade.node ? clave__contender_downgrade_submit(c) : contender_submit_create(c);
+    clave_err err = c->downgrade.node ? downgrade_submit(c) : contender_submit_create(c);
     if (err != CLAVE_OK)
         return err;
     c->busy++;

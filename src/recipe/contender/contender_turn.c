@@ -13,6 +13,9 @@
 #include "recipe/queue/kazoo.h"
 #include "recipe/queue/queue_nodes.h"
 
+/* Room for "_c_" + uuid + "-" before the given name, and for the number after it. */
+enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };
+
 static int64_t contender_turn_min_valid_ms(const struct contender *c)
 {
     int64_t timeout = clave_async_client_session_timeout(c->client);
@@ -87,7 +90,7 @@ void clave__contender_turn_has_come(struct contender *c)
     clave__client_confirm(c->client);
 }
 
-void clave__contender_turn_confirmed(struct confirm_waiter *w)
+static void contender_turn_on_confirmed(struct confirm_waiter *w)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, grant.confirm);
     clave__contender_begin(c);
@@ -99,7 +102,7 @@ void clave__contender_turn_confirmed(struct confirm_waiter *w)
     clave__contender_end(c);
 }
 
-/* ---- listings -------------------------------------------------------------------------- */
+/* ---- listings -------------------------------------------------------------------------------- */
 
 static void contender_turn_on_listed(clave_async_client *client, const clave_result *res, void *arg)
 {
@@ -294,7 +297,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         c->events->moved(c->owner);
 }
 
-/* ---- our own node ---------------------------------------------------------------------- */
+/* ---- our own node ---------------------------------------------------------------------------- */
 
 static void contender_turn_node_gone(struct contender *c)
 {
@@ -352,7 +355,7 @@ static void contender_turn_held_seen(struct contender *c, const clave_result *re
         c->events->asked(c->owner);
 }
 
-void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *res)
+static void contender_turn_on_own_reply(struct node_watch *w, const clave_result *res)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, node.watch);
     clave__contender_begin(c);
@@ -378,7 +381,7 @@ static void contender_turn_watch_again(struct contender *c, struct node_watch *w
         clave__contender_fail(c, err);
 }
 
-void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev)
+static void contender_turn_on_own_event(struct node_watch *w, const clave_event *ev)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, node.watch);
     clave__contender_begin(c);
@@ -391,7 +394,7 @@ void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev
     clave__contender_end(c);
 }
 
-void clave__contender_turn_node_missing(struct hold *h)
+static void contender_turn_on_node_missing(struct hold *h)
 {
     struct contender *c = LIST_ENTRY(h, struct contender, grant.hold);
     clave__contender_begin(c);
@@ -399,7 +402,7 @@ void clave__contender_turn_node_missing(struct hold *h)
     clave__contender_end(c);
 }
 
-void clave__contender_turn_hold_settled(struct hold *h)
+static void contender_turn_on_hold_settled(struct hold *h)
 {
     struct contender *c = LIST_ENTRY(h, struct contender, grant.hold);
     clave__contender_begin(c);
@@ -407,7 +410,7 @@ void clave__contender_turn_hold_settled(struct hold *h)
     clave__contender_end(c);
 }
 
-/* ---- those before us ------------------------------------------------------------------- */
+/* ---- those before us ------------------------------------------------------------------------- */
 
 /* P3: does the end of the only known predecessor make it our turn, without a listing? Sequential
  * names only grow, so nobody can have come before us since; and an earlier end of our own node
@@ -423,7 +426,7 @@ static bool contender_turn_may_take_over(const struct contender *c, const clave_
            clave_async_client_session_id(c->client) == c->node.session_id;
 }
 
-void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_event *ev)
+static void contender_turn_on_predecessor_event(struct node_watch *w, const clave_event *ev)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
     clave__contender_begin(c);
@@ -464,7 +467,7 @@ static void contender_turn_predecessor_replied(struct contender *c, const clave_
 
 /* A listing says nothing of whose the nodes are, and costs one request however long the queue is;
  * the read that leaves the watch says it of the predecessor. */
-void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res)
+static void contender_turn_on_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
     clave__contender_begin(c);
@@ -476,13 +479,14 @@ void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_r
     clave__contender_end(c);
 }
 
-void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res)
+static void contender_turn_on_before_predecessor_reply(struct node_watch *w,
+                                                       const clave_result *res)
 {
     contender_turn_predecessor_replied(LIST_ENTRY(w, struct contender, queue.before_predecessor),
                                        res);
 }
 
-void clave__contender_turn_before_predecessor_event(struct node_watch *w, const clave_event *ev)
+static void contender_turn_on_before_predecessor_event(struct node_watch *w, const clave_event *ev)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, queue.before_predecessor);
     clave__contender_begin(c);
@@ -495,8 +499,8 @@ void clave__contender_turn_before_predecessor_event(struct node_watch *w, const 
     clave__contender_end(c);
 }
 
-void clave__contender_turn_children_event(clave_async_client *client, clave_async_watch *w,
-                                          const clave_event *ev, void *arg)
+static void contender_turn_on_children_event(clave_async_client *client, clave_async_watch *w,
+                                             const clave_event *ev, void *arg)
 {
     (void)client;
     (void)w;
@@ -507,4 +511,32 @@ void clave__contender_turn_children_event(clave_async_client *client, clave_asyn
     clave__contender_begin(c);
     contender_turn_list_again(c);
     clave__contender_end(c);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+clave_err clave__contender_turn_init(struct contender *c)
+{
+    size_t own = strlen(c->spec->stem) + PROTECTED_LEN + NUMBER_LEN + 1;
+    size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
+    clave_err err = clave__node_watch_init(&c->node.watch, c->client, c->mem, own);
+    if (err == CLAVE_OK)
+        err = clave__node_watch_init(&c->queue.predecessor, c->client, c->mem, other);
+    if (err == CLAVE_OK)
+        err = clave__node_watch_init(&c->queue.before_predecessor, c->client, c->mem, other);
+    if (err == CLAVE_OK && c->spec->counted)
+        err = clave_async_watch_new(&c->queue.children, c->client, contender_turn_on_children_event,
+                                    c);
+    c->node.watch.on_reply = contender_turn_on_own_reply;
+    c->node.watch.on_event = contender_turn_on_own_event;
+    c->queue.predecessor.on_reply =
+        c->acquire.race ? clave__contender_race_rival_reply : contender_turn_on_predecessor_reply;
+    c->queue.predecessor.on_event =
+        c->acquire.race ? clave__contender_race_rival_event : contender_turn_on_predecessor_event;
+    c->queue.before_predecessor.on_reply = contender_turn_on_before_predecessor_reply;
+    c->queue.before_predecessor.on_event = contender_turn_on_before_predecessor_event;
+    c->grant.hold.on_missing = contender_turn_on_node_missing;
+    c->grant.hold.on_settled = contender_turn_on_hold_settled;
+    c->grant.confirm.on_confirmed = contender_turn_on_confirmed;
+    return err;
 }

@@ -7,8 +7,7 @@
  *                        cycles in what both have
  *   queue_scan.c         one reading of the queues
  *   queue_two_scans.c    owners and waits of both
- *   waitgraph.c          the graph of who waits for whom; wait_reduction.c: who proceeds;
- *                        wait_cycle.c: the cycles, and the victim of each
+ *   waitgraph.c          the graph of who waits for whom, and the cycles in it
  *   deadlock_text.c      a deadlock in words
  *   deadlock_list.c      deadlocks as the user gets them */
 #ifndef CLAVE_RECIPE_DEADLOCK_DEADLOCK_SCHEDULE_H

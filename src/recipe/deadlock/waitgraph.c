@@ -1,15 +1,100 @@
-/* waitgraph.c - the graph of owners that wait for owners: how it is made of the claims, and solved.
- * Called by deadlock_search.c and by the HTTP gate's model of locks. */
+/* waitgraph.c - who waits for whom, and who can therefore never proceed: waitgraph.h says what is
+ * asked, and by which rules an owner waits.
+ *
+ * How it works, in three steps. The claims of all queues become links of owners. The reduction
+ * takes out an owner that waits for nothing, then those that waited only for what it has, and so
+ * on: each queue keeps a front, the first claims of it that are still in the way, and an owner that
+ * proceeds moves only the fronts where it has a claim. Among those that remain each is given one
+ * wait, its oldest; following these waits leads into the cycles. A second reduction, with all
+ * sessions that do not name their owners taken out, shows which cycles are certain.
+ *
+ * What must stay true. Owners only ever cease to be stuck, so fronts only move on and each claim is
+ * looked at a bounded number of times, however deep the graph is. No owner is in two of the cycles.
+ * The verdict depends neither on the order of the queues nor on the hash. */
+#include "recipe/deadlock/waitgraph.h"
+
+#include <assert.h>
 #include <string.h>
 
-#include "recipe/deadlock/waitgraph_internal.h"
+#include "base/map.h"
+
+struct owner {
+    struct map_node node;
+    const char *text;
+    size_t len;
+    bool known;
+    bool moving;
+    bool stuck;         /* true until it is seen to proceed; in the end: it certainly does not */
+    size_t claims;      /* its first link */
+    size_t waits;       /* how many of them wait at all */
+    size_t blocked;     /* and how many still do */
+    size_t parent;      /* WAIT_NONE: of no owner */
+    size_t stuck_parts; /* that are stuck */
+    size_t part;        /* after the reduction: the least of them; WAIT_NONE */
+    size_t next;        /* likewise: the owner that it waits for */
+    size_t walk;        /* number of the walk that visited it, looking for cycles; 0: none */
+    struct wait_step step;
+};
+
+/* A claim, and its queue. */
+struct link {
+    size_t queue, claim;
+    size_t owner;
+    size_t next; /* of the same owner */
+    bool waits;
+    bool blocked; /* it still waits */
+};
+
+/* What is in the way of the claims of a queue: the first that is stuck, and the first after it that
+ * is stuck and of another owner, for those who do not wait for their own. */
+struct front {
+    size_t head, second;
+};
+
+/* Of those who wait for all before them; and of shared ones, which wait for those that are not. */
+enum front_side { FRONT_ALL, FRONT_ALONE, FRONTS };
+
+struct line {
+    size_t first; /* link of its first claim */
+    struct front fronts[FRONTS];
+    size_t lease; /* the only one that waits for room; WAIT_NONE */
+    size_t going; /* how many of the others are not in its way */
+};
+
+struct solver {
+    const struct clave_mem *mem;
+    const struct wait_queue *queues;
+    size_t n;
+    struct line *lines; /* of each queue */
+    struct link *links;
+    size_t nlinks;
+    struct owner *owners;
+    size_t nowners;
+    size_t *free; /* owners that proceed; what waited for them is still to be looked at */
+    size_t nfree;
+    size_t looked; /* at so many claims */
+    struct map by_text;
+};
+
+static size_t index_of(const struct solver *s, const struct owner *o)
+{
+    assert(o >= s->owners);
+    return (size_t)(o - s->owners);
+}
+
+static size_t owner_at(const struct solver *s, size_t q, size_t i)
+{
+    return s->links[s->lines[q].first + i].owner;
+}
+
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 struct text {
     const char *p;
     size_t len;
 };
 
-static bool waitgraph_text_eq(const struct map_node *node, const void *key)
+static bool text_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct owner, node);
     const struct owner *o = (const struct owner *)(const void *)at;
@@ -17,18 +102,18 @@ static bool waitgraph_text_eq(const struct map_node *node, const void *key)
     return o->len == t->len && memcmp(o->text, t->p, t->len) == 0;
 }
 
-static struct owner *waitgraph_find_owner(const struct solver *s, const char *p, size_t len)
+static struct owner *find_owner(const struct solver *s, const char *p, size_t len)
 {
     struct text t = {p, len};
     uint32_t hash = clave__map_hash_bytes(&s->by_text, p, len);
-    struct map_node *node = clave__map_find(&s->by_text, hash, waitgraph_text_eq, &t);
+    struct map_node *node = clave__map_find(&s->by_text, hash, text_eq, &t);
     return node ? MAP_ENTRY(node, struct owner, node) : NULL;
 }
 
-static struct owner *waitgraph_add_owner(struct solver *s, const struct wait_claim *claim)
+static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
 {
     size_t len = strlen(claim->owner);
-    struct owner *o = waitgraph_find_owner(s, claim->owner, len);
+    struct owner *o = find_owner(s, claim->owner, len);
     if (!o) {
         o = &s->owners[s->nowners++];
         *o = (struct owner){.text = claim->owner, .len = len, .known = claim->known};
@@ -42,37 +127,360 @@ static struct owner *waitgraph_add_owner(struct solver *s, const struct wait_cla
 }
 
 /* The nearest owner that it is a part of. */
-static void waitgraph_find_parent(struct solver *s, struct owner *o)
+static void find_parent(struct solver *s, struct owner *o)
 {
     for (size_t len = o->len; o->known && len-- > 0;) {
-        struct owner *whole = o->text[len] == '/' ? waitgraph_find_owner(s, o->text, len) : NULL;
+        struct owner *whole = o->text[len] == '/' ? find_owner(s, o->text, len) : NULL;
         if (!whole || !whole->known)
             continue;
-        o->parent = clave__wait_index_of(s, whole);
+        o->parent = index_of(s, whole);
         whole->stuck_parts++;
         return;
     }
 }
 
-static void waitgraph_add_owners(struct solver *s)
+static void add_owners(struct solver *s)
 {
     for (size_t q = 0; q < s->n; q++) {
         s->lines[q].first = s->nlinks;
         for (size_t i = 0; i < s->queues[q].n; i++) {
-            struct owner *o = waitgraph_add_owner(s, &s->queues[q].claims[i]);
-            s->links[s->nlinks] = (struct link){
-                .queue = q, .claim = i, .owner = clave__wait_index_of(s, o), .next = o->claims};
+            struct owner *o = add_owner(s, &s->queues[q].claims[i]);
+            s->links[s->nlinks] =
+                (struct link){.queue = q, .claim = i, .owner = index_of(s, o), .next = o->claims};
             o->claims = s->nlinks++;
         }
     }
     for (size_t i = 0; i < s->nowners; i++)
-        waitgraph_find_parent(s, &s->owners[i]);
+        find_parent(s, &s->owners[i]);
+}
+
+/* ---- who waits for whom ---------------------------------------------------------------------- */
+
+/* A session that does not name its owners may have any number of them: what it holds itself counts
+ * as another owner's. */
+static bool is_in_way(const struct solver *s, size_t waiter, size_t other)
+{
+    return s->owners[other].stuck && (waiter != other || s->owners[waiter].known);
+}
+
+static bool front_counts(const struct solver *s, size_t q, enum front_side side, size_t k)
+{
+    bool shared = s->queues[q].claims[k].kind == WAIT_SHARED;
+    return s->owners[owner_at(s, q, k)].stuck && (side == FRONT_ALL || !shared);
+}
+
+/* Owners only ever cease to be stuck, so both go one way. All between them were of the head's
+ * owner, so that the next head is not before the second. */
+static void front_advance(struct solver *s, size_t q, enum front_side side)
+{
+    struct front *f = &s->lines[q].fronts[side];
+    size_t n = s->queues[q].n, before = f->head;
+    for (; f->head < n && !front_counts(s, q, side, f->head); f->head++)
+        s->looked++;
+    if (f->head != before || f->second == 0)
+        f->second = f->head + 1;
+    for (; f->second < n; f->second++, s->looked++)
+        if (front_counts(s, q, side, f->second) &&
+            owner_at(s, q, f->second) != owner_at(s, q, f->head))
+            return;
+}
+
+/* The first that it waits for. Those of its own rank are the last before it. */
+static size_t find_before(const struct solver *s, size_t q, size_t i)
+{
+    const struct wait_claim *claims = s->queues[q].claims;
+    bool shared = claims[i].kind == WAIT_SHARED;
+    const struct front *f = &s->lines[q].fronts[shared ? FRONT_ALONE : FRONT_ALL];
+    size_t k = f->head;
+    if (k < i && !is_in_way(s, owner_at(s, q, i), owner_at(s, q, k)))
+        k = f->second;
+    return k < i && claims[k].rank != claims[i].rank ? k : WAIT_NONE;
+}
+
+/* Only the owner that holds the semaphore's mutex waits, with its newest lease, until enough of the
+ * other leases are released, whichever they are. */
+static void line_find_lease(struct solver *s, size_t q)
+{
+    const struct wait_queue *leases = &s->queues[q];
+    struct line *line = &s->lines[q];
+    line->lease = WAIT_NONE;
+    if (leases->limit == 0 || leases->n <= leases->limit || leases->mutex_queue == WAIT_NONE ||
+        s->queues[leases->mutex_queue].n == 0)
+        return;
+    size_t own = owner_at(s, leases->mutex_queue, 0);
+    for (size_t k = 0; k < leases->n; k++)
+        if (owner_at(s, q, k) == own)
+            line->lease = k;
+    for (size_t k = 0; k < leases->n; k++)
+        line->going += k != line->lease && !is_in_way(s, own, owner_at(s, q, k));
+}
+
+static bool lease_is_blocked(const struct solver *s, size_t q, size_t i)
+{
+    const struct wait_queue *leases = &s->queues[q];
+    return i == s->lines[q].lease && s->lines[q].going < leases->n - leases->limit;
+}
+
+static size_t find_lease_blocker(const struct solver *s, size_t q, size_t i)
+{
+    size_t own = owner_at(s, q, i), blocker = WAIT_NONE;
+    for (size_t k = 0; lease_is_blocked(s, q, i) && k < s->queues[q].n; k++) {
+        bool stays = k != i && is_in_way(s, own, owner_at(s, q, k));
+        if (stays && (blocker == WAIT_NONE || owner_at(s, q, blocker) == own))
+            blocker = k;
+    }
+    return blocker;
+}
+
+static bool is_lease(const struct solver *s, const struct link *l)
+{
+    return s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
+}
+
+/* The claim that this one waits for; WAIT_NONE. */
+static size_t find_blocker(const struct solver *s, const struct link *l)
+{
+    return (is_lease(s, l) ? find_lease_blocker : find_before)(s, l->queue, l->claim);
+}
+
+static bool link_is_blocked(const struct solver *s, const struct link *l)
+{
+    return is_lease(s, l) ? lease_is_blocked(s, l->queue, l->claim)
+                          : find_before(s, l->queue, l->claim) != WAIT_NONE;
+}
+
+/* ---- reduction: who proceeds ----------------------------------------------------------------- */
+
+static bool can_proceed(const struct owner *o)
+{
+    if (o->known)
+        return o->blocked == 0 && o->stuck_parts == 0;
+    return o->moving || o->waits == 0 || o->blocked < o->waits;
+}
+
+/* Perhaps it proceeds now. */
+static void owner_try(struct solver *s, struct owner *o)
+{
+    if (!o->stuck || !can_proceed(o))
+        return;
+    o->stuck = false;
+    s->free[s->nfree++] = index_of(s, o);
+}
+
+/* Perhaps it does not wait any more. */
+static void link_try(struct solver *s, struct link *l)
+{
+    assert(!l->blocked || s->owners[l->owner].blocked > 0);
+    s->looked++;
+    if (!l->blocked || link_is_blocked(s, l))
+        return;
+    l->blocked = false;
+    s->owners[l->owner].blocked--;
+    owner_try(s, &s->owners[l->owner]);
+}
+
+/* The claim's owner is not stuck any more: those who waited for it are between what was in their
+ * way and what is now, or of the rank of that. */
+static void front_pass(struct solver *s, const struct link *l, enum front_side side)
+{
+    struct line *line = &s->lines[l->queue];
+    const struct wait_queue *q = &s->queues[l->queue];
+    struct front *f = &line->fronts[side], before = *f;
+    if (l->claim != before.head && l->claim != before.second)
+        return;
+    front_advance(s, l->queue, side);
+    size_t at = f->head != before.head ? before.head : before.second;
+    for (size_t i = at + 1; i < q->n; i++) {
+        if (i > f->second && q->claims[i].rank != q->claims[f->second].rank)
+            return;
+        link_try(s, &s->links[line->first + i]);
+    }
+}
+
+static void lease_pass(struct solver *s, const struct link *l)
+{
+    struct line *line = &s->lines[l->queue];
+    if (line->lease == WAIT_NONE || l->claim == line->lease)
+        return;
+    size_t own = owner_at(s, l->queue, line->lease);
+    line->going += l->owner != own || s->owners[own].known;
+    link_try(s, &s->links[line->first + line->lease]);
+}
+
+/* It proceeds, and in the end releases all it has. */
+static void owner_pass(struct solver *s, struct owner *o)
+{
+    for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
+        const struct link *l = &s->links[at];
+        if (is_lease(s, l)) {
+            lease_pass(s, l);
+            continue;
+        }
+        for (int side = 0; side < FRONTS; side++)
+            front_pass(s, l, (enum front_side)side);
+    }
+    if (o->parent == WAIT_NONE)
+        return;
+    s->owners[o->parent].stuck_parts--;
+    owner_try(s, &s->owners[o->parent]);
+}
+
+static void reduce_on(struct solver *s)
+{
+    while (s->nfree > 0)
+        owner_pass(s, &s->owners[s->free[--s->nfree]]);
+}
+
+static void reduce(struct solver *s)
+{
+    for (size_t q = 0; q < s->n; q++) {
+        for (int side = 0; side < FRONTS; side++)
+            front_advance(s, q, (enum front_side)side);
+        line_find_lease(s, q);
+    }
+    /* Everybody still counts as stuck here: this finds what is a wait at all. */
+    for (size_t i = 0; i < s->nlinks; i++) {
+        struct link *l = &s->links[i];
+        l->waits = l->blocked = link_is_blocked(s, l);
+        s->owners[l->owner].waits += l->waits;
+        s->owners[l->owner].blocked += l->waits;
+    }
+    for (size_t i = 0; i < s->nowners; i++)
+        owner_try(s, &s->owners[i]);
+    reduce_on(s);
+}
+
+/* A session that does not name its owners may have one that does not wait, which releases what
+ * others wait for: those that are stuck even so are certainly stuck. */
+static void reduce_to_certain(struct solver *s)
+{
+    for (size_t i = 0; i < s->nowners; i++) {
+        struct owner *o = &s->owners[i];
+        if (!o->stuck || o->known)
+            continue;
+        o->stuck = false;
+        s->free[s->nfree++] = i;
+    }
+    reduce_on(s);
+}
+
+/* ---- cycles among those that are stuck ------------------------------------------------------- */
+
+static const struct wait_claim *claim_of(const struct solver *s, const struct wait_step *step)
+{
+    return &s->queues[step->queue].claims[step->claim];
+}
+
+/* The oldest wait, so that the choice does not depend on the order of the queues. */
+static void choose_wait(struct solver *s, struct owner *o)
+{
+    for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
+        const struct link *l = &s->links[at];
+        struct wait_step step = {l->queue, l->claim, WAIT_NONE};
+        if (l->waits)
+            step.blocker = find_blocker(s, l);
+        if (step.blocker == WAIT_NONE)
+            continue;
+        if (o->next != WAIT_NONE && claim_of(s, &o->step)->token < claim_of(s, &step)->token)
+            continue;
+        o->step = step;
+        o->next = owner_at(s, step.queue, step.blocker);
+    }
+}
+
+/* A whole waits for the end of its parts, the least of them first. */
+static void choose_part(struct solver *s, size_t i)
+{
+    const struct owner *o = &s->owners[i];
+    struct owner *whole = o->parent == WAIT_NONE ? NULL : &s->owners[o->parent];
+    if (whole && o->stuck &&
+        (whole->part == WAIT_NONE || strcmp(o->text, s->owners[whole->part].text) < 0))
+        whole->part = i;
+}
+
+static void choose_child(const struct solver *s, struct owner *o)
+{
+    const struct link *has = &s->links[o->claims];
+    o->step = (struct wait_step){has->queue, has->claim, WAIT_NONE};
+    o->next = o->part;
+}
+
+static size_t cycle_victim(const struct solver *s, const struct wait_cycle *c)
+{
+    size_t victim = WAIT_NONE;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct wait_claim *claim = claim_of(s, &c->steps[i]);
+        bool may = c->steps[i].blocker != WAIT_NONE && claim->yields;
+        if (may && (victim == WAIT_NONE || claim->token > claim_of(s, &c->steps[victim])->token))
+            victim = i;
+    }
+    return victim;
+}
+
+/* The next owner of each that is stuck, which is stuck too. */
+static void choose_next(struct solver *s)
+{
+    for (size_t i = 0; i < s->nowners; i++)
+        if (s->owners[i].stuck)
+            s->owners[i].next = s->owners[i].part = WAIT_NONE;
+    for (size_t i = 0; i < s->nowners; i++)
+        choose_part(s, i);
+    for (size_t i = 0; i < s->nowners; i++) {
+        struct owner *o = &s->owners[i];
+        if (o->stuck)
+            choose_wait(s, o);
+        if (o->stuck && o->next == WAIT_NONE)
+            choose_child(s, o);
+    }
+}
+
+/* Every owner that has a next one waits for another that has: following the waits leads to a cycle.
+ * Whoever is certainly stuck waits for one that certainly is, so a cycle is all of these or none.
+ */
+static void collect(struct solver *s, struct wait_verdict *v)
+{
+    size_t nsteps = 0;
+    for (size_t i = 0; i < s->nowners; i++) {
+        size_t at = i;
+        while (s->owners[at].next != WAIT_NONE && s->owners[at].walk == 0) {
+            s->owners[at].walk = i + 1;
+            at = s->owners[at].next;
+        }
+        if (s->owners[at].next == WAIT_NONE || s->owners[at].walk != i + 1)
+            continue; /* nobody is stuck here, or the cycle is known */
+        struct wait_cycle *c = &v->cycles[v->n++];
+        *c = (struct wait_cycle){.steps = &v->steps[nsteps], .certain = s->owners[at].stuck};
+        while (s->owners[at].walk == i + 1) {
+            s->owners[at].walk = SIZE_MAX;
+            v->steps[nsteps++] = s->owners[at].step;
+            at = s->owners[at].next;
+            c->n++;
+        }
+        c->victim = cycle_victim(s, c);
+    }
+}
+
+static clave_err find_cycles(struct solver *s, struct wait_verdict *v)
+{
+    for (size_t i = 0; i < s->nowners; i++)
+        v->stuck += s->owners[i].stuck;
+    if (v->stuck == 0)
+        return CLAVE_OK;
+    v->cycles = clave__mem_zalloc(s->mem, v->stuck * sizeof *v->cycles);
+    v->steps = clave__mem_zalloc(s->mem, v->stuck * sizeof *v->steps);
+    if (!v->cycles || !v->steps)
+        return CLAVE_ENOMEM;
+    choose_next(s);
+    reduce_to_certain(s);
+    choose_next(s);
+    collect(s, v);
+    return CLAVE_OK;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static clave_err waitgraph_init(struct solver *s, const struct clave_mem *mem, uint64_t seed,
-                                const struct wait_queue *queues, size_t n)
+static clave_err solver_init(struct solver *s, const struct clave_mem *mem, uint64_t seed,
+                             const struct wait_queue *queues, size_t n)
 {
     size_t total = 1; /* 0 bytes are never asked for */
     *s = (struct solver){.mem = mem, .queues = queues, .n = n};
@@ -86,7 +494,7 @@ static clave_err waitgraph_init(struct solver *s, const struct clave_mem *mem, u
     return s->lines && s->free && s->links && s->owners ? err : CLAVE_ENOMEM;
 }
 
-static void waitgraph_fini(struct solver *s)
+static void solver_fini(struct solver *s)
 {
     clave__map_fini(&s->by_text);
     clave__mem_free(s->mem, s->lines);
@@ -101,14 +509,14 @@ clave_err clave__waitgraph_solve(const struct clave_mem *mem, uint64_t seed,
 {
     struct solver s;
     *out = (struct wait_verdict){0};
-    clave_err err = waitgraph_init(&s, mem, seed, queues, n);
+    clave_err err = solver_init(&s, mem, seed, queues, n);
     if (err == CLAVE_OK) {
-        waitgraph_add_owners(&s);
-        clave__wait_reduce(&s);
-        err = clave__wait_cycles_find(&s, out);
+        add_owners(&s);
+        reduce(&s);
+        err = find_cycles(&s, out);
         out->looked = s.looked;
     }
-    waitgraph_fini(&s);
+    solver_fini(&s);
     if (err != CLAVE_OK)
         clave__waitgraph_fini(mem, out);
     return err;

@@ -1,13 +1,26 @@
-/* latch.c - one candidate: its states, and its places in the queue, one after another.
- * docs/evidence/queues.md has the rules. The public API's file. Invariant: only clave__latch_enter
- * changes the state, and LEADER and NOT_LEADER alternate. */
+/* latch.c - a candidate of an election: clave/async/latch.h.
+ *
+ * How it works. A candidate takes one place in a queue after another; a place is a contender, which
+ * does the work with the server, and whose events move the state (latch_internal.h draws them). The
+ * first in the queue leads, unless a priority says otherwise (latch_priority.c). Leadership ends
+ * when the place is lost, when the user gives it up, or with the connection by the standard policy;
+ * then the candidate stands again at the end of the queue, by itself.
+ *
+ * What must stay true. Only clave__latch_enter changes the state. LEADER and NOT_LEADER alternate:
+ * a loss that a call of the user's causes is told later, but before anything else. Two terms never
+ * have one token, so a place is led from once. What stays at the server after a term, its value and
+ * its node, is given up before the next place is asked for: on one connection the requests are done
+ * in that order. Callbacks of awaits and closes run once, never inside the call that caused them,
+ * and keep the latch until then. */
 #include "recipe/election/latch_internal.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/list.h"
-#include "recipe/election/latch_layout.h"
+#include "base/path.h"
+#include "recipe/contender/contender_grant.h"
 
 enum { RETRY_MS = 1000 };
 
@@ -40,6 +53,8 @@ void clave__latch_enter(clave_async_latch *l, enum latch_state to)
     assert(!l->place == !has_place);
 }
 
+/* ---- telling --------------------------------------------------------------------------------- */
+
 void clave__latch_hold(clave_async_latch *l)
 {
     l->refs++;
@@ -61,8 +76,6 @@ void clave__latch_drop(clave_async_latch *l)
     clave__mem_free(l->mem, l);
 }
 
-/* ---- telling --------------------------------------------------------------------------- */
-
 static void latch_emit(clave_async_latch *l, const clave_latch_event *ev)
 {
     if (l->event_cb)
@@ -78,15 +91,16 @@ static void latch_tell_loss(struct client_task *loss)
     clave__latch_drop(l);
 }
 
-void clave__latch_tell_owed_loss(clave_async_latch *l)
+/* NOT_LEADER, if it is owed from a call of the user's. */
+static void latch_tell_owed_loss(clave_async_latch *l)
 {
     if (!list_empty(&l->loss.link))
         latch_tell_loss(&l->loss);
 }
 
-void clave__latch_tell(clave_async_latch *l, clave_latch_event ev)
+static void latch_tell(clave_async_latch *l, clave_latch_event ev)
 {
-    clave__latch_tell_owed_loss(l);
+    latch_tell_owed_loss(l);
     latch_emit(l, &ev);
 }
 
@@ -95,7 +109,107 @@ void clave__latch_try_later(clave_async_latch *l)
     clave__client_timer_set(l->client, &l->retry, clave__client_now(l->client) + RETRY_MS);
 }
 
-/* ---- the place ------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+/* An await, which waits for leadership until it is due, or the callback of a close. It keeps the
+ * latch. */
+struct latch_callback {
+    struct client_task due;
+    struct list link;   /* an await: in the latch's list until it has run */
+    struct timer limit; /* an await that is not due */
+    int64_t deadline;
+    clave_async_latch *l;
+    clave_async_latch_cb *cb;
+    void *arg;
+    clave_err verdict; /* OK: leadership, or the end of the close */
+};
+
+/* Frees it, then runs it: whatever the callback does finds us consistent. */
+static void callback_run(struct latch_callback *k, clave_err verdict)
+{
+    clave_async_latch *l = k->l;
+    clave_async_latch_cb *cb = k->cb;
+    void *arg = k->arg;
+    clave__client_timer_clear(l->client, &k->limit);
+    list_remove(&k->due.link);
+    list_remove(&k->link);
+    clave__mem_free(l->mem, k);
+    cb(l, verdict, arg);
+    clave__latch_drop(l);
+}
+
+static void callback_on_limit(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct latch_callback *k = LIST_ENTRY(t, struct latch_callback, limit);
+    const clave_async_latch *l = k->l;
+    callback_run(k, l->place ? clave__contender_not_in_time(l->place)
+                             : clave__client_not_in_time(l->client, 0));
+}
+
+static void callback_wait(struct latch_callback *k)
+{
+    if (k->deadline != CLAVE_NEVER)
+        clave__client_timer_set(k->l->client, &k->limit, k->deadline);
+}
+
+static void callback_on_due(struct client_task *t)
+{
+    struct latch_callback *k = LIST_ENTRY(t, struct latch_callback, due);
+    latch_tell_owed_loss(k->l);
+    bool awaits = !list_empty(&k->link);
+    if (awaits && k->verdict == CLAVE_OK && !clave__latch_leads(k->l))
+        callback_wait(k); /* NOT_LEADER has been told since */
+    else
+        callback_run(k, k->verdict);
+}
+
+static clave_err callback_new(struct latch_callback **out, clave_async_latch *l,
+                              clave_async_latch_cb *cb, void *arg)
+{
+    struct latch_callback *k = clave__mem_zalloc(l->mem, sizeof *k);
+    *out = k;
+    if (!k)
+        return CLAVE_ENOMEM;
+    list_init(&k->link);
+    list_init(&k->due.link);
+    k->due.run = callback_on_due;
+    clave__timer_init(&k->limit, callback_on_limit);
+    k->l = l;
+    k->cb = cb;
+    k->arg = arg;
+    clave__latch_hold(l);
+    return CLAVE_OK;
+}
+
+/* It runs later. */
+static void callback_post(struct latch_callback *k, clave_err verdict)
+{
+    clave__client_timer_clear(k->l->client, &k->limit);
+    k->verdict = verdict;
+    if (list_empty(&k->due.link))
+        clave__client_later(k->l->client, &k->due);
+}
+
+/* All awaits; with an error those, too, that were about to be told that it leads. */
+static void latch_post_awaits(clave_async_latch *l, clave_err verdict)
+{
+    for (struct list *e = l->awaits.next; e != &l->awaits; e = e->next) {
+        struct latch_callback *k = LIST_ENTRY(e, struct latch_callback, link);
+        if (k->verdict == CLAVE_OK)
+            callback_post(k, verdict);
+    }
+}
+
+/* ---- the place ------------------------------------------------------------------------------- */
+
+/* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
+static void latch_give_up(clave_async_latch *l, enum latch_state to)
+{
+    if (clave__latch_leads(l))
+        clave__client_later(l->client, &l->loss);
+    clave__latch_enter(l, to);
+}
 
 static const struct contender_events events;
 
@@ -106,27 +220,11 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         clave__latch_enter(l, LATCH_CLOSED);
     } else {
         clave__latch_enter(l, LATCH_FAILED);
-        clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
+        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
     /* Unless the callback has resigned, and so entered again. */
     if (!l->place)
-        clave__latch_post_awaits(l, err);
-}
-
-void clave__latch_set_place(clave_async_latch *l, struct queue_place *place)
-{
-    l->config.spec.place = place;
-}
-
-clave_err clave__latch_describe(clave_async_latch *l, const clave_identity *said,
-                                queue_described *done, void *arg, size_t *n)
-{
-    *n = 0;
-    if (!l->place)
-        return CLAVE_OK;
-    clave_err err = clave__contender_describe(l->place, said, done, arg);
-    *n = err == CLAVE_OK;
-    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
+        latch_post_awaits(l, err);
 }
 
 static clave_err latch_new_place(clave_async_latch *l, bool let_others, struct contender **out)
@@ -165,7 +263,7 @@ static void latch_stay_out(clave_async_latch *l, clave_err err)
 
 static void latch_on_left(void *arg, clave_err err)
 {
-    clave__latch_callback_post(arg, err); /* this may run inside the close */
+    callback_post(arg, err); /* this may run inside the close */
 }
 
 /* The place reports nothing from here on; `left` (may be NULL) runs when its node is gone. */
@@ -177,7 +275,7 @@ static void latch_leave(clave_async_latch *l, struct contender *place, struct la
     if (place)
         clave__contender_leave(place, left ? latch_on_left : NULL, left);
     else if (left)
-        clave__latch_callback_post(left, CLAVE_OK);
+        callback_post(left, CLAVE_OK);
 }
 
 /* Its place is gone, or it gives `place` up: stands again, at the end of the queue. That comes
@@ -190,7 +288,7 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
     latch_leave(l, place, NULL);
     clave_err err = latch_stand(l, let_others);
     if (led)
-        clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
     if (err != CLAVE_OK && l->state == LATCH_OUT) /* the callback has not resigned or closed */
         latch_stay_out(l, err);
 }
@@ -201,9 +299,34 @@ static void latch_end(clave_async_latch *l)
     bool led = clave__latch_leads(l);
     clave__latch_enter(l, LATCH_CLOSED);
     if (led)
-        clave__latch_tell(
-            l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_ECLOSED});
-    clave__latch_post_awaits(l, CLAVE_ECLOSED);
+        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_ECLOSED});
+    latch_post_awaits(l, CLAVE_ECLOSED);
+}
+
+/* The delete is sent before the create, so the new place is after everybody else's. */
+clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
+{
+    struct contender *old = l->place, *next;
+    clave_err err = latch_new_place(l, let_others, &next);
+    if (err != CLAVE_OK)
+        return err;
+    latch_give_up(l, LATCH_OUT);
+    latch_leave(l, old, NULL);
+    if (latch_join(l, next, let_others) != CLAVE_OK)
+        clave__latch_try_later(l);
+    return CLAVE_OK;
+}
+
+/* ---- what the place and the connection tell -------------------------------------------------- */
+
+void clave__latch_gain(clave_async_latch *l)
+{
+    if (l->state != LATCH_FIRST)
+        return;
+    clave__latch_enter(l, LATCH_LEADING);
+    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
+    if (clave__latch_leads(l))
+        latch_post_awaits(l, CLAVE_OK);
 }
 
 static void latch_on_retry(struct timer *t, int64_t now)
@@ -230,11 +353,11 @@ static void latch_on_moved(void *owner)
                             .predecessor = place->queue.predecessor.path,
                             .left_over = clave__contender_left_over(place)};
     clave__latch_hold(l);
-    clave__latch_tell(l, ev);
+    latch_tell(l, ev);
     /* The callback may have given the place up. */
     if (l->place == place && place->queue.ahead == 1) {
         ev.kind = CLAVE_LATCH_NEXT;
-        clave__latch_tell(l, ev);
+        latch_tell(l, ev);
     }
     clave__latch_claim(l);
     clave__latch_drop(l);
@@ -276,7 +399,7 @@ static void latch_on_asked(void *owner)
         return;
     clave__latch_hold(l);
     clave__latch_enter(l, LATCH_ASKED);
-    clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
+    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
     clave__latch_drop(l);
 }
 
@@ -296,7 +419,7 @@ static void latch_end_term(clave_async_latch *l, clave_err why)
 {
     clave__client_timer_set(l->client, &l->promised, clave__contender_deadline(l->place));
     clave__latch_enter(l, LATCH_SPENT);
-    clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
 }
 
 static void latch_on_promised(struct timer *t, int64_t now)
@@ -328,7 +451,7 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
         if (!l->place && clave__latch_is_started(l))
             clave__latch_enter(l, LATCH_CLOSED);
         if (!l->place)
-            clave__latch_post_awaits(l, CLAVE_ECLOSED);
+            latch_post_awaits(l, CLAVE_ECLOSED);
         break;
     case CLAVE_STATE_LOST:
     case CLAVE_STATE_READ_ONLY:
@@ -338,7 +461,45 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
     clave__latch_drop(l);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------------------------------- */
+
+/* Whose nodes the candidates' are: Curator's, or those of programs written by hand. */
+struct layout {
+    const struct queue_order_rule *rule;
+    struct queue_order_rule own; /* if it is not Curator's */
+    const char *path;            /* of the parent */
+    char *parent;                /* its memory; NULL: it is the caller's */
+};
+
+static clave_err layout_unfair(struct layout *l, clave_async_client *c, const char *node)
+{
+    size_t len = strlen(node);
+    const char *fault = len == 1 ? "is the root" : clave__path_fault(node, len, false);
+    if (fault) {
+        clave__client_fault(c, "the election's node \"%s\" %s", node, fault);
+        return CLAVE_EPATH;
+    }
+    l->own = (struct queue_order_rule){
+        .base = clave__path_name(node), .unprotected = true, .race = true};
+    l->parent = clave__mem_strndup(clave__client_mem(c), node, clave__path_parent_len(node, len));
+    l->path = l->parent;
+    return l->parent ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+static clave_err layout_init(struct layout *l, clave_async_client *c, const char *path,
+                             const clave_latch_options *o)
+{
+    bool ranks = o->priority > 0 || o->spread; /* the node's name must say it */
+    *l = (struct layout){.rule = &clave__queue_order_latch, .path = path};
+    if (o->layout == CLAVE_LATCH_CURATOR)
+        return o->prefix ? CLAVE_EINVAL : CLAVE_OK;
+    if (ranks)
+        return CLAVE_EINVAL;
+    l->rule = &l->own;
+    if (o->layout == CLAVE_LATCH_FAIR)
+        return o->prefix ? clave__queue_order_unprotected(&l->own, o->prefix) : CLAVE_EINVAL;
+    return o->layout == CLAVE_LATCH_UNFAIR ? layout_unfair(l, c, path) : CLAVE_EINVAL;
+}
 
 static clave_err latch_check_options(const clave_latch_options *o)
 {
@@ -372,7 +533,7 @@ static clave_err latch_copy_options(clave_async_latch *l, const clave_latch_opti
 }
 
 static clave_err latch_make(clave_async_latch **out, clave_async_client *c,
-                            const clave_latch_options *o, const struct latch_layout *at)
+                            const clave_latch_options *o, const struct layout *at)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     clave_async_latch *l = clave__mem_zalloc(mem, sizeof *l);
@@ -407,19 +568,21 @@ clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c, 
                                 const clave_latch_options *given)
 {
     clave_latch_options o;
-    struct latch_layout at;
+    struct layout at;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
     if (err == CLAVE_OK)
         err = latch_check_options(&o);
     if (err != CLAVE_OK)
         return err;
-    err = clave__latch_layout_init(&at, c, path, &o);
+    err = layout_init(&at, c, path, &o);
     if (err == CLAVE_OK)
         err = latch_make(out, c, &o, &at);
-    clave__latch_layout_fini(&at, c);
+    clave__mem_free(clave__client_mem(c), at.parent);
     return err;
 }
+
+/* ---- what the user asks for ------------------------------------------------------------------ */
 
 clave_err clave_async_latch_start(clave_async_latch *l)
 {
@@ -430,12 +593,57 @@ clave_err clave_async_latch_start(clave_async_latch *l)
     return latch_stand(l, false);
 }
 
+void clave__latch_set_place(clave_async_latch *l, struct queue_place *place)
+{
+    l->config.spec.place = place;
+}
+
+clave_err clave_async_latch_resign(clave_async_latch *l)
+{
+    if (!clave__latch_is_started(l))
+        return CLAVE_EINVAL;
+    clave_err err = clave__latch_rejoin(l, true);
+    if (err == CLAVE_OK && l->priority > 0)
+        clave__latch_regain_later(l);
+    return err;
+}
+clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline, clave_async_latch_cb *cb,
+                                  void *arg)
+{
+    struct latch_callback *k;
+    if (!cb)
+        return CLAVE_EINVAL;
+    if (l->state == LATCH_CLOSED || clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    if (callback_new(&k, l, cb, arg) != CLAVE_OK)
+        return CLAVE_ENOMEM;
+    k->deadline = deadline;
+    list_push_back(&l->awaits, &k->link);
+    if (clave__latch_leads(l))
+        callback_post(k, CLAVE_OK);
+    else
+        callback_wait(k);
+    return CLAVE_OK;
+}
+
+clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb, void *arg)
+{
+    clave_err err = CLAVE_ENOTHELD;
+    for (struct list *e = l->awaits.next; e != &l->awaits; e = e->next) {
+        struct latch_callback *k = LIST_ENTRY(e, struct latch_callback, link);
+        if (k->verdict != CLAVE_OK || k->cb != cb || k->arg != arg)
+            continue;
+        callback_post(k, CLAVE_ECANCELED);
+        err = CLAVE_OK;
+    }
+    return err;
+}
 static void latch_close(clave_async_latch *l, struct latch_callback *left)
 {
     struct contender *place = l->place;
     clave__client_timer_clear(l->client, &l->retry);
-    clave__latch_give_up(l, LATCH_CLOSED);
-    clave__latch_post_awaits(l, CLAVE_ECLOSED);
+    latch_give_up(l, LATCH_CLOSED);
+    latch_post_awaits(l, CLAVE_ECLOSED);
     latch_leave(l, place, left);
 }
 
@@ -445,7 +653,7 @@ clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode m
     struct latch_callback *left = NULL;
     if (!clave__latch_is_started(l))
         return CLAVE_EINVAL;
-    if (cb && clave__latch_callback_new(&left, l, cb, arg) != CLAVE_OK)
+    if (cb && callback_new(&left, l, cb, arg) != CLAVE_OK)
         return CLAVE_ENOMEM;
     if (mode == CLAVE_CLOSE_SILENT)
         l->event_cb = NULL;
@@ -465,26 +673,58 @@ void clave_async_latch_free(clave_async_latch *l)
     clave__client_unref(c);
 }
 
-/* The delete is sent before the create, so the new place is after everybody else's. */
-clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
+/* ---- what is known --------------------------------------------------------------------------- */
+
+bool clave__latch_held(const clave_async_latch *l, struct grant_facts *out)
 {
-    struct contender *old = l->place, *next;
-    clave_err err = latch_new_place(l, let_others, &next);
-    if (err != CLAVE_OK)
-        return err;
-    clave__latch_give_up(l, LATCH_OUT);
-    latch_leave(l, old, NULL);
-    if (latch_join(l, next, let_others) != CLAVE_OK)
-        clave__latch_try_later(l);
-    return CLAVE_OK;
+    if (!clave__latch_leads(l))
+        return false;
+    *out = clave__contender_facts(l->place);
+    return true;
 }
 
-clave_err clave_async_latch_resign(clave_async_latch *l)
+clave_err clave_async_latch_grant(const clave_async_latch *l, clave_async_grant **out)
 {
-    if (!clave__latch_is_started(l))
-        return CLAVE_EINVAL;
-    clave_err err = clave__latch_rejoin(l, true);
-    if (err == CLAVE_OK && l->priority > 0)
-        clave__latch_regain_later(l);
-    return err;
+    struct grant_facts f;
+    *out = NULL;
+    return clave__latch_held(l, &f) ? clave__grant_new(out, &f) : CLAVE_ENOTHELD;
+}
+
+bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now)
+{
+    return clave__latch_leads(l) && deadline_lasts(clave__contender_deadline(l->place), now, 0);
+}
+
+clave_latch_state clave_async_latch_state_of(const clave_async_latch *l)
+{
+    if (clave__latch_is_started(l))
+        return CLAVE_LATCH_STARTED;
+    return l->state == LATCH_LATENT ? CLAVE_LATCH_LATENT : CLAVE_LATCH_CLOSED;
+}
+
+const char *clave_async_latch_own_path(const clave_async_latch *l)
+{
+    const struct contender *p = l->place;
+    bool stands = p && p->state >= CONTENDER_WAITING && p->state <= CONTENDER_HELD;
+    return stands ? p->node.watch.path : NULL;
+}
+
+bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
+{
+    if (!clave__latch_leads(l))
+        return false;
+    *out = (struct latch_lead){l->client, l->config.path, l->place->node.watch.path,
+                               l->place->node.token};
+    return true;
+}
+
+clave_err clave__latch_describe(clave_async_latch *l, const clave_identity *said,
+                                queue_described *done, void *arg, size_t *n)
+{
+    *n = 0;
+    if (!l->place)
+        return CLAVE_OK;
+    clave_err err = clave__contender_describe(l->place, said, done, arg);
+    *n = err == CLAVE_OK;
+    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
 }

@@ -1,15 +1,12 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
- *   latch.c               its states, and its places one after another
- *   latch_await.c         callbacks that are due once: of awaits and closes
- *   latch_leadership.c    gained, given up, known
- *   latch_priority.c      what a priority changes
- *   latch_participants.c  who leads and who stands, asked once
- *   leader_value.c        the leader's value
- *   transfer.c            who leads next
- *   leader_watch.c        an election seen from outside
- *   leader_reading.c      what a look at it has found
- *   selector_state.c      a LeaderSelector's state, for runtime/blocking/selector.c
+ *   latch.c            a candidate: its states, and its places one after another
+ *   latch_priority.c   what a priority changes
+ *   leader_value.c     the leader's value
+ *   transfer.c         who leads next
+ *   leader_watch.c     an election seen from outside
+ *   leader_reading.c   what a look at it has found
+ *   selector_state.c   a LeaderSelector's state, for runtime/blocking/selector.c
  *
  *     LATENT ──> QUEUED <──> CLAIMED
  *                 ^ └─────┬─────┘
@@ -91,9 +88,8 @@ void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);
 /* The only function that changes the state. A state without a place lets go of the place. */
 void clave__latch_enter(clave_async_latch *l, enum latch_state to);
-/* An event; and before it NOT_LEADER, if that is owed from a call of the user's. */
-void clave__latch_tell(clave_async_latch *l, clave_latch_event ev);
-void clave__latch_tell_owed_loss(clave_async_latch *l);
+/* In FIRST: it leads from now on. */
+void clave__latch_gain(clave_async_latch *l);
 /* Tries again after a pause what failed for want of memory, or for a reason that may pass. */
 void clave__latch_try_later(clave_async_latch *l);
 /* Gives the leadership or the place up and stands at the end of the queue. `let_others`: without
@@ -114,34 +110,6 @@ void clave__latch_claim(clave_async_latch *l);
 /* It has resigned: it stands with its priority again after a session timeout. */
 void clave__latch_regain_later(clave_async_latch *l);
 
-/* ---- latch_await.c ---------------------------------------------------------------------- */
-
-/* Of an await, which waits for leadership until it is due, or of a close. It keeps the latch. */
-struct latch_callback {
-    struct client_task due;
-    struct list link;   /* an await: in the latch's list until it has run */
-    struct timer limit; /* an await that is not due */
-    int64_t deadline;
-    clave_async_latch *l;
-    clave_async_latch_cb *cb;
-    void *arg;
-    clave_err verdict; /* OK: leadership, or the end of the close */
-};
-
-/* ENOMEM. */
-clave_err clave__latch_callback_new(struct latch_callback **out, clave_async_latch *l,
-                                    clave_async_latch_cb *cb, void *arg);
-/* It runs later. */
-void clave__latch_callback_post(struct latch_callback *k, clave_err verdict);
-/* All awaits; with an error those, too, that were about to be told that it leads. */
-void clave__latch_post_awaits(clave_async_latch *l, clave_err verdict);
-
-/* ---- latch_leadership.c --------------------------------------------------------------------- */
-
-/* In FIRST: it leads from now on. */
-void clave__latch_gain(clave_async_latch *l);
-/* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
-void clave__latch_give_up(clave_async_latch *l, enum latch_state to);
 struct latch_lead {
     clave_async_client *client;
     const char *path;
@@ -167,11 +135,5 @@ clave_err clave__transfer_yield(clave_async_latch *l, clave_async_transfer_cb *c
 /* A waiting candidate asks a leader of a lower priority to resign, unless another candidate has a
  * higher one still. */
 clave_err clave__transfer_claim(clave_async_latch *l, clave_async_transfer_cb *cb);
-
-/* ---- leader_watch.c -------------------------------------------------------------------------- */
-
-/* Reads once who leads: the one participant that the callback gets, or none. */
-clave_err clave__leader_watch_once(clave_async_client *c, const char *path,
-                                   clave_async_participants_cb *cb, void *arg);
 
 #endif

@@ -14,6 +14,7 @@
 #include "client/client_for_recipes.h"
 #include "recipe/election/latch_internal.h"
 #include "recipe/election/leader_reading.h"
+#include "recipe/queue/participant_list.h"
 #include "recipe/queue/queue_order.h"
 
 enum { RETRY_MS = 1000 };
@@ -468,9 +469,15 @@ clave_err clave_async_leader_watch_new(clave_async_leader_watch **out, clave_asy
     return leader_watch_begin(out, c, path, &(clave_async_leader_watch){.cb = cb, .arg = arg});
 }
 
-clave_err clave__leader_watch_once(clave_async_client *c, const char *path,
+clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
                                    clave_async_participants_cb *cb, void *arg)
 {
     clave_async_leader_watch *w;
     return leader_watch_begin(&w, c, path, &(clave_async_leader_watch){.first = cb, .arg = arg});
+}
+
+clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
+                                         clave_async_participants_cb *cb, void *arg)
+{
+    return clave__participant_list(c, path, &clave__queue_order_latch, true, cb, arg);
 }

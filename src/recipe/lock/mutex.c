@@ -1,113 +1,89 @@
-/* mutex.c - a mutex and its owners, what their contenders tell them, and what is known of their
- * holds. Called by the public API and by the recipes that are made of mutexes. */
+/* mutex.c - the mutex: any number of owners, each of which may wait for the lock or hold it.
+ *
+ * What it is for: clave/async/mutex.h. The two sides of a read-write lock (rwlock.c) and the parts
+ * of a multi-lock (multilock.c) are mutexes too, with the names of another queue_order_rule.
+ *
+ * How it works. An owner that has or wants something is an entry in a map, by its number:
+ *
+ *                 acquire                    granted
+ *     (no entry) ─────────> waits: a place ──────────> holds: a place, count > 0
+ *         ^                      │                        │ lost          ^ │ acquire, release
+ *         │ ended, cancelled     │                        v               └─┘ count + 1, - 1
+ *         ├──────────────────────┘                    has lost: no place, count > 0
+ *         └─────────── released as often as it was acquired ────┘
+ *
+ * The place in the queue is a contender, which does all the work with the server; its events move
+ * the entry. An answer to an acquire or a release keeps the mutex until it is given, since the user
+ * may free the mutex before that; then what still waits ends with ECANCELED.
+ *
+ * What must stay true. An owner has at most one pending acquire. What ends its interest takes it
+ * out of the map at once, before any callback runs, so an acquire made in that callback begins
+ * anew; only the answer lives on. Every answer is given once, and never inside the call that it
+ * answers. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/map.h"
+#include "recipe/contender/contender_config.h"
 #include "recipe/contender/contender_grant.h"
 #include "recipe/lock/mutex_for_recipes.h"
-#include "recipe/lock/mutex_internal.h"
 
-/* ---- owners ---------------------------------------------------------------------------------- */
+/* What an acquire or a release will be told. */
+struct answer {
+    struct client_task due;
+    clave_async_mutex *m;
+    uint64_t owner;
+    clave_async_mutex_cb *cb;
+    void *arg;
+    clave_err verdict;
+};
 
-static bool mutex_owner_eq(const struct map_node *node, const void *key)
-{
-    const char *owner_entry = (const char *)node - offsetof(struct owner_entry, node);
-    return ((const struct owner_entry *)(const void *)owner_entry)->answer.owner ==
-           *(const uint64_t *)key;
-}
+struct owner {
+    struct answer answer; /* first: freeing the answer frees the owner */
+    struct map_node node;
+    struct contender *place;
+    unsigned count;
+    clave_err lost;          /* why; OK while it is not */
+    int64_t downgrade_token; /* of the write whose place a read takes over */
+};
 
-struct owner_entry *clave__mutex_find(const clave_async_mutex *m, uint64_t owner)
-{
-    struct map_node *node =
-        clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), mutex_owner_eq, &owner);
-    return node ? MAP_ENTRY(node, struct owner_entry, node) : NULL;
-}
-
-static struct owner_entry *mutex_find_holder(const clave_async_mutex *m, uint64_t owner)
-{
-    struct owner_entry *e = clave__mutex_find(m, owner);
-    return e && e->count > 0 && e->place ? e : NULL;
-}
-
-static void recipe_mutex_tell(struct owner_entry *e, clave_mutex_event_kind kind, clave_err why)
-{
-    clave_async_mutex *m = e->answer.m;
-    if (!m->event_cb)
-        return;
-    clave_mutex_event ev = {.kind = kind, .owner = e->answer.owner, .why = why};
-    if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
-        ev.ahead = e->place->queue.ahead;
-        ev.predecessor = e->place->queue.predecessor.path;
-        ev.left_over = clave__contender_left_over(e->place);
-    }
-    m->event_cb(m, &ev, m->event_arg);
-}
-
-static void recipe_mutex_on_moved(void *owner)
-{
-    struct owner_entry *e = owner;
-    const struct contender *place = e->place;
-    recipe_mutex_tell(e, CLAVE_MUTEX_QUEUED, CLAVE_OK);
-    /* The callback may have cancelled; then the place no longer has an owner. */
-    if (place->owner == e && place->queue.ahead == 1)
-        recipe_mutex_tell(e, CLAVE_MUTEX_NEXT, CLAVE_OK);
-}
-
-static void recipe_mutex_on_held(void *owner)
-{
-    struct owner_entry *e = owner;
-    assert(e->place && e->count == 0);
-    e->count = 1;
-    const struct contender *place = e->place;
-    struct answer a = e->answer;
-    a.cb(a.m, a.owner, CLAVE_OK, a.arg);
-    /* The callback may have released, or freed m. */
-    if (place->owner == e)
-        recipe_mutex_tell(e, CLAVE_MUTEX_HELD, CLAVE_OK);
-    clave__mutex_unref(a.m);
-}
-
-static void recipe_mutex_on_ended(void *owner, clave_err err)
-{
-    struct owner_entry *e = owner;
-    clave_async_mutex *m = e->answer.m;
-    if (err == CLAVE_EDEADLOCK)
-        clave__deadlock_keep_text(m->mem, &m->deadlock, e->place->deadlock);
-    e->place = NULL;
-    clave__map_remove(&m->owner_entries, &e->node);
-    clave__mutex_answer_deliver(&e->answer, err);
-}
-
-static void recipe_mutex_on_lost(void *owner, clave_err why)
-{
-    struct owner_entry *e = owner;
-    e->place = NULL;
-    e->lost = why;
-    recipe_mutex_tell(e, CLAVE_MUTEX_LOST, why);
-}
-
-static void recipe_mutex_on_asked(void *owner)
-{
-    recipe_mutex_tell(owner, CLAVE_MUTEX_ASKED, CLAVE_OK);
-}
-
-void clave__owner_entry_left(void *arg, clave_err err)
-{
-    struct owner_entry *e = arg;
-    clave__mutex_answer_post(&e->answer, err); /* this may run inside the release */
-}
-
-const struct contender_events clave__owner_entry_events = {
-    .moved = recipe_mutex_on_moved,
-    .held = recipe_mutex_on_held,
-    .ended = recipe_mutex_on_ended,
-    .lost = recipe_mutex_on_lost,
-    .asked = recipe_mutex_on_asked,
+struct clave_async_mutex {
+    clave_async_client *client;
+    const struct clave_mem *mem;
+    struct contender_config config;
+    struct deadlock_terms deadlock_terms;
+    char *deadlock;           /* of the newest acquire that it has ended; may be NULL */
+    clave_async_mutex *other; /* side of a read-write lock; may be NULL */
+    clave_mutex_event_cb *event_cb;
+    void *event_arg;
+    struct map owners;
+    bool freed;
+    unsigned refs; /* the user, and answers to come */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mutex_options *o)
+static void mutex_unref(clave_async_mutex *m)
+{
+    assert(m->refs > 0);
+    if (--m->refs > 0)
+        return;
+    clave__map_fini(&m->owners);
+    clave__contender_config_fini(&m->config);
+    clave__deadlock_terms_fini(&m->deadlock_terms);
+    clave__mem_free(m->mem, m->deadlock);
+    clave__mem_free(m->mem, m);
+}
+
+static clave_err mutex_check_options(const clave_mutex_options *o)
+{
+    bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
+                (!o->acls || o->nacls > 0);
+    return fine ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+static clave_err mutex_copy_options(clave_async_mutex *m, const clave_mutex_options *o)
 {
     m->event_cb = o->event_cb;
     m->event_arg = o->event_arg;
@@ -127,13 +103,6 @@ static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mut
     return err == CLAVE_OK ? clave__contender_config_set_acls(&m->config, o->acls, o->nacls) : err;
 }
 
-static clave_err recipe_mutex_check_options(const clave_mutex_options *o)
-{
-    bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
-                (!o->acls || o->nacls > 0);
-    return fine ? CLAVE_OK : CLAVE_EINVAL;
-}
-
 clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                            const clave_mutex_options *given, const struct queue_order_rule *rule)
 {
@@ -142,7 +111,7 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
     struct queue_order_rule simple;
     if (err == CLAVE_OK)
-        err = recipe_mutex_check_options(&o);
+        err = mutex_check_options(&o);
     if (err == CLAVE_OK && o.simple_prefix)
         err = rule ? CLAVE_EINVAL : clave__queue_order_unprotected(&simple, o.simple_prefix);
     if (err != CLAVE_OK)
@@ -156,13 +125,13 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     m->client = c;
     m->mem = mem;
     m->refs = 1;
-    err = clave__map_init(&m->owner_entries, mem, 0);
+    err = clave__map_init(&m->owners, mem, 0);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
     if (err == CLAVE_OK)
-        err = recipe_mutex_copy_options(m, &o);
+        err = mutex_copy_options(m, &o);
     if (err != CLAVE_OK) {
-        clave__mutex_unref(m);
+        mutex_unref(m);
         return err;
     }
     clave__client_ref(c);
@@ -187,35 +156,329 @@ void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *place)
     m->config.spec.place = place;
 }
 
-clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
-                                queue_described *done, void *arg, size_t *n)
-{
-    struct owner_entry *e = clave__mutex_find(m, owner);
-    *n = 0;
-    if (!e || !e->place)
-        return CLAVE_OK;
-    clave_err err = clave__contender_describe(e->place, said, done, arg);
-    *n = err == CLAVE_OK;
-    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
-}
-
 void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 {
     read->other = write;
     write->other = read;
 }
 
-/* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
-void clave__owner_entry_remove(clave_async_mutex *m, struct owner_entry *e)
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
+static void answer_deliver(struct answer *a, clave_err verdict)
 {
-    struct contender *place = e->place;
-    clave__map_remove(&m->owner_entries, &e->node);
-    if (e->count == 0)
-        clave__mutex_answer_post(&e->answer, CLAVE_ECANCELED);
+    clave_async_mutex *m = a->m;
+    uint64_t owner = a->owner;
+    clave_async_mutex_cb *cb = a->cb;
+    void *arg = a->arg;
+    list_remove(&a->due.link);
+    clave__mem_free(m->mem, a);
+    if (cb)
+        cb(m, owner, verdict, arg);
+    mutex_unref(m);
+}
+
+static void answer_on_due(struct client_task *t)
+{
+    struct answer *a = LIST_ENTRY(t, struct answer, due);
+    answer_deliver(a, a->verdict);
+}
+
+static void answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
+                        clave_async_mutex_cb *cb, void *arg)
+{
+    list_init(&a->due.link);
+    a->due.run = answer_on_due;
+    a->m = m;
+    a->owner = owner;
+    a->cb = cb;
+    a->arg = arg;
+    m->refs++;
+}
+
+/* Delivers it later. */
+static void answer_post(struct answer *a, clave_err verdict)
+{
+    a->verdict = verdict;
+    clave__client_later(a->m->client, &a->due);
+}
+
+/* Held again, unless it was freed meanwhile. */
+static void answer_on_again(struct client_task *t)
+{
+    struct answer *a = LIST_ENTRY(t, struct answer, due);
+    answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
+}
+
+/* The answer of a call that has nothing left to do: an acquire `again`, or a release. ENOMEM. */
+static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner, bool again,
+                                 clave_async_mutex_cb *cb, void *arg)
+{
+    struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
+    if (!a)
+        return CLAVE_ENOMEM;
+    answer_init(a, m, owner, cb, arg);
+    if (again)
+        a->due.run = answer_on_again;
+    clave__client_later(m->client, &a->due);
+    return CLAVE_OK;
+}
+
+/* ---- acquire --------------------------------------------------------------------------------- */
+
+static bool owner_eq(const struct map_node *node, const void *key)
+{
+    const char *owner = (const char *)node - offsetof(struct owner, node);
+    return ((const struct owner *)(const void *)owner)->answer.owner == *(const uint64_t *)key;
+}
+
+/* NULL: it neither has nor wants anything. */
+static struct owner *mutex_find(const clave_async_mutex *m, uint64_t owner)
+{
+    struct map_node *node =
+        clave__map_find(&m->owners, clave__map_hash_u64(owner), owner_eq, &owner);
+    return node ? MAP_ENTRY(node, struct owner, node) : NULL;
+}
+
+static clave_err acquire_again(struct owner *o, clave_async_mutex_cb *cb, void *arg)
+{
+    if (o->count == 0)
+        return CLAVE_EINVAL; /* one is pending */
+    if (o->lost != CLAVE_OK)
+        return CLAVE_ELOST;
+    clave_err err = answer_post_new(o->answer.m, o->answer.owner, true, cb, arg);
+    if (err == CLAVE_OK)
+        o->count++;
+    return err;
+}
+
+/* What an owner of the other side of a read-write lock may do on this one. An upgrade is refused
+ * (EUPGRADE), since the write would wait for the owner's own read. A downgrade takes over the
+ * write's place, *downgrade; NULL: it has none. ELOST, EINVAL. */
+static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
+                                  const struct contender **downgrade)
+{
+    const struct owner *o = m->other ? mutex_find(m->other, owner) : NULL;
+    *downgrade = NULL;
+    if (!o)
+        return CLAVE_OK;
+    if (!m->config.spec.rule->shares)
+        return CLAVE_EUPGRADE;
+    if (o->count == 0)
+        return CLAVE_EINVAL; /* one is pending */
+    if (o->lost != CLAVE_OK)
+        return CLAVE_ELOST;
+    *downgrade = o->place;
+    return CLAVE_OK;
+}
+
+/* Writes whose place it is. */
+static clave_err owner_add_identity(const struct owner *o)
+{
+    char task[24];
+    snprintf(task, sizeof task, "%llx", (unsigned long long)o->answer.owner);
+    clave_identity more = {.task = o->answer.owner == 0 ? NULL : task,
+                           .yields = o->answer.m->deadlock_terms.delay_ms > 0};
+    return clave__contender_add_identity(o->place, &more);
+}
+
+static const struct contender_events events;
+
+/* `downgrade`: the node to take over, may be NULL. */
+static clave_err owner_take_place(struct owner *o, int64_t deadline, const char *downgrade)
+{
+    clave_async_mutex *m = o->answer.m;
+    clave_err err = clave__contender_new(&o->place, m->client, &m->config.spec, &events, o);
+    if (err == CLAVE_OK)
+        err = owner_add_identity(o);
+    if (err == CLAVE_OK && downgrade)
+        err = clave__contender_downgrade(o->place, downgrade);
+    if (err == CLAVE_OK)
+        err = clave__contender_join(o->place, deadline);
+    if (err != CLAVE_OK)
+        o->place = NULL;
+    return err;
+}
+
+clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_t deadline,
+                                    clave_async_mutex_cb *cb, void *arg)
+{
+    if (!cb)
+        return CLAVE_EINVAL;
+    struct owner *o = mutex_find(m, owner);
+    if (o)
+        return acquire_again(o, cb, arg);
+    if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    const struct contender *downgrade;
+    clave_err err = check_other_side(m, owner, &downgrade);
+    if (err != CLAVE_OK)
+        return err;
+    o = clave__mem_zalloc(m->mem, sizeof *o);
+    if (!o)
+        return CLAVE_ENOMEM;
+    answer_init(&o->answer, m, owner, cb, arg);
+    o->downgrade_token = downgrade ? downgrade->node.token : 0;
+    bool trying = deadline <= clave__client_now(m->client);
+    if (trying && !clave_async_client_is_connected(m->client)) { /* a try does not wait for it */
+        answer_post(&o->answer, clave__client_not_in_time(m->client, 0));
+        return CLAVE_OK;
+    }
+    err = owner_take_place(o, deadline, downgrade ? downgrade->node.watch.path : NULL);
+    if (err != CLAVE_OK) {
+        clave__mem_free(m->mem, o);
+        mutex_unref(m);
+        return err;
+    }
+    clave__map_insert(&m->owners, &o->node, clave__map_hash_u64(owner));
+    return CLAVE_OK;
+}
+
+/* ---- what the place tells -------------------------------------------------------------------- */
+
+static void owner_tell(struct owner *o, clave_mutex_event_kind kind, clave_err why)
+{
+    clave_async_mutex *m = o->answer.m;
+    if (!m->event_cb)
+        return;
+    clave_mutex_event ev = {.kind = kind, .owner = o->answer.owner, .why = why};
+    if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
+        ev.ahead = o->place->queue.ahead;
+        ev.predecessor = o->place->queue.predecessor.path;
+        ev.left_over = clave__contender_left_over(o->place);
+    }
+    m->event_cb(m, &ev, m->event_arg);
+}
+
+static void owner_on_moved(void *arg)
+{
+    struct owner *o = arg;
+    const struct contender *place = o->place;
+    owner_tell(o, CLAVE_MUTEX_QUEUED, CLAVE_OK);
+    /* The callback may have cancelled; then the place no longer has an owner. */
+    if (place->owner == o && place->queue.ahead == 1)
+        owner_tell(o, CLAVE_MUTEX_NEXT, CLAVE_OK);
+}
+
+static void owner_on_held(void *arg)
+{
+    struct owner *o = arg;
+    assert(o->count == 0);
+    o->count = 1;
+    const struct contender *place = o->place;
+    struct answer a = o->answer;
+    a.cb(a.m, a.owner, CLAVE_OK, a.arg);
+    /* The callback may have released, or freed m. */
+    if (place->owner == o)
+        owner_tell(o, CLAVE_MUTEX_HELD, CLAVE_OK);
+    mutex_unref(a.m);
+}
+
+static void owner_on_ended(void *arg, clave_err err)
+{
+    struct owner *o = arg;
+    clave_async_mutex *m = o->answer.m;
+    if (err == CLAVE_EDEADLOCK)
+        clave__deadlock_keep_text(m->mem, &m->deadlock, o->place->deadlock);
+    clave__map_remove(&m->owners, &o->node);
+    answer_deliver(&o->answer, err);
+}
+
+static void owner_on_lost(void *arg, clave_err why)
+{
+    struct owner *o = arg;
+    o->place = NULL;
+    o->lost = why;
+    owner_tell(o, CLAVE_MUTEX_LOST, why);
+}
+
+static void owner_on_asked(void *arg)
+{
+    owner_tell(arg, CLAVE_MUTEX_ASKED, CLAVE_OK);
+}
+
+static const struct contender_events events = {
+    .moved = owner_on_moved,
+    .held = owner_on_held,
+    .ended = owner_on_ended,
+    .lost = owner_on_lost,
+    .asked = owner_on_asked,
+};
+
+/* ---- release, cancel, free ------------------------------------------------------------------- */
+
+static void owner_on_left(void *arg, clave_err err)
+{
+    struct owner *o = arg;
+    answer_post(&o->answer, err); /* this may run inside the release */
+}
+
+/* Gives the last hold back: deletes the node. With a callback the owner lives until the node is
+ * certainly gone. */
+static void release_place(struct owner *o, clave_async_mutex_cb *cb, void *arg)
+{
+    clave_async_mutex *m = o->answer.m;
+    struct contender *place = o->place;
+    clave__map_remove(&m->owners, &o->node);
+    if (cb) {
+        answer_init(&o->answer, m, o->answer.owner, cb, arg);
+        clave__contender_leave(place, owner_on_left, o);
+    } else {
+        clave__mem_free(m->mem, o);
+        clave__contender_leave(place, NULL, NULL);
+    }
+}
+
+static clave_err release_lost(struct owner *o)
+{
+    assert(o->count > 0 && o->lost != CLAVE_OK);
+    clave_async_mutex *m = o->answer.m;
+    clave_err verdict = o->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+    if (--o->count == 0) {
+        clave__map_remove(&m->owners, &o->node);
+        clave__mem_free(m->mem, o);
+    }
+    return verdict;
+}
+
+clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_async_mutex_cb *cb,
+                                    void *arg)
+{
+    struct owner *o = mutex_find(m, owner);
+    if (!o || o->count == 0)
+        return CLAVE_ENOTHELD;
+    if (!o->place)
+        return release_lost(o);
+    if (o->count == 1) {
+        release_place(o, cb, arg);
+        return CLAVE_OK;
+    }
+    clave_err err = cb ? answer_post_new(m, owner, false, cb, arg) : CLAVE_OK;
+    if (err == CLAVE_OK)
+        o->count--;
+    return err;
+}
+
+/* Takes an owner out of the map, whatever it has; a pending acquire ends with ECANCELED. */
+static void mutex_remove(clave_async_mutex *m, struct owner *o)
+{
+    struct contender *place = o->place;
+    clave__map_remove(&m->owners, &o->node);
+    if (o->count == 0)
+        answer_post(&o->answer, CLAVE_ECANCELED);
     else
-        clave__mem_free(m->mem, e);
+        clave__mem_free(m->mem, o);
     if (place)
         clave__contender_leave(place, NULL, NULL);
+}
+
+clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
+{
+    struct owner *o = mutex_find(m, owner);
+    if (!o || o->count > 0)
+        return CLAVE_ENOTHELD;
+    mutex_remove(m, o);
+    return CLAVE_OK;
 }
 
 void clave_async_mutex_free(clave_async_mutex *m)
@@ -227,29 +490,24 @@ void clave_async_mutex_free(clave_async_mutex *m)
     if (m->other)
         m->other->other = NULL;
     struct map_node *node;
-    while ((node = clave__map_next(&m->owner_entries, NULL)))
-        clave__owner_entry_remove(m, MAP_ENTRY(node, struct owner_entry, node));
+    while ((node = clave__map_next(&m->owners, NULL)))
+        mutex_remove(m, MAP_ENTRY(node, struct owner, node));
     clave_async_client *c = m->client;
-    clave__mutex_unref(m);
+    mutex_unref(m);
     clave__client_unref(c);
 }
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
-const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
-{
-    return m->deadlock;
-}
-
 bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out)
 {
-    const struct owner_entry *e = mutex_find_holder(m, owner);
-    if (!e)
+    const struct owner *o = mutex_find(m, owner);
+    if (!o || o->count == 0 || !o->place)
         return false;
-    *out = clave__contender_facts(e->place);
-    out->count = e->count;
-    if (e->place->downgrade.node)
-        out->token = e->downgrade_token;
+    *out = clave__contender_facts(o->place);
+    out->count = o->count;
+    if (o->place->downgrade.node)
+        out->token = o->downgrade_token;
     return true;
 }
 
@@ -260,6 +518,29 @@ clave_err clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
     *out = NULL;
     if (clave__mutex_held(m, owner, &f))
         return clave__grant_new(out, &f);
-    const struct owner_entry *e = clave__mutex_find(m, owner);
-    return e && e->count > 0 ? CLAVE_ELOST : CLAVE_ENOTHELD;
+    const struct owner *o = mutex_find(m, owner);
+    return o && o->count > 0 ? CLAVE_ELOST : CLAVE_ENOTHELD;
+}
+
+const struct contender *clave__mutex_place(const clave_async_mutex *m, uint64_t owner)
+{
+    const struct owner *o = mutex_find(m, owner);
+    return o ? o->place : NULL;
+}
+
+clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
+                                queue_described *done, void *arg, size_t *n)
+{
+    struct owner *o = mutex_find(m, owner);
+    *n = 0;
+    if (!o || !o->place)
+        return CLAVE_OK;
+    clave_err err = clave__contender_describe(o->place, said, done, arg);
+    *n = err == CLAVE_OK;
+    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
+}
+
+const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
+{
+    return m->deadlock;
 }

@@ -1,5 +1,13 @@
 /* mutex_for_recipes.h - mutexes that other recipes are made of: the two sides of a read-write lock,
- * the parts of a multi-lock. */
+ * the parts of a multi-lock. The folder:
+ *
+ *   mutex.c        a mutex and its owners
+ *   rwlock.c       two mutexes in one queue
+ *   multilock.c    several locks as one
+ *   once.c         a job that runs once
+ *   lock_delay.c   a pause after a lost holder
+ *   record_node.c  the record node of both
+ *   revoke.c       asks a holder to release */
 #ifndef CLAVE_RECIPE_LOCK_MUTEX_FOR_RECIPES_H
 #define CLAVE_RECIPE_LOCK_MUTEX_FOR_RECIPES_H
 
@@ -15,5 +23,7 @@ void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *a
 /* Until either is freed, an owner of `write` keeps its place when it acquires `read`; an owner of
  * `read` gets no `write`. */
 void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write);
+/* The place of an owner that waits or holds, as test/model replays it; NULL: it has none. */
+const struct contender *clave__mutex_place(const clave_async_mutex *m, uint64_t owner);
 
 #endif

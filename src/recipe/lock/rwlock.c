@@ -1,5 +1,7 @@
-/* rwlock.c - two mutexes in one queue. The public API's file. Invariant: each side knows the other,
- * so a downgrade keeps its place and an upgrade is refused at once (rwlock_upgrade.c). */
+/* rwlock.c - the read-write lock: two mutexes in one queue, whose nodes differ by name; the rules
+ * of queue_order.h say that a read waits for writes only. Each side knows the other, so an owner
+ * that has one already is treated by the rule of mutex.c: a downgrade keeps its place, and an
+ * upgrade is refused at once. */
 #include "clave/async/rwlock.h"
 
 #include "client/client_for_recipes.h"

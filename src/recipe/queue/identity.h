@@ -32,4 +32,12 @@ const char *clave__identity_find_value(const char *data, const char *end, const 
 /* 0: it is not a positive decimal number. */
 int64_t clave__identity_number(const char *text);
 
+/* A field of a lock node for others to read: its owner uses a lock delay
+ * (clave/async/lock_delay.h), so that a grant alone does not begin its work. Appends it to data of
+ * that form, n of cap bytes, if it fits; returns the new length. */
+size_t clave__lock_delay_field_put(char *data, size_t n, size_t cap);
+bool clave__lock_delay_field_is_set(const void *data, size_t n);
+/* The token of the holder whose mark of a lock delay this is; 0: it is no mark. */
+int64_t clave__lock_delay_mark_token(const void *data, size_t n);
+
 #endif

@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "recipe/queue/read_write_order.h"
-
 /* A sequence number is the parent's count of creates, written with "%010d": 10 digits, from
  * 2147483647 over to -2147483648 (ZOOKEEPER-2944). '-' sorts before the digits, so from there on
  * every newcomer would own the lock; we stop before. */
@@ -17,6 +15,16 @@ static const char counter_least[] = "2147483648"; /* below 0 */
 
 const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-",
                                                           .kazoo_base = "__lock__"};
+/* A reader waits for the writers before it, a writer for every node before it. Curator's names have
+ * the same length, so that the number is at the same place in both. */
+const struct queue_order_rule clave__queue_order_read = {.base = "__READ__",
+                                                         .kazoo_base = "__rlock__",
+                                                         .other = &clave__queue_order_write,
+                                                         .shares = true};
+const struct queue_order_rule clave__queue_order_write = {.base = "__WRIT__",
+                                                          .kazoo_base = "__lock__",
+                                                          .other = &clave__queue_order_read,
+                                                          .overtaken = true};
 const struct queue_order_rule clave__queue_order_lease = {.base = "lease-", .any_child = true};
 const struct queue_order_rule clave__queue_order_latch = {.base = "latch-",
                                                           .kazoo_base = "__lock__"};
@@ -157,6 +165,20 @@ static void queue_order_count_before(const struct queue_order_rule *rule, const 
     place->before -= place->owners;
 }
 
+/* Whether a node before ours keeps us waiting. `is_other`: it is of the other kind than ours. */
+static bool queue_order_blocks(const struct queue_order_rule *rule, bool is_other)
+{
+    return !rule->shares || is_other;
+}
+
+/* Nodes with the same number are ordered by their indices in the server's list. Theirs, or a
+ * reader's own: it does not wait for a node with its number, which is the write node of a
+ * downgrade. */
+static size_t queue_order_index(const struct queue_order_rule *rule, size_t theirs, size_t own)
+{
+    return rule->shares ? own : theirs;
+}
+
 struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
                                                    const char *const *names, size_t n,
                                                    const char *own)
@@ -181,11 +203,11 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         place.contenders++;
         place.unnumbered += !key.numbered;
         bool other = rule->other && clave__queue_order_is_kind(rule->other, names[i]);
-        if (i != mine && !clave__read_write_blocks(rule, other))
+        if (i != mine && !queue_order_blocks(rule, other))
             continue;
         place.plain = place.plain && key.plain;
-        if (!queue_order_comes_before(key.text, clave__read_write_index(rule, i, mine),
-                                      own_key.text, mine))
+        if (!queue_order_comes_before(key.text, queue_order_index(rule, i, mine), own_key.text,
+                                      mine))
             continue;
         place.ahead++;
         queue_order_keep_nearest(best, (struct nearest){names[i], key.text, i});

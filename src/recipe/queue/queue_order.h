@@ -6,7 +6,7 @@
  *   queue_order   who is before whom           queue_kind    what a name says a node is
  *   queue_nodes   the nodes of a queue, read   identity      what a node's data says
  *   participant_list  who is in a queue        priority_tag  priorities in names
- *   kazoo         kazoo's names               read_write_order  readers beside writers */
+ *   kazoo         kazoo's names */
 #ifndef CLAVE_RECIPE_QUEUE_QUEUE_ORDER_H
 #define CLAVE_RECIPE_QUEUE_QUEUE_ORDER_H
 
@@ -47,7 +47,7 @@ struct queue_order_rule {
     bool race;
 };
 
-/* The rules of mutex.h and rwlock.h (read_write_order.c). */
+/* The rules of mutex.h and rwlock.h. */
 extern const struct queue_order_rule clave__queue_order_mutex, clave__queue_order_read,
     clave__queue_order_write;
 /* That of a semaphore's leases; its acquires queue as for a mutex. */

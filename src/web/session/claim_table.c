@@ -9,7 +9,6 @@
 #include "base/hash/siphash.h"
 #include "base/path.h"
 #include "recipe/queue/identity.h"
-#include "recipe/queue/lock_delay_field.h"
 #include "web/session/claim_nodes.h"
 
 enum { CLAIM_DATA = 8192 };
