@@ -11,9 +11,8 @@
 #include "runtime/blocking/call.h"
 
 struct clave_cache {
-    clave_client *client;
-    clave_async_cache *cache; /* the loop's thread only, like the observer; NULL: it has ended */
-    struct observer observer;
+    struct child child;
+    clave_async_cache *cache; /* the loop's thread only; NULL: it has ended */
     clave_async_cache_cb *cb; /* the user's */
     void *arg;
     bool current;  /* under the loop's mutex, as is everything below */
@@ -23,56 +22,52 @@ struct clave_cache {
 
 /* ---- what the loop's thread publishes ------------------------------------------------------- */
 
-static void blocking_cache_publish(clave_cache *c, bool current, clave_err err)
+static void cache_publish(clave_cache *c, bool current, clave_err err)
 {
-    assert(clave__loop_is_current(c->client->loop));
-    clave__loop_lock(c->client->loop);
+    assert(clave__loop_is_current(c->child.client->loop));
+    clave__loop_lock(c->child.client->loop);
     c->current = current;
     if (c->err == CLAVE_OK)
         c->err = err;
     clave__cell_wake(&c->changed);
-    clave__loop_unlock(c->client->loop);
+    clave__loop_unlock(c->child.client->loop);
 }
 
-static void blocking_cache_on_event(clave_async_cache *cache, const clave_cache_event *ev,
-                                    void *arg)
+static void cache_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
     clave_cache *c = arg;
     if (!ev->now && !ev->was) /* of the cache, not of a node */
-        blocking_cache_publish(c, clave_async_cache_status_of(cache).current, ev->err);
+        cache_publish(c, clave_async_cache_status_of(cache).current, ev->err);
     if (c->cb)
         c->cb(cache, ev, c->arg); /* may free the cache */
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct creation {
-    clave_cache *c;
-    const char *path;
-    const clave_cache_options *o;
-    clave_err err;
-};
-
-static void blocking_cache_create(clave_async_client *client, void *arg)
+static clave_err cache_make(clave_async_client *client, const struct args *a)
 {
-    struct creation *b = arg;
-    b->err =
-        clave_async_cache_new(&b->c->cache, client, b->path, b->o, blocking_cache_on_event, b->c);
-    if (b->err == CLAVE_OK)
-        clave__session_adopt(b->c->client, &b->c->observer);
+    clave_cache *c = a->of;
+    return clave_async_cache_new(&c->cache, client, a->path, a->options, cache_on_event, c);
 }
 
-static void blocking_cache_on_session_ended(struct observer *o)
+static void cache_on_ended(struct child *child)
 {
-    clave_cache *c = LIST_ENTRY(o, clave_cache, observer);
+    clave_cache *c = LIST_ENTRY(child, clave_cache, child);
     clave_async_cache_free(c->cache);
     c->cache = NULL;
-    blocking_cache_publish(c, false, CLAVE_ECLOSED);
+    cache_publish(c, false, CLAVE_ECLOSED);
+}
+
+static void cache_destroy(clave_cache *c)
+{
+    clave__cell_fini(&c->changed);
+    free(c);
 }
 
 clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *path,
                           const clave_cache_options *o, clave_async_cache_cb *cb, void *arg)
 {
+    static const struct child_kind kind = {.ended = cache_on_ended};
     clave_cache_options own;
     *out = NULL;
     clave_err err = clave__session_take_options(client, &own, sizeof own, o, "clave_cache_options");
@@ -81,112 +76,88 @@ clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *p
     clave_cache *c = calloc(1, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
-    c->client = client;
     c->cb = cb;
     c->arg = arg;
-    c->observer.ended = blocking_cache_on_session_ended;
     clave__cell_init(&c->changed);
-    struct creation b = {.c = c, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(client, blocking_cache_create, &b);
-    if (b.err != CLAVE_OK) {
-        clave__cell_fini(&c->changed);
-        free(c);
-        return b.err;
-    }
-    *out = c;
-    return CLAVE_OK;
-}
-
-static void blocking_cache_destroy(clave_async_client *client, void *arg)
-{
-    clave_cache *c = arg;
-    (void)client;
-    list_remove(&c->observer.link);
-    clave_async_cache_free(c->cache);
+    err = clave__child_open(&c->child, client, &kind, cache_make,
+                            &(struct args){.of = c, .path = path, .options = &own});
+    if (err == CLAVE_OK)
+        *out = c;
+    else
+        cache_destroy(c);
+    return err;
 }
 
 void clave_cache_free(clave_cache *c)
 {
-    if (!c || !clave__loop_is_here(c->client->loop))
-        return;
-    clave__blocking_do(c->client, blocking_cache_destroy, c);
-    clave__cell_fini(&c->changed);
-    clave__session_unref(c->client);
-    free(c);
+    if (c && clave__child_close(&c->child))
+        cache_destroy(c);
 }
 
 /* With the mutex held. */
-static clave_err blocking_cache_await(clave_cache *c, int64_t deadline)
+static clave_err cache_await(clave_cache *c, int64_t deadline)
 {
     while (!c->current && c->err == CLAVE_OK)
-        if (!clave__cell_wait(&c->changed, c->client->loop, deadline))
-            return c->client->was_connected ? CLAVE_ETIMEDOUT : CLAVE_EUNREACHABLE;
+        if (!clave__cell_wait(&c->changed, c->child.client->loop, deadline))
+            return c->child.client->was_connected ? CLAVE_ETIMEDOUT : CLAVE_EUNREACHABLE;
     return c->err;
 }
 
 clave_err clave_cache_wait(clave_cache *c, int64_t timeout_ms)
 {
-    clave_loop *loop = c->client->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
-    if (!clave__loop_is_here(loop) || clave__session_has_ended(c->client))
-        return CLAVE_ECLOSED;
-    if (clave__loop_is_current(loop))
-        return CLAVE_ELOOPTHREAD;
-    clave__loop_lock(loop);
-    clave__blocking_enter_locked(c->client);
-    clave_err err = blocking_cache_await(c, deadline);
-    clave__blocking_leave_locked(c->client);
-    clave__loop_unlock(loop);
+    clave_err err = clave__wait_enter(c->child.client);
+    if (err != CLAVE_OK)
+        return err;
+    err = cache_await(c, deadline);
+    clave__wait_leave(c->child.client);
     return err;
 }
 
 /* ---- copies of nodes ------------------------------------------------------------------------- */
 
 struct reading {
-    const clave_cache *c;
-    const char *path;
     clave_reply *reply;
     struct arena names; /* children: measured first, then copied */
-    clave_cache_visit_cb *visit;
-    void *arg;
-    clave_err err; /* ECLOSED, unless the loop's thread has answered */
 };
 
-static clave_err blocking_cache_read(struct reading *r, clave_loop_fn *fn, clave_reply **out)
+/* `fn` fills the reply of a struct reading in a->data. */
+static clave_err cache_read(clave_cache *c, loop_visit *fn, const char *path, clave_reply **out)
 {
+    struct reading r = {.reply = clave__reply_new(0, 0)};
     *out = NULL;
-    r->reply = clave__reply_new(0, 0);
-    if (!r->reply)
+    if (!r.reply)
         return CLAVE_ENOMEM;
-    clave__blocking_do(r->c->client, fn, r);
-    if (r->err == CLAVE_OK)
-        *out = r->reply;
+    clave_err err =
+        clave__visit(c->child.client, fn, &(struct args){.of = c, .path = path, .data = &r});
+    if (err == CLAVE_OK)
+        *out = r.reply;
     else
-        clave_reply_free(r->reply);
-    return r->err;
+        clave_reply_free(r.reply);
+    return err;
 }
 
-static void blocking_cache_get(clave_async_client *client, void *arg)
+static clave_err cache_get(clave_async_client *client, const struct args *a)
 {
-    struct reading *r = arg;
+    const clave_cache *c = a->of;
+    const struct reading *r = a->data;
     clave_cache_node node;
     (void)client;
-    r->err = clave_async_cache_get(r->c->cache, r->path, &node);
-    if (r->err == CLAVE_OK && node.unreadable)
-        r->err = CLAVE_ENOAUTH;
-    if (r->err != CLAVE_OK)
-        return;
+    clave_err err = clave_async_cache_get(c->cache, a->path, &node);
+    if (err != CLAVE_OK)
+        return err;
+    if (node.unreadable)
+        return CLAVE_ENOAUTH;
     const clave_result res = {.stat = &node.stat, .data = node.data, .len = node.len};
-    r->err = clave__reply_fill(r->reply, 0, &res);
+    return clave__reply_fill(r->reply, 0, &res);
 }
 
 clave_err clave_cache_get(clave_cache *c, const char *path, clave_reply **out)
 {
-    struct reading r = {.c = c, .path = path, .err = CLAVE_ECLOSED};
-    return blocking_cache_read(&r, blocking_cache_get, out);
+    return cache_read(c, cache_get, path, out);
 }
 
-static bool blocking_cache_measure_name(const clave_cache_node *node, void *arg)
+static bool cache_measure_name(const clave_cache_node *node, void *arg)
 {
     struct reading *r = arg;
     arena_text(&r->names, clave__path_name(node->path));
@@ -194,7 +165,7 @@ static bool blocking_cache_measure_name(const clave_cache_node *node, void *arg)
     return true;
 }
 
-static bool blocking_cache_copy_name(const clave_cache_node *node, void *arg)
+static bool cache_copy_name(const clave_cache_node *node, void *arg)
 {
     struct reading *r = arg;
     char *name = r->names.at + r->names.n;
@@ -203,49 +174,53 @@ static bool blocking_cache_copy_name(const clave_cache_node *node, void *arg)
     return true;
 }
 
-static void blocking_cache_list(clave_async_client *client, void *arg)
+static clave_err cache_list(clave_async_client *client, const struct args *a)
 {
-    struct reading *r = arg;
-    clave_reply *reply = r->reply;
+    const clave_cache *c = a->of;
+    struct reading r = *(const struct reading *)a->data;
+    clave_reply *reply = r.reply;
     clave_cache_node node;
     (void)client;
-    r->err = clave_async_cache_get(r->c->cache, r->path, &node);
-    if (r->err == CLAVE_OK)
-        r->err = clave_async_cache_children(r->c->cache, r->path, blocking_cache_measure_name, r);
-    if (r->err != CLAVE_OK)
-        return;
+    clave_err err = clave_async_cache_get(c->cache, a->path, &node);
+    if (err == CLAVE_OK)
+        err = clave_async_cache_children(c->cache, a->path, cache_measure_name, &r);
+    if (err != CLAVE_OK)
+        return err;
     reply->has_stat = true;
     reply->stat = node.stat;
     if (reply->nnames == 0)
-        return;
-    reply->names = malloc(reply->nnames * sizeof *reply->names + r->names.n);
-    if (!reply->names) {
-        r->err = CLAVE_ENOMEM;
-        return;
-    }
-    r->names = (struct arena){.at = (char *)(reply->names + reply->nnames)};
+        return CLAVE_OK;
+    reply->names = malloc(reply->nnames * sizeof *reply->names + r.names.n);
+    if (!reply->names)
+        return CLAVE_ENOMEM;
+    r.names = (struct arena){.at = (char *)(reply->names + reply->nnames)};
     reply->nnames = 0;
-    r->err = clave_async_cache_children(r->c->cache, r->path, blocking_cache_copy_name, r);
+    return clave_async_cache_children(c->cache, a->path, cache_copy_name, &r);
 }
 
 clave_err clave_cache_children(clave_cache *c, const char *path, clave_reply **out)
 {
-    struct reading r = {.c = c, .path = path, .err = CLAVE_ECLOSED};
-    return blocking_cache_read(&r, blocking_cache_list, out);
+    return cache_read(c, cache_list, path, out);
 }
 
-static void blocking_cache_walk(clave_async_client *client, void *arg)
+struct walk {
+    clave_cache_visit_cb *visit;
+    void *arg;
+};
+
+static clave_err cache_walk(clave_async_client *client, const struct args *a)
 {
-    struct reading *r = arg;
+    const clave_cache *c = a->of;
+    const struct walk *w = a->data;
     (void)client;
-    r->err = clave_async_cache_walk(r->c->cache, r->path, r->visit, r->arg);
+    return clave_async_cache_walk(c->cache, a->path, w->visit, w->arg);
 }
 
 clave_err clave_cache_walk(clave_cache *c, const char *path, clave_cache_visit_cb *visit, void *arg)
 {
-    struct reading r = {.c = c, .path = path, .visit = visit, .arg = arg, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c->client, blocking_cache_walk, &r);
-    return r.err;
+    const struct walk w = {visit, arg};
+    struct args a = {.of = c, .path = path, .data = &w};
+    return clave__visit(c->child.client, cache_walk, &a);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -255,16 +230,17 @@ struct survey {
     clave_cache_status status;
 };
 
-static void blocking_cache_survey(clave_async_client *client, void *arg)
+static clave_err cache_survey(clave_async_client *client, const struct args *a)
 {
-    struct survey *v = arg;
+    struct survey *v = a->of;
     (void)client;
     v->status = clave_async_cache_status_of(v->c->cache);
+    return CLAVE_OK;
 }
 
 clave_cache_status clave_cache_status_of(clave_cache *c)
 {
     struct survey v = {.c = c};
-    clave__blocking_do(c->client, blocking_cache_survey, &v);
+    (void)clave__visit(c->child.client, cache_survey, &(struct args){.of = &v});
     return v.status;
 }

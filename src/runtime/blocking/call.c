@@ -1,6 +1,6 @@
 /* call.c - one blocking call (call.h): queued by any thread, run on the loop's, answered under the
- * mutex. Every blocking function goes through it. A call is freed exactly once: by its caller, or
- * when given up by its answer. */
+ * mutex; and its answer, copied out of the loop's thread. A call is freed exactly once: by its
+ * caller, or when given up by its answer. */
 #include "runtime/blocking/call.h"
 
 #include <assert.h>
@@ -9,6 +9,111 @@
 
 /* What a create may add to its path: the ten digits, and the prefix of a protected name. */
 enum { PATH_GROWTH = 64 };
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+void clave_reply_free(clave_reply *r)
+{
+    if (!r)
+        return;
+    free(r->path);
+    free(r->data);
+    free(r->names);
+    free(r->op_errs);
+    free(r->acls);
+    free(r);
+}
+
+clave_reply *clave__reply_new(size_t path_cap, size_t nops)
+{
+    clave_reply *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->path = path_cap > 0 ? calloc(1, path_cap) : NULL;
+    r->op_errs = nops > 0 ? calloc(nops, sizeof *r->op_errs) : NULL;
+    r->nops = nops;
+    if ((path_cap > 0 && !r->path) || (nops > 0 && !r->op_errs)) {
+        clave_reply_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* One block: the pointers, then the texts. */
+static char **reply_copy_names(const char *const *names, size_t n)
+{
+    size_t bytes = n * sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(names[i]) + 1;
+    char **copy = malloc(bytes > 0 ? bytes : 1);
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i]) + 1;
+        copy[i] = memcpy(at, names[i], len);
+        at += len;
+    }
+    return copy;
+}
+
+/* Likewise: the entries, then the texts. */
+static clave_acl *reply_copy_acls(const clave_acl *acls, size_t n)
+{
+    size_t bytes = n * sizeof *acls;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
+    clave_acl *copy = malloc(bytes);
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + n);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = (clave_acl){.perms = acls[i].perms, .scheme = at};
+        at = stpcpy(at, acls[i].scheme) + 1;
+        copy[i].id = at;
+        at = stpcpy(at, acls[i].id) + 1;
+    }
+    return copy;
+}
+
+clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result *res)
+{
+    assert(!r->data && !r->names && !r->acls);
+    assert(path_cap == 0 || r->path);
+    r->err = res->err;
+    if (res->path && strlen(res->path) < path_cap)
+        strcpy(r->path, res->path);
+    if (res->stat) {
+        r->has_stat = true;
+        r->stat = *res->stat;
+    }
+    r->nops = res->nops < r->nops ? res->nops : r->nops;
+    for (size_t i = 0; i < r->nops; i++)
+        r->op_errs[i] = res->ops[i].err;
+    if (res->data) {
+        r->data = malloc(res->len > 0 ? res->len : 1);
+        if (!r->data)
+            return r->err = CLAVE_ENOMEM;
+        memcpy(r->data, res->data, res->len);
+        r->len = res->len;
+    }
+    if (res->names) {
+        r->names = reply_copy_names(res->names, res->nnames);
+        if (r->names)
+            r->nnames = res->nnames;
+        else if (path_cap == 0) /* the Stat of a create may be missing, that of a read may not */
+            return r->err = CLAVE_ENOMEM;
+    }
+    if (res->nacls > 0) {
+        r->acls = reply_copy_acls(res->acls, res->nacls);
+        if (!r->acls)
+            return r->err = CLAVE_ENOMEM;
+        r->nacls = res->nacls;
+    }
+    return res->err;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static void call_free(struct call *c)
 {
@@ -40,7 +145,14 @@ void clave__call_on_result(clave_async_client *client, const clave_result *res, 
     clave__call_finish(c, c->reply ? clave__reply_fill(c->reply, c->path_cap, res) : res->err);
 }
 
-static void call_begin(struct task *t)
+void clave__call_answer_block(struct call *c, clave_err err, void *block)
+{
+    c->reply->data = block;
+    c->reply->err = err == CLAVE_OK && !block ? CLAVE_ENOMEM : err;
+    clave__call_finish(c, c->reply->err);
+}
+
+static void call_begin_task(struct task *t)
 {
     struct call *c = LIST_ENTRY(t, struct call, task);
     clave_client *client = c->client;
@@ -73,18 +185,18 @@ static void call_begin(struct task *t)
     clave__blocking_flush_later(client);
 }
 
-static struct call *call_new(clave_client *client, const struct call_spec *spec, bool wants_reply)
+static struct call *call_new(clave_client *client, call_begin *begin, const struct args *a,
+                             size_t path_cap, bool wants_reply)
 {
     struct call *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    *c = (struct call){
-        .task.run = call_begin, .client = client, .begin = spec->begin, .args = spec->args};
+    *c = (struct call){.task.run = call_begin_task, .client = client, .begin = begin, .args = a};
     clave__cell_init(&c->cell);
     if (!wants_reply)
         return c;
-    c->path_cap = spec->path ? strlen(spec->path) + PATH_GROWTH : 0;
-    c->reply = clave__reply_new(c->path_cap, spec->nops);
+    c->path_cap = path_cap;
+    c->reply = clave__reply_new(path_cap, a->nops);
     if (c->reply)
         return c;
     call_free(c);
@@ -103,40 +215,31 @@ static bool call_await(struct call *c, int64_t deadline)
     return true;
 }
 
-clave_err clave__call(clave_client *client, const struct call_spec *spec, int64_t timeout_ms,
-                      clave_reply **out)
+static clave_err call_run(clave_client *client, call_begin *begin, const struct args *a,
+                          size_t path_cap, int64_t timeout_ms, clave_reply **out)
 {
     clave_loop *l = client->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
+    struct call *c = call_new(client, begin, a, path_cap, out != NULL);
+    clave_err err = c ? clave__wait_enter(client) : CLAVE_ENOMEM;
     if (out)
         *out = NULL;
-    if (!clave__loop_is_here(l) || clave__session_has_ended(client))
-        return CLAVE_ECLOSED;
-    if (clave__loop_is_current(l))
-        return CLAVE_ELOOPTHREAD;
-    struct call *c = call_new(client, spec, out != NULL);
-    if (!c)
-        return CLAVE_ENOMEM;
-    clave__loop_lock(l);
-    if (client->ended) {
-        clave__loop_unlock(l);
-        call_free(c);
-        return CLAVE_ECLOSED;
+    if (err != CLAVE_OK) {
+        if (c)
+            call_free(c);
+        return err;
     }
-    clave__blocking_enter_locked(client);
     clave__loop_post_locked(l, &c->task);
-    bool done = call_await(c, deadline);
-    clave__blocking_leave_locked(client);
-    if (!done) {
+    if (!call_await(c, deadline)) {
         bool begun = !clave__loop_unpost_locked(&c->task);
         c->abandoned = begun;
-        clave__loop_unlock(l);
+        clave__wait_leave(client);
         if (!begun)
             call_free(c);
         return CLAVE_ETIMEDOUT;
     }
-    clave__loop_unlock(l);
-    clave_err err = c->err;
+    clave__wait_leave(client);
+    err = c->err;
     /* A multi that was refused before it was sent, or whose answer was lost, has no op errors. */
     bool filled = out && c->reply->err == err && (err == CLAVE_OK || c->reply->nops > 0);
     if (filled) {
@@ -144,5 +247,31 @@ clave_err clave__call(clave_client *client, const struct call_spec *spec, int64_
         c->reply = NULL;
     }
     call_free(c);
+    return err;
+}
+
+clave_err clave__call(clave_client *c, call_begin *begin, const struct args *a, int64_t timeout_ms,
+                      clave_reply **out)
+{
+    return call_run(c, begin, a, 0, timeout_ms, out);
+}
+
+clave_err clave__call_create(clave_client *c, call_begin *begin, const struct args *a,
+                             int64_t timeout_ms, clave_reply **out)
+{
+    return call_run(c, begin, a, strlen(a->path) + PATH_GROWTH, timeout_ms, out);
+}
+
+clave_err clave__call_block(clave_client *c, call_begin *begin, const struct args *a,
+                            int64_t timeout_ms, void **out)
+{
+    clave_reply *reply = NULL;
+    *out = NULL;
+    clave_err err = clave__call(c, begin, a, timeout_ms, &reply);
+    if (err == CLAVE_OK) {
+        *out = reply->data;
+        reply->data = NULL;
+    }
+    clave_reply_free(reply);
     return err;
 }

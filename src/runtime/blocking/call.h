@@ -1,15 +1,28 @@
-/* call.h - a client as its threads share it, and one blocking call on it.
+/* call.h - what the API for threads (include/clave) is made of: a client as its threads share it,
+ * the recipes that are made on it, and one blocking call.
  *
- * Map of src/runtime/blocking, the API for threads (include/clave):
- *   loop            the loop's thread; how other threads get work done on it
- *   client          clave_client: opening, state, closing
- *   call, reply     one blocking call and its answer; arena: its texts; request: create, get, ...
- *   thread_grant    clave_grant: what is held, and writes under it; every holder gives it
- *   mutex           clave_mutex (rwlock too); thread_hold: how threads release it
- *   semaphore, slots, multilock, latch, once, cache    the blocking form of each recipe
- *   selector        a leader selector: runs the user's function while leading
- *   participants, deadlock    queries, each copied into one block
- *   metrics         clave/metrics.h; loops: all loops of the process */
+ * A clave_client, and every recipe on it, wraps an asynchronous object that belongs to the thread
+ * of a loop. Any other thread has that thread do something, in one of three ways:
+ *
+ *   - a call (clave__call) begins an operation there and waits for its answer;
+ *   - a visit (clave__visit) does there what takes no time, and waits until it has been done;
+ *   - what is asked often is answered from a copy, which the loop's thread publishes under the
+ *     loop's mutex. A thread that waits for such a copy to change is inside clave__wait_enter.
+ *
+ * Each passes its arguments in a struct args on the caller's stack. The first two find out what all
+ * calls have to: that the process was forked, the client has ended, or the caller is the loop's
+ * thread, which cannot wait for itself.
+ *
+ *   loop        the loop's thread; how other threads get work done on it
+ *   client      clave_client: opening, state, closing; the life of what is made on it
+ *   call        one blocking call and its answer
+ *   request     clave_create, clave_get, ...
+ *   thread_grant   clave_grant: what is held, and writes under it; every holder gives it
+ *   mutex       clave_mutex, read-write locks (thread_mutex.h); multilock: several of them
+ *   semaphore, slots, latch, once, cache   the blocking form of each recipe
+ *   selector    a leader selector: runs the user's function while leading
+ *   queries     participants and deadlocks, each copied into one block
+ *   metrics     clave/metrics.h, over all loops of the process */
 #ifndef CLAVE_RUNTIME_BLOCKING_CALL_H
 #define CLAVE_RUNTIME_BLOCKING_CALL_H
 
@@ -17,19 +30,26 @@
 #include "client/errmsg.h"
 #include "runtime/blocking/loop.h"
 
-/* A child of the client: a recipe made on it for threads (a mutex, a latch, a once ...). Lives on
- * the loop's thread. */
-struct observer {
-    struct list link; /* in clave_client.children */
-    /* Runs at the end of every pass of the loop. May be NULL. */
-    void (*settled)(struct observer *o);
-    /* Runs once, when the client is closed before the child is freed; the child is no longer in the
-     * list. The asynchronous client is CLOSED and about to be freed: the child frees what it has of
-     * it. No user code runs in here. */
-    void (*ended)(struct observer *o);
+struct args;
+typedef clave_err loop_visit(clave_async_client *c, const struct args *a);
+
+/* A recipe made on the client for threads: the first member of a clave_mutex, a clave_latch ... */
+struct child {
+    struct list link; /* in clave_client.children. The loop's thread only */
+    clave_client *client;
+    const struct child_kind *kind;
 };
 
-/* Its memory stays until the last of its children (struct observer) is freed, in whatever order the
+struct child_kind {
+    /* Runs at the end of every pass of the loop. May be NULL. */
+    void (*settled)(struct child *c);
+    /* Runs once, on the loop's thread or when that does nothing more: frees what the child has of
+     * the asynchronous client, which is closed when the client has ended before the child. No user
+     * code runs in here. */
+    void (*ended)(struct child *c);
+};
+
+/* Its memory stays until the last of its children is freed, in whatever order the
  * user closes and frees. What the children have of the engine ends with the client:
  *
  *     open ──▶ ended                    ──▶ stopped
@@ -43,7 +63,7 @@ struct clave_client {
     clave_uv *uv;
     clave_state_cb *state_cb; /* the user's */
     void *state_arg;
-    struct list children; /* observers. The loop's thread only */
+    struct list children; /* The loop's thread only */
     struct list in_loop;  /* likewise: from its start until it has stopped */
     struct task flush;    /* likewise: sends what this pass requested */
     /* Under the loop's mutex. */
@@ -66,33 +86,42 @@ struct waiter {
 /* With the mutex held, which is released while waiting; false: the deadline has passed. */
 bool clave__blocking_await_locked(clave_client *c, int64_t deadline);
 
-/* Any thread. */
+/* ---- children: any thread -------------------------------------------------------------------- */
 
-/* On the loop's thread: adds a new child, which keeps a reference until its _free. */
-void clave__session_adopt(clave_client *c, struct observer *o);
-/* With these a child keeps the client's memory, from its _new to its _free. Any thread. */
+/* Makes a child: `make`, on the loop's thread, makes the asynchronous object. Then the child keeps
+ * a reference to the client, and its kind is told of what happens. The errors of `make`; ECLOSED.
+ */
+clave_err clave__child_open(struct child *c, clave_client *client, const struct child_kind *kind,
+                            loop_visit *make, const struct args *a);
+/* The same for one that is made on the loop's thread. */
+void clave__child_adopt(struct child *c, clave_client *client, const struct child_kind *kind);
+/* Ends it, unless its client has, and gives its reference back; its memory is the caller's. false:
+ * the process is a fork, in which nothing of it may be touched. */
+bool clave__child_close(struct child *c);
+
+/* References that keep the client's memory. */
 void clave__session_ref(clave_client *c);
 void clave__session_unref(clave_client *c);
-
-/* Any thread: every call on a child returns ECLOSED. */
-bool clave__session_has_ended(clave_client *c);
-
-/* Called around every call that waits on the client, with the mutex held. */
-void clave__blocking_enter_locked(clave_client *c);
-void clave__blocking_leave_locked(clave_client *c);
-
-/* As clave_client_run; on the loop's thread itself, just the call. Does nothing if that thread does
- * not exist in this process, or the client has ended: then nothing else touches its children any
- * more when this returns, except on the loop's thread. */
-void clave__blocking_do(clave_client *c, clave_loop_fn *fn, void *arg);
-
-/* Its latest fault, of which clave_client_errmsg is the text. */
-void clave__blocking_fault(clave_client *c, struct client_fault *out);
 
 /* As clave__options_take for the struct of that name; clave_client_errmsg tells why options are
  * refused. */
 clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
                                       const char *name);
+
+/* ---- waits and visits: any thread ------------------------------------------------------------ */
+
+/* Before a wait for what the loop's thread publishes: the mutex is held then, and the client stays
+ * until clave__wait_leave. ECLOSED, ELOOPTHREAD: neither. */
+clave_err clave__wait_enter(clave_client *c);
+void clave__wait_leave(clave_client *c);
+
+/* As clave_client_run, with the function's error; on the loop's thread itself, just the call.
+ * ECLOSED: that thread does not exist in this process, or the client has ended: then nothing else
+ * touches its children any more when this returns, except on the loop's thread. */
+clave_err clave__visit(clave_client *c, loop_visit *fn, const struct args *a);
+
+/* Its latest fault, of which clave_client_errmsg is the text. */
+void clave__blocking_fault(clave_client *c, struct client_fault *out);
 
 /* On the loop's thread: what its tasks have requested of the client is sent in one write when all
  * of them have run. */
@@ -107,6 +136,28 @@ void clave__blocking_flush_later(clave_client *c);
  * While BEGINNING, the loop's thread reads `args`, so the caller does not return then. */
 enum call_state { CALL_QUEUED, CALL_BEGINNING, CALL_PENDING, CALL_DONE };
 
+struct call;
+typedef clave_err call_begin(struct call *c, const struct args *a);
+
+/* Of a call or a visit; each uses what it needs. */
+struct args {
+    void *of; /* the recipe's object, or more than fits in here */
+    const char *path;
+    const void *data;
+    size_t len;
+    int32_t version;
+    const void *options; /* completed */
+    const clave_op *ops;
+    size_t nops;
+    const clave_acl *acls;
+    size_t nacls;
+    const char *text;
+    uint64_t owner;
+    int64_t deadline;
+    char *buf; /* room for an answer */
+    size_t cap;
+};
+
 struct call {
     struct task task;
     clave_client *client;
@@ -118,27 +169,30 @@ struct call {
     clave_reply *reply; /* allocated beforehand, so that an answer to a write cannot fail */
     size_t path_cap;
     /* CLAVE_OK: an answer will come, unless the function has set `answered`. */
-    clave_err (*begin)(struct call *c, void *args);
-    void *args; /* on the caller's stack */
+    call_begin *begin;
+    const struct args *args; /* on the caller's stack */
     bool answered;
 };
 
-struct call_spec {
-    clave_err (*begin)(struct call *c, void *args);
-    void *args;
-    const char *path; /* create: the requested path. Otherwise NULL */
-    size_t nops;
-};
-
-/* Submits the call and waits. `out` may be NULL. */
-clave_err clave__call(clave_client *c, const struct call_spec *spec, int64_t timeout_ms,
+/* Begins the call on the loop's thread and waits for its answer. `out` may be NULL. */
+clave_err clave__call(clave_client *c, call_begin *begin, const struct args *a, int64_t timeout_ms,
                       clave_reply **out);
+/* A create of a->path, whose reply has the path of the node. */
+clave_err clave__call_create(clave_client *c, call_begin *begin, const struct args *a,
+                             int64_t timeout_ms, clave_reply **out);
+/* A call whose answer is one block, which clave__call_answer_block gave it: it is the caller's. */
+clave_err clave__call_block(clave_client *c, call_begin *begin, const struct args *a,
+                            int64_t timeout_ms, void **out);
+
+/* On the loop's thread: the answer. It may come when the caller has given up; what it is written
+ * to, the reply, exists as long as the call. */
+void clave__call_finish(struct call *c, clave_err err);
+/* NULL with CLAVE_OK: there was no memory for the block. */
+void clave__call_answer_block(struct call *c, clave_err err, void *block);
 /* The clave_result_cb of every request; arg is the call. */
 void clave__call_on_result(clave_async_client *c, const clave_result *res, void *arg);
-/* For other callbacks. */
-void clave__call_finish(struct call *c, clave_err err);
 
-/* ---- replies (reply.c) ---------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 /* Makes a reply with room for a path of path_cap bytes (0: none) and for nops op errors. */
 clave_reply *clave__reply_new(size_t path_cap, size_t nops);

@@ -14,21 +14,20 @@
 
 /* ---- state ---------------------------------------------------------------------------------- */
 
-static bool blocking_client_is_connected(clave_state state)
+static bool client_is_connected(clave_state state)
 {
     return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
            state == CLAVE_STATE_READ_ONLY;
 }
 
 /* With the mutex held. */
-static void blocking_client_wake_waiters(clave_client *c)
+static void client_wake_waiters(clave_client *c)
 {
     for (struct list *e = c->waiters.next; e != &c->waiters; e = e->next)
         clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
 }
 
-static void blocking_client_on_state(clave_async_client *c, clave_state state, clave_err why,
-                                     void *arg)
+static void client_on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     clave_client *client = arg;
     if (!client->uv) /* it was not opened after all: the caller gets the error instead */
@@ -37,15 +36,15 @@ static void blocking_client_on_state(clave_async_client *c, clave_state state, c
     client->state = state;
     client->why = why;
     client->id = clave_async_client_session_id(c);
-    client->was_connected = client->was_connected || blocking_client_is_connected(state);
-    blocking_client_wake_waiters(client);
+    client->was_connected = client->was_connected || client_is_connected(state);
+    client_wake_waiters(client);
     clave__loop_unlock(client->loop);
     if (client->state_cb)
         client->state_cb(c, state, why, client->state_arg);
 }
 
 /* Only this thread writes it, so it may read it without the mutex. */
-static void blocking_client_look_at_refusal(clave_client *c)
+static void client_look_at_refusal(clave_client *c)
 {
     const char *why;
     clave_err refusal = clave__uv_refusal(c->uv, &why);
@@ -53,23 +52,23 @@ static void blocking_client_look_at_refusal(clave_client *c)
         return;
     clave__loop_lock(c->loop);
     c->refusal = refusal;
-    blocking_client_wake_waiters(c);
+    client_wake_waiters(c);
     clave__loop_unlock(c->loop);
 }
 
-static void blocking_client_on_settled(void *arg)
+static void client_on_settled(void *arg)
 {
     clave_client *c = arg;
     assert(clave__loop_is_current(c->loop) && !c->ended);
-    blocking_client_look_at_refusal(c);
+    client_look_at_refusal(c);
     for (struct list *e = c->children.next; e != &c->children; e = e->next) {
-        struct observer *o = LIST_ENTRY(e, struct observer, link);
-        if (o->settled)
-            o->settled(o);
+        struct child *child = LIST_ENTRY(e, struct child, link);
+        if (child->kind->settled)
+            child->kind->settled(child);
     }
 }
 
-static void blocking_client_flush(struct task *t)
+static void client_flush(struct task *t)
 {
     clave_client *c = LIST_ENTRY(t, struct clave_client, flush);
     if (!c->ended)
@@ -99,13 +98,6 @@ void clave__session_ref(clave_client *c)
     (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
 }
 
-void clave__session_adopt(clave_client *c, struct observer *o)
-{
-    assert(clave__loop_is_current(c->loop) && !c->ended && o->ended);
-    list_push_back(&c->children, &o->link);
-    clave__session_ref(c);
-}
-
 void clave__session_unref(clave_client *c)
 {
     assert(__atomic_load_n(&c->refs, __ATOMIC_RELAXED) > 0);
@@ -115,35 +107,27 @@ void clave__session_unref(clave_client *c)
     free(c);
 }
 
-bool clave__session_has_ended(clave_client *c)
-{
-    clave__loop_lock(c->loop);
-    bool ended = c->ended;
-    clave__loop_unlock(c->loop);
-    return ended;
-}
-
-struct blocking_client_start {
+struct start {
     clave_client *c;
     clave_err err;
 };
 
-static void blocking_client_start(void *arg)
+static void client_start(void *arg)
 {
-    struct blocking_client_start *a = arg;
+    struct start *a = arg;
     clave_client *c = a->c;
     a->err = clave__uv_start(&c->uv, &c->loop->uv, &c->loop->wakeup, c->async);
     if (a->err != CLAVE_OK)
         return;
-    clave__uv_on_settled(c->uv, blocking_client_on_settled, c);
+    clave__uv_on_settled(c->uv, client_on_settled, c);
     list_push_back(&c->loop->clients, &c->in_loop);
 }
 
 static clave_err start_client(clave_client *c)
 {
-    struct blocking_client_start a = {.c = c, .err = CLAVE_ECLOSED};
-    if (clave__loop_run(c->loop, blocking_client_start, &a) == CLAVE_ELOOPTHREAD)
-        blocking_client_start(&a);
+    struct start a = {.c = c, .err = CLAVE_ECLOSED};
+    if (clave__loop_run(c->loop, client_start, &a) == CLAVE_ELOOPTHREAD)
+        client_start(&a);
     return a.err;
 }
 
@@ -158,7 +142,7 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
         own->seed = clave_random_seed();
     c->state_cb = own->state_cb;
     c->state_arg = own->state_arg;
-    own->state_cb = blocking_client_on_state;
+    own->state_cb = client_on_state;
     own->state_arg = c;
     clave_err err = clave_async_client_new(&c->async, own);
     if (err == CLAVE_EHOST)
@@ -204,7 +188,7 @@ clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *co
     list_init(&c->children);
     list_init(&c->in_loop);
     list_init(&c->flush.link);
-    c->flush.run = blocking_client_flush;
+    c->flush.run = client_flush;
     own.hosts = connect;
     if (!connect)
         err = clave__client_settings_complete(&settings, &own, warning, &f);
@@ -232,30 +216,53 @@ fail:
     return err;
 }
 
-void clave__blocking_enter_locked(clave_client *c)
+/* With the mutex held, as _leave. */
+static void client_enter(clave_client *c)
 {
     c->inside++;
 }
 
-void clave__blocking_leave_locked(clave_client *c)
+static void client_leave(clave_client *c)
 {
     assert(c->inside > 0);
     if (--c->inside == 0)
-        blocking_client_wake_waiters(c);
+        client_wake_waiters(c);
+}
+
+/* The client may still be CLOSED with a reason to be told. */
+static clave_err client_wait_enter(clave_client *c)
+{
+    if (!clave__loop_is_here(c->loop))
+        return CLAVE_ECLOSED;
+    if (clave__loop_is_current(c->loop))
+        return c->ended ? CLAVE_ECLOSED : CLAVE_ELOOPTHREAD;
+    clave__loop_lock(c->loop);
+    client_enter(c);
+    return CLAVE_OK;
+}
+
+clave_err clave__wait_enter(clave_client *c)
+{
+    clave_err err = client_wait_enter(c);
+    if (err != CLAVE_OK || !c->ended)
+        return err;
+    clave__wait_leave(c);
+    return CLAVE_ECLOSED;
+}
+
+void clave__wait_leave(clave_client *c)
+{
+    client_leave(c);
+    clave__loop_unlock(c->loop);
 }
 
 clave_err clave_client_wait(clave_client *c, int64_t timeout_ms)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
-    clave_err err = CLAVE_OK;
-    if (!clave__loop_is_here(c->loop))
-        return CLAVE_ECLOSED;
-    if (clave__loop_is_current(c->loop))
-        return CLAVE_ELOOPTHREAD;
-    clave_loop *l = c->loop;
-    clave__loop_lock(l);
-    clave__blocking_enter_locked(c);
-    while (!blocking_client_is_connected(c->state) && err == CLAVE_OK) {
+    clave_err err = client_wait_enter(c);
+    if (err != CLAVE_OK)
+        return err;
+    while (!client_is_connected(c->state) && err == CLAVE_OK) {
         if (c->state == CLAVE_STATE_CLOSED)
             err = c->why != CLAVE_OK ? c->why : CLAVE_ECLOSED;
         else if (c->refusal != CLAVE_OK)
@@ -263,8 +270,7 @@ clave_err clave_client_wait(clave_client *c, int64_t timeout_ms)
         else if (!clave__blocking_await_locked(c, deadline))
             err = CLAVE_EUNREACHABLE;
     }
-    clave__blocking_leave_locked(c);
-    clave__loop_unlock(l);
+    clave__wait_leave(c);
     return err;
 }
 
@@ -276,23 +282,23 @@ static void close_client(void *arg)
 }
 
 /* User code runs only when no child depends on the client any more, since it may free them. */
-static void blocking_client_end_children(clave_client *c)
+static void client_end_children(clave_client *c)
 {
     struct list *e;
     while ((e = list_pop_front(&c->children))) {
-        struct observer *o = LIST_ENTRY(e, struct observer, link);
-        o->ended(o);
+        struct child *child = LIST_ENTRY(e, struct child, link);
+        child->kind->ended(child);
     }
 }
 
-static void blocking_client_on_stopped(void *arg)
+static void client_on_stopped(void *arg)
 {
     clave_client *c = arg;
     assert(clave__loop_is_current(c->loop) && !c->ended);
     clave__loop_lock(c->loop);
     c->ended = true;
     clave__loop_unlock(c->loop);
-    blocking_client_end_children(c);
+    client_end_children(c);
     list_remove(&c->in_loop);
     clave__client_totals_add_client(&c->loop->past, c->async);
     clave_async_client_free(c->async);
@@ -300,7 +306,7 @@ static void blocking_client_on_stopped(void *arg)
     c->uv = NULL;
     clave__loop_lock(c->loop);
     c->stopped = true;
-    blocking_client_wake_waiters(c);
+    client_wake_waiters(c);
     clave__loop_unlock(c->loop);
 }
 
@@ -309,7 +315,7 @@ static void stop_client(void *arg)
     clave_client *c = arg;
     clave_async_client_abandon(c->async, clave_now()); /* does nothing if it is closed already */
     clave_uv_flush(c->uv);
-    clave_uv_stop(c->uv, blocking_client_on_stopped, c);
+    clave_uv_stop(c->uv, client_on_stopped, c);
 }
 
 void clave_client_close(clave_client *c, int64_t timeout_ms)
@@ -356,14 +362,14 @@ int64_t clave_client_id(clave_client *c)
     return id;
 }
 
-struct blocking_client_fault {
+struct fault_copy {
     clave_client *c;
     struct client_fault *out;
 };
 
-static void blocking_client_copy_fault(void *arg)
+static void client_copy_fault(void *arg)
 {
-    struct blocking_client_fault *f = arg;
+    struct fault_copy *f = arg;
     const char *text;
     *f->out = *clave__client_latest_fault(f->c->async);
     if (clave__uv_refusal(f->c->uv, &text) == CLAVE_OK)
@@ -376,13 +382,13 @@ static void blocking_client_copy_fault(void *arg)
 
 void clave__blocking_fault(clave_client *c, struct client_fault *out)
 {
-    struct blocking_client_fault f = {.c = c, .out = out};
+    struct fault_copy f = {.c = c, .out = out};
     *out = (struct client_fault){.err = CLAVE_OK};
     if (!clave__loop_is_here(c->loop))
         snprintf(out->text, sizeof out->text,
                  "this process is a fork of the one that opened the session, and needs its own");
-    else if (clave__loop_run(c->loop, blocking_client_copy_fault, &f) == CLAVE_ELOOPTHREAD)
-        blocking_client_copy_fault(&f);
+    else if (clave__loop_run(c->loop, client_copy_fault, &f) == CLAVE_ELOOPTHREAD)
+        client_copy_fault(&f);
 }
 
 const char *clave_client_errmsg(clave_client *c, char *buf, size_t cap)
@@ -396,7 +402,7 @@ const char *clave_client_errmsg(clave_client *c, char *buf, size_t cap)
 
 /* ---- functions on the loop ------------------------------------------------------------------ */
 
-struct blocking_client_visit {
+struct visit {
     struct task task; /* _post only */
     clave_client *c;
     clave_loop_fn *fn;
@@ -404,9 +410,9 @@ struct blocking_client_visit {
     bool too_late;
 };
 
-static void blocking_client_visit(void *arg)
+static void visit_run(void *arg)
 {
-    struct blocking_client_visit *v = arg;
+    struct visit *v = arg;
     v->too_late = v->c->ended;
     if (v->too_late)
         return;
@@ -415,82 +421,141 @@ static void blocking_client_visit(void *arg)
     clave__blocking_flush_later(v->c);
 }
 
-static void blocking_client_visit_and_free(struct task *t)
+static void visit_run_and_free(struct task *t)
 {
-    struct blocking_client_visit *v = LIST_ENTRY(t, struct blocking_client_visit, task);
-    blocking_client_visit(v);
+    struct visit *v = LIST_ENTRY(t, struct visit, task);
+    visit_run(v);
     clave__session_unref(v->c);
     free(v);
 }
 
-/* From here on the loop's thread waits until _leave. false: the client has ended, and nothing else
- * touches its children any more. */
-static bool blocking_client_enter_unless_ended(clave_client *c)
+/* From here on the loop's thread waits until client_leave. false: the client has ended, and nothing
+ * else touches its children any more. */
+static bool client_enter_unless_ended(clave_client *c)
 {
     bool current = clave__loop_is_current(c->loop);
     clave__loop_lock(c->loop);
     bool ended = c->ended;
     if (!ended)
-        clave__blocking_enter_locked(c);
+        client_enter(c);
     while (ended && !c->stopped && !current)
         clave__blocking_await_locked(c, CLAVE_NEVER);
     clave__loop_unlock(c->loop);
     return !ended;
 }
 
-static void blocking_client_leave(clave_client *c)
-{
-    clave__loop_lock(c->loop);
-    clave__blocking_leave_locked(c);
-    clave__loop_unlock(c->loop);
-}
-
 clave_err clave_client_run(clave_client *c, clave_loop_fn *fn, void *arg)
 {
-    struct blocking_client_visit v = {.c = c, .fn = fn, .arg = arg};
-    if (!clave__loop_is_here(c->loop) || !blocking_client_enter_unless_ended(c))
+    struct visit v = {.c = c, .fn = fn, .arg = arg};
+    if (!clave__loop_is_here(c->loop) || !client_enter_unless_ended(c))
         return CLAVE_ECLOSED;
-    clave_err err = clave__loop_run(c->loop, blocking_client_visit, &v);
-    blocking_client_leave(c);
+    clave_err err = clave__loop_run(c->loop, visit_run, &v);
+    clave__loop_lock(c->loop);
+    clave__wait_leave(c);
     return v.too_late ? CLAVE_ECLOSED : err;
-}
-
-void clave__blocking_do(clave_client *c, clave_loop_fn *fn, void *arg)
-{
-    clave_err err = clave_client_run(c, fn, arg);
-    if (err == CLAVE_ELOOPTHREAD && !c->ended)
-        fn(c->async, arg);
-}
-
-struct refusal {
-    const char *name, *fault;
-};
-
-static void blocking_client_tell_refusal(clave_async_client *c, void *arg)
-{
-    const struct refusal *r = arg;
-    clave__client_fault(c, "%s %s", r->name, r->fault);
-}
-
-clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
-                                      const char *name)
-{
-    struct refusal r = {.name = name, .fault = clave__options_fault(dst_size, src)};
-    if (r.fault)
-        clave__blocking_do(c, blocking_client_tell_refusal, &r);
-    return clave__options_take(dst, dst_size, src);
 }
 
 clave_err clave_client_post(clave_client *c, clave_loop_fn *fn, void *arg)
 {
     if (!clave__loop_is_here(c->loop))
         return CLAVE_ECLOSED;
-    struct blocking_client_visit *v = malloc(sizeof *v);
+    struct visit *v = malloc(sizeof *v);
     if (!v)
         return CLAVE_ENOMEM;
-    *v = (struct blocking_client_visit){
-        .task.run = blocking_client_visit_and_free, .c = c, .fn = fn, .arg = arg};
+    *v = (struct visit){.task.run = visit_run_and_free, .c = c, .fn = fn, .arg = arg};
     clave__session_ref(c);
     clave__loop_post(c->loop, &v->task);
     return CLAVE_OK;
+}
+
+struct internal_visit {
+    loop_visit *fn;
+    const struct args *a;
+    clave_err err;
+};
+
+static void visit_internally(clave_async_client *c, void *arg)
+{
+    struct internal_visit *v = arg;
+    v->err = v->fn(c, v->a);
+}
+
+clave_err clave__visit(clave_client *c, loop_visit *fn, const struct args *a)
+{
+    struct internal_visit v = {.fn = fn, .a = a, .err = CLAVE_ECLOSED};
+    clave_err err = clave_client_run(c, visit_internally, &v);
+    if (err == CLAVE_ELOOPTHREAD && !c->ended)
+        visit_internally(c->async, &v);
+    return v.err;
+}
+
+/* ---- children ------------------------------------------------------------------------------- */
+
+void clave__child_adopt(struct child *c, clave_client *client, const struct child_kind *kind)
+{
+    assert(clave__loop_is_current(client->loop) && !client->ended);
+    c->client = client;
+    c->kind = kind;
+    list_push_back(&client->children, &c->link);
+    clave__session_ref(client);
+}
+
+struct birth {
+    loop_visit *make;
+    const struct args *a;
+    const struct child_kind *kind;
+};
+
+static clave_err child_make(clave_async_client *c, const struct args *a)
+{
+    struct child *child = a->of;
+    const struct birth *b = a->data;
+    clave_err err = b->make(c, b->a);
+    if (err == CLAVE_OK)
+        clave__child_adopt(child, child->client, b->kind);
+    return err;
+}
+
+clave_err clave__child_open(struct child *c, clave_client *client, const struct child_kind *kind,
+                            loop_visit *make, const struct args *a)
+{
+    const struct birth b = {make, a, kind};
+    c->client = client;
+    list_init(&c->link);
+    return clave__visit(client, child_make, &(struct args){.of = c, .data = &b});
+}
+
+static clave_err child_end(clave_async_client *c, const struct args *a)
+{
+    struct child *child = a->of;
+    (void)c;
+    list_remove(&child->link);
+    child->kind->ended(child);
+    return CLAVE_OK;
+}
+
+bool clave__child_close(struct child *c)
+{
+    if (!clave__loop_is_here(c->client->loop))
+        return false;
+    (void)clave__visit(c->client, child_end, &(struct args){.of = c});
+    clave__session_unref(c->client);
+    return true;
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static clave_err client_tell_refusal(clave_async_client *c, const struct args *a)
+{
+    clave__client_fault(c, "%s %s", a->path, a->text);
+    return CLAVE_OK;
+}
+
+clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
+                                      const char *name)
+{
+    struct args a = {.path = name, .text = clave__options_fault(dst_size, src)};
+    if (a.text)
+        (void)clave__visit(c, client_tell_refusal, &a);
+    return clave__options_take(dst, dst_size, src);
 }

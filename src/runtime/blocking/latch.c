@@ -14,9 +14,8 @@
 enum { FREE_WAIT_MS = 1000 };
 
 struct clave_latch {
-    clave_client *client;
-    clave_async_latch *latch; /* the loop's thread only, like the observer */
-    struct observer observer;
+    struct child child;
+    clave_async_latch *latch;       /* the loop's thread only */
     struct list awaiting;           /* requests of clave_latch_await; the loop's thread only */
     clave_latch_event_cb *event_cb; /* the user's */
     void *event_arg;
@@ -27,68 +26,60 @@ struct clave_latch {
 
 /* ---- what the loop's thread publishes ------------------------------------------------------- */
 
-static void blocking_latch_publish(clave_latch *l, const struct grant_facts *g)
+static void latch_publish(clave_latch *l, const struct grant_facts *g)
 {
-    assert(clave__loop_is_current(l->client->loop));
+    assert(clave__loop_is_current(l->child.client->loop));
     if (l->token == g->token && l->deadline == g->deadline)
         return;
-    clave__loop_lock(l->client->loop);
+    clave__loop_lock(l->child.client->loop);
     l->token = g->token;
     l->deadline = g->deadline;
     if (l->token == 0)
         clave__cell_wake(&l->lost);
-    clave__loop_unlock(l->client->loop);
+    clave__loop_unlock(l->child.client->loop);
 }
 
-static void blocking_latch_refresh(clave_latch *l)
+static void latch_refresh(clave_latch *l)
 {
     struct grant_facts g = {.deadline = INT64_MIN};
     (void)clave__latch_held(l->latch, &g);
-    blocking_latch_publish(l, &g);
+    latch_publish(l, &g);
 }
 
-static void blocking_latch_on_settled(struct observer *o)
+static void latch_on_settled(struct child *c)
 {
-    blocking_latch_refresh(LIST_ENTRY(o, clave_latch, observer));
+    latch_refresh(LIST_ENTRY(c, clave_latch, child));
 }
 
-static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
+static void latch_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     clave_latch *latch = arg;
     if (latch->latch)
-        blocking_latch_refresh(latch); /* before the user's callback acts on the event */
+        latch_refresh(latch); /* before the user's callback acts on the event */
     if (latch->event_cb)
         latch->event_cb(l, ev, latch->event_arg);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct creation {
-    clave_latch *l;
-    const char *path;
-    const clave_latch_options *o;
-    clave_err err;
-};
-
-static void blocking_latch_create(clave_async_client *client, void *arg)
+static clave_err latch_make(clave_async_client *c, const struct args *a)
 {
-    struct creation *b = arg;
-    b->err = clave_async_latch_new(&b->l->latch, client, b->path, b->o);
-    if (b->err == CLAVE_OK)
-        clave__session_adopt(b->l->client, &b->l->observer);
+    clave_latch *l = a->of;
+    return clave_async_latch_new(&l->latch, c, a->path, a->options);
 }
 
-static void blocking_latch_on_session_ended(struct observer *o)
+static void latch_on_ended(struct child *c)
 {
-    clave_latch *l = LIST_ENTRY(o, clave_latch, observer);
+    clave_latch *l = LIST_ENTRY(c, clave_latch, child);
     clave_async_latch_free(l->latch);
     l->latch = NULL;
-    blocking_latch_publish(l, &(struct grant_facts){.deadline = INT64_MIN});
+    latch_publish(l, &(struct grant_facts){.deadline = INT64_MIN});
 }
 
 clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
                           const clave_latch_options *o)
 {
+    static const struct child_kind kind = {.settled = latch_on_settled, .ended = latch_on_ended};
     clave_latch_options own;
     *out = NULL;
     clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_latch_options");
@@ -97,164 +88,145 @@ clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
     clave_latch *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    l->client = c;
     l->event_cb = own.event_cb;
     l->event_arg = own.event_arg;
     l->deadline = INT64_MIN;
-    l->observer.settled = blocking_latch_on_settled;
-    l->observer.ended = blocking_latch_on_session_ended;
     clave__cell_init(&l->lost);
     list_init(&l->awaiting);
-    own.event_cb = blocking_latch_on_event;
+    own.event_cb = latch_on_event;
     own.event_arg = l;
-    struct creation b = {.l = l, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c, blocking_latch_create, &b);
-    if (b.err != CLAVE_OK) {
-        clave__cell_fini(&l->lost);
-        free(l);
-        return b.err;
+    err = clave__child_open(&l->child, c, &kind, latch_make,
+                            &(struct args){.of = l, .path = path, .options = &own});
+    if (err == CLAVE_OK) {
+        *out = l;
+        return CLAVE_OK;
     }
-    *out = l;
-    return CLAVE_OK;
-}
-
-static void blocking_latch_destroy(clave_async_client *client, void *arg)
-{
-    clave_latch *l = arg;
-    (void)client;
-    list_remove(&l->observer.link);
-    clave_async_latch_free(l->latch);
+    clave__cell_fini(&l->lost);
+    free(l);
+    return err;
 }
 
 void clave_latch_free(clave_latch *l)
 {
-    if (!l || !clave__loop_is_here(l->client->loop))
+    if (!l || !clave__loop_is_here(l->child.client->loop))
         return;
     (void)clave_latch_close(l, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
-    clave__blocking_do(l->client, blocking_latch_destroy, l);
+    (void)clave__child_close(&l->child);
     clave__cell_fini(&l->lost);
-    clave__session_unref(l->client);
     free(l);
 }
 
 /* ---- candidacy ------------------------------------------------------------------------------ */
 
-/* The arguments of one call on the latch. */
-struct request {
-    struct list link; /* while it is in `awaiting` */
-    clave_latch *l;
-    struct call *call; /* of an await */
-    int64_t deadline;
-    clave_latch_close_mode mode;
-    const void *data;
-    size_t len;
-    const char *node;
-};
-
-/* For calls that do not wait: allowed in callbacks too. */
-struct step {
-    clave_latch *c;
-    clave_err (*take)(clave_async_latch *l);
-    clave_err err;
-};
-
-static void blocking_latch_take_step(clave_async_client *client, void *arg)
+/* Those that do not wait are allowed in callbacks, too. */
+static clave_err latch_start(clave_async_client *c, const struct args *a)
 {
-    struct step *s = arg;
-    (void)client;
-    s->err = s->take(s->c->latch);
-    blocking_latch_refresh(s->c);
+    clave_latch *l = a->of;
+    (void)c;
+    clave_err err = clave_async_latch_start(l->latch);
+    latch_refresh(l);
+    return err;
 }
 
 clave_err clave_latch_start(clave_latch *l)
 {
-    struct step s = {.c = l, .take = clave_async_latch_start, .err = CLAVE_ECLOSED};
-    clave__blocking_do(l->client, blocking_latch_take_step, &s);
-    return s.err;
+    return clave__visit(l->child.client, latch_start, &(struct args){.of = l});
+}
+
+static clave_err latch_resign(clave_async_client *c, const struct args *a)
+{
+    clave_latch *l = a->of;
+    (void)c;
+    clave_err err = clave_async_latch_resign(l->latch);
+    latch_refresh(l);
+    return err;
 }
 
 clave_err clave_latch_resign(clave_latch *l)
 {
-    struct step s = {.c = l, .take = clave_async_latch_resign, .err = CLAVE_ECLOSED};
-    clave__blocking_do(l->client, blocking_latch_take_step, &s);
-    return s.err;
+    return clave__visit(l->child.client, latch_resign, &(struct args){.of = l});
 }
 
-static void blocking_latch_on_verdict(clave_async_latch *l, clave_err err, void *arg)
+static void latch_on_closed(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l;
     clave__call_finish(arg, err);
 }
 
-static clave_err blocking_latch_begin_close(struct call *call, void *args)
+static clave_err begin_close(struct call *call, const struct args *a)
 {
-    const struct request *r = args;
-    clave_err err = clave_async_latch_close(r->l->latch, r->mode, blocking_latch_on_verdict, call);
-    blocking_latch_refresh(r->l);
+    clave_latch *l = a->of;
+    clave_err err = clave_async_latch_close(l->latch, (clave_latch_close_mode)a->version,
+                                            latch_on_closed, call);
+    latch_refresh(l);
     return err;
 }
 
 clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, int64_t timeout_ms)
 {
-    struct request r = {.l = l, .mode = mode};
-    struct call_spec spec = {.begin = blocking_latch_begin_close, .args = &r};
-    return clave__call(l->client, &spec, timeout_ms, NULL);
+    struct args a = {.of = l, .version = (int32_t)mode};
+    return clave__call(l->child.client, begin_close, &a, timeout_ms, NULL);
 }
 
-static void blocking_latch_on_awaited(clave_async_latch *l, clave_err err, void *arg)
+/* On the stack of the thread that waits. */
+struct await {
+    struct list link;
+    clave_latch *l;
+    struct call *call;
+    int64_t deadline;
+};
+
+static void latch_on_awaited(clave_async_latch *l, clave_err err, void *arg)
 {
-    struct request *r = arg;
+    struct await *w = arg;
     (void)l;
-    list_remove(&r->link);
-    clave__call_finish(r->call, err);
+    list_remove(&w->link);
+    clave__call_finish(w->call, err);
 }
 
-static clave_err blocking_latch_begin_await(struct call *call, void *args)
+static clave_err begin_await(struct call *call, const struct args *a)
 {
-    struct request *r = args;
+    struct await *w = a->of;
     /* A latch that was never started never leads. Curator's await throws in that case. */
-    if (clave_async_latch_state_of(r->l->latch) == CLAVE_LATCH_LATENT)
+    if (clave_async_latch_state_of(w->l->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
-    r->call = call;
-    clave_err err = clave_async_latch_await(r->l->latch, r->deadline, blocking_latch_on_awaited, r);
+    w->call = call;
+    clave_err err = clave_async_latch_await(w->l->latch, w->deadline, latch_on_awaited, w);
     if (err == CLAVE_OK)
-        list_push_back(&r->l->awaiting, &r->link);
+        list_push_back(&w->l->awaiting, &w->link);
     return err;
 }
 
 clave_err clave_latch_await(clave_latch *l, int64_t timeout_ms)
 {
-    struct request r = {.l = l, .deadline = clave__deadline_after(timeout_ms)};
-    struct call_spec spec = {.begin = blocking_latch_begin_await, .args = &r};
-    /* The deadline is the engine's timer. The call itself waits for ever, so that `r` exists when
+    struct await w = {.l = l, .deadline = clave__deadline_after(timeout_ms)};
+    /* The deadline is the engine's timer. The call itself waits for ever, so that `w` exists when
      * the callback runs. */
-    return clave__call(l->client, &spec, -1, NULL);
+    return clave__call(l->child.client, begin_await, &(struct args){.of = &w}, -1, NULL);
 }
 
-static void blocking_latch_cancel_all(clave_async_client *client, void *arg)
+static clave_err cancel_awaits(clave_async_client *c, const struct args *a)
 {
-    clave_latch *l = arg;
-    (void)client;
+    clave_latch *l = a->of;
+    (void)c;
     for (struct list *e = l->awaiting.next; e != &l->awaiting; e = e->next)
-        (void)clave_async_latch_cancel(l->latch, blocking_latch_on_awaited,
-                                       LIST_ENTRY(e, struct request, link));
+        (void)clave_async_latch_cancel(l->latch, latch_on_awaited,
+                                       LIST_ENTRY(e, struct await, link));
+    return CLAVE_OK;
 }
 
 void clave_latch_cancel(clave_latch *l)
 {
-    clave__blocking_do(l->client, blocking_latch_cancel_all, l);
+    (void)clave__visit(l->child.client, cancel_awaits, &(struct args){.of = l});
 }
 
 clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
 {
-    clave_loop *loop = l->client->loop;
+    clave_loop *loop = l->child.client->loop;
     int64_t until = clave__deadline_after(timeout_ms);
-    if (!clave__loop_is_here(loop) || clave__session_has_ended(l->client))
-        return CLAVE_ECLOSED;
-    if (clave__loop_is_current(loop))
-        return CLAVE_ELOOPTHREAD;
-    clave__loop_lock(loop);
-    clave__blocking_enter_locked(l->client);
+    clave_err err = clave__wait_enter(l->child.client);
+    if (err != CLAVE_OK)
+        return err;
     int64_t now = clave_now(), term = l->token;
     while (term != 0 && l->token == term && now <= l->deadline && now < until) {
         /* The deadline normally moves on: then look again. */
@@ -262,8 +234,7 @@ clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
         now = clave_now();
     }
     bool leads = term != 0 && l->token == term && now <= l->deadline;
-    clave__blocking_leave_locked(l->client);
-    clave__loop_unlock(loop);
+    clave__wait_leave(l->child.client);
     return leads ? CLAVE_EBUSY : CLAVE_OK;
 }
 
@@ -271,7 +242,7 @@ clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
 
 bool clave_latch_has_leadership(clave_latch *l)
 {
-    clave_loop *loop = l->client->loop;
+    clave_loop *loop = l->child.client->loop;
     if (!clave__loop_is_here(loop))
         return false;
     clave__loop_lock(loop);
@@ -281,7 +252,7 @@ bool clave_latch_has_leadership(clave_latch *l)
     return deadline_lasts(deadline, now, 0);
 }
 
-static clave_err blocking_latch_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
+static clave_err latch_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
     const clave_latch *l = holder;
     (void)owner;
@@ -290,39 +261,37 @@ static clave_err blocking_latch_find_grant(void *holder, uint64_t owner, clave_a
 
 clave_err clave_latch_grant(clave_latch *l, clave_grant **out)
 {
-    return clave__thread_grant_take(out, l->client, blocking_latch_find_grant, l, 0);
+    return clave__thread_grant_take(out, l->child.client, latch_find_grant, l, 0);
 }
 
 /* ---- what only the leader may do ------------------------------------------------------------ */
 
-static clave_err blocking_latch_begin_publish(struct call *call, void *args)
+static clave_err begin_publish(struct call *call, const struct args *a)
 {
-    const struct request *r = args;
-    return clave_async_latch_publish(r->l->latch, r->data, r->len, clave__call_on_result, call);
+    const clave_latch *l = a->of;
+    return clave_async_latch_publish(l->latch, a->data, a->len, clave__call_on_result, call);
 }
 
 clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len, int64_t timeout_ms)
 {
-    struct request r = {.l = l, .data = data, .len = len};
-    struct call_spec spec = {.begin = blocking_latch_begin_publish, .args = &r};
-    return clave__call(l->client, &spec, timeout_ms, NULL);
+    struct args a = {.of = l, .data = data, .len = len};
+    return clave__call(l->child.client, begin_publish, &a, timeout_ms, NULL);
 }
 
-static void blocking_latch_on_transferred(clave_async_client *client, clave_err err, void *arg)
+static void latch_on_transferred(clave_async_client *client, clave_err err, void *arg)
 {
     (void)client;
     clave__call_finish(arg, err);
 }
 
-static clave_err blocking_latch_begin_transfer(struct call *call, void *args)
+static clave_err begin_transfer(struct call *call, const struct args *a)
 {
-    const struct request *r = args;
-    return clave_async_latch_transfer(r->l->latch, r->node, blocking_latch_on_transferred, call);
+    const clave_latch *l = a->of;
+    return clave_async_latch_transfer(l->latch, a->path, latch_on_transferred, call);
 }
 
 clave_err clave_latch_transfer(clave_latch *l, const char *node, int64_t timeout_ms)
 {
-    struct request r = {.l = l, .node = node};
-    struct call_spec spec = {.begin = blocking_latch_begin_transfer, .args = &r};
-    return clave__call(l->client, &spec, timeout_ms, NULL);
+    struct args a = {.of = l, .path = node};
+    return clave__call(l->child.client, begin_transfer, &a, timeout_ms, NULL);
 }

@@ -8,7 +8,6 @@
 
 #include "base/deadline.h"
 #include "clave/uv.h"
-#include "runtime/blocking/all_loops.h"
 #include "runtime/clock.h"
 #include "runtime/start_error.h"
 #include "runtime/thread_start.h"
@@ -53,6 +52,68 @@ int64_t clave__deadline_after(int64_t timeout_ms)
     return timeout_ms < 0 ? CLAVE_NEVER : deadline_after(clave_now(), timeout_ms);
 }
 
+/* ---- all loops of this process --------------------------------------------------------------- */
+
+/* Their list has one mutex of its own, which is held for a few instructions and inside which no
+ * other is taken. */
+static pthread_mutex_t loops_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct list loops = {&loops, &loops};
+static struct client_totals loops_past;
+static bool loops_have_past;
+
+static void begin_past(void)
+{
+    if (!loops_have_past)
+        clave__client_totals_init(&loops_past);
+    loops_have_past = true;
+}
+
+static void loops_add(clave_loop *l)
+{
+    pthread_mutex_lock(&loops_mutex);
+    list_push_back(&loops, &l->in_loops);
+    pthread_mutex_unlock(&loops_mutex);
+}
+
+static void loops_remove(clave_loop *l)
+{
+    pthread_mutex_lock(&loops_mutex);
+    begin_past();
+    clave__client_totals_add(&loops_past, &l->past);
+    list_remove(&l->in_loops);
+    pthread_mutex_unlock(&loops_mutex);
+}
+
+static void loops_forget(void)
+{
+    pthread_mutex_init(&loops_mutex, NULL);
+    list_init(&loops);
+    loops_have_past = false;
+}
+
+clave_err clave__loops_list(clave_loop ***out, size_t *n, struct client_totals *past)
+{
+    clave_err err = CLAVE_OK;
+    size_t count = 0;
+    *out = NULL;
+    *n = 0;
+    pthread_mutex_lock(&loops_mutex);
+    begin_past();
+    *past = loops_past;
+    for (struct list *e = loops.next; e != &loops; e = e->next)
+        count++;
+    *out = count > 0 ? malloc(count * sizeof **out) : NULL;
+    if (count > 0 && !*out)
+        err = CLAVE_ENOMEM;
+    for (struct list *e = loops.next; e != &loops && *out; e = e->next) {
+        clave_loop *l = LIST_ENTRY(e, struct clave_loop, in_loops);
+        clave__loop_ref(l);
+        (*out)[(*n)++] = l;
+    }
+    pthread_mutex_unlock(&loops_mutex);
+    return err;
+}
+
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
 bool clave__loop_is_current(const clave_loop *l)
@@ -67,7 +128,7 @@ static unsigned forks;
 static void loop_count_fork(void)
 {
     forks++;
-    clave__loops_forget();
+    loops_forget();
 }
 
 static void loop_count_forks(void)
@@ -244,7 +305,7 @@ clave_err clave_loop_new(clave_loop **out)
     clave__client_totals_init(&l->past);
     pthread_mutex_init(&l->mutex, NULL);
     if (clave__thread_start(&l->thread, "clave", loop_main, l) == 0) {
-        clave__loops_add(l);
+        loops_add(l);
         *out = l;
         return CLAVE_OK;
     }
@@ -268,6 +329,6 @@ void clave_loop_free(clave_loop *l)
     clave__loop_unlock(l);
     pthread_join(l->thread, NULL);
     __atomic_store_n(&l->joined, true, __ATOMIC_RELEASE);
-    clave__loops_remove(l);
+    loops_remove(l);
     clave__loop_unref(l);
 }

@@ -44,7 +44,7 @@ struct clave_loop {
     struct list clients; /* likewise: struct clave_client */
     /* What the clients did that are closed: the loop's thread, while it runs. */
     struct client_totals past;
-    struct list in_loops; /* all_loops.h */
+    struct list in_loops; /* of all loops of the process */
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as is everything below */
     bool ending;       /* by _free; from then on no task is posted */
@@ -90,6 +90,11 @@ void clave__loop_finally(clave_loop *l, struct task *t);
 /* Posts the task and waits until it has run. ELOOPTHREAD on the loop's own thread; ECLOSED: the
  * thread is not in this process, or the loop is being freed. */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);
+
+/* All loops of this process at one moment, each with a reference that the caller gives back, in an
+ * array that the caller frees (NULL for none), and what clients did on loops that were freed before
+ * that. ENOMEM. */
+clave_err clave__loops_list(clave_loop ***out, size_t *n, struct client_totals *past);
 
 /* The deadline for a timeout in milliseconds: negative is CLAVE_NEVER. */
 int64_t clave__deadline_after(int64_t timeout_ms);

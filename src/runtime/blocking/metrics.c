@@ -1,6 +1,6 @@
 /* metrics.c - clave/metrics.h: adds up what the clients of all loops have counted. Each loop adds
  * up its own, on its thread, so a client's numbers need no lock. A client that is closed leaves
- * them to its loop, a loop that is freed to the process (all_loops.h): each counts exactly once. */
+ * them to its loop, a loop that is freed to the process: each counts exactly once. */
 #include "clave/metrics.h"
 
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/prometheus.h"
-#include "runtime/blocking/all_loops.h"
 #include "runtime/blocking/call.h"
 
 enum { MOST_PAGE = 1024 * 1024 };
@@ -17,14 +16,14 @@ _Static_assert((int)CLAVE_METRICS_TEXT == (int)PROMETHEUS_TEXT &&
                    (int)CLAVE_METRICS_OPENMETRICS == (int)PROMETHEUS_OPENMETRICS,
                "the public names of the formats");
 
-struct metrics_visit {
+struct loop_visit_args {
     clave_loop *loop;
     struct client_totals *totals;
 };
 
-static void metrics_add_loop(void *arg)
+static void add_loop(void *arg)
 {
-    const struct metrics_visit *v = arg;
+    const struct loop_visit_args *v = arg;
     clave__client_totals_add(v->totals, &v->loop->past);
     for (struct list *e = v->loop->clients.next; e != &v->loop->clients; e = e->next)
         clave__client_totals_add_client(v->totals,
@@ -32,10 +31,10 @@ static void metrics_add_loop(void *arg)
 }
 
 /* A loop that is ending has no clients any more, and its past does not change. */
-static clave_err metrics_visit(clave_loop *l, struct client_totals *t)
+static clave_err visit_loop(clave_loop *l, struct client_totals *t)
 {
-    struct metrics_visit v = {l, t};
-    clave_err err = clave__loop_run(l, metrics_add_loop, &v);
+    struct loop_visit_args v = {l, t};
+    clave_err err = clave__loop_run(l, add_loop, &v);
     if (err != CLAVE_ECLOSED)
         return err;
     clave__loop_lock(l);
@@ -44,30 +43,30 @@ static clave_err metrics_visit(clave_loop *l, struct client_totals *t)
     return CLAVE_OK;
 }
 
-static clave_err metrics_gather(struct client_totals *t)
+static clave_err gather(struct client_totals *t)
 {
-    clave_loop **loops;
+    clave_loop **list;
     size_t n;
-    clave_err err = clave__loops_list(&loops, &n, t);
+    clave_err err = clave__loops_list(&list, &n, t);
     for (size_t i = 0; i < n; i++) {
         /* Two loops that waited for each other would wait for ever. */
-        if (err == CLAVE_OK && clave__loop_is_current(loops[i]))
+        if (err == CLAVE_OK && clave__loop_is_current(list[i]))
             err = CLAVE_ELOOPTHREAD;
     }
     for (size_t i = 0; i < n; i++) {
         if (err == CLAVE_OK)
-            err = metrics_visit(loops[i], t);
-        clave__loop_unref(loops[i]);
+            err = visit_loop(list[i], t);
+        clave__loop_unref(list[i]);
     }
-    free(loops);
+    free(list);
     return err;
 }
 
-static clave_err metrics_page(clave_metrics_format format, struct buf *out)
+static clave_err write_page(clave_metrics_format format, struct buf *out)
 {
     struct client_totals t;
     struct prometheus p = clave__prometheus_to(out, (enum prometheus_format)format);
-    clave_err err = metrics_gather(&t);
+    clave_err err = gather(&t);
     if (err != CLAVE_OK)
         return err;
     clave__client_totals_put(&p, &t);
@@ -90,22 +89,22 @@ clave_err clave_metrics_write(clave_metrics_format format, clave_metrics_cb *wri
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct buf page;
     clave__buf_init(&page, &mem, MOST_PAGE);
-    clave_err err = metrics_page(format, &page);
+    clave_err err = write_page(format, &page);
     if (err == CLAVE_OK)
         err = write(arg, (const char *)clave__buf_bytes(&page), clave__buf_len(&page));
     clave__buf_fini(&page);
     return err;
 }
 
-struct metrics_room {
+struct room {
     char *buf;
     size_t cap;
     size_t *len;
 };
 
-static clave_err metrics_copy(void *arg, const char *text, size_t n)
+static clave_err copy_page(void *arg, const char *text, size_t n)
 {
-    const struct metrics_room *room = arg;
+    const struct room *room = arg;
     *room->len = n;
     if (n >= room->cap)
         return CLAVE_ETOOBIG;
@@ -116,9 +115,9 @@ static clave_err metrics_copy(void *arg, const char *text, size_t n)
 
 clave_err clave_metrics_copy(clave_metrics_format format, char *buf, size_t cap, size_t *len)
 {
-    struct metrics_room room = {buf, cap, len};
+    struct room room = {buf, cap, len};
     *len = 0;
     if (cap > 0)
         *buf = '\0';
-    return clave_metrics_write(format, metrics_copy, &room);
+    return clave_metrics_write(format, copy_page, &room);
 }

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "recipe/queue/queue_order.h"
-#include "runtime/blocking/mutex_hold.h"
+#include "runtime/blocking/thread_mutex.h"
 
 struct member {
     char *path;
@@ -42,7 +41,7 @@ static clave_err multilock_copy_paths(clave_multilock *m, const clave_multilock_
 }
 
 /* Its index; n: not found. */
-static size_t blocking_multilock_find(const clave_multilock *m, const char *path)
+static size_t multilock_find(const clave_multilock *m, const char *path)
 {
     size_t i = 0;
     while (i < m->n && strcmp(m->members[i].path, path) != 0)
@@ -61,8 +60,8 @@ static clave_err multilock_open_locks(clave_multilock *l, clave_client *c,
     };
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < l->n; i++) {
-        struct member *m = &l->members[blocking_multilock_find(l, parts[i].path)];
-        err = clave__blocking_mutex_new(&m->lock, c, m->path, each, rules[parts[i].kind]);
+        struct member *m = &l->members[multilock_find(l, parts[i].path)];
+        err = clave__mutex_new_for_threads(&m->lock, c, m->path, each, rules[parts[i].kind]);
     }
     return err;
 }
@@ -102,7 +101,7 @@ void clave_multilock_free(clave_multilock *m)
 
 /* ---- acquire, release ----------------------------------------------------------------------- */
 
-static void blocking_multilock_report(const char **failed, const char *path)
+static void multilock_report(const char **failed, const char *path)
 {
     if (failed)
         *failed = path;
@@ -116,7 +115,7 @@ static clave_err multilock_release_first(clave_multilock *m, size_t n, const cha
         clave_err err = clave_mutex_release(m->members[i].lock);
         if (err != CLAVE_OK && first == CLAVE_OK) {
             first = err;
-            blocking_multilock_report(failed, m->members[i].path);
+            multilock_report(failed, m->members[i].path);
         }
     }
     return first;
@@ -134,7 +133,7 @@ static clave_err multilock_acquire_all(clave_multilock *m, int64_t timeout_ms, i
                                        bool *again, const char **failed)
 {
     uint64_t self = clave_mutex_owner_self();
-    bool fresh = !clave__thread_hold_is_good(m->members[0].lock, self);
+    bool fresh = !clave__mutex_is_good_for_thread(m->members[0].lock, self);
     clave_err err = CLAVE_OK;
     size_t n = 0;
     while (err == CLAVE_OK && n < m->n) {
@@ -142,12 +141,13 @@ static clave_err multilock_acquire_all(clave_multilock *m, int64_t timeout_ms, i
         n += err == CLAVE_OK;
     }
     size_t lost = 0;
-    while (err == CLAVE_OK && lost < n && clave__thread_hold_is_good(m->members[lost].lock, self))
+    while (err == CLAVE_OK && lost < n &&
+           clave__mutex_is_good_for_thread(m->members[lost].lock, self))
         lost++;
     if (err == CLAVE_OK && lost == n)
         return CLAVE_OK;
     *again = err == CLAVE_OK && fresh;
-    blocking_multilock_report(failed, m->members[err == CLAVE_OK ? lost : n].path);
+    multilock_report(failed, m->members[err == CLAVE_OK ? lost : n].path);
     (void)multilock_release_first(m, n, NULL);
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
@@ -157,25 +157,25 @@ clave_err clave_multilock_acquire(clave_multilock *m, int64_t timeout_ms, const 
     int64_t deadline = clave__deadline_after(timeout_ms);
     bool again = true;
     clave_err err = CLAVE_OK;
-    blocking_multilock_report(failed, NULL);
+    multilock_report(failed, NULL);
     while (again) {
         again = false;
         err = multilock_acquire_all(m, timeout_ms, deadline, &again, failed);
         again = again && timeout_ms != 0;
     }
     if (err == CLAVE_OK)
-        blocking_multilock_report(failed, NULL);
+        multilock_report(failed, NULL);
     return err;
 }
 
 clave_err clave_multilock_release(clave_multilock *m, const char **failed)
 {
-    blocking_multilock_report(failed, NULL);
+    multilock_report(failed, NULL);
     return multilock_release_first(m, m->n, failed);
 }
 
 clave_mutex *clave_multilock_at(const clave_multilock *m, const char *path)
 {
-    size_t i = blocking_multilock_find(m, path);
+    size_t i = multilock_find(m, path);
     return i < m->n ? m->members[i].lock : NULL;
 }

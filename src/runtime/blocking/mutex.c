@@ -1,17 +1,53 @@
-/* mutex.c - clave_mutex: clave_async_mutex for threads: its life, acquire, grants. What
- * each thread holds is mutex_hold.c. An owner is a thread, never a thread id that may be
- * reused. */
+/* mutex.c - clave_mutex and the read-write lock for threads. An owner is a thread, never a thread
+ * id that may be reused.
+ *
+ * What a thread holds is a struct thread_hold. A release that need not be awaited is decided from
+ * it, by a copy of the deadline that the loop's thread updates after every pass, and noted in it
+ * for that thread; if the hold is not certainly good, the engine has to say so, and why. Each hold
+ * is released exactly once, also when time is up before the loop's thread gets to it.
+ *
+ *   HELD ──▶ RELEASED ──▶ LEAVING ──▶ freed
+ *   count    released     (no hold left: until the server knows, or the session has ended) */
+#include "runtime/blocking/thread_mutex.h"
+
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "clave/deadlock.h"
+#include "clave/rwlock.h"
+#include "recipe/grant_held.h"
 #include "recipe/lock/mutex_for_recipes.h"
-#include "runtime/blocking/mutex_hold.h"
 #include "runtime/blocking/thread_grant.h"
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
+
+/* Changed under the mutex, and except for `count` and `given` by the loop's thread only, which
+ * therefore reads the rest without it. */
+struct thread_hold {
+    struct list link;  /* in the mutex's thread_holds, then in its leaving */
+    struct task task;  /* makes the loop's thread look at `given` */
+    clave_mutex *lock; /* NULL: the mutex was freed, and nothing waits any more */
+    uint64_t owner;
+    unsigned count;    /* holds not yet released, lost ones included */
+    unsigned released; /* released, and not yet seen by the loop's thread */
+    int64_t deadline;  /* INT64_MIN: lost */
+    /* the loop's thread only: the release that waits for the server; may be NULL */
+    struct call *call;
+};
+
+struct clave_mutex {
+    struct child child;
+    clave_async_mutex *mutex;       /* the loop's thread only */
+    clave_mutex_event_cb *event_cb; /* the user's */
+    void *event_arg;
+    struct list thread_holds; /* under the loop's mutex, as is everything below */
+    struct list leaving;
+    struct cell all_left; /* no hold is LEAVING any more */
+};
 
 uint64_t clave_mutex_owner_self(void)
 {
@@ -24,21 +60,215 @@ uint64_t clave_mutex_owner_self(void)
     return self;
 }
 
-static void blocking_mutex_on_settled(struct observer *o)
+/* ---- finding -------------------------------------------------------------------------------- */
+
+static struct thread_hold *find_hold(const clave_mutex *m, uint64_t owner)
 {
-    clave__thread_holds_refresh(LIST_ENTRY(o, clave_mutex, observer));
+    for (struct list *e = m->thread_holds.next; e != &m->thread_holds; e = e->next) {
+        struct thread_hold *t = LIST_ENTRY(e, struct thread_hold, link);
+        if (t->owner == owner)
+            return t;
+    }
+    return NULL;
 }
 
-static void blocking_mutex_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+/* With the mutex held. */
+static struct thread_hold *find_held(const clave_mutex *m, uint64_t owner)
 {
-    clave_mutex *mutex = arg;
-    if (ev->kind == CLAVE_MUTEX_LOST)
-        clave__thread_hold_lose(mutex, ev->owner);
-    if (mutex->event_cb)
-        mutex->event_cb(m, ev, mutex->event_arg);
+    struct thread_hold *t = find_hold(m, owner);
+    return t && t->count > 0 ? t : NULL;
+}
+
+bool clave__mutex_is_good_for_thread(clave_mutex *m, uint64_t owner)
+{
+    if (!clave__loop_is_here(m->child.client->loop))
+        return false;
+    clave__loop_lock(m->child.client->loop);
+    const struct thread_hold *t = find_held(m, owner);
+    bool good = t && t->deadline != INT64_MIN;
+    clave__loop_unlock(m->child.client->loop);
+    return good;
+}
+
+/* ---- what the loop's thread publishes ------------------------------------------------------- */
+
+static void publish_deadline(struct thread_hold *t, int64_t deadline)
+{
+    clave_loop *loop = t->lock->child.client->loop;
+    assert(clave__loop_is_current(loop));
+    if (t->deadline == deadline)
+        return;
+    clave__loop_lock(loop);
+    t->deadline = deadline;
+    clave__loop_unlock(loop);
+}
+
+static void refresh_hold(struct thread_hold *t)
+{
+    struct grant_facts g;
+    bool held = clave__mutex_held(t->lock->mutex, t->owner, &g);
+    publish_deadline(t, held ? g.deadline : INT64_MIN);
+}
+
+static void refresh_holds(clave_mutex *m)
+{
+    for (struct list *e = m->thread_holds.next; e != &m->thread_holds; e = e->next)
+        refresh_hold(LIST_ENTRY(e, struct thread_hold, link));
+}
+
+static void lose_hold(clave_mutex *m, uint64_t owner)
+{
+    struct thread_hold *t = find_hold(m, owner);
+    if (t)
+        publish_deadline(t, INT64_MIN);
+}
+
+/* ---- releasing, on the loop's thread -------------------------------------------------------- */
+
+static void on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct thread_hold *t = arg;
+    clave_mutex *mutex = t->lock;
+    (void)m;
+    (void)owner;
+    if (mutex) {
+        clave__loop_lock(mutex->child.client->loop);
+        list_remove(&t->link);
+        if (list_empty(&mutex->leaving))
+            clave__cell_wake(&mutex->all_left);
+        clave__loop_unlock(mutex->child.client->loop);
+    }
+    if (t->call)
+        clave__call_finish(t->call, err);
+    free(t);
+}
+
+/* Takes one off `from`, the `count` or `given` of the hold, with the mutex held; true: it was the
+ * last one. */
+static bool take_off(struct thread_hold *t, unsigned *from)
+{
+    assert(*from > 0);
+    --*from;
+    return t->count + t->released == 0;
+}
+
+/* Releases one hold that has been taken off already. With the last one the struct goes too: at once
+ * if the lock was lost, otherwise (*leaves) when the server knows. */
+static clave_err give_back(struct thread_hold *t, bool last, bool *leaves)
+{
+    clave_mutex *m = t->lock;
+    assert(clave__loop_is_current(m->child.client->loop));
+    /* Without a callback, or for the last hold, this needs no memory. */
+    clave_err err = clave_async_mutex_release(m->mutex, t->owner, last ? on_left : NULL, t);
+    *leaves = last && err == CLAVE_OK;
+    if (!last)
+        return err;
+    clave__loop_lock(m->child.client->loop);
+    clave__loop_unpost_locked(&t->task);
+    list_remove(&t->link);
+    if (*leaves)
+        list_push_back(&m->leaving, &t->link);
+    clave__loop_unlock(m->child.client->loop);
+    if (!*leaves)
+        free(t);
+    return err;
+}
+
+static void take_released(struct task *task)
+{
+    struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
+    clave_client *c = t->lock->child.client;
+    bool any = true, last = false, leaves;
+    clave_async_client_tick(c->async, clave_now());
+    while (any && !last) {
+        clave__loop_lock(c->loop);
+        any = t->released > 0;
+        last = any && take_off(t, &t->released);
+        clave__loop_unlock(c->loop);
+        if (any)
+            give_back(t, last, &leaves);
+    }
+    clave__blocking_flush_later(c);
+}
+
+static void give_all_back(clave_mutex *m)
+{
+    while (!list_empty(&m->thread_holds)) {
+        struct thread_hold *t = LIST_ENTRY(m->thread_holds.next, struct thread_hold, link);
+        bool leaves;
+        clave__loop_lock(m->child.client->loop);
+        bool last = take_off(t, t->count > 0 ? &t->count : &t->released);
+        clave__loop_unlock(m->child.client->loop);
+        give_back(t, last, &leaves);
+    }
+}
+
+static void orphan_holds(clave_mutex *m)
+{
+    struct list *e;
+    clave__loop_lock(m->child.client->loop);
+    while ((e = list_pop_front(&m->leaving)))
+        LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
+    clave__cell_wake(&m->all_left);
+    clave__loop_unlock(m->child.client->loop);
+}
+
+static void await_left(clave_mutex *m, int64_t deadline)
+{
+    clave_loop *loop = m->child.client->loop;
+    if (clave__loop_is_current(loop))
+        return;
+    clave__loop_lock(loop);
+    while (!list_empty(&m->leaving) && clave__cell_wait(&m->all_left, loop, deadline))
+        continue;
+    clave__loop_unlock(loop);
+}
+
+/* ---- holds ----------------------------------------------------------------------------------- */
+
+static struct thread_hold *new_hold(clave_mutex *m, uint64_t owner)
+{
+    struct thread_hold *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    list_init(&t->link);
+    list_init(&t->task.link);
+    t->task.run = take_released;
+    t->lock = m;
+    t->owner = owner;
+    return t;
+}
+
+static void add_hold(clave_mutex *m, struct thread_hold **fresh)
+{
+    assert(*fresh);
+    struct thread_hold *t = find_hold(m, (*fresh)->owner);
+    clave__loop_lock(m->child.client->loop);
+    if (!t) {
+        t = *fresh;
+        *fresh = NULL;
+        list_push_back(&m->thread_holds, &t->link);
+    }
+    t->count++;
+    clave__loop_unlock(m->child.client->loop);
+    refresh_hold(t);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
+
+static void mutex_on_settled(struct child *c)
+{
+    refresh_holds(LIST_ENTRY(c, clave_mutex, child));
+}
+
+static void mutex_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    clave_mutex *mutex = arg;
+    if (ev->kind == CLAVE_MUTEX_LOST)
+        lose_hold(mutex, ev->owner);
+    if (mutex->event_cb)
+        mutex->event_cb(m, ev, mutex->event_arg);
+}
 
 /* The arguments of this process, with spaces between them. */
 static const char *mutex_command_line(char *buf, size_t cap)
@@ -78,40 +308,32 @@ static size_t mutex_default_data(const clave_mutex_options *o, char *out, size_t
     return n < cap ? n : 0;
 }
 
-struct create_args {
-    clave_mutex *m;
-    const char *path;
-    const clave_mutex_options *o;
-    const struct queue_order_rule *rule;
-    clave_err err;
-};
-
-static void create_mutex(clave_async_client *c, void *arg)
+static clave_err mutex_make(clave_async_client *c, const struct args *a)
 {
-    struct create_args *b = arg;
-    b->err = clave__mutex_new(&b->m->mutex, c, b->path, b->o, b->rule);
-    if (b->err == CLAVE_OK)
-        clave__session_adopt(b->m->client, &b->m->observer);
+    clave_mutex *m = a->of;
+    return clave__mutex_new(&m->mutex, c, a->path, a->options, a->data);
 }
 
-static void blocking_mutex_drop(clave_mutex *m)
+static void mutex_on_ended(struct child *c)
 {
-    clave__thread_holds_orphan(m);
+    clave_mutex *m = LIST_ENTRY(c, clave_mutex, child);
+    give_all_back(m);
+    orphan_holds(m);
     clave_async_mutex_free(m->mutex);
     m->mutex = NULL;
 }
 
-static void blocking_mutex_on_client_ended(struct observer *o)
+static void mutex_destroy(clave_mutex *m)
 {
-    clave_mutex *m = LIST_ENTRY(o, clave_mutex, observer);
-    clave__thread_holds_give_back(m);
-    blocking_mutex_drop(m);
+    clave__cell_fini(&m->all_left);
+    free(m);
 }
 
-clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *c, const char *path,
-                                    const clave_mutex_options *o,
-                                    const struct queue_order_rule *rule)
+clave_err clave__mutex_new_for_threads(clave_mutex **out, clave_client *c, const char *path,
+                                       const clave_mutex_options *o,
+                                       const struct queue_order_rule *rule)
 {
+    static const struct child_kind kind = {.settled = mutex_on_settled, .ended = mutex_on_ended};
     char data[IDENTITY_SIZE];
     clave_mutex_options own;
     *out = NULL;
@@ -121,61 +343,75 @@ clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *c, const ch
     clave_mutex *m = calloc(1, sizeof *m);
     if (!m)
         return CLAVE_ENOMEM;
-    m->client = c;
     m->event_cb = own.event_cb;
     m->event_arg = own.event_arg;
-    m->observer.settled = blocking_mutex_on_settled;
-    m->observer.ended = blocking_mutex_on_client_ended;
     list_init(&m->thread_holds);
     list_init(&m->leaving);
     clave__cell_init(&m->all_left);
-    own.event_cb = blocking_mutex_on_event;
+    own.event_cb = mutex_on_event;
     own.event_arg = m;
     if (!own.data) {
         own.data = data;
         own.len = mutex_default_data(&own, data, sizeof data);
     }
-    struct create_args b = {.m = m, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c, create_mutex, &b);
-    if (b.err != CLAVE_OK) {
-        clave__cell_fini(&m->all_left);
-        free(m);
-        return b.err;
-    }
-    *out = m;
-    return CLAVE_OK;
+    err = clave__child_open(&m->child, c, &kind, mutex_make,
+                            &(struct args){.of = m, .path = path, .options = &own, .data = rule});
+    if (err == CLAVE_OK)
+        *out = m;
+    else
+        mutex_destroy(m);
+    return err;
 }
 
 clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
                           const clave_mutex_options *o)
 {
-    return clave__blocking_mutex_new(out, c, path, o, NULL);
+    return clave__mutex_new_for_threads(out, c, path, o, NULL);
 }
 
-static void mutex_give_all_back(clave_async_client *c, void *arg)
+static clave_err begin_leaving(clave_async_client *c, const struct args *a)
 {
     (void)c;
-    clave__thread_holds_give_back(arg);
-}
-
-static void free_mutex(clave_async_client *c, void *arg)
-{
-    clave_mutex *m = arg;
-    (void)c;
-    list_remove(&m->observer.link);
-    blocking_mutex_drop(m);
+    give_all_back(a->of);
+    return CLAVE_OK;
 }
 
 void clave_mutex_free(clave_mutex *m)
 {
-    if (!m || !clave__loop_is_here(m->client->loop))
+    if (!m || !clave__loop_is_here(m->child.client->loop))
         return;
-    clave__blocking_do(m->client, mutex_give_all_back, m);
-    clave__thread_holds_await_left(m, clave_now() + FREE_WAIT_MS);
-    clave__blocking_do(m->client, free_mutex, m);
-    clave__cell_fini(&m->all_left);
-    clave__session_unref(m->client);
-    free(m);
+    (void)clave__visit(m->child.client, begin_leaving, &(struct args){.of = m});
+    await_left(m, clave_now() + FREE_WAIT_MS);
+    (void)clave__child_close(&m->child);
+    mutex_destroy(m);
+}
+
+/* Both know of each other, so that a downgrade keeps its place and an upgrade is refused. */
+static clave_err pair_sides(clave_async_client *c, const struct args *a)
+{
+    clave_mutex *read = a->of;
+    const clave_mutex *write = a->data;
+    (void)c;
+    clave__mutex_pair(read->mutex, write->mutex);
+    return CLAVE_OK;
+}
+
+clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client *c,
+                           const char *path, const clave_mutex_options *reads,
+                           const clave_mutex_options *writes)
+{
+    *write = NULL;
+    clave_err err = clave__mutex_new_for_threads(read, c, path, reads, &clave__queue_order_read);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__mutex_new_for_threads(write, c, path, writes, &clave__queue_order_write);
+    if (err != CLAVE_OK) {
+        clave_mutex_free(*read);
+        *read = NULL;
+        return err;
+    }
+    (void)clave__visit(c, pair_sides, &(struct args){.of = *read, .data = *write});
+    return CLAVE_OK;
 }
 
 /* ---- acquire -------------------------------------------------------------------------------- */
@@ -188,35 +424,32 @@ struct acquire {
     int64_t deadline;
 };
 
-static void blocking_mutex_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err,
-                                       void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct acquire *a = arg;
     (void)m;
     (void)owner;
     if (err == CLAVE_OK)
-        clave__thread_hold_add_hold(a->lock, &a->fresh);
+        add_hold(a->lock, &a->fresh);
     clave__call_finish(a->call, err);
 }
 
-static clave_err blocking_mutex_begin_acquire(struct call *c, void *args)
+static clave_err begin_acquire(struct call *c, const struct args *args)
 {
-    struct acquire *a = args;
+    struct acquire *a = args->of;
     a->call = c;
-    return clave_async_mutex_acquire(a->lock->mutex, a->owner, a->deadline,
-                                     blocking_mutex_on_acquired, a);
+    return clave_async_mutex_acquire(a->lock->mutex, a->owner, a->deadline, on_acquired, a);
 }
 
 clave_err clave_mutex_acquire_as(clave_mutex *m, uint64_t owner, int64_t timeout_ms)
 {
-    struct acquire a = {.lock = m, .owner = owner, .fresh = clave__thread_hold_new(m, owner)};
-    struct call_spec spec = {.begin = blocking_mutex_begin_acquire, .args = &a};
+    struct acquire a = {.lock = m, .owner = owner, .fresh = new_hold(m, owner)};
     if (!a.fresh)
         return CLAVE_ENOMEM;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
      * there for the callback. */
-    clave_err err = clave__call(m->client, &spec, -1, NULL);
+    clave_err err = clave__call(m->child.client, begin_acquire, &(struct args){.of = &a}, -1, NULL);
     free(a.fresh); /* NULL if it became the thread's hold */
     return err;
 }
@@ -224,6 +457,108 @@ clave_err clave_mutex_acquire_as(clave_mutex *m, uint64_t owner, int64_t timeout
 clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms)
 {
     return clave_mutex_acquire_as(m, clave_mutex_owner_self(), timeout_ms);
+}
+
+static clave_err cancel_acquire(clave_async_client *c, const struct args *a)
+{
+    const clave_mutex *m = a->of;
+    (void)c;
+    return clave_async_mutex_cancel(m->mutex, a->owner);
+}
+
+clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner)
+{
+    return clave__visit(m->child.client, cancel_acquire, &(struct args){.of = m, .owner = owner});
+}
+
+static clave_err tell_deadlock(clave_async_client *c, const struct args *a)
+{
+    const clave_mutex *m = a->of;
+    const char *text = clave_async_mutex_deadlock(m->mutex);
+    (void)c;
+    snprintf(a->buf, a->cap, "%s", text ? text : "");
+    return CLAVE_OK;
+}
+
+const char *clave_mutex_deadlock(clave_mutex *m, char *buf, size_t cap)
+{
+    struct args a = {.of = m, .buf = buf, .cap = cap};
+    snprintf(buf, cap, "%s", "");
+    (void)clave__visit(m->child.client, tell_deadlock, &a);
+    return buf;
+}
+
+/* ---- release --------------------------------------------------------------------------------- */
+
+struct release {
+    clave_mutex *lock;
+    uint64_t owner;
+    bool confirmed;
+    bool begun;
+};
+
+static clave_err begin_release(struct call *c, const struct args *a)
+{
+    struct release *r = a->of;
+    clave_loop *loop = r->lock->child.client->loop;
+    bool leaves;
+    r->begun = true;
+    clave__loop_lock(loop);
+    struct thread_hold *t = find_held(r->lock, r->owner);
+    bool last = t && take_off(t, &t->count);
+    clave__loop_unlock(loop);
+    if (!t)
+        return CLAVE_ENOTHELD;
+    clave_err err = give_back(t, last, &leaves);
+    if (leaves && r->confirmed)
+        t->call = c;
+    else
+        c->answered = true;
+    return err;
+}
+
+static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed, int64_t timeout_ms)
+{
+    struct release r = {.lock = m, .owner = owner, .confirmed = confirmed};
+    struct args a = {.of = &r};
+    clave_err err = clave__call(m->child.client, begin_release, &a, timeout_ms, NULL);
+    /* Time was up before the loop's thread got to it: it is released all the same. */
+    if (err == CLAVE_ETIMEDOUT && !r.begun)
+        (void)release_on_loop(m, owner, false, -1);
+    return err;
+}
+
+/* A hold that is valid as far as we know is released by a note to the loop's thread. If it is not,
+ * the engine has to say so, and why. */
+clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner)
+{
+    clave_loop *loop = m->child.client->loop;
+    if (!clave__loop_is_here(loop))
+        return CLAVE_ECLOSED;
+    if (clave__loop_is_current(loop))
+        return CLAVE_ELOOPTHREAD;
+    clave__loop_lock(loop);
+    bool ended = m->child.client->ended;
+    struct thread_hold *t = find_held(m, owner);
+    bool held = t != NULL;
+    bool good = held && !ended && t->deadline >= clave_now();
+    if (good) {
+        t->count--;
+        t->released++;
+        if (list_empty(&t->task.link))
+            clave__loop_post_locked(loop, &t->task);
+    }
+    clave__loop_unlock(loop);
+    if (good)
+        return CLAVE_OK;
+    if (ended)
+        return CLAVE_ECLOSED;
+    return held ? release_on_loop(m, owner, false, -1) : CLAVE_ENOTHELD;
+}
+
+clave_err clave_mutex_release_confirmed_as(clave_mutex *m, uint64_t owner, int64_t timeout_ms)
+{
+    return release_on_loop(m, owner, true, timeout_ms);
 }
 
 clave_err clave_mutex_release(clave_mutex *m)
@@ -236,29 +571,9 @@ clave_err clave_mutex_release_confirmed(clave_mutex *m, int64_t timeout_ms)
     return clave_mutex_release_confirmed_as(m, clave_mutex_owner_self(), timeout_ms);
 }
 
-struct mutex_cancel {
-    clave_mutex *lock;
-    uint64_t owner;
-    clave_err err;
-};
-
-static void mutex_cancel(clave_async_client *c, void *arg)
-{
-    struct mutex_cancel *x = arg;
-    (void)c;
-    x->err = clave_async_mutex_cancel(x->lock->mutex, x->owner);
-}
-
-clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner)
-{
-    struct mutex_cancel x = {.lock = m, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(m->client, mutex_cancel, &x);
-    return x.err;
-}
-
 /* ---- what is held ---------------------------------------------------------------------------- */
 
-static clave_err blocking_mutex_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
+static clave_err mutex_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
     const clave_mutex *m = holder;
     return clave_async_mutex_grant(m->mutex, owner, out);
@@ -266,6 +581,6 @@ static clave_err blocking_mutex_find_grant(void *holder, uint64_t owner, clave_a
 
 clave_err clave_mutex_grant(clave_mutex *m, clave_grant **out)
 {
-    return clave__thread_grant_take(out, m->client, blocking_mutex_find_grant, m,
+    return clave__thread_grant_take(out, m->child.client, mutex_find_grant, m,
                                     clave_mutex_owner_self());
 }

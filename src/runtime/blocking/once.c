@@ -8,14 +8,13 @@
 #include "runtime/blocking/thread_grant.h"
 
 struct clave_once {
-    clave_client *client;     /* with a reference from the beginning */
-    struct observer observer; /* while there is a once */
-    clave_async_once *once;   /* the loop's thread only, as is everything below */
-    struct call *call;        /* the call of the waiting thread; NULL: none waits */
+    struct child child;     /* with its reference from the beginning; in the list from the begin */
+    clave_async_once *once; /* the loop's thread only, as is everything below */
+    struct call *call;      /* the call of the waiting thread; NULL: none waits */
     clave_once_record former;
 };
 
-static void blocking_once_answer(clave_once *o, clave_err err)
+static void once_answer(clave_once *o, clave_err err)
 {
     struct call *call = o->call;
     o->call = NULL;
@@ -23,33 +22,21 @@ static void blocking_once_answer(clave_once *o, clave_err err)
         clave__call_finish(call, err);
 }
 
-static void once_drop(clave_once *o, clave_err err)
+/* One that was given up frees itself with the answer. */
+static void once_on_child_ended(struct child *c)
 {
+    clave_once *o = LIST_ENTRY(c, clave_once, child);
     clave_async_once_free(o->once);
     o->once = NULL;
-    blocking_once_answer(o, err); /* one that was given up frees itself */
+    once_answer(o, CLAVE_ECLOSED);
 }
 
-static void once_on_client_ended(struct observer *o)
-{
-    once_drop(LIST_ENTRY(o, clave_once, observer), CLAVE_ECLOSED);
-}
-
-static void blocking_once_destroy(clave_async_client *c, void *arg)
-{
-    clave_once *o = arg;
-    (void)c;
-    list_remove(&o->observer.link);
-    once_drop(o, CLAVE_ECANCELED);
-}
+static const struct child_kind once_kind = {.ended = once_on_child_ended};
 
 void clave_once_free(clave_once *o)
 {
-    if (!o || !clave__loop_is_here(o->client->loop))
-        return;
-    clave__blocking_do(o->client, blocking_once_destroy, o);
-    clave__session_unref(o->client);
-    free(o);
+    if (o && clave__child_close(&o->child))
+        free(o);
 }
 
 /* ---- the begin ------------------------------------------------------------------------------ */
@@ -61,25 +48,18 @@ static void once_on_begun(clave_async_once *once, clave_err err, const clave_onc
     (void)once;
     o->former = *former;
     o->former.identity = (clave_identity){0}; /* its texts belong to the once */
-    blocking_once_answer(o, err);
+    once_answer(o, err);
 }
 
-struct begin_args {
-    clave_once *job;
-    const clave_grant *grant;
-    const clave_once_options *o;
-};
-
-static clave_err begin_once(struct call *c, void *args)
+static clave_err begin_once(struct call *c, const struct args *a)
 {
-    const struct begin_args *b = args;
-    clave_once *o = b->job;
+    clave_once *o = a->of;
     assert(!o->once && !o->call);
-    clave_err err = clave_async_once_begin(&o->once, clave__thread_grant_of_engine(b->grant), b->o,
-                                           once_on_begun, o);
+    clave_err err = clave_async_once_begin(&o->once, clave__thread_grant_of_engine(a->data),
+                                           a->options, once_on_begun, o);
     o->call = err == CLAVE_OK ? c : NULL;
     if (err == CLAVE_OK)
-        list_push_back(&o->client->children, &o->observer.link);
+        list_push_back(&o->child.client->children, &o->child.link);
     return err;
 }
 
@@ -97,13 +77,11 @@ clave_err clave_once_begin(clave_once **out, clave_grant *grant, const clave_onc
     clave_once *once = calloc(1, sizeof *once);
     if (!once)
         return CLAVE_ENOMEM;
-    once->client = c;
-    clave__session_ref(once->client);
-    list_init(&once->observer.link);
-    once->observer.ended = once_on_client_ended;
-    struct begin_args b = {.job = once, .grant = grant, .o = &own};
-    struct call_spec spec = {.begin = begin_once, .args = &b};
-    err = clave__call(once->client, &spec, timeout_ms, NULL);
+    once->child = (struct child){.client = c, .kind = &once_kind};
+    list_init(&once->child.link);
+    clave__session_ref(c);
+    struct args a = {.of = once, .data = grant, .options = &own};
+    err = clave__call(c, begin_once, &a, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))
         *former = once->former;
     if (err == CLAVE_OK)
@@ -115,34 +93,28 @@ clave_err clave_once_begin(clave_once **out, clave_grant *grant, const clave_onc
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void blocking_once_on_ended(clave_async_once *once, clave_err err,
-                                   const clave_once_record *former, void *arg)
+static void once_on_ended(clave_async_once *once, clave_err err, const clave_once_record *former,
+                          void *arg)
 {
     (void)once;
     (void)former;
-    blocking_once_answer(arg, err);
+    once_answer(arg, err);
 }
 
-struct end_args {
-    clave_once *job;
-    bool succeeded;
-};
-
-static clave_err end_once(struct call *c, void *args)
+static clave_err end_once(struct call *c, const struct args *a)
 {
-    const struct end_args *e = args;
-    clave_once *o = e->job;
+    clave_once *o = a->of;
+    bool succeeded = a->version;
     assert(!o->call);
-    clave_err err = clave_async_once_end(o->once, e->succeeded, blocking_once_on_ended, o);
+    clave_err err = clave_async_once_end(o->once, succeeded, once_on_ended, o);
     o->call = err == CLAVE_OK ? c : NULL;
     return err;
 }
 
 clave_err clave_once_end(clave_once *o, bool succeeded, int64_t timeout_ms)
 {
-    struct end_args e = {.job = o, .succeeded = succeeded};
-    struct call_spec spec = {.begin = end_once, .args = &e};
-    clave_err err = clave__call(o->client, &spec, timeout_ms, NULL);
+    struct args a = {.of = o, .version = succeeded};
+    clave_err err = clave__call(o->child.client, end_once, &a, timeout_ms, NULL);
     clave_once_free(o);
     return err;
 }

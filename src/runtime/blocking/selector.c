@@ -24,14 +24,13 @@ enum selector_runner {
 };
 
 struct clave_selector {
-    clave_client *client;
+    struct child child;
     clave_mutex *lock;
     clave_take_leadership_fn *take;
     void *take_arg;
     clave_execute_fn *execute;
     void *execute_arg;
-    struct listener listener; /* the loop's thread only, as the observer */
-    struct observer observer;
+    struct listener listener; /* the loop's thread only */
     pthread_t thread;
     /* Under the loop's mutex. */
     struct selector_state state;
@@ -45,17 +44,17 @@ struct clave_selector {
 
 static bool selector_is_here(const clave_selector *s)
 {
-    return clave__loop_is_here(s->client->loop);
+    return clave__loop_is_here(s->child.client->loop);
 }
 
 static void selector_enter(clave_selector *s)
 {
-    clave__loop_lock(s->client->loop);
+    clave__loop_lock(s->child.client->loop);
 }
 
 static void selector_leave(clave_selector *s)
 {
-    clave__loop_unlock(s->client->loop);
+    clave__loop_unlock(s->child.client->loop);
 }
 
 /* With the mutex held. */
@@ -142,7 +141,7 @@ static void selector_run_task(clave_selector *s)
 static void *selector_thread(void *arg)
 {
     clave_selector *s = arg;
-    clave_loop *loop = s->client->loop;
+    clave_loop *loop = s->child.client->loop;
     selector_enter(s);
     assert(s->runner == RUNNER_ACTIVE);
     while (!s->state.closed) {
@@ -220,35 +219,32 @@ static clave_err selector_run(clave_selector *s)
     return err;
 }
 
-clave_err clave_selector_start(clave_selector *s)
+/* Changes the state by one of its rules, and runs the task if it says so. */
+static clave_err selector_change(clave_selector *s, clave_err (*rule)(struct selector_state *st),
+                                 bool runs)
 {
     if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->client->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->state);
+    clave_err err = s->child.client->ended ? CLAVE_ECLOSED : rule(&s->state);
+    selector_wake_if_interrupted(s);
     selector_leave(s);
-    return err == CLAVE_OK ? selector_run(s) : err;
+    return err == CLAVE_OK && runs ? selector_run(s) : err;
+}
+
+clave_err clave_selector_start(clave_selector *s)
+{
+    return selector_change(s, clave__selector_state_start, true);
 }
 
 clave_err clave_selector_requeue(clave_selector *s)
 {
-    if (!selector_is_here(s))
-        return CLAVE_ECLOSED;
-    selector_enter(s);
-    clave_err err = s->client->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->state);
-    selector_leave(s);
-    return err == CLAVE_OK ? selector_run(s) : err;
+    return selector_change(s, clave__selector_state_requeue, true);
 }
 
 clave_err clave_selector_interrupt(clave_selector *s)
 {
-    if (!selector_is_here(s))
-        return CLAVE_ECLOSED;
-    selector_enter(s);
-    clave_err err = s->client->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->state);
-    selector_wake_if_interrupted(s);
-    selector_leave(s);
-    return err;
+    return selector_change(s, clave__selector_state_interrupt, false);
 }
 
 void clave_selector_close(clave_selector *s)
@@ -267,39 +263,24 @@ void clave_selector_close(clave_selector *s)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct selector_listening {
-    clave_selector *s;
-    bool begun; /* false: the client was closed meanwhile */
-};
-
-static void selector_listen(clave_async_client *c, void *arg)
+static clave_err selector_listen(clave_async_client *c, const struct args *a)
 {
-    struct selector_listening *l = arg;
-    clave_selector *s = l->s;
+    clave_selector *s = a->of;
     s->state.suspended = !clave_async_client_is_connected(c);
     clave__client_listen(c, &s->listener);
-    clave__session_adopt(s->client, &s->observer);
-    l->begun = true;
+    return CLAVE_OK;
 }
 
 /* Its function is interrupted, what it waits for returns, and no task is started any more. */
-static void selector_on_session_ended(struct observer *o)
+static void selector_on_ended(struct child *c)
 {
-    clave_selector *s = LIST_ENTRY(o, clave_selector, observer);
+    clave_selector *s = LIST_ENTRY(c, clave_selector, child);
     clave__client_unlisten(&s->listener);
     selector_enter(s);
     (void)clave__selector_state_close(&s->state);
     selector_wake_if_interrupted(s);
     clave__cell_wake(&s->work);
     selector_leave(s);
-}
-
-static void selector_unlisten(clave_async_client *c, void *arg)
-{
-    clave_selector *s = arg;
-    (void)c;
-    list_remove(&s->observer.link);
-    clave__client_unlisten(&s->listener);
 }
 
 static void selector_destroy(clave_selector *s)
@@ -319,12 +300,13 @@ static clave_err selector_open_lock(clave_selector *s, const char *path,
     m.acls = o->acls;
     m.nacls = o->nacls;
     m.revocable = o->revocable;
-    return clave_mutex_new(&s->lock, s->client, path, &m);
+    return clave_mutex_new(&s->lock, s->child.client, path, &m);
 }
 
 clave_err clave_selector_new(clave_selector **out, clave_client *c, const char *path,
                              const clave_selector_options *given)
 {
+    static const struct child_kind kind = {.ended = selector_on_ended};
     clave_selector_options o;
     *out = NULL;
     clave_err err = clave__session_take_options(c, &o, sizeof o, given, "clave_selector_options");
@@ -335,7 +317,8 @@ clave_err clave_selector_new(clave_selector **out, clave_client *c, const char *
     clave_selector *s = calloc(1, sizeof *s);
     if (!s)
         return CLAVE_ENOMEM;
-    s->client = c;
+    s->child.client = c;
+    list_init(&s->child.link);
     s->state.policy = o.policy;
     s->state.auto_requeue = o.auto_requeue;
     s->take = o.take;
@@ -343,7 +326,6 @@ clave_err clave_selector_new(clave_selector **out, clave_client *c, const char *
     s->execute = o.execute;
     s->execute_arg = o.execute_arg;
     s->listener.on_state = selector_on_state;
-    s->observer.ended = selector_on_session_ended;
     list_init(&s->listener.link);
     clave__cell_init(&s->work);
     clave__cell_init(&s->interrupted);
@@ -353,12 +335,11 @@ clave_err clave_selector_new(clave_selector **out, clave_client *c, const char *
         selector_destroy(s);
         return err;
     }
-    struct selector_listening listening = {.s = s};
-    clave__blocking_do(c, selector_listen, &listening);
-    if (!listening.begun) {
+    err = clave__child_open(&s->child, c, &kind, selector_listen, &(struct args){.of = s});
+    if (err != CLAVE_OK) {
         clave_mutex_free(s->lock);
         selector_destroy(s);
-        return CLAVE_ECLOSED;
+        return err;
     }
     *out = s;
     return CLAVE_OK;
@@ -368,7 +349,7 @@ void clave_selector_free(clave_selector *s)
 {
     if (!s || !selector_is_here(s))
         return;
-    clave_loop *loop = s->client->loop;
+    clave_loop *loop = s->child.client->loop;
     clave__loop_must_not_be_current(loop, "clave_selector_free");
     clave_selector_close(s);
     selector_enter(s);
@@ -384,9 +365,8 @@ void clave_selector_free(clave_selector *s)
     selector_leave(s);
     if (joins)
         pthread_join(s->thread, NULL);
-    clave__blocking_do(s->client, selector_unlisten, s);
+    (void)clave__child_close(&s->child);
     clave_mutex_free(s->lock);
-    clave__session_unref(s->client);
     selector_destroy(s);
 }
 
@@ -408,7 +388,7 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     if (!selector_is_here(s))
         return false;
     selector_enter(s);
-    while (!s->state.interrupted && clave__cell_wait(&s->interrupted, s->client->loop, until))
+    while (!s->state.interrupted && clave__cell_wait(&s->interrupted, s->child.client->loop, until))
         continue;
     bool interrupted = s->state.interrupted;
     selector_leave(s);
@@ -442,7 +422,7 @@ clave_err clave_selector_grant(clave_selector *s, clave_grant **out)
     clave_grant *g = selector_look(s);
     if (g)
         *out = clave_grant_ref(g);
-    clave_err err = s->client->ended ? CLAVE_ECLOSED : CLAVE_ENOTHELD;
+    clave_err err = s->child.client->ended ? CLAVE_ECLOSED : CLAVE_ENOTHELD;
     selector_leave(s);
     return g ? CLAVE_OK : err;
 }

@@ -20,9 +20,8 @@ struct clave_lease {
 };
 
 struct clave_semaphore {
-    clave_client *client;
+    struct child child;
     clave_async_semaphore *semaphore; /* the loop's thread only, as is everything below */
-    struct observer observer;
     struct list leases;
     struct list waiting; /* acquires under way */
     uint64_t requests;
@@ -30,75 +29,52 @@ struct clave_semaphore {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct create_args {
-    clave_semaphore *s;
-    const char *path;
-    const clave_semaphore_options *o;
-    clave_err err;
-};
-
-static void blocking_semaphore_create(clave_async_client *c, void *arg)
+static clave_err semaphore_make(clave_async_client *c, const struct args *a)
 {
-    struct create_args *b = arg;
-    b->err = clave_async_semaphore_new(&b->s->semaphore, c, b->path, b->o);
-    if (b->err == CLAVE_OK)
-        clave__session_adopt(b->s->client, &b->s->observer);
+    clave_semaphore *s = a->of;
+    return clave_async_semaphore_new(&s->semaphore, c, a->path, a->options);
 }
 
 /* The handles belong to the threads until they return them, or until _free. */
-static void blocking_semaphore_on_client_ended(struct observer *o)
+static void semaphore_on_ended(struct child *c)
 {
-    clave_semaphore *s = LIST_ENTRY(o, clave_semaphore, observer);
+    clave_semaphore *s = LIST_ENTRY(c, clave_semaphore, child);
     clave_async_semaphore_free(s->semaphore);
     s->semaphore = NULL;
-    for (struct list *e = s->leases.next; e != &s->leases; e = e->next) {
-        clave_lease *l = LIST_ENTRY(e, clave_lease, link);
-        l->lease = NULL;
-    }
+    for (struct list *e = s->leases.next; e != &s->leases; e = e->next)
+        LIST_ENTRY(e, clave_lease, link)->lease = NULL;
 }
 
 clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
                               const clave_semaphore_options *o)
 {
+    static const struct child_kind kind = {.ended = semaphore_on_ended};
     clave_semaphore_options own;
     *out = NULL;
     clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_semaphore_options");
     if (err != CLAVE_OK)
         return err;
-    clave_semaphore *sem = calloc(1, sizeof *sem);
-    if (!sem)
+    clave_semaphore *s = calloc(1, sizeof *s);
+    if (!s)
         return CLAVE_ENOMEM;
-    sem->client = c;
-    sem->observer.ended = blocking_semaphore_on_client_ended;
-    list_init(&sem->leases);
-    list_init(&sem->waiting);
-    struct create_args b = {.s = sem, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c, blocking_semaphore_create, &b);
-    if (b.err != CLAVE_OK) {
-        free(sem);
-        return b.err;
-    }
-    *out = sem;
-    return CLAVE_OK;
-}
-
-static void blocking_semaphore_destroy(clave_async_client *c, void *arg)
-{
-    clave_semaphore *s = arg;
-    (void)c;
-    list_remove(&s->observer.link);
-    clave_async_semaphore_free(s->semaphore);
+    list_init(&s->leases);
+    list_init(&s->waiting);
+    err = clave__child_open(&s->child, c, &kind, semaphore_make,
+                            &(struct args){.of = s, .path = path, .options = &own});
+    if (err == CLAVE_OK)
+        *out = s;
+    else
+        free(s);
+    return err;
 }
 
 void clave_semaphore_free(clave_semaphore *s)
 {
-    if (!s || !clave__loop_is_here(s->client->loop))
-        return;
     struct list *e;
-    clave__blocking_do(s->client, blocking_semaphore_destroy, s);
+    if (!s || !clave__child_close(&s->child))
+        return;
     while ((e = list_pop_front(&s->leases)))
         free(LIST_ENTRY(e, clave_lease, link));
-    clave__session_unref(s->client);
     free(s);
 }
 
@@ -116,8 +92,8 @@ struct acquire {
     clave_lease **fresh; /* n of them, allocated beforehand: a grant cannot fail */
 };
 
-static void semaphore_on_leases(clave_async_semaphore *s, clave_err err,
-                                clave_async_lease *const *leases, size_t n, void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     struct acquire *a = arg;
     assert(n <= a->n);
@@ -130,21 +106,21 @@ static void semaphore_on_leases(clave_async_semaphore *s, clave_err err,
     clave__call_finish(a->call, err);
 }
 
-static clave_err blocking_semaphore_begin_acquire(struct call *c, void *args)
+static clave_err begin_acquire(struct call *c, const struct args *args)
 {
-    struct acquire *a = args;
+    struct acquire *a = args->of;
     clave_semaphore *s = a->s;
     a->call = c;
     a->request = s->requests++;
     clave__semaphore_set_task(s->semaphore, a->task);
-    clave_err err = clave_async_semaphore_acquire(s->semaphore, a->request, a->n, a->deadline,
-                                                  semaphore_on_leases, a);
+    clave_err err =
+        clave_async_semaphore_acquire(s->semaphore, a->request, a->n, a->deadline, on_leases, a);
     if (err == CLAVE_OK)
         list_push_back(&s->waiting, &a->link);
     return err;
 }
 
-static clave_err semaphore_make_leases(clave_semaphore *s, size_t n, clave_lease **out)
+static clave_err make_leases(clave_semaphore *s, size_t n, clave_lease **out)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = calloc(1, sizeof **out);
@@ -163,15 +139,14 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_
                                   clave_lease **out)
 {
     struct acquire a = {.s = s, .task = clave_mutex_owner_self(), .n = n, .fresh = out};
-    struct call_spec spec = {.begin = blocking_semaphore_begin_acquire, .args = &a};
-    clave_err err = semaphore_make_leases(s, n, out);
+    clave_err err = make_leases(s, n, out);
     if (err != CLAVE_OK)
         return err;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     list_init(&a.link);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
      * there for the callback. */
-    err = clave__call(s->client, &spec, -1, NULL);
+    err = clave__call(s->child.client, begin_acquire, &(struct args){.of = &a}, -1, NULL);
     for (size_t i = 0; err != CLAVE_OK && i < n; i++) {
         free(out[i]);
         out[i] = NULL;
@@ -179,51 +154,47 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_
     return err;
 }
 
-struct deadlock_query {
-    const clave_async_semaphore *semaphore;
-    char *buf;
-    size_t cap;
-};
-
-static void blocking_semaphore_answer(clave_async_client *c, void *arg)
+static clave_err tell_deadlock(clave_async_client *c, const struct args *a)
 {
-    const struct deadlock_query *q = arg;
-    const char *text = clave_async_semaphore_deadlock(q->semaphore);
+    const clave_semaphore *s = a->of;
+    const char *text = clave_async_semaphore_deadlock(s->semaphore);
     (void)c;
-    snprintf(q->buf, q->cap, "%s", text ? text : "");
+    snprintf(a->buf, a->cap, "%s", text ? text : "");
+    return CLAVE_OK;
 }
 
 const char *clave_semaphore_deadlock(clave_semaphore *s, char *buf, size_t cap)
 {
-    struct deadlock_query q = {.semaphore = s->semaphore, .buf = buf, .cap = cap};
+    struct args a = {.of = s, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(s->client, blocking_semaphore_answer, &q);
+    (void)clave__visit(s->child.client, tell_deadlock, &a);
     return buf;
 }
 
-static void semaphore_cancel_all(clave_async_client *c, void *arg)
+static clave_err cancel_acquires(clave_async_client *c, const struct args *a)
 {
-    clave_semaphore *s = arg;
+    clave_semaphore *s = a->of;
     (void)c;
     for (struct list *e = s->waiting.next; e != &s->waiting; e = e->next)
         (void)clave_async_semaphore_cancel(s->semaphore,
                                            LIST_ENTRY(e, struct acquire, link)->request);
+    return CLAVE_OK;
 }
 
 void clave_semaphore_cancel(clave_semaphore *s)
 {
-    clave__blocking_do(s->client, semaphore_cancel_all, s);
+    (void)clave__visit(s->child.client, cancel_acquires, &(struct args){.of = s});
 }
 
 /* ---- release -------------------------------------------------------------------------------- */
 
-struct blocking_semaphore_release {
+struct release {
     clave_lease *lease;
     bool confirmed;
     bool begun;
 };
 
-static void blocking_semaphore_on_left(clave_async_semaphore *s, clave_err err, void *arg)
+static void on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
     clave_lease *l = arg;
     (void)s;
@@ -232,25 +203,24 @@ static void blocking_semaphore_on_left(clave_async_semaphore *s, clave_err err, 
     free(l);
 }
 
-static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
+static clave_err begin_release(struct call *c, const struct args *a)
 {
-    struct blocking_semaphore_release *r = args;
+    struct release *r = a->of;
     clave_lease *l = r->lease;
     r->begun = true;
     list_remove(&l->link);
     l->call = r->confirmed ? c : NULL;
     c->answered = !r->confirmed;
-    clave_err err =
-        clave_async_lease_release(l->lease, r->confirmed ? blocking_semaphore_on_left : NULL, l);
+    clave_err err = clave_async_lease_release(l->lease, r->confirmed ? on_left : NULL, l);
     if (!r->confirmed || err != CLAVE_OK)
         free(l);
     return err;
 }
 
 /* Its session has ended, and with it the lease: only the handle is left. */
-static void semaphore_discard(clave_lease *l)
+static void discard_lease(clave_lease *l)
 {
-    clave_client *c = l->parent->client;
+    clave_client *c = l->parent->child.client;
     if (!clave__loop_is_here(c->loop))
         return;
     clave__loop_lock(c->loop);
@@ -261,34 +231,32 @@ static void semaphore_discard(clave_lease *l)
     free(l);
 }
 
-static clave_err blocking_semaphore_release(clave_lease *l, bool confirmed, int64_t timeout_ms)
+static clave_err release_lease(clave_lease *l, bool confirmed, int64_t timeout_ms)
 {
-    struct blocking_semaphore_release r = {.lease = l, .confirmed = confirmed};
-    struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
-    clave_client *c = l->parent->client;
-    clave_err err = clave__call(c, &spec, timeout_ms, NULL);
+    struct release r = {.lease = l, .confirmed = confirmed};
+    struct args a = {.of = &r};
+    clave_err err = clave__call(l->parent->child.client, begin_release, &a, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
-        (void)blocking_semaphore_release(l, false, -1);
+        (void)release_lease(l, false, -1);
     if (err == CLAVE_ECLOSED && !r.begun)
-        semaphore_discard(l);
+        discard_lease(l);
     return err;
 }
 
 clave_err clave_lease_release(clave_lease *l)
 {
-    return blocking_semaphore_release(l, false, -1);
+    return release_lease(l, false, -1);
 }
 
 clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms)
 {
-    return blocking_semaphore_release(l, true, timeout_ms);
+    return release_lease(l, true, timeout_ms);
 }
 
 /* ---- what is held ---------------------------------------------------------------------------- */
 
-static clave_err blocking_semaphore_find_grant(void *holder, uint64_t owner,
-                                               clave_async_grant **out)
+static clave_err lease_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
     const clave_lease *l = holder;
     (void)owner;
@@ -297,5 +265,5 @@ static clave_err blocking_semaphore_find_grant(void *holder, uint64_t owner,
 
 clave_err clave_lease_grant(clave_lease *l, clave_grant **out)
 {
-    return clave__thread_grant_take(out, l->parent->client, blocking_semaphore_find_grant, l, 0);
+    return clave__thread_grant_take(out, l->parent->child.client, lease_find_grant, l, 0);
 }

@@ -11,34 +11,24 @@
 #include "runtime/blocking/thread_grant.h"
 
 struct clave_slots {
-    clave_client *client;
+    struct child child;
     clave_async_slots *slots; /* the loop's thread only, as is everything below */
-    struct observer observer;
-    struct list waiting; /* takes under way */
+    struct list waiting;      /* takes under way */
     uint64_t requests;
     size_t path_len;
 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct slots_create {
-    clave_slots *s;
-    const char *path;
-    const clave_slots_options *o;
-    clave_err err;
-};
-
-static void blocking_slots_create(clave_async_client *c, void *arg)
+static clave_err slots_make(clave_async_client *c, const struct args *a)
 {
-    struct slots_create *b = arg;
-    b->err = clave_async_slots_new(&b->s->slots, c, b->path, b->o);
-    if (b->err == CLAVE_OK)
-        clave__session_adopt(b->s->client, &b->s->observer);
+    clave_slots *s = a->of;
+    return clave_async_slots_new(&s->slots, c, a->path, a->options);
 }
 
-static void blocking_slots_on_client_ended(struct observer *o)
+static void slots_on_ended(struct child *c)
 {
-    clave_slots *s = LIST_ENTRY(o, clave_slots, observer);
+    clave_slots *s = LIST_ENTRY(c, clave_slots, child);
     clave_async_slots_free(s->slots);
     s->slots = NULL;
 }
@@ -46,6 +36,7 @@ static void blocking_slots_on_client_ended(struct observer *o)
 clave_err clave_slots_new(clave_slots **out, clave_client *c, const char *path,
                           const clave_slots_options *o)
 {
+    static const struct child_kind kind = {.ended = slots_on_ended};
     clave_slots_options own;
     *out = NULL;
     clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_slots_options");
@@ -54,40 +45,26 @@ clave_err clave_slots_new(clave_slots **out, clave_client *c, const char *path,
     clave_slots *s = calloc(1, sizeof *s);
     if (!s)
         return CLAVE_ENOMEM;
-    s->client = c;
     s->path_len = strlen(path);
-    s->observer.ended = blocking_slots_on_client_ended;
     list_init(&s->waiting);
-    struct slots_create b = {.s = s, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c, blocking_slots_create, &b);
-    if (b.err != CLAVE_OK) {
+    err = clave__child_open(&s->child, c, &kind, slots_make,
+                            &(struct args){.of = s, .path = path, .options = &own});
+    if (err == CLAVE_OK)
+        *out = s;
+    else
         free(s);
-        return b.err;
-    }
-    *out = s;
-    return CLAVE_OK;
-}
-
-static void blocking_slots_destroy(clave_async_client *c, void *arg)
-{
-    clave_slots *s = arg;
-    (void)c;
-    list_remove(&s->observer.link);
-    clave_async_slots_free(s->slots);
+    return err;
 }
 
 void clave_slots_free(clave_slots *s)
 {
-    if (!s || !clave__loop_is_here(s->client->loop))
-        return;
-    clave__blocking_do(s->client, blocking_slots_destroy, s);
-    clave__session_unref(s->client);
-    free(s);
+    if (s && clave__child_close(&s->child))
+        free(s);
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-static void blocking_slots_put(struct arena *p, const clave_slot *from, clave_slot *to)
+static void put_slot(struct arena *p, const clave_slot *from, clave_slot *to)
 {
     *to = *from;
     to->id = arena_text(p, from->id);
@@ -97,28 +74,28 @@ static void blocking_slots_put(struct arena *p, const clave_slot *from, clave_sl
     to->node = arena_text(p, from->node);
 }
 
-static size_t blocking_slots_measure(const clave_slot *slot)
+static size_t measure_slot(const clave_slot *slot)
 {
     struct arena p = {0};
     clave_slot scratch;
-    blocking_slots_put(&p, slot, &scratch);
+    put_slot(&p, slot, &scratch);
     return p.n;
 }
 
-static clave_slots_view *blocking_slots_copy(const clave_slots_view *view)
+static clave_slots_view *copy_view(const clave_slots_view *view)
 {
-    size_t bytes = blocking_slots_measure(&view->broken);
+    size_t bytes = measure_slot(&view->broken);
     for (size_t i = 0; i < view->n; i++)
-        bytes += blocking_slots_measure(&view->slots[i]);
+        bytes += measure_slot(&view->slots[i]);
     clave_slots_view *copy = malloc(sizeof *copy + view->n * sizeof *view->slots + bytes);
     if (!copy)
         return NULL;
     clave_slot *slots = (clave_slot *)(copy + 1);
     struct arena p = {.at = (char *)(slots + view->n)};
     *copy = (clave_slots_view){.limit = view->limit, .slots = slots, .n = view->n};
-    blocking_slots_put(&p, &view->broken, &copy->broken);
+    put_slot(&p, &view->broken, &copy->broken);
     for (size_t i = 0; i < view->n; i++)
-        blocking_slots_put(&p, &view->slots[i], &slots[i]);
+        put_slot(&p, &view->slots[i], &slots[i]);
     assert(p.n == bytes); /* arena.h */
     return copy;
 }
@@ -136,7 +113,7 @@ void clave_slots_view_free(clave_slots_view *view)
 /* ---- take ----------------------------------------------------------------------------------- */
 
 /* On the stack of the thread that waits. */
-struct slots_take {
+struct take {
     struct list link;
     clave_slots *s;
     struct call *call;
@@ -149,9 +126,9 @@ struct slots_take {
 };
 
 /* One that the id owned before may say more than there is room for. */
-static clave_err blocking_slots_keep(struct slots_take *t, const clave_slot *slot)
+static clave_err keep_slot(struct take *t, const clave_slot *slot)
 {
-    size_t bytes = blocking_slots_measure(slot);
+    size_t bytes = measure_slot(slot);
     if (bytes > t->cap) {
         clave_slot *larger = realloc(t->out, sizeof *larger + bytes);
         if (!larger)
@@ -159,30 +136,29 @@ static clave_err blocking_slots_keep(struct slots_take *t, const clave_slot *slo
         t->out = larger;
     }
     struct arena p = {.at = (char *)(t->out + 1)};
-    blocking_slots_put(&p, slot, t->out);
+    put_slot(&p, slot, t->out);
     return CLAVE_OK;
 }
 
-static void blocking_slots_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
-                                    bool taken, void *arg)
+static void on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                     void *arg)
 {
-    struct slots_take *t = arg;
+    struct take *t = arg;
     (void)s;
     list_remove(&t->link);
     t->taken = taken;
     if (err == CLAVE_OK)
-        err = blocking_slots_keep(t, slot);
+        err = keep_slot(t, slot);
     clave__call_finish(t->call, err);
 }
 
-static clave_err blocking_slots_begin_take(struct call *c, void *args)
+static clave_err begin_take(struct call *c, const struct args *a)
 {
-    struct slots_take *t = args;
+    struct take *t = a->of;
     clave_slots *s = t->s;
     t->call = c;
     t->request = s->requests++;
-    clave_err err = clave_async_slots_take(s->slots, t->request, t->as, t->deadline,
-                                           blocking_slots_on_taken, t);
+    clave_err err = clave_async_slots_take(s->slots, t->request, t->as, t->deadline, on_taken, t);
     if (err == CLAVE_OK)
         list_push_back(&s->waiting, &t->link);
     return err;
@@ -192,12 +168,10 @@ clave_err clave_slots_take(clave_slots *s, const clave_slot *as, int64_t timeout
                            clave_slot **out, bool *taken)
 {
     clave_slot own = *as;
-    struct slots_take t = {.s = s, .as = &own};
-    struct call_spec spec = {.begin = blocking_slots_begin_take, .args = &t};
+    struct take t = {.s = s, .as = &own};
     *out = NULL;
     own.node = NULL;
-    t.cap = blocking_slots_measure(&own) + s->path_len + sizeof "/owners/" + SLOT_NAME_CAP +
-            SLOT_BELOW_CAP;
+    t.cap = measure_slot(&own) + s->path_len + sizeof "/owners/" + SLOT_NAME_CAP + SLOT_BELOW_CAP;
     t.out = calloc(1, sizeof *t.out + t.cap);
     if (!t.out)
         return CLAVE_ENOMEM;
@@ -205,7 +179,7 @@ clave_err clave_slots_take(clave_slots *s, const clave_slot *as, int64_t timeout
     list_init(&t.link);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `t` is still
      * there for the callback. */
-    clave_err err = clave__call(s->client, &spec, -1, NULL);
+    clave_err err = clave__call(s->child.client, begin_take, &(struct args){.of = &t}, -1, NULL);
     if (err != CLAVE_OK) {
         free(t.out);
         return err;
@@ -216,32 +190,24 @@ clave_err clave_slots_take(clave_slots *s, const clave_slot *as, int64_t timeout
     return CLAVE_OK;
 }
 
-static void blocking_slots_cancel_all(clave_async_client *c, void *arg)
+static clave_err cancel_takes(clave_async_client *c, const struct args *a)
 {
-    clave_slots *s = arg;
+    clave_slots *s = a->of;
     (void)c;
     for (struct list *e = s->waiting.next; e != &s->waiting; e = e->next)
-        (void)clave_async_slots_cancel(s->slots, LIST_ENTRY(e, struct slots_take, link)->request);
+        (void)clave_async_slots_cancel(s->slots, LIST_ENTRY(e, struct take, link)->request);
+    return CLAVE_OK;
 }
 
 void clave_slots_cancel(clave_slots *s)
 {
-    clave__blocking_do(s->client, blocking_slots_cancel_all, s);
+    (void)clave__visit(s->child.client, cancel_takes, &(struct args){.of = s});
 }
 
 /* ---- give, break, limit --------------------------------------------------------------------- */
 
-struct slots_give {
-    clave_slots *s;
-    const clave_slot *which;
-    bool breaks;
-    int64_t deadline;
-};
-
-/* The reply exists as long as the call, even if the waiting thread has given up. Its zxid is that
- * of the slot. */
-static void blocking_slots_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
-                                    void *arg)
+/* The zxid of its reply is that of the slot. */
+static void on_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
     struct call *c = arg;
     (void)s;
@@ -250,23 +216,26 @@ static void blocking_slots_on_given(clave_async_slots *s, clave_err err, const c
     clave__call_finish(c, err);
 }
 
-static clave_err blocking_slots_begin_give(struct call *c, void *args)
+static clave_err begin_give(struct call *c, const struct args *a)
 {
-    const struct slots_give *g = args;
-    const clave_slot *w = g->which;
-    if (g->breaks)
-        return clave_async_slots_break(g->s->slots, w, g->deadline, blocking_slots_on_given, c);
-    return clave_async_slots_give(g->s->slots, w->id, w->token, g->deadline,
-                                  blocking_slots_on_given, c);
+    const clave_slots *s = a->of;
+    const clave_slot *which = a->data;
+    return clave_async_slots_give(s->slots, which->id, which->token, a->deadline, on_given, c);
 }
 
-static clave_err blocking_slots_give(struct slots_give *g, int64_t timeout_ms, int64_t *given)
+static clave_err begin_break(struct call *c, const struct args *a)
 {
-    struct call_spec spec = {.begin = blocking_slots_begin_give, .args = g};
-    clave_reply *reply = NULL;
+    const clave_slots *s = a->of;
+    return clave_async_slots_break(s->slots, a->data, a->deadline, on_given, c);
+}
+
+static clave_err give(clave_slots *s, call_begin *begin, const clave_slot *which,
+                      int64_t timeout_ms, int64_t *given)
+{
     /* The engine's timer is the only clock: nothing goes on after the answer. */
-    g->deadline = clave__deadline_after(timeout_ms);
-    clave_err err = clave__call(g->s->client, &spec, -1, &reply);
+    struct args a = {.of = s, .data = which, .deadline = clave__deadline_after(timeout_ms)};
+    clave_reply *reply = NULL;
+    clave_err err = clave__call(s->child.client, begin, &a, -1, &reply);
     if (err == CLAVE_OK && given)
         *given = reply->stat.czxid;
     clave_reply_free(reply);
@@ -276,99 +245,73 @@ static clave_err blocking_slots_give(struct slots_give *g, int64_t timeout_ms, i
 clave_err clave_slots_give(clave_slots *s, const char *id, int64_t token, int64_t timeout_ms,
                            int64_t *given)
 {
-    const clave_slot which = {.id = id, .token = token};
-    struct slots_give g = {.s = s, .which = &which};
-    return blocking_slots_give(&g, timeout_ms, given);
+    return give(s, begin_give, &(clave_slot){.id = id, .token = token}, timeout_ms, given);
 }
 
 clave_err clave_slots_break(clave_slots *s, const clave_slot *which, int64_t timeout_ms,
                             int64_t *broken)
 {
-    struct slots_give g = {.s = s, .which = which, .breaks = true};
-    return blocking_slots_give(&g, timeout_ms, broken);
+    return give(s, begin_break, which, timeout_ms, broken);
 }
 
-struct slots_limit_change {
-    clave_slots *s;
-    uint32_t limit;
-};
-
-static void blocking_slots_on_limit(clave_async_slots *s, clave_err err, void *arg)
+static void on_limit(clave_async_slots *s, clave_err err, void *arg)
 {
     (void)s;
     clave__call_finish(arg, err);
 }
 
-static clave_err blocking_slots_begin_limit(struct call *c, void *args)
+static clave_err begin_limit(struct call *c, const struct args *a)
 {
-    const struct slots_limit_change *l = args;
-    return clave_async_slots_set_limit(l->s->slots, l->limit, blocking_slots_on_limit, c);
+    const clave_slots *s = a->of;
+    return clave_async_slots_set_limit(s->slots, (uint32_t)a->owner, on_limit, c);
 }
 
 clave_err clave_slots_set_limit(clave_slots *s, uint32_t limit, int64_t timeout_ms)
 {
-    struct slots_limit_change l = {.s = s, .limit = limit};
-    struct call_spec spec = {.begin = blocking_slots_begin_limit, .args = &l};
-    return clave__call(s->client, &spec, timeout_ms, NULL);
+    struct args a = {.of = s, .owner = limit};
+    return clave__call(s->child.client, begin_limit, &a, timeout_ms, NULL);
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-struct slots_query {
-    const char *path;
-};
-
-static void blocking_slots_on_list(clave_async_client *client, clave_err err,
-                                   const clave_slots_view *view, void *arg)
+static void on_list(clave_async_client *client, clave_err err, const clave_slots_view *view,
+                    void *arg)
 {
-    struct call *c = arg;
     (void)client;
-    if (err == CLAVE_OK) {
-        c->reply->data = blocking_slots_copy(view);
-        err = c->reply->data ? CLAVE_OK : CLAVE_ENOMEM;
-    }
-    c->reply->err = err;
-    clave__call_finish(c, err);
+    clave__call_answer_block(arg, err, err == CLAVE_OK ? copy_view(view) : NULL);
 }
 
-static clave_err blocking_slots_begin_list(struct call *c, void *args)
+static clave_err begin_list(struct call *c, const struct args *a)
 {
-    const struct slots_query *q = args;
-    return clave_async_slots_list(c->client->async, q->path, blocking_slots_on_list, c);
+    return clave_async_slots_list(c->client->async, a->path, on_list, c);
 }
 
 clave_err clave_slots_list(clave_client *c, const char *path, int64_t timeout_ms,
                            clave_slots_view **out)
 {
-    struct slots_query q = {path};
-    struct call_spec spec = {.begin = blocking_slots_begin_list, .args = &q};
-    clave_reply *reply = NULL;
-    *out = NULL;
-    clave_err err = clave__call(c, &spec, timeout_ms, &reply);
-    if (err != CLAVE_OK)
-        return err;
-    *out = reply->data;
-    reply->data = NULL;
-    clave_reply_free(reply);
-    return CLAVE_OK;
+    void *view;
+    clave_err err =
+        clave__call_block(c, begin_list, &(struct args){.path = path}, timeout_ms, &view);
+    *out = view;
+    return err;
 }
 
 /* ---- what is owned -------------------------------------------------------------------------- */
 
-struct slots_grant_request {
+struct grant_request {
     clave_slots *s;
     const clave_slot *slot;
 };
 
-static clave_err blocking_slots_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
+static clave_err slot_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
-    const struct slots_grant_request *r = holder;
+    const struct grant_request *r = holder;
     (void)owner;
     return clave_async_slots_grant(r->s->slots, r->slot, out);
 }
 
 clave_err clave_slots_grant(clave_slots *s, const clave_slot *slot, clave_grant **out)
 {
-    struct slots_grant_request r = {s, slot};
-    return clave__thread_grant_take(out, s->client, blocking_slots_find_grant, &r, 0);
+    struct grant_request r = {s, slot};
+    return clave__thread_grant_take(out, s->child.client, slot_find_grant, &r, 0);
 }

@@ -13,9 +13,8 @@
 
 struct clave_grant {
     unsigned refs; /* atomic */
-    clave_client *client;
-    struct observer observer; /* the loop's thread only, as the engine's grant */
-    clave_async_grant *grant; /* NULL: the session has ended */
+    struct child child;
+    clave_async_grant *grant; /* the loop's thread only; NULL: the session has ended */
     int64_t deadline;         /* under the loop's mutex, and written by the loop's thread only */
     int64_t token;
     int64_t session_id;
@@ -26,17 +25,17 @@ struct clave_grant {
 
 static void thread_grant_publish(clave_grant *g, int64_t deadline)
 {
-    assert(clave__loop_is_current(g->client->loop));
+    assert(clave__loop_is_current(g->child.client->loop));
     if (g->deadline == deadline)
         return;
-    clave__loop_lock(g->client->loop);
+    clave__loop_lock(g->child.client->loop);
     g->deadline = deadline;
-    clave__loop_unlock(g->client->loop);
+    clave__loop_unlock(g->child.client->loop);
 }
 
-static void thread_grant_on_settled(struct observer *o)
+static void thread_grant_on_settled(struct child *c)
 {
-    clave_grant *g = LIST_ENTRY(o, clave_grant, observer);
+    clave_grant *g = LIST_ENTRY(c, clave_grant, child);
     thread_grant_publish(g, clave_async_grant_deadline(g->grant));
 }
 
@@ -46,20 +45,17 @@ static void thread_grant_on_over(void *arg)
     thread_grant_publish(arg, INT64_MIN);
 }
 
-static void thread_grant_drop(clave_grant *g)
+static void thread_grant_on_ended(struct child *c)
 {
-    if (g->grant)
-        clave__grant_observe(g->grant, NULL, NULL);
+    clave_grant *g = LIST_ENTRY(c, clave_grant, child);
+    clave__grant_observe(g->grant, NULL, NULL);
     clave_async_grant_free(g->grant);
     g->grant = NULL;
-}
-
-static void thread_grant_on_session_ended(struct observer *o)
-{
-    clave_grant *g = LIST_ENTRY(o, clave_grant, observer);
-    thread_grant_drop(g);
     thread_grant_publish(g, INT64_MIN);
 }
+
+static const struct child_kind thread_grant_kind = {.settled = thread_grant_on_settled,
+                                                    .ended = thread_grant_on_ended};
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -69,47 +65,42 @@ struct thread_grant_request {
     void *holder;
     uint64_t owner;
     clave_grant *made;
-    clave_err err;
 };
 
-static void thread_grant_make(clave_async_client *c, void *arg)
+static clave_err thread_grant_make(clave_async_client *c, const struct args *a)
 {
-    struct thread_grant_request *r = arg;
+    struct thread_grant_request *r = a->of;
     clave_async_grant *found;
     (void)c;
-    r->err = r->find(r->holder, r->owner, &found);
-    if (r->err != CLAVE_OK)
-        return;
+    clave_err err = r->find(r->holder, r->owner, &found);
+    if (err != CLAVE_OK)
+        return err;
     const char *node = clave_async_grant_node(found);
     size_t len = strlen(node) + 1;
     clave_grant *g = calloc(1, sizeof *g + len);
     if (!g) {
         clave_async_grant_free(found);
-        r->err = CLAVE_ENOMEM;
-        return;
+        return CLAVE_ENOMEM;
     }
     g->refs = 1;
-    g->client = r->client;
     g->grant = found;
     g->token = clave_async_grant_token(found);
     g->session_id = clave_async_grant_session_id(found);
     g->deadline = clave_async_grant_deadline(found);
     memcpy(g->node, node, len);
-    g->observer.settled = thread_grant_on_settled;
-    g->observer.ended = thread_grant_on_session_ended;
     clave__grant_observe(found, thread_grant_on_over, g);
-    clave__session_adopt(g->client, &g->observer);
+    clave__child_adopt(&g->child, r->client, &thread_grant_kind);
     r->made = g;
+    return CLAVE_OK;
 }
 
 clave_err clave__thread_grant_take(clave_grant **out, clave_client *c, thread_grant_find *find,
                                    void *holder, uint64_t owner)
 {
-    struct thread_grant_request r = {
-        .client = c, .find = find, .holder = holder, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c, thread_grant_make, &r);
+    struct thread_grant_request r = {.client = c, .find = find, .holder = holder, .owner = owner};
+    clave_err err = clave__visit(c, thread_grant_make, &(struct args){.of = &r});
     *out = r.made;
-    return r.err;
+    return err;
 }
 
 clave_grant *clave_grant_ref(clave_grant *g)
@@ -118,23 +109,14 @@ clave_grant *clave_grant_ref(clave_grant *g)
     return g;
 }
 
-static void thread_grant_destroy(clave_async_client *c, void *arg)
-{
-    clave_grant *g = arg;
-    (void)c;
-    list_remove(&g->observer.link);
-    thread_grant_drop(g);
-}
-
 void clave_grant_free(clave_grant *g)
 {
-    if (!g || !clave__loop_is_here(g->client->loop))
+    if (!g || !clave__loop_is_here(g->child.client->loop))
         return;
     assert(__atomic_load_n(&g->refs, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    clave__blocking_do(g->client, thread_grant_destroy, g);
-    clave__session_unref(g->client);
+    (void)clave__child_close(&g->child);
     free(g);
 }
 
@@ -162,7 +144,7 @@ int64_t clave__thread_grant_deadline_locked(const clave_grant *g)
 
 int64_t clave_grant_deadline(clave_grant *g)
 {
-    clave_loop *loop = g->client->loop;
+    clave_loop *loop = g->child.client->loop;
     if (!clave__loop_is_here(loop))
         return INT64_MIN;
     clave__loop_lock(loop);
@@ -180,45 +162,29 @@ bool clave_grant_valid_for(clave_grant *g, int64_t ms)
 
 clave_async_grant *clave__thread_grant_of_engine(const clave_grant *g)
 {
-    assert(clave__loop_is_current(g->client->loop));
+    assert(clave__loop_is_current(g->child.client->loop));
     return g->grant;
 }
 
 clave_client *clave__thread_grant_session(const clave_grant *g)
 {
-    return g->client;
+    return g->child.client;
 }
 
 /* ---- guarded writes ------------------------------------------------------------------------- */
 
-struct thread_grant_write {
-    clave_grant *const *grants;
-    clave_async_grant **found; /* room for n */
-    size_t n;
-    const clave_op *ops;
-    size_t nops;
-};
-
-static clave_err thread_grant_begin_write(struct call *c, void *args)
+static clave_err begin_write(struct call *c, const struct args *a)
 {
-    const struct thread_grant_write *w = args;
-    return clave__grant_write(w->grants[0]->grant, w->ops, clave__call_on_result, c);
-}
-
-static clave_err thread_grant_write(clave_grant *g, const clave_op *op, int64_t timeout_ms,
-                                    clave_reply **out)
-{
-    struct thread_grant_write w = {.grants = &g, .n = 1, .ops = op, .nops = 1};
-    struct call_spec spec = {.begin = thread_grant_begin_write, .args = &w};
-    spec.path = op->kind == CLAVE_OP_CREATE ? op->path : NULL;
-    return clave__call(g->client, &spec, timeout_ms, out);
+    const clave_grant *g = a->of;
+    return clave__grant_write(g->grant, a->ops, clave__call_on_result, c);
 }
 
 clave_err clave_grant_create(clave_grant *g, const char *path, const void *data, size_t len,
                              clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    return thread_grant_write(g, &op, timeout_ms, out);
+    struct args a = {.of = g, .path = path, .ops = &op};
+    return clave__call_create(g->child.client, begin_write, &a, timeout_ms, out);
 }
 
 clave_err clave_grant_set(clave_grant *g, const char *path, const void *data, size_t len,
@@ -226,21 +192,29 @@ clave_err clave_grant_set(clave_grant *g, const char *path, const void *data, si
 {
     clave_op op = {
         .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    return thread_grant_write(g, &op, timeout_ms, NULL);
+    struct args a = {.of = g, .ops = &op};
+    return clave__call(g->child.client, begin_write, &a, timeout_ms, NULL);
 }
 
 clave_err clave_grant_delete(clave_grant *g, const char *path, int32_t version, int64_t timeout_ms)
 {
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    return thread_grant_write(g, &op, timeout_ms, NULL);
+    struct args a = {.of = g, .ops = &op};
+    return clave__call(g->child.client, begin_write, &a, timeout_ms, NULL);
 }
 
-static clave_err thread_grant_begin_multi(struct call *c, void *args)
+struct grants {
+    clave_grant *const *list;
+    clave_async_grant **found; /* room for n */
+    size_t n;
+};
+
+static clave_err begin_multi(struct call *c, const struct args *a)
 {
-    const struct thread_grant_write *w = args;
+    const struct grants *w = a->of;
     for (size_t i = 0; i < w->n; i++)
-        w->found[i] = w->grants[i]->grant;
-    return clave_async_grant_multi(w->found, w->n, w->ops, w->nops, clave__call_on_result, c);
+        w->found[i] = w->list[i]->grant;
+    return clave_async_grant_multi(w->found, w->n, a->ops, a->nops, clave__call_on_result, c);
 }
 
 clave_err clave_grant_multi(clave_grant *const *grants, size_t n, const clave_op *ops, size_t nops,
@@ -249,16 +223,15 @@ clave_err clave_grant_multi(clave_grant *const *grants, size_t n, const clave_op
     if (out)
         *out = NULL;
     for (size_t i = 0; i < n; i++)
-        if (grants[i]->client != grants[0]->client)
+        if (grants[i]->child.client != grants[0]->child.client)
             return CLAVE_EINVAL;
     if (n == 0)
         return CLAVE_EINVAL;
-    struct thread_grant_write w = {.grants = grants, .n = n, .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = thread_grant_begin_multi, .args = &w, .nops = nops};
-    w.found = calloc(n, sizeof *w.found);
+    struct grants w = {.list = grants, .n = n, .found = calloc(n, sizeof *w.found)};
+    struct args a = {.of = &w, .ops = ops, .nops = nops};
     if (!w.found)
         return CLAVE_ENOMEM;
-    clave_err err = clave__call(grants[0]->client, &spec, timeout_ms, out);
+    clave_err err = clave__call(grants[0]->child.client, begin_multi, &a, timeout_ms, out);
     free(w.found);
     return err;
 }
