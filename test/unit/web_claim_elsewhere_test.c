@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -217,6 +218,75 @@ static void the_first_request_after_a_release_elsewhere_has_a_place(void **state
     webrig_free(r);
 }
 
+static void the_mark_of_a_lock_delay_goes_with_a_release_elsewhere(void **state)
+{
+    (void)state;
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(
+        r, user_sends(r, &u, "POST", 5, KEYED, "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000}"),
+        201));
+    assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 2); /* the lock, the mark */
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+    assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 1);
+    webrig_free(r);
+}
+
+/* At whichever gates it is renewed, and whether it was granted at once or after others. */
+static void a_longest_hold_goes_on_at_the_next_gate(void **state)
+{
+    static const char limited[] = "{\"path\": \"/l\", \"max_hold_ms\": 4000}";
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct user u, v;
+        struct webrig *r = two_gates(&u);
+        user_enter(r, &v);
+        if (waits) {
+            user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 201));
+            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, limited), 202));
+            webrig_advance(r, 3000);
+            webrig_end(ends(r, renews(r, &u), 200));
+            webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
+        }
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited), 201));
+        int64_t since = r->net->now;
+        webrig_second(r);
+        while (r->net->now < since + 3500) {
+            struct webrig_call *c = ends(r, renews(r, &u), 200);
+            const char *valid = strstr(webrig_body(c), "\"token\"");
+            assert_non_null(valid);
+            assert_true(atoll(strstr(valid, "valid_ms\": ") + 11) <= 4000 - (r->net->now - since));
+            webrig_end(c);
+            assert_int_equal(places(r, 0), 1);
+            webrig_advance(r, 500);
+            webrig_other(r);
+        }
+        webrig_advance(r, since + 4200 - r->net->now);
+        struct webrig_call *c = ends(r, renews(r, &u), 200);
+        assert_null(strstr(webrig_body(c), "\"held\""));
+        webrig_end(c);
+        assert_int_equal(places(r, 0), 0);
+        webrig_free(r);
+    }
+}
+
+/* What is taken up at another gate counts there as what is made. */
+static void sessions_that_are_taken_up_count_for_their_sender(void **state)
+{
+    enum { MOST = 4 };
+    (void)state;
+    struct user u[MOST + 1];
+    struct webrig *r = two_gates(&u[0]);
+    for (size_t i = 1; i <= MOST; i++)
+        user_enter(r, &u[i]);
+    webrig_second(r);
+    clave__web_set_max_sender_sessions(r->web, MOST);
+    for (size_t i = 0; i <= MOST; i++)
+        webrig_end(ends(r, renews(r, &u[i]), i < MOST ? 200 : 429));
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +297,9 @@ int main(void)
         cmocka_unit_test(a_renewal_lists_what_the_session_has),
         cmocka_unit_test(a_leader_publishes_at_either_gate),
         cmocka_unit_test(the_first_request_after_a_release_elsewhere_has_a_place),
+        cmocka_unit_test(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere),
+        cmocka_unit_test(a_longest_hold_goes_on_at_the_next_gate),
+        cmocka_unit_test(sessions_that_are_taken_up_count_for_their_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

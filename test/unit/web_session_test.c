@@ -45,6 +45,23 @@ static void expect(struct webrig_call *c, unsigned status)
     assert_int_equal(c->status, status);
 }
 
+/* It says that it is this gate which cannot read the secret: the session may live. */
+static void a_secret_of_another_key_has_a_code_of_its_own(void **state)
+{
+    static const uint8_t key[32] = {7};
+    (void)state;
+    struct webrig *r = webrig_new(NULL),
+                  *other = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u;
+    user_enter(r, &u, "{}");
+    struct webrig_call *c = user_asks(other, &u, "POST", "/renew");
+    expect(c, 403);
+    assert_string_equal(webrig_member(c, "code"), "EOTHERKEY");
+    webrig_end(c);
+    webrig_free(r);
+    webrig_free(other);
+}
+
 /* The server of --require-auth does nothing for a session without an identity, and that is what
  * every request for one is told. */
 static void a_session_without_the_identity_that_is_required_is_told(void **state)
@@ -448,6 +465,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_without_the_identity_that_is_required_is_told),
+        cmocka_unit_test(a_secret_of_another_key_has_a_code_of_its_own),
         cmocka_unit_test(a_secret_is_made_and_read_with_its_key_only),
         cmocka_unit_test(validity_is_counted_from_the_request),
         cmocka_unit_test(a_session_is_made_renewed_and_ended),

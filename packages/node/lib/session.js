@@ -11,6 +11,9 @@ const LAST_MS = 1000; // when the time to wait is over
 const FIRST_MS = 3000; // for the first one, until another gate is asked
 const AGAIN = new Set([429, 502, 503, 504]); // nobody knows, or too many wait
 
+/** The gate was restarted without its key, perhaps: another one may read it, and what is held is held until its deadline. */
+const isUnreadable = (answer) => answer.status === 403 && answer.told?.code === 'EOTHERKEY';
+
 /** A place in a queue. `hold` is told when it is lost. */
 class Claim {
   constructor(session, terms) {
@@ -24,6 +27,7 @@ class Claim {
     this.valid = 0;
     this.lost = null; // an AbortController, from when it is held
     this.removing = null; // the promise of giving it back
+    this.rest = 0; // milliseconds, before it is
   }
 
   /** Milliseconds in which nobody else can own it. A tenth of the session's time is kept back, for clocks that run at
@@ -50,6 +54,8 @@ class Claim {
 
   lose(error) {
     if (this.state !== 'held') return;
+    // Whoever is told of it now needs the time that was kept back to stop: it is given back after that.
+    this.rest = Math.min(this.session.ttl / 10, this.valid - elapsed(this.sent));
     this.state = 'lost';
     this.session.leave(this);
     this.lost.abort(error);
@@ -118,6 +124,10 @@ class Session {
           await this.#disown(answer.told.claim);
           throw new LostError(`${claim.terms.path}: the session has another place there`, { code: 'ELOST' });
         }
+        if (answer && isUnreadable(answer)) {
+          this.haunted = true; // what it holds is held until its deadline; this place is asked for in another session
+          throw new LostError(`${claim.terms.path}: no gate can read the session`, { code: 'ELOST', problem: answer.told });
+        }
         if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
         failures = answer?.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
         const late = wait - elapsed(begun) <= 0;
@@ -182,25 +192,31 @@ class Session {
   }
 
   #remove(claim, within = 5000) {
-    claim.removing ??= this.#giveBack(claim, within).finally(() => (claim.removing = null));
+    claim.removing ??= this.#rest(claim)
+      .then(() => this.#giveBack(claim, within))
+      .finally(() => (claim.removing = null));
     return claim.removing;
+  }
+
+  async #rest(claim) {
+    const { rest } = claim;
+    claim.rest = 0;
+    if (rest > 0) await new Promise((done) => setTimeout(done, rest).unref());
   }
 
   async #giveBack(claim, within) {
     const what = `cannot give back ${claim.terms.path}`;
     const begun = stamp();
     const ask = (method, target, request) => this.transport.ask(method, target, { headers: this.headers, ...request, within: Math.max(1, within - elapsed(begun)), what });
-    let { id } = claim;
+    let id = claim.id ?? claim.key; // which is what the gates name it by
     while (elapsed(begun) < within) {
-      if (id !== null) {
-        const answer = await ask('DELETE', `/v1/claims/${id}`);
-        if (answer.status < 400 || answer.status === 410) this.left.delete(claim);
-        if (answer.status < 400) return;
-        if (answer.status !== 404) throw refused(answer.status, answer.told, what); // 410: it was over before
-      }
+      const answer = await ask('DELETE', `/v1/claims/${id}`);
+      if (answer.status < 400 || answer.status === 410) this.left.delete(claim);
+      if (answer.status < 400) return;
+      if (answer.status !== 404) throw refused(answer.status, answer.told, what); // 410: it was over before
       // A gate that does not know it, or not since its restart: asked for by its key, the place is found.
       const found = await ask('POST', '/v1/claims', this.#order(claim, 0));
-      if (found.told?.state !== 'held' && found.told?.state !== 'waiting') return void this.left.delete(claim); // it was tried, and is not there
+      if (!['held', 'waiting', 'suspended'].includes(found.told?.state)) return void this.left.delete(claim); // it was tried, and is not there
       id = found.told.id;
     }
     throw new UnreachableError(`${what}: no gate has known it in time`, { code: 'EUNREACHABLE' });
@@ -239,6 +255,9 @@ class Session {
       if (answer.status === 200) {
         done = true;
         await this.#confirm(answer, timeout);
+      } else if (isUnreadable(answer)) {
+        this.haunted = true;
+        if (this.claims.size === 0) this.#end(refused(403, answer.told, 'the session'));
       } else if (answer.status === 410 || answer.status === 403 || answer.status === 404)
         this.#end(refused(answer.status, answer.told, 'the session'));
     } catch {
@@ -255,9 +274,9 @@ class Session {
     for (const claim of [...this.claims]) {
       if (claim.state !== 'held') continue;
       const mine = told.get(claim.id);
-      if (mine) claim.told(answer.sent, mine);
+      if (mine && (mine.state === 'suspended' || (mine.state === 'held' && mine.token === claim.token))) claim.told(answer.sent, mine);
       else {
-        // By a gate that does not know the claim yet.
+        // A loss is believed when it is told twice, and a gate on old servers may not know the claim yet.
         const found = await this.post(claim, 0, { timeout });
         if (found.status === 200 || found.status === 201 || found.status === 202) claim.told(found.sent, found.told);
         else if (found.status === 410 || found.status === 409) claim.lose(refused(410, found.told, claim.terms.path));

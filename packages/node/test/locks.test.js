@@ -272,7 +272,7 @@ test('a request for a claim that was given back arrives late, at another gate', 
   t.mock.restoreAll();
   const kept = await c.lock('/locks/kept'); // and with it the session
   await (await c.lock('/locks/late-claim')).release();
-  assert.equal(await late[1](second), 201);
+  assert.equal(await late[1](second), 410);
   const again = await c.lock('/locks/late-claim', { wait: '10s' });
   await again.release();
   await (await client().lock('/locks/late-claim', { wait: '10s' })).release();
@@ -287,8 +287,8 @@ test('a request for a claim that was given back arrives late, at a gate that was
   await (await c.lock('/locks/late-claim')).release();
   await stop(gate.process);
   await gate.start();
-  assert.equal(await late[1](gate.url), 201);
-  await (await client().lock('/locks/late-claim', { wait: '10s' })).release(); // a renewal gives it back
+  assert.equal(await late[1](gate.url), 410);
+  await (await client().lock('/locks/late-claim', { wait: '10s' })).release();
   await kept.release();
 });
 

@@ -61,7 +61,10 @@ static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
         return lock_delay_mark(d, LOCK_RECORD_CREATE);
     if (err != CLAVE_OK)
         return err;
-    bool lost = !clave__record_node_is_own(d->lock_record);
+    /* With the token of this very grant it was left by another process that has the session, or by
+     * this one before, and no delay is owed. */
+    const struct record_node *mark = d->lock_record;
+    bool lost = !clave__record_node_is_own(mark) && mark->entry.token != mark->token;
     return lost && !d->paused && d->delay_ms > 0 ? lock_delay_pause(d)
                                                  : lock_delay_mark(d, LOCK_RECORD_REPLACE);
 }

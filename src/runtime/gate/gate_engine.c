@@ -127,8 +127,14 @@ clave_err gate_make_engine(struct gate *g, const struct gate_options *o, const s
     uint8_t key[GATE_KEY_LEN];
     if (!jansson)
         return clave__start_error(f, CLAVE_EIO, "%s", why);
-    clave_err err = o->key ? gate_key_read(o->key, key, f) : gate_key_draw(key, f);
-    if (err == CLAVE_OK && !o->key)
+    clave_err err = CLAVE_OK;
+    if (o->key)
+        err = gate_key_read(o->key, key, f);
+    else if (o->data_dir)
+        err = gate_key_keep(o->data_dir, key, f);
+    else
+        err = gate_key_draw(key, f);
+    if (err == CLAVE_OK && !o->key && !o->data_dir)
         clave__log(&o->log, CLAVE_LOG_INFO,
                    "a key is drawn: secrets of sessions end with this process; --http-key keeps "
                    "them");

@@ -15,5 +15,9 @@ clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struc
  * their public ids as Apache's are: so it is drawn by the kernel, and by no generator from which
  * others are told numbers. EIO: the kernel has none. */
 clave_err gate_key_draw(uint8_t key[GATE_KEY_LEN], const struct fault *f);
+/* That of this data directory, in its file http.key, which backups leave out: drawn if there is
+ * none yet. So a restart of the server ends no session. The faults of both; EIO: it cannot be
+ * written. */
+clave_err gate_key_keep(const char *dir, uint8_t key[GATE_KEY_LEN], const struct fault *f);
 
 #endif

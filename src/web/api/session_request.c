@@ -10,9 +10,6 @@
 #include "web/http/problem.h"
 #include "web/http/request_limits.h"
 
-/* What is waited for so that it is known is a part of the ttl, 1 in so many. */
-enum { SETTLING = 8 };
-
 /* ---- its life -------------------------------------------------------------------------------- */
 
 void clave__session_request_done(struct session_request *k)
@@ -80,16 +77,17 @@ static struct claim *session_request_stale(const struct http_session *s)
 static void session_request_on_settled(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
-    clave__session_request_settle(k, k->settled);
+    clave__session_request_settle(k, k->settle_part, k->settled);
 }
 
 /* Their queues are being listed. */
-void clave__session_request_settle(struct session_request *k,
+void clave__session_request_settle(struct session_request *k, int part,
                                    void (*settled)(struct session_request *k))
 {
-    int64_t until = k->x->arrived + k->s->ttl_ms / SETTLING;
+    int64_t until = k->x->arrived + k->s->ttl_ms / part;
     struct claim *c = session_request_stale(k->s);
     k->settled = settled;
+    k->settle_part = part;
     if (!c || k->x->web->now >= until) {
         settled(k);
         return;
@@ -160,12 +158,13 @@ static void session_request_on_live(struct session_wait *w, clave_err err)
 
 static void session_refuse(struct web_exchange *x, clave_err err)
 {
-    static const struct problem foreign = {.status = 403, .err = CLAVE_ENOAUTH};
+    static const struct problem foreign = {
+        .status = 403, .err = CLAVE_ENOAUTH, .code = "EOTHERKEY"};
     if (err == CLAVE_EAUTHFAILED)
         clave__web_problem(x, &foreign,
-                           "Clave-Session is not a secret of this gate: send it as POST "
-                           "/v1/sessions returned it; without --http-key a restart makes all "
-                           "secrets invalid");
+                           "this gate cannot read the secret in Clave-Session: it was made with "
+                           "another key, as before a restart without --http-key, or is not as POST "
+                           "/v1/sessions returned it. What is held stays held for its valid_ms");
     else
         clave__web_problem_err(x, err, "attach to the session", NULL);
 }
@@ -185,6 +184,8 @@ static void session_request_begin(struct web_exchange *x, const char *id,
                            "session, see POST /v1/sessions");
         return;
     }
+    if (!clave__http_session_is_here(x->web->sessions, secret) && !clave__web_may_take_up(x))
+        return;
     clave_err err = clave__http_session_find(x->web->sessions, secret, clave__web_sender(x), &s);
     if (err != CLAVE_OK) {
         session_refuse(x, err);

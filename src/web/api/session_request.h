@@ -17,6 +17,7 @@ struct session_request {
     bool closes;       /* the session is this request's alone, and is closed with it */
     void *arg;         /* the handler's */
     void (*settled)(struct session_request *k); /* all claims are known as they are now */
+    int settle_part;
     const char *path; /* of a claim that was not granted, while its holder is asked for */
     /* The session is LIVE. */
     void (*live)(struct session_request *k);
@@ -33,8 +34,10 @@ void clave__session_request(struct web_exchange *x, const char *id,
  * gate has made or given back (session/claim_elsewhere.c). */
 void clave__session_request_informed(struct web_exchange *x, const char *id,
                                      void (*live)(struct session_request *k));
-/* `settled` when it is known of every claim what it is now, or that cannot be known soon. */
-void clave__session_request_settle(struct session_request *k,
+/* `settled` when it is known of every claim what it is now, or when a part of the ttl, 1 in so
+ * many, has passed since the request arrived. What another gate was granted is held here when its
+ * deadline is confirmed, which takes a relay interval. */
+void clave__session_request_settle(struct session_request *k, int part,
                                    void (*settled)(struct session_request *k));
 /* For a session that is being made: `s` was entered. */
 struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s);

@@ -15,6 +15,7 @@
 #include "web/session/validity.h"
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
+enum { SETTLING = 8 }; /* a renewal tells what is not known by then as suspended */
 
 /* ---- POST /v1/sessions ----------------------------------------------------------------------- */
 
@@ -165,7 +166,7 @@ static void on_session_proven(struct session_wait *w, clave_err err)
 {
     struct session_request *k = clave__session_request_of(w);
     if (err == CLAVE_OK)
-        clave__session_request_settle(k, session_answer_renewed);
+        clave__session_request_settle(k, SETTLING, session_answer_renewed);
     else
         clave__session_request_gone(k, err);
 }
@@ -225,7 +226,7 @@ static void session_on_looked(struct session_wait *w, clave_err err)
 {
     struct session_request *k = clave__session_request_of(w);
     if (err == CLAVE_OK)
-        clave__session_request_settle(k, session_show);
+        clave__session_request_settle(k, SETTLING, session_show);
     else
         clave__session_request_gone(k, err);
 }

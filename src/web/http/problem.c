@@ -48,7 +48,7 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
     clave__json_string(j, "title", clave__http_reason(p->status));
     clave__json_int(j, "status", p->status);
     clave__json_string(j, "detail", detail);
-    clave__json_string(j, "code", clave_err_name(p->err));
+    clave__json_string(j, "code", p->code ? p->code : clave_err_name(p->err));
     clave__json_string(j, "class", problem_class(p->err));
     if (p->path)
         clave__json_string(j, "path", p->path);

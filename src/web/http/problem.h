@@ -13,6 +13,7 @@ struct problem {
     /* Writes further members; NULL: none. */
     void (*members)(struct json *j, const void *arg);
     const void *arg;
+    const char *code; /* in place of that of `err`; NULL: that one */
 };
 
 /* Drops what was written of another answer, and answers with the problem. */

@@ -80,6 +80,19 @@ bool clave__web_may_make_session(struct web_exchange *x)
     return found == SENDER_MAY && clave__web_may_call(x);
 }
 
+/* What all have together is no reason: when another gate has gone, this one has all that was held
+ * there, and no sender may keep another's holders from it. */
+bool clave__web_may_take_up(struct web_exchange *x)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_may(x, SENDER_SESSIONS, 1, &most);
+    bool exceeds = clave__shares_has_most(x, SENDER_SESSIONS, 1, &most);
+    if (found != SENDER_NO_MEMORY && !exceeds)
+        return true;
+    limit_refuse(x, SENDER_SESSIONS, exceeds ? SENDER_HAS_MOST : found, most);
+    return false;
+}
+
 /* n bytes alone are more than there can ever be for it, or there is no room at present. */
 static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, size_t n,
                                size_t most)

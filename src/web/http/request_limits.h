@@ -18,6 +18,9 @@ bool clave__web_may_keep_waiting(struct web_exchange *x);
 bool clave__web_may_call(struct web_exchange *x);
 /* It is about to make a session for its sender. false: it has answered 429 or 503. */
 bool clave__web_may_make_session(struct web_exchange *x);
+/* It is about to take up a session that another gate has made, for its sender: likewise, but only
+ * the sender's own part counts. */
+bool clave__web_may_take_up(struct web_exchange *x);
 /* Of the body, n bytes in all. false: it has answered 413, 429 or 503. */
 bool clave__web_may_receive(struct web_exchange *x, int64_t n);
 /* Whether its body may be parsed, which takes at most n bytes. */

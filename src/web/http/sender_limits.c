@@ -142,6 +142,15 @@ enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share sh
     return s ? limits_may(x->web, s, share, n, most) : SENDER_NO_MEMORY;
 }
 
+bool clave__shares_has_most(struct web_exchange *x, enum sender_share share, size_t n, size_t *most)
+{
+    const struct sender *s = clave__web_sender(x);
+    if (!s)
+        return false;
+    *most = limits_most(x->web, s, share).one;
+    return s->used[limits_pool(s, share)] + n > *most;
+}
+
 /* ---- requests that wait --------------------------------------------------------------------- */
 
 enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share, size_t *most)

@@ -44,6 +44,10 @@ bool clave__shares_reads(const struct web_exchange *x);
 enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,
                                     size_t *most);
 
+/* It has so many that n more are beyond its own part, *most, whatever all have together. */
+bool clave__shares_has_most(struct web_exchange *x, enum sender_share share, size_t n,
+                            size_t *most);
+
 /* It waits from now on, as SENDER_WAITS or SENDER_CALLS, unless it may not. */
 enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share,
                                       size_t *most);

@@ -42,7 +42,8 @@ static bool claim_is_polled(const struct claim *c, const struct claim_poll *p)
 bool clave__claim_is_fresh(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
-    if (c->state == CLAIM_PROVING || (c->state == CLAIM_WAITING && c->at && !c->placed))
+    if (c->state == CLAIM_PROVING || (c->state == CLAIM_WAITING && c->at && !c->placed) ||
+        (c->state == CLAIM_DELAYED && c->at))
         return false;
     if (c->state != CLAIM_WAITING || !clave__http_session_is_shared(s))
         return true;
@@ -109,6 +110,45 @@ void clave__claim_drop(struct claim *c)
     c->kind->drop(c);
 }
 
+/* Another gate may be the session's next, and max_hold_ms goes on there: the node says that it is
+ * granted, and when is the time of this write, by the servers' clock (claim_elsewhere.c). A write
+ * to the node of a revocable claim is taken for a request, and another one's node says nothing. */
+static void claim_say_granted(struct claim *c)
+{
+    const struct clave_mem *mem = &c->part.s->all->web->mem;
+    static const char granted[] = CLAIM_GRANTED "=1\n";
+    if (c->max_hold_ms == 0 || c->revocable || c->kind->plain || c->at || !c->part.s->client ||
+        !clave__http_session_is_shared(c->part.s))
+        return;
+    char *data = clave__mem_alloc(mem, c->len + sizeof granted);
+    if (!data)
+        return; /* it begins anew at the next gate */
+    memcpy(data, c->data, c->len);
+    memcpy(data + c->len, granted, sizeof granted);
+    (void)clave_async_set(c->part.s->client, c->node, data, c->len + sizeof granted - 1, -1, NULL,
+                          NULL);
+    clave__mem_free(mem, data);
+}
+
+static void claim_on_limit(struct timer *t, int64_t now)
+{
+    struct claim *c = LIST_ENTRY(t, struct claim, ends);
+    (void)now;
+    c->overheld = true;
+    if (c->state < CLAIM_HELD)
+        clave__claim_end(c, CLAVE_EMAXHOLD);
+    else
+        clave__claim_release(c);
+}
+
+void clave__claim_limit(struct claim *c, int64_t ends_at)
+{
+    c->ends_at = ends_at;
+    clave__timer_init(&c->ends, claim_on_limit);
+    if (ends_at != CLAVE_NEVER)
+        clave__web_timer_set(c->part.s->all->web, &c->ends, ends_at);
+}
+
 static void claim_enter(struct claim *c, enum claim_state to)
 {
     bool has = to == CLAIM_PROVING || to == CLAIM_HELD;
@@ -120,11 +160,13 @@ static void claim_enter(struct claim *c, enum claim_state to)
     if (to == CLAIM_HELD) {
         c->granted_at = c->part.s->all->web->now;
         c->told_token = c->grant.token;
+        claim_say_granted(c);
     }
     c->part.token = has ? c->grant.token : 0;
     c->part.node = has ? c->node : NULL;
     if (to == CLAIM_ENDED) {
         clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
+        clave__web_timer_clear(c->part.s->all->web, &c->ends);
         clave__claim_say_cause(c);
         clave__claim_drop(c);
     }
@@ -147,7 +189,7 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
         return 0;
     struct validity v = {.arrived = arrived,
                          .granted = c->granted_at,
-                         .hold_deadline = g.deadline,
+                         .hold_deadline = g.deadline < c->ends_at ? g.deadline : c->ends_at,
                          .ttl_ms = s->ttl_ms,
                          .now = s->all->web->now};
     return clave__validity_ms(&v);
@@ -298,7 +340,11 @@ void clave__claim_left(struct claim *c, clave_err err)
 {
     assert(c->state == CLAIM_LEAVING);
     claim_take_time(c);
-    clave__claim_end(c, err == CLAVE_ENOAUTH ? err : c->forbidden ? CLAVE_EAUTHFAILED : CLAVE_OK);
+    if (err != CLAVE_ENOAUTH && c->forbidden)
+        err = CLAVE_EAUTHFAILED;
+    else if (err != CLAVE_ENOAUTH)
+        err = c->overheld ? CLAVE_EMAXHOLD : CLAVE_OK;
+    clave__claim_end(c, err);
 }
 
 void clave__claim_release(struct claim *c)

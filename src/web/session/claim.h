@@ -46,6 +46,7 @@ struct claim_terms {
         const char *node;
         const void *data;
         size_t len;
+        int64_t ends_at; /* its max_hold_ms is over then; CLAVE_NEVER: that is not known, or none */
     } found;
 };
 
@@ -140,7 +141,10 @@ struct claim {
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
     struct timer gives_back;     /* while `forbidden` */
-    bool forbidden;              /* its sender may not hold it any more */
+    struct timer ends;           /* max_hold_ms, as another gate has begun it: at `ends_at` */
+    int64_t ends_at;             /* CLAVE_NEVER: it began here, and the recipe ends it */
+    bool overheld;
+    bool forbidden; /* its sender may not hold it any more */
     enum claim_event told;
     bool told_left_over;
     int64_t told_token; /* of the hold whose end will be told */
@@ -173,6 +177,9 @@ void clave__claim_poll_cancel(struct claim_poll *p);
 /* Gives it back, or gives up waiting. It ENDs, now or later. */
 void clave__claim_release(struct claim *c);
 
+/* It was granted by another gate, and its max_hold_ms is over then. */
+void clave__claim_limit(struct claim *c, int64_t ends_at);
+
 /* ---- claim_table.c: those of a session ------------------------------------------------------ */
 
 /* Takes a place; the session is LIVE, and the terms fit their kind. EQUOTA: the session has too
@@ -193,6 +200,9 @@ bool clave__claim_is_id(const char *text);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
+
+/* The field by which a node says that its claim was granted by a gate, if it has a max_hold_ms. */
+#define CLAIM_GRANTED "granted"
 
 /* ---- claim_elsewhere.c ----------------------------------------------------------------------- */
 

@@ -12,6 +12,8 @@
  *
  * Called by the session when it has listed its nodes. */
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -28,6 +30,11 @@
 struct claim_found {
     struct http_session *s;
     char uuid[CLAVE_UUID_TEXT + 1]; /* the claim's id */
+    /* While max_hold_ms is measured: what the node said, when it was granted by the servers' clock,
+     * and when that was asked by ours. */
+    char *data;
+    size_t len;
+    int64_t granted, asked, ends_at;
     char node[];
 };
 
@@ -82,15 +89,16 @@ static char *claim_found_terms(const struct claim_found *f, const clave_result *
     clave__identity_parse(text, res->len, &said);
     size_t n = claim_found_path(f, said.limit, &queue);
     char *path = n > 0 ? clave__mem_strndup(mem, f->node, n) : NULL;
-    *t = (struct claim_terms){.path = path,
-                              .kind = claim_found_kind(queue),
-                              .limit = queue == QUEUE_LEASE ? said.limit : 0,
-                              .permits = (uint32_t)claim_found_number(res, "permits"),
-                              .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
-                              .max_hold_ms = claim_found_number(res, "max_hold_ms"),
-                              .revocable = said.revocable > 0,
-                              .id = f->uuid,
-                              .found = {.node = f->node, .data = res->data, .len = res->len}};
+    *t = (struct claim_terms){
+        .path = path,
+        .kind = claim_found_kind(queue),
+        .limit = queue == QUEUE_LEASE ? said.limit : 0,
+        .permits = (uint32_t)claim_found_number(res, "permits"),
+        .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
+        .max_hold_ms = claim_found_number(res, "max_hold_ms"),
+        .revocable = said.revocable > 0,
+        .id = f->uuid,
+        .found = {.node = f->node, .data = res->data, .len = res->len, .ends_at = f->ends_at}};
     clave__mem_free(mem, text);
     return path;
 }
@@ -128,6 +136,7 @@ static bool claim_found_take(struct claim_found *f, const clave_result *res)
 static void claim_found_end(struct claim_found *f)
 {
     struct http_session *s = f->s;
+    clave__mem_free(&s->all->web->mem, f->data);
     clave__mem_free(&s->all->web->mem, f);
     assert(s->taking > 0);
     if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
@@ -143,6 +152,50 @@ static void claim_on_found_gone(clave_async_client *client, const clave_result *
     claim_found_end(f);
 }
 
+/* ---- for how long it has been held ---- */
+
+/* By the servers' clock alone: the time of a write, which says when it was granted, for the next
+ * gate, less that of the write by which the granting gate said so. From when it was asked for, so
+ * the hold ends early by a round trip at most. */
+static void claim_on_measured(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim_found *f = arg;
+    struct http_session *s = f->s;
+    clave_result said = {.err = res->err, .data = f->data, .len = f->len};
+    (void)client;
+    if (res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE) {
+        int64_t held = res->stat->mtime - f->granted;
+        f->ends_at = f->asked + claim_found_number(&said, "max_hold_ms") - (held > 0 ? held : 0);
+        if (claim_found_take(f, &said))
+            return;
+    } else if (res->err != CLAVE_ENONODE) {
+        s->looked_on = 0;
+    }
+    claim_found_end(f);
+}
+
+static bool claim_found_measure(struct claim_found *f, const clave_result *res)
+{
+    const struct clave_mem *mem = &f->s->all->web->mem;
+    char field[48];
+    int64_t since = claim_found_number(res, "since");
+    bool limited = claim_found_number(res, "max_hold_ms") > 0 &&
+                   (since > 0 || claim_found_number(res, CLAIM_GRANTED) > 0);
+    if (!limited)
+        return false;
+    f->granted = since > 0 ? since : res->stat->mtime;
+    int n = since > 0 ? 0 : snprintf(field, sizeof field, "since=%" PRId64 "\n", f->granted);
+    f->data = clave__mem_alloc(mem, res->len + sizeof field);
+    if (!f->data)
+        return false;
+    memcpy(f->data, res->data, res->len);
+    memcpy(f->data + res->len, field, (size_t)n);
+    f->len = res->len + (size_t)n;
+    f->asked = f->s->all->web->now;
+    return clave_async_set(f->s->client, f->node, f->data, f->len, res->stat->version,
+                           claim_on_measured, f) == CLAVE_OK;
+}
+
 static void claim_on_found(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim_found *f = arg;
@@ -150,7 +203,10 @@ static void claim_on_found(clave_async_client *client, const clave_result *res, 
     (void)client;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
         f->s->looked_on = 0;
-    if (!own || f->s->state != HTTP_SESSION_LIVE || !claim_found_take(f, res))
+    bool goes_on = own && f->s->state == HTTP_SESSION_LIVE;
+    if (goes_on && claim_found_measure(f, res))
+        return;
+    if (!goes_on || !claim_found_take(f, res))
         claim_found_end(f);
 }
 
@@ -161,6 +217,7 @@ static void claim_find_terms(struct http_session *s, const char *node, const cha
     if (!f)
         return;
     f->s = s;
+    f->ends_at = CLAVE_NEVER;
     memcpy(f->node, node, strlen(node) + 1);
     memcpy(f->uuid, uuid, CLAVE_UUID_TEXT);
     if (clave_async_get(s->client, f->node, NULL, claim_on_found, f) == CLAVE_OK)

@@ -48,6 +48,7 @@ static void claim_free(struct session_part *p)
     list_remove(&p->link);
     clave__session_wait_cancel(&c->proof);
     clave__web_timer_clear(p->s->all->web, &c->gives_back);
+    clave__web_timer_clear(p->s->all->web, &c->ends);
     clave__claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_ENDED;
@@ -256,6 +257,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     bool queues = c->kind->queue != QUEUE_LEASE;
     c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
     c->place.below = has_more ? "/" : NULL;
+    clave__claim_limit(c, t->found.node ? t->found.ends_at : CLAVE_NEVER);
     if (t->found.node) {
         c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
         c->place.at = queues ? c->at : NULL;

@@ -361,6 +361,12 @@ static bool http_session_is_doubtful(const struct http_session *s)
            clave__http_session_is_shared(s);
 }
 
+bool clave__http_session_is_here(const struct http_sessions *ss, const char *secret)
+{
+    struct sealed_session sealed;
+    return clave__unseal(ss->key, secret, &sealed) && clave__http_session_by_id(ss, sealed.id);
+}
+
 clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
                                    struct http_session **out)
 {

@@ -166,6 +166,8 @@ clave_err clave__http_session_open(struct http_sessions *ss, const struct sessio
  * clave_async_client_new. */
 clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
                                    struct http_session **out);
+/* It need not be attached to. */
+bool clave__http_session_is_here(const struct http_sessions *ss, const char *secret);
 /* Of a session that is or was LIVE here, by its public id. NULL: there is none. */
 struct http_session *clave__http_session_by_id(const struct http_sessions *ss, int64_t id);
 

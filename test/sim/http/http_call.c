@@ -185,7 +185,7 @@ void http_calls_free(struct list *calls)
 bool http_call_has_no_session(const struct http_call *c)
 {
     return (c->status == 410 && strstr(c->answer, "the session has ended")) ||
-           (c->status == 403 && strstr(c->answer, "is not a secret of this gate"));
+           (c->status == 403 && strstr(c->answer, "EOTHERKEY"));
 }
 
 bool http_json(const char *text, const char *key, char *out, size_t cap)

@@ -8,6 +8,9 @@ static const char *const rules[HTTP_RULES] = {
     [RULE_RELIED_ON_STANDS] = "what an answer says is held stays for valid_ms",
     [RULE_REFUSED_IS_NOT_BEGUN] = "what is refused with class retry is not begun",
     [RULE_STOPPED_IS_NOT_BEGUN] = "what a gate that stops refuses with class retry is not begun",
+    [RULE_RELEASED_STAYS] =
+        "after a certain answer that a claim is over nothing older makes it anew",
+    [RULE_WAITING_IS_TRUE] = "what was told as held is not said to wait while it stands",
     [RULE_ONE_PLACE] = "a session has one place a path",
     [RULE_GUARD_HOLDS] = "a guarded write is done while its token holds",
     [RULE_TOKEN_IS_TRUE] = "?token= says what was so since it was asked",

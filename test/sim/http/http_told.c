@@ -43,6 +43,40 @@ uint64_t http_told_write(struct http_world *h, unsigned site, int64_t guard)
     return w->number;
 }
 
+/* ---- over, or waiting ------------------------------------------------------------------------ */
+
+/* Marks are kept for a minute at least. */
+enum { OVER_S = 50 };
+
+/* A place of a claim of which it was told that it is over, though it may take a while to go: nobody
+ * is told that it is held, and it does not stay. */
+static void told_is_over(struct http_world *h, const struct http_place *p, bool held)
+{
+    bool runs = h->server->server != NULL && !checker_is_beyond(h->checker);
+    for (size_t i = 0; i < HTTP_OVER && runs && p->session != 0; i++) {
+        const struct http_over *o = &h->told.over[i];
+        int64_t ago = h->w->now - o->at;
+        if (o->session == p->session && ago < OVER_S * 1000 * MS &&
+            (held || ago > 3 * h->timeout_us) && strstr(p->node, o->claim))
+            http_rule_broken(h->w, RULE_RELEASED_STAYS, "%s %s, of which it was told %lld ms ago",
+                             p->node, held ? "is held" : "stands", (long long)(ago / MS));
+    }
+}
+
+static void told_over(struct http_call *c)
+{
+    static const char claims[] = "/v1/claims/";
+    struct http_world *h = c->from->of;
+    for (size_t i = 0; i < h->places.nstanding; i++)
+        if (h->places.standing[i]->gone == HTTP_NEVER)
+            told_is_over(h, h->places.standing[i], false);
+    if (c->status != 204 || !http_call_is(c, "DELETE", claims) || c->session == 0)
+        return;
+    struct http_over *o = &h->told.over[h->told.nover++ % HTTP_OVER];
+    *o = (struct http_over){.session = c->session, .at = h->w->now};
+    snprintf(o->claim, sizeof o->claim, "%s", c->target + strlen(claims));
+}
+
 /* ---- held ------------------------------------------------------------------------------------ */
 
 static void told_is_barred(struct http_call *c, const struct http_place *p, int64_t valid_ms)
@@ -94,6 +128,8 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
         return NULL;
     }
     told_is_barred(c, p, valid);
+    if (p->gone == HTTP_NEVER)
+        told_is_over(h, p, true);
     int64_t until = c->begun_at + valid * MS;
     p->told_to = until > p->told_to ? until : p->told_to;
     p->told_at = p->told_at > 0 ? p->told_at : h->w->now;
@@ -135,6 +171,38 @@ void http_told_gone(struct http_world *h, const struct http_place *p)
     http_rule_broken(h->w, RULE_RELIED_ON_STANDS,
                      "%s is gone, of which was told that it is held for %lld ms more", p->node,
                      (long long)((p->relied_to - p->gone) / MS));
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------
+ */
+
+/* Somebody was told that it is held before this was asked, and it stands still. */
+static void told_waits(struct http_call *c, const char *from)
+{
+    struct http_world *h = c->from->of;
+    char id[40] = "";
+    if (!http_json(from, "id", id, sizeof id) || !id[0] || !h->server->server ||
+        checker_is_beyond(h->checker))
+        return;
+    for (size_t i = 0; i < h->places.nstanding; i++) {
+        const struct http_place *p = h->places.standing[i];
+        if (p->session == c->session && strstr(p->node, id) && p->told_at > 0 &&
+            p->told_at < c->sent_at && p->gone == HTTP_NEVER)
+            http_rule_broken(h->w, RULE_WAITING_IS_TRUE, "%s says that %s waits (%s)",
+                             c->gate->name, p->node, c->target);
+    }
+}
+
+static void told_waiting(struct http_call *c)
+{
+    static const char mark[] = "\"state\": \"waiting\"";
+    bool posts = http_call_is(c, "POST", "/v1/claims"); /* by a gate that stops: as it remembers */
+    for (const char *at = c->answer; !posts && (at = strstr(at, mark)); at += strlen(mark)) {
+        const char *from = at;
+        while (from > c->answer && *from != '{')
+            from--;
+        told_waits(c, from);
+    }
 }
 
 /* ---- refused --------------------------------------------------------------------------------- */
@@ -245,8 +313,11 @@ void http_told_answer(struct http_call *c)
         http_copy_told(c);
     else if (http_call_is(c, "GET", "/v1/locks/"))
         told_token(c);
-    else if (c->status < 300)
+    else if (c->status < 300) {
+        told_over(c);
         told_claims(c);
+        told_waiting(c);
+    }
     if (c->status == 409 || c->status == 429 || c->status == 503)
         told_refused(c);
 }

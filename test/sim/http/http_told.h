@@ -7,12 +7,18 @@
 #include "http/http_call.h"
 #include "http/http_places.h"
 
-enum { HTTP_DEEDS = 256, HTTP_REFUSED = 128, HTTP_WRITES = 128 };
+enum { HTTP_OVER = 128, HTTP_DEEDS = 256, HTTP_REFUSED = 128, HTTP_WRITES = 128 };
 
 /* Somebody asked for the end of a claim, or of all of its session. */
 struct http_deed {
     int64_t session;
     char claim[40]; /* "": all */
+};
+
+/* It was told that a claim is over. */
+struct http_over {
+    int64_t session, at;
+    char claim[40];
 };
 
 /* A guarded write: of a node of its own. */
@@ -26,6 +32,8 @@ struct http_write {
 struct http_told {
     struct http_deed deeds[HTTP_DEEDS]; /* the newest, as of the others */
     size_t ndeeds;
+    struct http_over over[HTTP_OVER];
+    size_t nover;
     uint64_t refused[HTTP_REFUSED]; /* numbers of requests for a place */
     bool stopped[HTTP_REFUSED];     /* by a gate that stops */
     size_t nrefused;

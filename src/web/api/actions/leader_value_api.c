@@ -60,10 +60,12 @@ static void value_publish(struct session_request *k)
         clave__web_problem_err(x, err, "publish the value of", x->params[0]);
 }
 
+enum { SETTLING = 2 };
+
 /* Another gate may have been told that it leads. */
 static void value_put(struct session_request *k)
 {
-    clave__session_request_settle(k, value_publish);
+    clave__session_request_settle(k, SETTLING, value_publish);
 }
 
 /* The value's node is beside the election's. */

@@ -60,8 +60,9 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
         return;
     const struct revoke *r = x->state;
     if (!r->breaks && res->err == CLAVE_EINVAL) {
-        clave__web_problem(x, &(struct problem){409, CLAVE_EINVAL, x->params[0], 0, NULL, NULL},
-                           "%s: end it, or break the lock", clave_async_client_errmsg(c));
+        clave__web_problem(
+            x, &(struct problem){.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]},
+            "%s: end it, or break the lock", clave_async_client_errmsg(c));
         return;
     }
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
@@ -133,8 +134,9 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
     bool other = res->err == CLAVE_OK && r->token && res->stat->czxid != r->token;
     const char *fault = res->err == CLAVE_OK && !other ? revoke_fault(r, res->stat) : NULL;
     if (res->err == CLAVE_ENONODE || other)
-        clave__web_problem(x, &(struct problem){404, CLAVE_ENONODE, x->params[0], 0, NULL, NULL},
-                           "no place of %s has this node and token", x->params[0]);
+        clave__web_problem(
+            x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = x->params[0]},
+            "no place of %s has this node and token", x->params[0]);
     else if (res->err != CLAVE_OK)
         clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
     else if (fault)
@@ -175,9 +177,9 @@ static void revoke_found(struct web_exchange *x, clave_async_client *c, void *ar
     struct revoke *r = arg;
     r->path = node;
     if (found == PLACE_GONE)
-        clave__web_problem(x, &(struct problem){410, CLAVE_ELOST, x->params[0], 0, NULL, NULL},
-                           "no place of %s has the token %lld any more", x->params[0],
-                           (long long)r->token);
+        clave__web_problem(
+            x, &(struct problem){.status = 410, .err = CLAVE_ELOST, .path = x->params[0]},
+            "no place of %s has the token %lld any more", x->params[0], (long long)r->token);
     else
         revoke_ask_stat(x, c);
 }

@@ -202,8 +202,6 @@ static void claim_request_prove(struct session_request *k)
  * answered, or looks again later. */
 static bool claim_request_find_own(struct session_request *k)
 {
-    static const struct problem over = {
-        .status = 410, .err = CLAVE_ELOST, .members = claim_request_put_released};
     const struct claim_request *o = k->arg;
     const struct claim_terms *t = &o->terms;
     struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
@@ -214,6 +212,10 @@ static bool claim_request_find_own(struct session_request *k)
     bool leaving =
         c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
     if (!keyed && o->keyed && clave__claim_is_marked(k->s, o->own)) {
+        const struct problem over = {.status = 410,
+                                     .err = CLAVE_ELOST,
+                                     .path = t->path,
+                                     .members = claim_request_put_released};
         clave__web_problem(k->x, &over, "the claim of this Idempotency-Key was given back");
     } else if (keyed && !claim_request_is_for(keyed, t)) {
         const struct problem reused = {.status = 409,

@@ -499,7 +499,7 @@ void clave__web_patch_claim(struct web_exchange *x)
  * before the delete of its node, and both are answered before it is said to be over: no request of
  * before makes it anew then, at any gate. When the answer to the mark is lost, the mark is made
  * again, and what was made of the claim meanwhile is given back, too. */
-struct claim_leave {
+struct claim_leaving {
     const char *id;
     bool was_marked, known; /* it was given back before; there is such a claim here */
     bool marking, ending;   /* answers that are to come: of the mark; of the claim's end */
@@ -523,7 +523,7 @@ static void claim_answer_left(struct session_request *k)
 {
     static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
     static const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD};
-    const struct claim_leave *l = k->arg;
+    const struct claim_leaving *l = k->arg;
     struct web_exchange *x = k->x;
     bool released = l->ended && (l->why == CLAVE_OK || l->why == CLAVE_ECANCELED);
     if (l->ended && !released && (k->claim = clave__claim_find(k->s, l->id)) != NULL) {
@@ -541,7 +541,7 @@ static void claim_answer_left(struct session_request *k)
 
 static void claim_leave_step(struct session_request *k)
 {
-    struct claim_leave *l = k->arg;
+    struct claim_leaving *l = k->arg;
     if (l->marking || l->ending)
         return;
     if (!l->again) {
@@ -561,7 +561,7 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
     if (!clave__web_expected(x))
         return;
     struct session_request *k = x->pending;
-    struct claim_leave *l = k->arg;
+    struct claim_leaving *l = k->arg;
     clave_err_class class_ = clave_err_classify(res->err);
     l->marking = false;
     l->again = class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
@@ -571,7 +571,7 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
 static void on_claim_gone(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
-    struct claim_leave *l = k->arg;
+    struct claim_leaving *l = k->arg;
     l->ending = false;
     l->ended = k->claim->state == CLAIM_ENDED;
     l->why = k->claim->why;
@@ -580,7 +580,7 @@ static void on_claim_gone(struct claim_poll *p)
 
 static void claim_leave(struct session_request *k)
 {
-    struct claim_leave *l = k->arg;
+    struct claim_leaving *l = k->arg;
     struct http_session *s = k->s;
     struct web_exchange *x = k->x;
     struct claim *c = clave__claim_find(s, l->id);
@@ -605,14 +605,14 @@ static void claim_leave(struct session_request *k)
     }
 }
 
-static void claim_delete(struct session_request *k)
+static void claim_delete_known(struct session_request *k)
 {
     struct web_exchange *x = k->x;
-    struct claim_leave *l = clave__web_alloc(x, sizeof *l);
+    struct claim_leaving *l = clave__web_alloc(x, sizeof *l);
     bool is_id = clave__claim_is_id(x->params[0]);
     if (l && is_id) {
-        *l = (struct claim_leave){.id = x->params[0],
-                                  .was_marked = clave__claim_is_marked(k->s, x->params[0])};
+        *l = (struct claim_leaving){.id = x->params[0],
+                                    .was_marked = clave__claim_is_marked(k->s, x->params[0])};
         k->arg = l;
         claim_tell_deed(k, clave__claim_find(k->s, l->id));
         claim_leave(k);
@@ -624,6 +624,18 @@ static void claim_delete(struct session_request *k)
     }
     clave__session_request_done(k);
     clave__web_problem_err(x, CLAVE_ENOMEM, "release", x->params[0]);
+}
+
+enum { SETTLING = 2 };
+
+/* What is held at another gate is released as such: with the mark of its lock delay. */
+static void claim_delete(struct session_request *k)
+{
+    const struct claim *c = clave__claim_find(k->s, k->x->params[0]);
+    if (c && c->at && c->lock_delay_ms > 0)
+        clave__session_request_settle(k, SETTLING, claim_delete_known);
+    else
+        claim_delete_known(k);
 }
 
 void clave__web_delete_claim(struct web_exchange *x)
