@@ -69,6 +69,10 @@ const struct verb *options_verb(const struct options *o, const char *name);
 /* The id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the verb
  * should return o->status at once. Handles global flags itself. */
 int options_next(struct options *o, int argc, char **argv);
+/* Fills in what the flags left open from the environment and the configuration files
+ * (runtime/client/client_settings.h); options_next has done so at OPTIONS_END. false after a
+ * message with file and line. */
+bool config_apply(struct options *o);
 /* true: between min and max (-1: no limit) arguments were given. Otherwise reports it. */
 bool options_args(struct options *o, int min, int max);
 

@@ -4,7 +4,7 @@
  * Map of src/cmd/cli, what every verb stands on:
  *   main, verbs      find the verb and run it; usage: the texts of help and --help;
  *                    suggestion: "did you mean"
- *   cmd_options      parse flags; config: environment and files
+ *   cmd_options      parse flags; environment and configuration files
  *   inherited_fds    what the process that started clave has left it: signals, descriptors, umask
  *   connect          opens the session; unreachable: "no server has answered yet";
  *                    local_warning: "local:"

@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 
 #include "clave/uv.h"
-#include "cmd/cli/config.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/standard_error.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log_line.h"
-#include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/serve/serve_gate.h"

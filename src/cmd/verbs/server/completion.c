@@ -9,7 +9,6 @@
 
 #include "clave/uv.h"
 #include "cmd/cli/cmd_options.h"
-#include "cmd/cli/config.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/local_warning.h"
