@@ -6,7 +6,7 @@
 #define CLAVE_OBSERVE_ELECTION_TERMS_H
 
 #include "base/json_writer.h"
-#include "observe/lock_end_cause.h"
+#include "observe/lock_history.h"
 
 struct election_term {
     struct list link;
@@ -88,5 +88,8 @@ struct election_view {
 };
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v);
+
+/* As clave__lock_etag, of an election. `q`: its candidates; NULL: none. */
+uint64_t clave__election_digest(const struct election *e, const struct lock_queue *q);
 
 #endif

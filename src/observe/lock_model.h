@@ -1,33 +1,28 @@
-/* lock_model.h - all locks, read-write locks, semaphores and elections of a tree, of clave, Curator
- * and kazoo alike, from the nodes that come and go. It asks nobody: what it knows is what
- * clave__lock_model_node and _gone were told, and at any time it is the same as if the tree of that
- * moment had been read at once, in whatever order the nodes came; but what a node said before a
- * request of Curator's replaced it is kept.
+/* lock_model.h - the locks, read-write locks, semaphores, slots and elections of a tree, of clave,
+ * Curator and kazoo alike, made from nodes that come and go.
+ *
+ * The model asks nobody. It knows what clave__lock_model_node and _gone told it, and whatever the
+ * order of the nodes, it is always what a reading of the whole tree at that moment would give.
+ * There are two exceptions: what a node said before Curator's request to release it replaced the
+ * text is kept; and a persistent node that may be one of kazoo's leases counts from when the queue
+ * beside it is known.
  *
  * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
- * milliseconds. Map of the folder:
+ * milliseconds. The folder:
  *
- *   lock_model          the locks of a tree
- *   lock_path           where a node belongs
- *   lock_node           a node in a queue
- *   lock_holders        who holds what of it
- *   lock_slots          slots among the locks
- *   lock_find           which locks there are
- *   lock_kind           of which kind each is
- *   lock_who            who has a place, in words
- *   lock_json           a lock and a place as JSON
- *   lock_etag           the state of a lock as a number
- *   lock_from_children  one lock, of one listing
- *   lock_counters       what happens to them, counted
- *   lock_deadlocks      deadlocks among them
- *   election_terms      terms, vacancies, values
- *   lock_history        who held what when
- *   lock_end_cause      why a hold ended
- *   lock_replay         the same from before, of a transaction log
+ *   lock_model       the queues and places of a tree
+ *   lock_holders     who holds: decided here, and nowhere else
+ *   lock_view        which queues are locks, of which kind, and their places in order
+ *   lock_who         whose a place is, in words
+ *   lock_json        a lock and a place as JSON, and its state as a number
+ *   lock_listing     one lock, from one listing of its nodes
+ *   lock_history     who held what when; why holds ended; counts and durations
+ *   lock_deadlocks   owners that wait for each other
+ *   election_terms   terms, vacancies and values of elections
+ *   lock_replay      all of that for the time before, from a transaction log
  *
- * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_holders
- * and nowhere else: those who look once fill a lock_listing, those who follow a tree a lock_model.
- */
+ * Used by src/web, `clave top` and `clave locks`. One who looks once fills a lock_listing, one who
+ * follows a tree a lock_model. */
 #ifndef CLAVE_OBSERVE_LOCK_MODEL_H
 #define CLAVE_OBSERVE_LOCK_MODEL_H
 
@@ -255,6 +250,9 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key);
 struct lock_key clave__lock_key(const struct lock_node *p);
+
+/* The path of its node, to be freed; NULL: no memory. */
+char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);
 
 /* -1: it held already when it was seen, and nobody may know since when. */
 int64_t clave__lock_held_since(const struct lock_node *p);
