@@ -1,5 +1,5 @@
-/* election_terms.c - see election_terms.h. Called by observe.c and api/elections_api.c. Invariant:
- * the last term of an election is the only one that may not have ended. */
+/* election_terms.c - the elections of a tree over time (election_terms.h). Invariant: only the last
+ * term of an election may be unfinished. */
 #include "observe/election_terms.h"
 
 #include <assert.h>

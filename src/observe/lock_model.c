@@ -34,11 +34,6 @@ static const char mark_name[] = "-held", limit_name[] = "/limit";
 
 /* ---- names and keys ------------------------------------------------------------------------ */
 
-struct lock_key clave__lock_key(const struct lock_node *p)
-{
-    return (struct lock_key){p->name + p->number, p->name};
-}
-
 /* The server's digits at the end; names of kazoo's leases have none and are ordered as a whole. */
 static struct lock_key lock_key_of(const char *name)
 {
@@ -353,7 +348,8 @@ static size_t lock_model_check_places(const struct lock_queue *q)
     for (size_t i = 0; i < QUEUE_KINDS; i++)
         kinds += q->of_kind[i];
     CHECK(n == q->places.count && n == kinds);
-    CHECK(holders == q->nholders && left_over == q->nleft_over && kept == q->nkept && bare == q->nbare);
+    CHECK(holders == q->nholders && left_over == q->nleft_over && kept == q->nkept &&
+          bare == q->nbare);
     return n;
 }
 

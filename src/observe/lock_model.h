@@ -90,6 +90,10 @@ struct lock_node {
 struct lock_key {
     const char *number, *name;
 };
+static inline struct lock_key clave__lock_key(const struct lock_node *p)
+{
+    return (struct lock_key){p->name + p->number, p->name};
+}
 
 /* The marks of a queue in the set of all of them. */
 enum { LOCK_QUEUE_LINKED = 1 }; /* it has places that are linked */
@@ -130,7 +134,7 @@ enum lock_change {
     LOCK_ENDED,   /* its node is gone */
 };
 
-/* Called inside _node and _gone, once the model is loaded. The place is valid during the call. */
+/* Runs inside _node and _gone once the model is loaded. The place is valid during the call. */
 typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_node *p, int64_t at);
 
 struct lock_model {
@@ -183,7 +187,7 @@ struct lock_queue *clave__lock_model_after(const struct lock_model *m, const cha
 struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
                                                   const struct lock_queue *q);
 bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
-/* What is shown of it has changed: it is taken once more. */
+/* Something that is shown of this queue has changed: _take_dirty returns it again. */
 void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q);
 /* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
  * given back by _settle, which frees a queue without places. */
@@ -192,10 +196,10 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
 /* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
-/* The token of the slot that the node of this path says was broken; 0: it says nothing of that. */
+/* The token of the slot that was broken, if this is a node P/broken; else 0. */
 int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len);
-/* There may be locks below the node at this path: it is no place itself. One that may not be read
- * is shown as a place, or hides them. */
+/* True if there may be locks below the node at this path, since it is no place itself. If such a
+ * node may not be read, the locks below it are not seen. */
 bool clave__lock_may_be_below(const char *path);
 /* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
 bool clave__lock_is_bare(const char *name);
@@ -214,8 +218,8 @@ struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
 /* Of a lease or slot: the place in the other queue with which its owner has waited for it. NULL:
  * none is there. */
 const struct lock_node *clave__lock_turn_of(const struct lock_node *p);
-/* The path of the lock to which this happened. NULL: it is nothing to tell, or a step of something
- * that is told. */
+/* The path of the lock to which this happened. NULL: there is nothing to tell, because it is no
+ * lock or only a step of an acquire that shows elsewhere. */
 const char *clave__lock_told_path(enum lock_change what, const struct lock_node *p);
 
 enum lock_queue_kind {
@@ -249,7 +253,6 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
                                                const struct lock_key *key);
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key);
-struct lock_key clave__lock_key(const struct lock_node *p);
 
 /* The path of its node, to be freed; NULL: no memory. */
 char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);

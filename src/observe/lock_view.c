@@ -16,15 +16,7 @@
 #include "recipe/queue/identity.h"
 #include "recipe/slots/slot_node.h"
 
-/* ---- slots --------------------------------------------------------------------------------- */
-
-/* Only slots have their queue at P/queue. */
-bool clave__lock_is_slots(const struct lock_queue *q)
-{
-    const struct lock_queue *waits = q->partner;
-    return q->leases && (q->nkept > 0 || (q->limited && q->places.count == 0 && waits &&
-                                          strcmp(clave__path_name(waits->path), "queue") == 0));
-}
+/* ---- slots that were broken ------------------------------------------------------------------ */
 
 int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
 {
@@ -37,8 +29,8 @@ int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
 
 /* ---- which queues are locks ---------------------------------------------------------------- */
 
-/* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. The limit of
- * slots is beside them. */
+/* A semaphore that nobody holds is known by the limit that waiters say, as clave's do; slots are
+ * known by the limit in the node beside their queue. */
 static bool lock_awaits_leases(const struct lock_queue *q)
 {
     if (!q->leases || q->places.count > 0)
@@ -46,7 +38,7 @@ static bool lock_awaits_leases(const struct lock_queue *q)
     return clave__lock_is_slots(q) ? q->partner->places.count > 0 : clave__lock_limit(q) != 0;
 }
 
-/* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
+/* Nodes named by a bare UUID may belong to another recipe of kazoo's, such as a party. */
 static bool lock_is_semaphore(const struct lock_queue *q)
 {
     return q->leases && (q->kazoo || q->nbare < q->places.count || lock_awaits_leases(q));
