@@ -1,5 +1,5 @@
-/* election_terms.c - see election_terms.h. Called by observe.c and api/elections_api.c. Invariant:
- * the last term of an election is the only one that may not have ended. */
+/* election_terms.c - the elections of a tree over time (election_terms.h). Invariant: only the last
+ * term of an election may be unfinished. */
 #include "observe/election_terms.h"
 
 #include <assert.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/hash/siphash.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "observe/lock_json.h"
@@ -409,4 +410,22 @@ void clave__election_json(struct json *j, const char *key, const struct election
     if (v->members)
         v->members(j, v->arg);
     clave__json_close(j, '}');
+}
+
+/* ---- its state as a number ----------------------------------------------------------------- */
+
+/* An election whose last leader is gone differs from one that never had any. */
+static uint64_t election_last_token(const struct election *e)
+{
+    const struct election_term *last = election_last_term(e);
+    return last ? (uint64_t)last->token : 0;
+}
+
+uint64_t clave__election_digest(const struct election *e, const struct lock_queue *q)
+{
+    const uint64_t words[] = {q ? clave__lock_etag(q) : 0,
+                              e->value ? clave__siphash(clave__siphash_key(1), e->value, e->nvalue)
+                                       : 0,
+                              e->over && !q, election_last_token(e)};
+    return clave__siphash(clave__siphash_key(1), words, sizeof words);
 }

@@ -6,7 +6,7 @@
 #define CLAVE_OBSERVE_ELECTION_TERMS_H
 
 #include "base/json_writer.h"
-#include "observe/lock_end_cause.h"
+#include "observe/lock_history.h"
 
 struct election_term {
     struct list link;
@@ -46,14 +46,14 @@ void clave__election_model_fini(struct election_model *m);
 
 /* Those who lead when the model of locks has loaded. */
 void clave__election_begin(struct election_model *m, const struct lock_model *locks);
-/* Something has happened to a lock: a candidate leads, or the leader's node is gone; later, why.
- * Without memory a term is not recorded. */
+/* Something has happened to a lock: a candidate leads, or the leader's node is gone. _set_cause
+ * says later why. Without memory a term is not recorded. */
 void clave__election_note(struct election_model *m, enum lock_change what, int64_t at,
                           const struct lock_node *p);
 void clave__election_set_cause(struct election_model *m, const char *path, int64_t token,
                                enum lock_cause cause);
-/* Takes the terms of another model, which are older than all of this one; a leader of then who is
- * none now, led until `at` at most. */
+/* Takes the terms of another model, all of which are older. A leader there who does not lead now
+ * led until `at` at the latest. */
 void clave__election_take_before(struct election_model *m, struct election_model *from, int64_t at);
 /* Any node may be told. Those of values are beside the election, with "-value" at the end of the
  * name, and say which leader's they are. */
@@ -66,7 +66,7 @@ void clave__election_set_over(struct election_model *m, const char *path, bool o
 
 /* An election that may have changed, once; NULL: no more. */
 struct election *clave__election_take_changed(struct election_model *m);
-/* Frees it if nothing of it is worth keeping. `exists`: it has candidates. */
+/* Frees the election if nothing about it is worth keeping. `exists`: it has candidates. */
 void clave__election_settle(struct election_model *m, struct election *e, bool exists);
 
 /* NULL: none. */
@@ -88,5 +88,8 @@ struct election_view {
 };
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v);
+
+/* As clave__lock_etag, of an election. `q`: its candidates; NULL: none. */
+uint64_t clave__election_digest(const struct election *e, const struct lock_queue *q);
 
 #endif

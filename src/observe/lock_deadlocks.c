@@ -1,5 +1,6 @@
-/* lock_deadlocks.c - see lock_deadlocks.h. Called by observe.c. Invariant: what is given to the
- * graph is a scan as that of recipe/deadlock, of the places of one moment. */
+/* lock_deadlocks.c - deadlocks among the locks of a model (lock_deadlocks.h). The places that can
+ * be part of one become a scan, as recipe/deadlock makes from the server; its wait-for graph is
+ * solved there. Invariant: a scan has the places of one moment. */
 #include "observe/lock_deadlocks.h"
 
 #include <assert.h>
@@ -36,8 +37,8 @@ void clave__lock_deadlocks_fini(struct lock_deadlocks *w)
 
 /* ---- which places ---------------------------------------------------------------------------- */
 
-/* Of leases all count, whoever has them; of those who acquire one also the first, whose turn it is.
- */
+/* All leases count, whoever has them; of those who acquire a lease also the first, whose turn it
+ * is. */
 static struct lock_node *deadlocks_place_after(const struct lock_queue *q,
                                                const struct lock_node *last)
 {
@@ -135,7 +136,8 @@ static void deadlocks_scan_fini(struct queue_scan *s)
 
 /* ---- what is found --------------------------------------------------------------------------- */
 
-/* A member that waits for a part of itself waits for no lock: then the lock that it holds. */
+/* A member that waits for a part of itself waits for no lock; then the path is that of the lock it
+ * holds. */
 static size_t deadlocks_path_len(const clave_deadlock_member *member)
 {
     return member->path ? strlen(member->path)

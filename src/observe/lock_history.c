@@ -1,12 +1,185 @@
-/* lock_history.c - see lock_history.h. Called by observe.c and api/history_api.c. Invariant:
- * numbers grow by one, and only the oldest entries are dropped. */
+/* lock_history.c - what happened to locks (lock_history.h): why holds ended, the history, counts.
+ *
+ * Invariants: each place that has ended is given out once, after SETTLE_MS or when its cause is
+ * said; the numbers of entries grow by one, and only the oldest entries are dropped; a hold that
+ * began before the gate looked is counted when it ends and not measured, since nobody knows when it
+ * began. */
 #include "observe/lock_history.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "clave/async/slots.h"
 #include "observe/lock_json.h"
+#include "recipe/queue/identity.h"
+
+/* ---- why a hold ended ---------------------------------------------------------------------- */
+
+enum { SETTLE_MS = 100, MOST_SAID = 10000 };
+
+/* What somebody knows of a node that still exists, or is just going. */
+struct said_cause {
+    struct map_node node;
+    struct list link;
+    int64_t token;
+    enum lock_cause cause;
+};
+
+const char *clave__lock_cause_name(enum lock_cause cause)
+{
+    static const char *const names[LOCK_CAUSES] = {
+        [LOCK_UNKNOWN] = "unknown", [LOCK_RELEASED] = "released", [LOCK_EXPIRED] = "expired",
+        [LOCK_CLOSED] = "closed",   [LOCK_BROKEN] = "broken",
+    };
+    assert(names[cause]);
+    return names[cause];
+}
+
+clave_err clave__lock_end_causes_init(struct lock_end_causes *e, const struct clave_mem *mem,
+                                      uint64_t seed)
+{
+    *e = (struct lock_end_causes){.mem = mem};
+    list_init(&e->pending);
+    list_init(&e->said);
+    return clave__map_init(&e->by_token, mem, seed);
+}
+
+static void cause_free(struct lock_end_causes *e, struct said_cause *s)
+{
+    list_remove(&s->link);
+    clave__map_remove(&e->by_token, &s->node);
+    clave__mem_free(e->mem, s);
+}
+
+void clave__lock_end_causes_fini(struct lock_end_causes *e)
+{
+    for (struct list *at; (at = list_pop_front(&e->pending));)
+        clave__mem_free(e->mem, LIST_ENTRY(at, struct lock_end, link));
+    while (!list_empty(&e->said))
+        cause_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
+    clave__map_fini(&e->by_token);
+}
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+static bool cause_eq(const struct map_node *node, const void *key)
+{
+    const char *at = (const char *)node - offsetof(struct said_cause, node);
+    return ((const struct said_cause *)(const void *)at)->token == *(const int64_t *)key;
+}
+
+static struct said_cause *cause_find(const struct lock_end_causes *e, int64_t token)
+{
+    struct map_node *node =
+        clave__map_find(&e->by_token, clave__map_hash_u64((uint64_t)token), cause_eq, &token);
+    return node ? MAP_ENTRY(node, struct said_cause, node) : NULL;
+}
+
+void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum lock_cause cause)
+{
+    struct said_cause *s = cause_find(e, token);
+    if (s) {
+        s->cause = cause;
+        return;
+    }
+    s = clave__mem_zalloc(e->mem, sizeof *s);
+    if (!s)
+        return;
+    s->token = token;
+    s->cause = cause;
+    if (e->by_token.count >= MOST_SAID)
+        cause_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
+    list_push_back(&e->said, &s->link);
+    clave__map_insert(&e->by_token, &s->node, clave__map_hash_u64((uint64_t)token));
+}
+
+void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token, enum lock_cause cause)
+{
+    if (!cause_find(e, token))
+        clave__lock_end_causes_say(e, token, cause);
+}
+
+/* ---- what has ended -------------------------------------------------------------------------- */
+
+/* Of the owner of a slot, or of one that waits for it; 0: not known. */
+static uint32_t end_slot_id(const struct lock_end_causes *e, const struct lock_node *p)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    bool known = p->data && clave__identity_get_field(p->data, p->ndata, "name", id, sizeof id);
+    return known ? clave__map_hash_bytes(&e->by_token, id, strlen(id)) : 0;
+}
+
+struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
+                                            const struct lock_node *p, const char *path)
+{
+    size_t n = strlen(path) + 1;
+    struct lock_end *end = clave__mem_zalloc(e->mem, sizeof *end + n);
+    if (!end)
+        return NULL;
+    *end = (struct lock_end){.due = now + SETTLE_MS,
+                             .session = p->session ? p->session->id : 0,
+                             .token = p->token,
+                             .kind = clave__lock_kind(p->queue),
+                             .held = p->holds && !clave__lock_acquired(p->queue),
+                             .kept = p->kept,
+                             .left_over = p->left_over,
+                             .id = end_slot_id(e, p)};
+    memcpy(end->path, path, n);
+    list_push_back(&e->pending, &end->link);
+    return end;
+}
+
+struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t now,
+                                             const struct lock_model *m)
+{
+    if (list_empty(&e->pending))
+        return NULL;
+    struct lock_end *end = LIST_ENTRY(e->pending.next, struct lock_end, link);
+    struct said_cause *said = cause_find(e, end->token);
+    bool may_be_taken = end->kind == LOCK_KIND_SLOT && !end->held; /* its slot may come yet */
+    if ((!said || may_be_taken) && end->due > now)
+        return NULL;
+    if (said) {
+        end->cause = said->cause;
+        cause_free(e, said);
+    } else if (end->left_over) {
+        end->cause = LOCK_BROKEN;
+    } else if (end->kept || (end->session && clave__lock_model_has_session(m, end->session))) {
+        end->cause = LOCK_RELEASED;
+    }
+    list_remove(&end->link);
+    return end;
+}
+
+struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
+                                              const struct lock_node *slot, const char *path)
+{
+    uint32_t id = end_slot_id(e, slot);
+    for (struct list *at = e->pending.next; id != 0 && at != &e->pending; at = at->next) {
+        struct lock_end *end = LIST_ENTRY(at, struct lock_end, link);
+        bool waited = end->kind == LOCK_KIND_SLOT && !end->held && end->id == id;
+        if (!waited || end->token >= slot->token || strcmp(end->path, path) != 0)
+            continue;
+        list_remove(&end->link);
+        return end;
+    }
+    return NULL;
+}
+
+void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end)
+{
+    assert(list_empty(&end->link)); /* it was taken */
+    clave__mem_free(e->mem, end);
+}
+
+int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e)
+{
+    return list_empty(&e->pending) ? CLAVE_NEVER
+                                   : LIST_ENTRY(e->pending.next, struct lock_end, link)->due;
+}
+
+/* ---- the history --------------------------------------------------------------------------- */
 
 /* Nothing makes as many entries in a millisecond. */
 enum { NUMBERS_PER_MS = 1000 };
@@ -155,4 +328,62 @@ void clave__history_json(struct json *j, const struct history_entry *e)
     clave__json_string(j, "cause", e->what == LOCK_ENDED ? clave__lock_cause_name(e->cause) : NULL);
     clave__json_number(j, "place", e->place);
     clave__json_close(j, '}');
+}
+
+/* ---- counts and durations ------------------------------------------------------------------ */
+
+/* Milliseconds. */
+static const struct histogram_bounds durations = {
+    12, {1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 60000, 300000, 3600000}};
+
+void clave__lock_counters_init(struct lock_counters *m)
+{
+    *m = (struct lock_counters){0};
+    for (int kind = 0; kind < LOCK_KINDS; kind++) {
+        clave__histogram_init(&m->waited[kind], &durations);
+        clave__histogram_init(&m->left[kind], &durations);
+        clave__histogram_init(&m->held[kind], &durations);
+    }
+}
+
+/* The clocks of servers and gate may differ. */
+static int64_t counters_since(int64_t at, int64_t then)
+{
+    return at > then ? at - then : 0;
+}
+
+/* The owner of a lease or slot has waited since it queued for it. */
+static int64_t counters_queued(const struct lock_node *p)
+{
+    const struct lock_node *turn = clave__lock_turn_of(p);
+    return turn && turn->queued < p->queued ? turn->queued : p->queued;
+}
+
+void clave__lock_counters_note(struct lock_counters *m, enum lock_change what,
+                               const struct lock_node *p, int64_t at)
+{
+    enum lock_queue_kind kind = clave__lock_kind(p->queue);
+    if (p->left_over)
+        return;                                               /* nobody has waited */
+    bool holds = p->holds && !clave__lock_acquired(p->queue); /* the first to wait has the turn */
+    if (what == LOCK_GRANTED)
+        clave__histogram_note(&m->waited[kind], counters_since(at, counters_queued(p)));
+    if (what == LOCK_ENDED && !holds && kind != LOCK_KIND_SLOT)
+        clave__histogram_note(&m->left[kind], counters_since(at, p->queued));
+    if (what == LOCK_ENDED && holds && !p->held_before)
+        clave__histogram_note(&m->held[kind], counters_since(at, p->held));
+}
+
+void clave__lock_counters_note_taken(struct lock_counters *m, const struct lock_end *waited)
+{
+    clave__histogram_note(&m->waited[LOCK_KIND_SLOT], waited->waited);
+}
+
+void clave__lock_counters_note_cause(struct lock_counters *m, const struct lock_end *end)
+{
+    if (end->held)
+        m->ends[end->kind][end->cause]++;
+    else if (end->kind == LOCK_KIND_SLOT &&
+             !end->left_over) /* only now is it certain that it did not get one */
+        clave__histogram_note(&m->left[end->kind], end->waited);
 }

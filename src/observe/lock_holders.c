@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/path.h"
+
 /* A bit for each kind from QUEUE_LOCK on: of those that wait, then of holders, then of those left
  * over. */
 enum {
@@ -84,8 +86,8 @@ static const struct lock_node *holders_first(const struct lock_queue *q, unsigne
     return marks ? holders_place(clave__ordered_first(&q->places, marks)) : NULL;
 }
 
-/* Is one of these kinds before it? Nodes of two kinds with one number are a downgrade: of one
- * owner, which does not wait for itself. */
+/* Is a place of one of these kinds before it? Nodes of two kinds with one number are a downgrade by
+ * one owner, who does not wait for itself. */
 static bool holders_has_before(const struct lock_node *p, unsigned kinds)
 {
     const struct lock_node *first = holders_first(p->queue, kinds);
@@ -101,7 +103,7 @@ bool clave__lock_is_outside(const struct lock_node *p)
     return holders_has_before(p, clave__queue_kind_unseen(p->kind, p->name));
 }
 
-/* The read side of a downgrade says what its write side said, and is past the delay. */
+/* The read node of a downgrade repeats what the write node said, but its delay is over. */
 bool clave__lock_is_delayed(const struct lock_node *p)
 {
     bool begins = p->delays && (p->kind == QUEUE_LOCK || p->kind == QUEUE_WRITE);
@@ -150,6 +152,14 @@ static void holders_update_kind(struct lock_model *m, struct lock_queue *q, enum
 }
 
 /* ---- semaphores ------------------------------------------------------------------------------ */
+
+/* Only slots have their queue at P/queue. */
+bool clave__lock_is_slots(const struct lock_queue *q)
+{
+    const struct lock_queue *waits = q->partner;
+    return q->leases && (q->nkept > 0 || (q->limited && q->places.count == 0 && waits &&
+                                          strcmp(clave__path_name(waits->path), "queue") == 0));
+}
 
 uint32_t clave__lock_limit(const struct lock_queue *q)
 {

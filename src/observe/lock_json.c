@@ -1,9 +1,13 @@
-/* lock_json.c - see lock_json.h. Called by the endpoints, events and history. Invariant: what other
- * clients wrote into nodes is shown as text and never trusted: the JSON writer escapes it. */
+/* lock_json.c - a lock and its places as JSON, and the number that changes with them (lock_json.h).
+ *
+ * Invariants: what other clients wrote into nodes is text to be shown, never to be trusted: the
+ * JSON writer escapes it. A number does not come back while there are places: each has a token of
+ * its own, and its version, whether it holds and whether it was asked only ever go up. */
 #include "observe/lock_json.h"
 
 #include <string.h>
 
+#include "base/hash/siphash.h"
 #include "base/memory.h"
 #include "base/time_format.h"
 #include "observe/lock_who.h"
@@ -258,4 +262,53 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
     while (w->phase != LOCK_WALK_HEAD && w->phase < LOCK_WALK_DONE && budget > 0 && err == CLAVE_OK)
         err = lock_json_walk_places(w, j, q, &budget);
     return err == CLAVE_OK ? j->err : err;
+}
+
+/* ---- its state as a number ----------------------------------------------------------------- */
+
+/* Of each side. A change of a place further back is not seen, except that one came or went. */
+enum { DIGEST_PLACES = 1000 };
+
+/* The same key everywhere. Whoever chooses names so that two states of a lock have one digest has
+ * kept a change of that lock from those who wait for it, and nothing else. */
+static uint64_t etag_bytes(const void *p, size_t n)
+{
+    return clave__siphash(clave__siphash_key(1), p, n);
+}
+
+static uint64_t etag_add(uint64_t digest, const struct lock_node *p)
+{
+    uint64_t marks = (uint64_t)p->holds | (uint64_t)p->asked << 1 | (uint64_t)p->unreadable << 2;
+    const uint64_t words[] = {digest, etag_bytes(p->name, strlen(p->name)), (uint64_t)p->token,
+                              (uint64_t)p->version, marks};
+    return etag_bytes(words, sizeof words);
+}
+
+static uint64_t etag_add_places(uint64_t digest, const struct lock_queue *q,
+                                struct lock_node *(*after)(const struct lock_queue *q,
+                                                           const struct lock_node *p))
+{
+    struct lock_node *p = NULL;
+    for (int i = 0; i < DIGEST_PLACES && (p = after(q, p)); i++)
+        digest = etag_add(digest, p);
+    return digest;
+}
+
+/* The newest, of a queue in which places come at the end only: with how many there are it tells
+ * whether any came or went. */
+static uint64_t etag_add_last(uint64_t digest, const struct lock_queue *q)
+{
+    struct ordered_node *last = q ? clave__ordered_last(&q->places, ORDERED_ANY) : NULL;
+    return last ? etag_add(digest, ORDERED_ENTRY(last, struct lock_node, node)) : digest;
+}
+
+uint64_t clave__lock_etag(const struct lock_queue *q)
+{
+    const uint64_t head[] = {clave__lock_kind(q), clave__lock_limit(q), q->nholders,
+                             clave__lock_nwaiters(q), clave__lock_nleft_over(q)};
+    uint64_t digest = etag_bytes(head, sizeof head);
+    digest = etag_add_places(digest, q, clave__lock_holder_after);
+    digest = etag_add_places(digest, q, clave__lock_left_over_after);
+    digest = etag_add_places(digest, q, clave__lock_waiter_after);
+    return etag_add_last(etag_add_last(digest, q), q->partner);
 }

@@ -1,4 +1,4 @@
-/* lock_json.h - a lock, and a place in it, as JSON: LOCK and PLACE of docs and openapi.json. */
+/* lock_json.h - a lock, and a place in it, as JSON: Lock and Place of openapi.json. */
 #ifndef CLAVE_OBSERVE_LOCK_JSON_H
 #define CLAVE_OBSERVE_LOCK_JSON_H
 
@@ -51,5 +51,9 @@ void clave__lock_walk_fini(struct lock_walk *w);
 /* Writes about `budget` places. ENOMEM, and the error of j. */
 clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const struct lock_model *m,
                                  int64_t now, size_t budget);
+
+/* A number for all that is shown of a lock and may change: the same at every gate that sees the
+ * same tree, and another one after each change. */
+uint64_t clave__lock_etag(const struct lock_queue *q);
 
 #endif

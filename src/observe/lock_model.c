@@ -1,24 +1,309 @@
-/* lock_model.c - see lock_model.h. Called by observe.c. Invariant: every place is in the queue of
- * its parent's path and counted in its session; lock_holders.c has decided who holds before a call
- * returns. */
+/* lock_model.c - the places and queues of a tree, as its nodes come and go (lock_model.h).
+ *
+ * A node's path says which queue it belongs to and what kind of place it is; its Stat says since
+ * when, and which session owns it; its data says whose it is. Each is kept in a struct lock_node,
+ * ordered in its queue by the number in its name and linked into the list of its session. After
+ * every change lock_holders.c decides again who holds. lock_view.c reads what is here.
+ *
+ * Invariants: a place is in the queue of its parent's path and counted in its session; a session
+ * lasts as long as it has a place; a queue that has changed is in the list `dirty`; who holds is
+ * decided before a call returns. */
 #include "observe/lock_model.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/memory.h"
 #include "base/path.h"
+#include "base/utf8.h"
 #include "observe/lock_holders.h"
-#include "observe/lock_node.h"
-#include "observe/lock_path.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_nodes.h"
 #include "recipe/semaphore/shared_count.h"
+#include "recipe/slots/slot_node.h"
+
+enum { DIGITS = 10, TOKEN_CAP = 17 };
 
 static const char locks_name[] = "/locks", queue_name[] = "/queue", kazoo_name[] = "-__lock__";
+static const char leases_name[] = "/leases", owners_name[] = "/owners";
 static const char mark_name[] = "-held", limit_name[] = "/limit";
 
+/* ---- names and keys ------------------------------------------------------------------------ */
+
+/* The server's digits at the end; names of kazoo's leases have none and are ordered as a whole. */
+static struct lock_key lock_key_of(const char *name)
+{
+    enum queue_kind kind = clave__queue_kind_of(name);
+    const struct queue_order_rule *rule = clave__queue_kind_rule(1u << kind);
+    if (rule)
+        return (struct lock_key){clave__queue_order_key(rule, name).text, name};
+    return (struct lock_key){clave__lock_is_plain(name) ? name + strlen(name) - DIGITS : name,
+                             name};
+}
+
+bool clave__lock_is_bare(const char *name)
+{
+    enum { UUID_DIGITS = 32 };
+    return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
+}
+
+bool clave__lock_is_plain(const char *name)
+{
+    size_t n = strlen(name);
+    return n > DIGITS && !clave__lock_is_bare(name) &&
+           strspn(name + n - DIGITS, "0123456789") == DIGITS;
+}
+
+char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p)
+{
+    const struct lock_queue *q = p->queue;
+    if (!q->leases || p->bare)
+        return clave__path_child(mem, q->path, p->name);
+    char *dir = clave__path_child(mem, q->path, p->kept ? "owners" : "leases");
+    char *path = dir ? clave__path_child(mem, dir, p->name) : NULL;
+    clave__mem_free(mem, dir);
+    return path;
+}
+
+/* ---- where a node belongs ------------------------------------------------------------------ */
+
+/* Where a node belongs, by its path alone. What it says may show that it is nothing of a lock after
+ * all. */
+struct lock_path {
+    enum queue_kind kind;
+    struct lock_queue_key key;
+    const char *name;
+    bool bare; /* a UUID right below the path: a lease, if the path is a semaphore's */
+    bool kept; /* a slot */
+};
+
+static bool lock_path_ends(const char *path, size_t len, const char *end, size_t n)
+{
+    return len >= n && memcmp(path + len - n, end, n) == 0;
+}
+
+static bool lock_path_is_slot(const struct lock_path *s)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    return lock_path_ends(s->key.path, s->key.len, owners_name, sizeof owners_name - 1) &&
+           clave__slot_name_parse(s->name, id);
+}
+
+/* Without a folder of that many characters at its end: "/" is there for a root. */
+static void lock_path_go_up(struct lock_path *s, size_t n)
+{
+    s->key.len = s->key.len > n ? s->key.len - n : 1;
+    s->key.leases = true;
+}
+
+/* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
+ * path. A slot is below "owners". */
+static struct lock_path lock_path_of(const struct lock_model *m, const char *path)
+{
+    struct lock_path s = {.name = clave__path_name(path)};
+    size_t len = (size_t)(s.name - path);
+    len -= len > 1; /* the slash, unless it is the root */
+    s.key = (struct lock_queue_key){path, len, false};
+    if (lock_path_is_slot(&s)) {
+        s.kept = true;
+        s.kind = QUEUE_LEASE;
+        lock_path_go_up(&s, sizeof owners_name - 1);
+        return s;
+    }
+    s.kind = clave__queue_kind_of(s.name);
+    if (m && m->plain && s.kind == QUEUE_OTHER && clave__lock_is_plain(s.name))
+        s.kind = QUEUE_LOCK;
+    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && clave__lock_is_bare(s.name));
+    if (!counted)
+        return s;
+    bool below = lock_path_ends(path, len, leases_name, sizeof leases_name - 1);
+    s.bare = s.kind == QUEUE_OTHER && !below;
+    s.kind = below || s.bare ? QUEUE_LEASE : QUEUE_OTHER;
+    s.key.leases = true;
+    if (below)
+        lock_path_go_up(&s, sizeof leases_name - 1);
+    return s;
+}
+
+bool clave__lock_is_place(const char *path)
+{
+    return lock_path_of(NULL, path).kind != QUEUE_OTHER;
+}
+
+bool clave__lock_may_be_below(const char *path)
+{
+    return clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+static bool lock_node_session_eq(const struct map_node *node, const void *key)
+{
+    const char *at = (const char *)node - offsetof(struct lock_session, node);
+    return ((const struct lock_session *)(const void *)at)->id == *(const int64_t *)key;
+}
+
+static struct lock_session *lock_session_find(const struct lock_model *m, int64_t id)
+{
+    struct map_node *node =
+        clave__map_find(&m->sessions, clave__map_hash_u64((uint64_t)id), lock_node_session_eq, &id);
+    return node ? MAP_ENTRY(node, struct lock_session, node) : NULL;
+}
+
+bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
+{
+    return lock_session_find(m, id) != NULL;
+}
+
+/* NULL: no memory. */
+static struct lock_session *lock_node_session_get(struct lock_model *m, int64_t id)
+{
+    struct lock_session *s = lock_session_find(m, id);
+    if (s)
+        return s;
+    s = clave__mem_zalloc(m->mem, sizeof *s);
+    if (!s)
+        return NULL;
+    s->id = id;
+    list_init(&s->places);
+    clave__map_insert(&m->sessions, &s->node, clave__map_hash_u64((uint64_t)id));
+    m->bytes += sizeof *s;
+    return s;
+}
+
+static void lock_node_session_drop(struct lock_model *m, struct lock_session *s)
+{
+    if (s->nplaces > 0)
+        return;
+    assert(s->nwaits == 0 && list_empty(&s->places));
+    clave__map_remove(&m->sessions, &s->node);
+    clave__mem_free(m->mem, s);
+    m->bytes -= sizeof *s;
+}
+
+static void lock_node_join(struct lock_node *p)
+{
+    struct lock_session *s = p->session;
+    if (!s)
+        return;
+    assert(list_empty(&p->in_session) && !p->holds);
+    list_push_back(&s->places, &p->in_session);
+    s->nplaces++;
+    s->nwaits++;
+}
+
+static void lock_node_part(struct lock_node *p)
+{
+    struct lock_session *s = p->session;
+    if (!s)
+        return;
+    assert(s->nplaces > 0 && (p->holds || s->nwaits > 0));
+    list_remove(&p->in_session);
+    s->nplaces--;
+    s->nwaits -= !p->holds;
+}
+
+/* ---- a place ----------------------------------------------------------------------------------
+ */
+
+static size_t lock_node_size(const struct lock_node *p)
+{
+    return sizeof *p + strlen(p->name) + 1 + (p->kept ? TOKEN_CAP : 0) +
+           (p->data ? p->ndata + 1 : 0);
+}
+
+static void lock_node_free(struct lock_model *m, struct lock_node *p)
+{
+    assert(list_empty(&p->in_session)); /* it has parted from its session */
+    assert(m->nplaces > 0 && m->bytes >= lock_node_size(p));
+    m->bytes -= lock_node_size(p);
+    m->nplaces--;
+    if (p->session)
+        lock_node_session_drop(m, p->session);
+    clave__mem_free(m->mem, p->data);
+    clave__mem_free(m->mem, p);
+}
+
+/* The parser changes what it reads. */
+static void lock_node_read_identity(struct lock_node *p)
+{
+    char text[LOCK_DATA_MAX + 1];
+    clave_identity id = {0};
+    if (p->data) {
+        memcpy(text, p->data, p->ndata + 1);
+        clave__identity_parse(text, p->ndata, &id);
+    }
+    p->limit = id.limit;
+    p->owned = id.owner != NULL;
+    p->delays = p->data && clave__lock_delay_field_is_set(p->data, p->ndata);
+    p->asked = p->asked || id.asked;
+}
+
+static void lock_node_note_asked(struct lock_node *p)
+{
+    p->asked = p->asked || (p->kind == QUEUE_LATCH && p->version > 0);
+}
+
+static bool lock_node_set_data(struct lock_model *m, struct lock_node *p, const void *data,
+                               size_t len)
+{
+    char *copy = NULL;
+    if (clave__identity_is_request(data, len)) {
+        p->asked = true;
+        return true;
+    }
+    bool cut = len > LOCK_DATA_MAX;
+    if (cut)
+        len = clave__utf8_whole(data, LOCK_DATA_MAX);
+    if (len > 0) {
+        copy = clave__mem_strndup(m->mem, data, len);
+        if (!copy)
+            return false;
+    }
+    m->bytes -= p->data ? p->ndata + 1 : 0;
+    clave__mem_free(m->mem, p->data);
+    p->data = copy;
+    p->ndata = copy ? len : 0;
+    p->cut = cut;
+    m->bytes += copy ? len + 1 : 0;
+    lock_node_read_identity(p);
+    return true;
+}
+
+static struct lock_node *lock_node_new(struct lock_model *m, enum queue_kind kind, const char *name,
+                                       const clave_stat *stat, bool kept)
+{
+    size_t n = strlen(name);
+    struct lock_node *p = clave__mem_zalloc(m->mem, sizeof *p + n + 1 + (kept ? TOKEN_CAP : 0));
+    if (!p)
+        return NULL;
+    p->kind = kind;
+    list_init(&p->in_session);
+    p->token = stat->czxid;
+    p->queued = stat->ctime;
+    p->version = stat->version;
+    memcpy(p->name, name, n);
+    p->number = (uint32_t)(kept ? n + 1 : (size_t)(lock_key_of(name).number - name));
+    p->kept = kept;
+    if (kept) /* one that may not be read comes last */
+        snprintf(p->name + n + 1, TOKEN_CAP, "%016" PRIx64,
+                 stat->czxid ? (uint64_t)stat->czxid : UINT64_MAX);
+    m->nplaces++;
+    m->bytes += lock_node_size(p);
+    bool sessionless = clave__queue_node_is_left_over(stat);
+    p->left_over = sessionless && !kept;
+    if (stat->czxid != 0 && !sessionless) {
+        p->session = lock_node_session_get(m, stat->ephemeral_owner);
+        if (!p->session) {
+            lock_node_free(m, p);
+            return NULL;
+        }
+    }
+    return p;
+}
 /* ---- order ----------------------------------------------------------------------------------- */
 
 static int lock_queue_compare(const void *key, const struct ordered_node *node)
@@ -47,12 +332,14 @@ static int lock_place_compare(const void *key, const struct ordered_node *node)
 /* The counts of a queue are those of its places. Returns how many there are. */
 static size_t lock_model_check_places(const struct lock_queue *q)
 {
-    size_t n = 0, holders = 0, kept = 0, bare = 0, kinds = 0;
+    size_t n = 0, holders = 0, left_over = 0, kept = 0, bare = 0, kinds = 0;
     struct lock_key at = {"", ""};
     for (struct ordered_node *o; (o = clave__ordered_after(&q->places, &at, ORDERED_ANY)); n++) {
         const struct lock_node *p = ORDERED_ENTRY(o, struct lock_node, node);
         CHECK(p->queue == q);
+        CHECK(!p->holds || !p->left_over);
         holders += p->holds;
+        left_over += p->left_over;
         kept += p->kept;
         bare += p->bare;
         at = clave__lock_key(p);
@@ -60,7 +347,8 @@ static size_t lock_model_check_places(const struct lock_queue *q)
     for (size_t i = 0; i < QUEUE_KINDS; i++)
         kinds += q->of_kind[i];
     CHECK(n == q->places.count && n == kinds);
-    CHECK(holders == q->nholders && kept == q->nkept && bare == q->nbare);
+    CHECK(holders == q->nholders && left_over == q->nleft_over && kept == q->nkept &&
+          bare == q->nbare);
     return n;
 }
 
@@ -112,7 +400,7 @@ static struct lock_queue *lock_queue_of_acquires(const struct lock_model *m, con
 static size_t lock_semaphore_len(const char *path, size_t len, const char *suffix)
 {
     size_t n = strlen(suffix);
-    if (!clave__lock_path_ends(path, len, suffix, n))
+    if (!lock_path_ends(path, len, suffix, n))
         return 0;
     return len > n ? len - n : suffix[0] == '/';
 }
@@ -182,7 +470,7 @@ static void lock_queue_see_slots(struct lock_model *m, struct lock_queue *q)
 {
     struct lock_queue *other = q->leases ? q->partner : NULL;
     bool queue =
-        other && clave__lock_path_ends(other->path, other->len, queue_name, sizeof queue_name - 1);
+        other && lock_path_ends(other->path, other->len, queue_name, sizeof queue_name - 1);
     if (queue && !lock_queue_may_be_slots(q)) {
         lock_queue_changed(m, q);
         other->partner = q->partner = NULL;
@@ -260,7 +548,7 @@ static void lock_place_unkeep(struct lock_model *m, struct lock_node *p)
 static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock_path *site,
                              const clave_stat *stat, const void *data, size_t len)
 {
-    struct lock_node *p = clave__lock_node_new(m, site->kind, site->name, stat, site->kept);
+    struct lock_node *p = lock_node_new(m, site->kind, site->name, stat, site->kept);
     if (!p)
         return false;
     p->unreadable = stat->czxid == 0;
@@ -269,14 +557,14 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     if (!q)
         q = lock_queue_new(m, &site->key);
-    if (!q || !clave__lock_node_set_data(m, p, data, len)) {
+    if (!q || !lock_node_set_data(m, p, data, len)) {
         if (q && q->places.count == 0)
             lock_queue_changed(m, q); /* it is freed when that is taken */
-        clave__lock_node_free(m, p);
+        lock_node_free(m, p);
         return false;
     }
     struct lock_key key = clave__lock_key(p);
-    clave__lock_node_note_asked(p);
+    lock_node_note_asked(p);
     p->queue = q;
     clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, q);
@@ -287,7 +575,7 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     if (p->kept)
         lock_place_keep(m, p);
     lock_queue_see_slots(m, q);
-    clave__lock_node_join(p);
+    lock_node_join(p);
     lock_queue_find_semaphore(m, q, p);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
@@ -304,7 +592,7 @@ static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_node 
     assert(q->of_kind[p->kind] > 0 && (!p->holds || q->nholders > 0));
     struct lock_key key = clave__lock_key(p);
     lock_model_tell(m, LOCK_ENDED, p, at);
-    clave__lock_node_part(p);
+    lock_node_part(p);
     clave__ordered_remove(&q->places, &key);
     clave__lock_link(m, p->session);
     clave__lock_queue_mark(m, q);
@@ -315,7 +603,7 @@ static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_node 
     if (p->kept)
         lock_place_unkeep(m, p);
     lock_queue_see_slots(m, q);
-    clave__lock_node_free(m, p);
+    lock_node_free(m, p);
     clave__lock_grants_update(m, q, at, NULL);
     lock_queue_changed(m, q);
 }
@@ -325,11 +613,11 @@ static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_nod
                                int32_t version, const void *data, size_t len)
 {
     bool asked = p->asked;
-    if (!clave__lock_node_set_data(m, p, data, len))
+    if (!lock_node_set_data(m, p, data, len))
         return false;
     struct lock_key key = clave__lock_key(p);
     p->version = version;
-    clave__lock_node_note_asked(p);
+    lock_node_note_asked(p);
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
     lock_queue_find_semaphore(m, p->queue, p);
@@ -348,7 +636,7 @@ static struct lock_node *lock_place_at(const struct lock_model *m, const struct 
         return kept ? MAP_ENTRY(kept, struct lock_node, in_kept) : NULL;
     }
     const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
-    struct lock_key key = clave__lock_key_of(site->name);
+    struct lock_key key = lock_key_of(site->name);
     struct ordered_node *node = q ? clave__ordered_find(&q->places, &key) : NULL;
     return node ? ORDERED_ENTRY(node, struct lock_node, node) : NULL;
 }
@@ -374,9 +662,9 @@ static void lock_model_see_limit(struct lock_model *m, const char *path, const v
 {
     struct lock_path s = {.key = {path, strlen(path), false}};
     bool limited = len == SHARED_COUNT_SIZE;
-    if (!clave__lock_path_ends(path, s.key.len, limit_name, sizeof limit_name - 1))
+    if (!lock_path_ends(path, s.key.len, limit_name, sizeof limit_name - 1))
         return;
-    clave__lock_path_go_up(&s, sizeof limit_name - 1);
+    lock_path_go_up(&s, sizeof limit_name - 1);
     struct lock_queue *q = clave__lock_queue_at(m, &s.key);
     if (!q && limited) {
         q = lock_queue_new(m, &s.key);
@@ -394,7 +682,7 @@ static void lock_model_see_limit(struct lock_model *m, const char *path, const v
 static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *path, int64_t token)
 {
     size_t len = strlen(path), n = sizeof mark_name - 1;
-    if (!clave__lock_path_ends(path, len, mark_name, n))
+    if (!lock_path_ends(path, len, mark_name, n))
         return;
     struct lock_queue_key key = {path, len - n, false};
     struct lock_queue *q = clave__lock_queue_at(m, &key);
@@ -428,7 +716,7 @@ static bool lock_model_takes(const struct lock_model *m, const struct lock_path 
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
-    struct lock_path site = clave__lock_path_of(m, path);
+    struct lock_path site = lock_path_of(m, path);
     lock_model_check(m);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
@@ -450,7 +738,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
 void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
                                const void *data, size_t len)
 {
-    struct lock_path site = clave__lock_path_of(m, path);
+    struct lock_path site = lock_path_of(m, path);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
@@ -461,7 +749,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 {
-    struct lock_path site = clave__lock_path_of(m, path);
+    struct lock_path site = lock_path_of(m, path);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     if (p)
         lock_place_leave(m, at, p);
@@ -474,7 +762,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 /* The newest first: of two places in one queue the second is never granted. */
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id)
 {
-    for (struct lock_session *s; (s = clave__lock_session_find(m, id));)
+    for (struct lock_session *s; (s = lock_session_find(m, id));)
         lock_place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_node, in_session));
 }
 
@@ -496,11 +784,11 @@ static void lock_queue_empty(struct lock_model *m, struct lock_queue *q)
     for (struct ordered_node *n; (n = clave__ordered_first(&q->places, ORDERED_ANY));) {
         struct lock_node *p = ORDERED_ENTRY(n, struct lock_node, node);
         struct lock_key key = clave__lock_key(p);
-        clave__lock_node_part(p);
+        lock_node_part(p);
         clave__ordered_remove(&q->places, &key);
         if (p->kept)
             clave__map_remove(&m->kept, &p->in_kept);
-        clave__lock_node_free(m, p);
+        lock_node_free(m, p);
     }
     memset(q->of_kind, 0, sizeof q->of_kind);
     q->nholders = q->nleft_over = q->nbare = q->nkept = 0;

@@ -1,33 +1,28 @@
-/* lock_model.h - all locks, read-write locks, semaphores and elections of a tree, of clave, Curator
- * and kazoo alike, from the nodes that come and go. It asks nobody: what it knows is what
- * clave__lock_model_node and _gone were told, and at any time it is the same as if the tree of that
- * moment had been read at once, in whatever order the nodes came; but what a node said before a
- * request of Curator's replaced it is kept.
+/* lock_model.h - the locks, read-write locks, semaphores, slots and elections of a tree, of clave,
+ * Curator and kazoo alike, made from nodes that come and go.
+ *
+ * The model asks nobody. It knows what clave__lock_model_node and _gone told it, and whatever the
+ * order of the nodes, it is always what a reading of the whole tree at that moment would give.
+ * There are two exceptions: what a node said before Curator's request to release it replaced the
+ * text is kept; and a persistent node that may be one of kazoo's leases counts from when the queue
+ * beside it is known.
  *
  * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
- * milliseconds. Map of the folder:
+ * milliseconds. The folder:
  *
- *   lock_model          the locks of a tree
- *   lock_path           where a node belongs
- *   lock_node           a node in a queue
- *   lock_holders        who holds what of it
- *   lock_slots          slots among the locks
- *   lock_find           which locks there are
- *   lock_kind           of which kind each is
- *   lock_who            who has a place, in words
- *   lock_json           a lock and a place as JSON
- *   lock_etag           the state of a lock as a number
- *   lock_from_children  one lock, of one listing
- *   lock_counters       what happens to them, counted
- *   lock_deadlocks      deadlocks among them
- *   election_terms      terms, vacancies, values
- *   lock_history        who held what when
- *   lock_end_cause      why a hold ended
- *   lock_replay         the same from before, of a transaction log
+ *   lock_model       the queues and places of a tree
+ *   lock_holders     who holds: decided here, and nowhere else
+ *   lock_view        which queues are locks, of which kind, and their places in order
+ *   lock_who         whose a place is, in words
+ *   lock_json        a lock and a place as JSON, and its state as a number
+ *   lock_listing     one lock, from one listing of its nodes
+ *   lock_history     who held what when; why holds ended; counts and durations
+ *   lock_deadlocks   owners that wait for each other
+ *   election_terms   terms, vacancies and values of elections
+ *   lock_replay      all of that for the time before, from a transaction log
  *
- * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_holders
- * and nowhere else: those who look once fill a lock_listing, those who follow a tree a lock_model.
- */
+ * Used by src/web, `clave top` and `clave locks`. One who looks once fills a lock_listing, one who
+ * follows a tree a lock_model. */
 #ifndef CLAVE_OBSERVE_LOCK_MODEL_H
 #define CLAVE_OBSERVE_LOCK_MODEL_H
 
@@ -95,6 +90,10 @@ struct lock_node {
 struct lock_key {
     const char *number, *name;
 };
+static inline struct lock_key clave__lock_key(const struct lock_node *p)
+{
+    return (struct lock_key){p->name + p->number, p->name};
+}
 
 /* The marks of a queue in the set of all of them. */
 enum { LOCK_QUEUE_LINKED = 1 }; /* it has places that are linked */
@@ -135,7 +134,7 @@ enum lock_change {
     LOCK_ENDED,   /* its node is gone */
 };
 
-/* Called inside _node and _gone, once the model is loaded. The place is valid during the call. */
+/* Runs inside _node and _gone once the model is loaded. The place is valid during the call. */
 typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_node *p, int64_t at);
 
 struct lock_model {
@@ -188,7 +187,7 @@ struct lock_queue *clave__lock_model_after(const struct lock_model *m, const cha
 struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
                                                   const struct lock_queue *q);
 bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
-/* What is shown of it has changed: it is taken once more. */
+/* Something that is shown of this queue has changed: _take_dirty returns it again. */
 void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q);
 /* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
  * given back by _settle, which frees a queue without places. */
@@ -197,10 +196,10 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
 /* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
-/* The token of the slot that the node of this path says was broken; 0: it says nothing of that. */
+/* The token of the slot that was broken, if this is a node P/broken; else 0. */
 int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len);
-/* There may be locks below the node at this path: it is no place itself. One that may not be read
- * is shown as a place, or hides them. */
+/* True if there may be locks below the node at this path, since it is no place itself. If such a
+ * node may not be read, the locks below it are not seen. */
 bool clave__lock_may_be_below(const char *path);
 /* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
 bool clave__lock_is_bare(const char *name);
@@ -219,8 +218,8 @@ struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
 /* Of a lease or slot: the place in the other queue with which its owner has waited for it. NULL:
  * none is there. */
 const struct lock_node *clave__lock_turn_of(const struct lock_node *p);
-/* The path of the lock to which this happened. NULL: it is nothing to tell, or a step of something
- * that is told. */
+/* The path of the lock to which this happened. NULL: there is nothing to tell, because it is no
+ * lock or only a step of an acquire that shows elsewhere. */
 const char *clave__lock_told_path(enum lock_change what, const struct lock_node *p);
 
 enum lock_queue_kind {
@@ -254,7 +253,9 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
                                                const struct lock_key *key);
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key);
-struct lock_key clave__lock_key(const struct lock_node *p);
+
+/* The path of its node, to be freed; NULL: no memory. */
+char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);
 
 /* -1: it held already when it was seen, and nobody may know since when. */
 int64_t clave__lock_held_since(const struct lock_node *p);

@@ -1,7 +1,6 @@
-/* lock_replay.c - see lock_replay.h. Called by observe.c and the driver. Invariant: model, history
- * and elections are what observe.c would have made of the same nodes, but for what only a log
- * knows.
- */
+/* lock_replay.c - the locks of a tree, from its transactions (lock_replay.h). Invariant: model,
+ * history and elections are what web/observe/observe.c would have made of the same nodes, except
+ * for what only a log knows. */
 #include "observe/lock_replay.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* lock_replay.h - what happened to the locks of a tree, of its transactions in their order: for the
- * history from before the gate. A driver that has the logs of a server makes one, on any thread:
+/* lock_replay.h - what happened to the locks of a tree before the gate looked, from the tree's
+ * transactions in their order. A driver that has the logs of a server makes one, on any thread:
  * first the tree as it was, then each transaction. The result is given to clave__web_take_replay.
  *
  * A log knows more than the tree shows: with which transaction a place was granted or ended, at
@@ -49,10 +49,11 @@ void clave__lock_replay_deleted(struct lock_replay *r, const char *path);
 /* The session has ended, and everything of it with it. `expired`: by the server. */
 void clave__lock_replay_closed(struct lock_replay *r, bool expired);
 
-/* Holders of a model that were there at its first load: they hold since when the log says. */
+/* Dates the holders that were there at the model's first load: the log says when they were granted.
+ */
 void clave__lock_replay_date(const struct lock_replay *r, struct lock_model *m);
 
-/* false: there was no room for all places, so it may be wrong. */
+/* False if there was no room for all places, so that the result may be wrong. */
 bool clave__lock_replay_is_complete(const struct lock_replay *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* lock_who.c - see lock_who.h. Called by lock_json.c, the metrics, the elections and the program.
- * Invariant: what other clients wrote into nodes is shown as text and never trusted. */
+/* lock_who.c - whose a place is, in words (lock_who.h). Invariant: what other clients wrote into
+ * nodes is text to be shown, and never trusted. */
 #include "observe/lock_who.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void lock_who_clean(char *text)
     }
 }
 
-/* How much of it fits in so many bytes, whole characters only. */
+/* How many bytes of the text fit in `most`, whole characters only. */
 static int lock_who_fits(const char *text, size_t most)
 {
     size_t n = strlen(text);
@@ -52,14 +52,14 @@ static int lock_who_fits(const char *text, size_t most)
     return (int)n;
 }
 
-/* The first that says something; "": none does. */
+/* The first text that is not empty; "" if none is. */
 static const char *lock_who_first(const char *a, const char *b, const char *c)
 {
     const char *of = a && *a ? a : b && *b ? b : c;
     return of ? of : "";
 }
 
-/* Known by its host or process: then its name is a second thing to say. */
+/* A client known by its host or process is shown by these, with its name in brackets. */
 static bool lock_who_is_placed(const clave_identity *id)
 {
     return id->pid || *lock_who_first(id->host, NULL, NULL);

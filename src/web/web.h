@@ -201,7 +201,7 @@ enum web_figure {
 /* Now and then; nothing is known of the server without. */
 void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES]);
 /* The node of this czxid is gone, or will be soon, for this reason (enum lock_cause of
- * observe/lock_end_cause.h): a driver may know it of the server. What the engine knows by itself
+ * observe/lock_history.h): a driver may know it of the server. What the engine knows by itself
  * counts more. */
 void clave__web_tell_cause(struct web *w, int64_t czxid, int cause);
 

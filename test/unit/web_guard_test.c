@@ -1,5 +1,5 @@
 /* web_guard_test.c - Clave-Guard and ?token=: only the token of a place that holds is one, whatever
- * lock it is; guard, token, page and `clave locks` (lock_from_children.h) agree on that; and what
+ * lock it is; guard, token, page and `clave locks` (lock_listing.h) agree on that; and what
  * is said when an answer is lost before anything was done. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,8 +14,8 @@
 #include "base/path.h"
 #include "base/rand.h"
 #include "lib/queue_text.h"
-#include "observe/lock_from_children.h"
 #include "observe/lock_holders.h"
+#include "observe/lock_listing.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 #define HEX "0123456789abcdef0123456789abcdef"

@@ -14,11 +14,11 @@
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/znodes/request_window.h"
-#include "observe/lock_node.h"
+#include "observe/lock_model.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The first flight: a sync, then the sides in their order (lock_from_children.h), then the mark. */
+/* The first flight: a sync, then the sides in their order (lock_listing.h), then the mark. */
 enum { FLIGHT_SYNC, FLIGHT_SIDES, FLIGHT_MARK = FLIGHT_SIDES + LOCK_SIDES, FLIGHT };
 
 struct queue_view_read {

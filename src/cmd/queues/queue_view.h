@@ -13,7 +13,7 @@
 #define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 
 #include "clave/client.h"
-#include "observe/lock_from_children.h"
+#include "observe/lock_listing.h"
 #include "recipe/queue/queue_nodes.h"
 
 struct queue_view_place {

@@ -14,7 +14,7 @@
 #include "cmd/run/granted_field.h"
 #include "observe/lock_deadlocks.h"
 #include "observe/lock_json.h"
-#include "observe/lock_node.h"
+#include "observe/lock_model.h"
 #include "observe/lock_who.h"
 #include "recipe/cache/cache_progress.h"
 #include "runtime/clock.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "observe/lock_end_cause.h"
+#include "observe/lock_history.h"
 #include "web/web.h"
 
 enum { MOST_ENDS = 4096 };

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "observe/lock_etag.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"

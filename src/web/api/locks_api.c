@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "observe/lock_etag.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/json_pieces.h"

@@ -5,7 +5,7 @@
  * Then the names tell who holds. A token is the czxid of a node, which only the node itself tells:
  * the nodes of one queue have numbers that grow with their czxid, so the search halves, and most
  * locks have one holder. What its node says is read only where it may decide
- * (lock_from_children.h).
+ * (lock_listing.h).
  *
  * Invariants: [low, high) of `nodes` are those of one queue, up to `end`, that may still be it; the
  * other queues follow. The search is freed when it is done, or when the last answer has come that
@@ -19,8 +19,8 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "clave/async/slots.h"
-#include "observe/lock_from_children.h"
-#include "observe/lock_node.h"
+#include "observe/lock_listing.h"
+#include "observe/lock_model.h"
 #include "web/api/request_client.h"
 #include "web/http/problem.h"
 

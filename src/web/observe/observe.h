@@ -14,7 +14,6 @@
 #define CLAVE_WEB_OBSERVE_OBSERVE_H
 
 #include "observe/election_terms.h"
-#include "observe/lock_counters.h"
 #include "observe/lock_deadlocks.h"
 #include "observe/lock_history.h"
 #include "observe/lock_model.h"

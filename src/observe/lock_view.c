@@ -1,14 +1,36 @@
-/* lock_find.c - the locks of a model, as they are shown; see lock_model.h. Called by everything
- * that reads the model. Invariant: nothing is changed here. */
+/* lock_view.c - what the queues of a model are to those who look: which of them are locks, of which
+ * kind, and who has which place in them (lock_model.h).
+ *
+ * Some queues are not shown by themselves. Those who acquire a semaphore's lease, or a slot, queue
+ * beside the leases or owners, and are its waiters. UUIDs right below a path are the leases of one
+ * of kazoo's semaphores only if its queue is there, too; they may be the members of a party.
+ *
+ * Invariant: nothing is changed here. */
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "observe/lock_holders.h"
-#include "observe/lock_node.h"
+#include "observe/lock_model.h"
 #include "recipe/queue/identity.h"
 #include "recipe/slots/slot_node.h"
 
-/* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. The limit of
- * slots is beside them. */
+/* ---- slots that were broken ------------------------------------------------------------------ */
+
+int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
+{
+    char token[24];
+    bool says = strcmp(clave__path_name(path), "broken") == 0 &&
+                clave__identity_is_form(data, len) &&
+                clave__identity_get_field(data, len, "token", token, sizeof token);
+    return says ? strtoll(token, NULL, 10) : 0;
+}
+
+/* ---- which queues are locks ---------------------------------------------------------------- */
+
+/* A semaphore that nobody holds is known by the limit that waiters say, as clave's do; slots are
+ * known by the limit in the node beside their queue. */
 static bool lock_awaits_leases(const struct lock_queue *q)
 {
     if (!q->leases || q->places.count > 0)
@@ -16,7 +38,7 @@ static bool lock_awaits_leases(const struct lock_queue *q)
     return clave__lock_is_slots(q) ? q->partner->places.count > 0 : clave__lock_limit(q) != 0;
 }
 
-/* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
+/* Nodes named by a bare UUID may belong to another recipe of kazoo's, such as a party. */
 static bool lock_is_semaphore(const struct lock_queue *q)
 {
     return q->leases && (q->kazoo || q->nbare < q->places.count || lock_awaits_leases(q));
@@ -72,10 +94,34 @@ struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char
     return q ? q : clave__lock_model_get(m, path, true);
 }
 
-bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
+/* ---- kinds --------------------------------------------------------------------------------- */
+
+enum lock_queue_kind clave__lock_kind(const struct lock_queue *q)
 {
-    return clave__lock_session_find(m, id) != NULL;
+    const struct lock_queue *acquired = clave__lock_acquired(q);
+    bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
+    bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
+    if (acquired || q->leases)
+        return clave__lock_is_slots(acquired ? acquired : q) ? LOCK_KIND_SLOT : LOCK_KIND_SEMAPHORE;
+    if (sides + latches + locks > 1)
+        return LOCK_KIND_MIXED;
+    if (sides)
+        return LOCK_KIND_RW;
+    return latches ? LOCK_KIND_ELECTION : LOCK_KIND_LOCK;
 }
+
+const char *clave__lock_kind_name(enum lock_queue_kind kind)
+{
+    static const char *const names[LOCK_KINDS] = {
+        [LOCK_KIND_LOCK] = "lock",           [LOCK_KIND_RW] = "rw",
+        [LOCK_KIND_SEMAPHORE] = "semaphore", [LOCK_KIND_SLOT] = "slot",
+        [LOCK_KIND_ELECTION] = "election",   [LOCK_KIND_MIXED] = "mixed",
+    };
+    assert(names[kind]);
+    return names[kind];
+}
+
+/* ---- steps of one acquire ------------------------------------------------------------------ */
 
 static bool lock_is_owners_turn(const struct lock_node *slot, const struct lock_node *turn)
 {
@@ -119,6 +165,8 @@ const char *clave__lock_told_path(enum lock_change what, const struct lock_node 
     const struct lock_queue *acquired = clave__lock_acquired(p->queue);
     return acquired ? acquired->path : p->queue->path;
 }
+
+/* ---- places -------------------------------------------------------------------------------- */
 
 int64_t clave__lock_held_since(const struct lock_node *p)
 {

@@ -1,17 +1,32 @@
-/* lock_from_children.h - one lock as of one listing of its nodes, for those who look once: `clave
- * locks`, a guard, a token. It holds whatever was told of the nodes in a lock_model, which decides
- * who holds.
+/* lock_listing.h - one lock, from one listing of its nodes: for those who look once, such as `clave
+ * locks`, a guarded write or a question about a token. A lock_model of these nodes decides who
+ * holds.
  *
- * The names alone tell it of locks, read-write locks and elections. Of a semaphore it may need what
- * a lease says of the limit, and whose the first place is that waits for one; of a lock with a mark
- * of a lock delay, what the first place says. The order of the readings counts: the leases are
- * listed before those that wait for one, the mark is read after the names. Then what holds by the
- * listing held at some time before, and holds as long as its node is there. */
-#ifndef CLAVE_OBSERVE_LOCK_FROM_CHILDREN_H
-#define CLAVE_OBSERVE_LOCK_FROM_CHILDREN_H
+ * Of locks, read-write locks and elections the names alone tell it. Of a semaphore it may also need
+ * the limit that a lease says, and whose the first place is that waits for one; of a lock with the
+ * mark of a lock delay, what the first place says. Whose a node is, and whether it is left over,
+ * only its Stat tells.
+ *
+ * The order of the readings matters: the leases are listed before those who wait for one, and the
+ * mark is read after the names. Then whoever holds by the listing did hold at some moment before
+ * it, and still does as long as the node is there. */
+#ifndef CLAVE_OBSERVE_LOCK_LISTING_H
+#define CLAVE_OBSERVE_LOCK_LISTING_H
 
 #include "observe/lock_model.h"
-#include "observe/lock_path.h"
+
+/* Where the nodes of one lock can be. */
+enum lock_side {
+    LOCK_SIDE_PATH,
+    LOCK_SIDE_LEASES,
+    LOCK_SIDE_LOCKS,
+    LOCK_SIDE_KAZOO, /* its semaphores queue beside the path */
+    LOCK_SIDES
+};
+/* The path whose children they are, to be freed. NULL: no memory. */
+char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side);
+/* The path of the mark of a lock delay, likewise. */
+char *clave__lock_mark_path(const struct clave_mem *mem, const char *path);
 
 struct lock_listing {
     struct lock_model model;

@@ -1,7 +1,6 @@
-/* lock_from_children.c - see lock_from_children.h. Called by queue_view.c of the program and
- * token_lookup.c of the gate. Invariant: the model is what it would be if the tree had these nodes
- * and no others; it never ends to load, since nobody is told of changes. */
-#include "observe/lock_from_children.h"
+/* lock_listing.c - see lock_listing.h. Invariant: the model is what it would be if the tree had
+ * these nodes and no others; it never stops loading, since nobody is told of changes. */
+#include "observe/lock_listing.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,8 +9,40 @@
 #include "base/path.h"
 #include "observe/lock_holders.h"
 #include "observe/lock_json.h"
-#include "observe/lock_node.h"
 
+/* ---- the paths of a lock --------------------------------------------------------------------- */
+
+static char *lock_path_beside(const struct clave_mem *mem, const char *path, const char *suffix)
+{
+    size_t n = strlen(path), nsuffix = strlen(suffix) + 1;
+    char *out = clave__mem_alloc(mem, n + nsuffix);
+    if (!out)
+        return NULL;
+    memcpy(out, path, n);
+    memcpy(out + n, suffix, nsuffix);
+    return out;
+}
+
+char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side)
+{
+    switch (side) {
+    case LOCK_SIDE_LEASES:
+        return clave__path_child(mem, path, "leases");
+    case LOCK_SIDE_LOCKS:
+        return clave__path_child(mem, path, "locks");
+    case LOCK_SIDE_KAZOO:
+        return lock_path_beside(mem, path, "-__lock__");
+    case LOCK_SIDE_PATH:
+    case LOCK_SIDES:
+        break;
+    }
+    return lock_path_beside(mem, path, "");
+}
+
+char *clave__lock_mark_path(const struct clave_mem *mem, const char *path)
+{
+    return lock_path_beside(mem, path, "-held");
+}
 /* ---- what is told ---------------------------------------------------------------------------- */
 
 clave_err clave__lock_listing_init(struct lock_listing *l, const struct clave_mem *mem,
