@@ -47,7 +47,8 @@ static void claim_answer_end(struct session_request *k)
         p.status = 409;
         p.err = c->why;
     }
-    if (c->granted_at == 0 && p.status == 410 && c->why != CLAVE_ECANCELED)
+    bool given_back = c->why == CLAVE_OK || c->why == CLAVE_ECANCELED;
+    if (c->granted_at == 0 && p.status == 410 && !given_back)
         p.err = c->why;
     clave__session_request_done(k);
     if (refused) {
@@ -55,7 +56,7 @@ static void claim_answer_end(struct session_request *k)
         return;
     }
     clave__web_problem(x, &p, "%s is not held: %s", p.path ? p.path : "it",
-                       clave_strerror(cause.why));
+                       cause.why == CLAVE_OK ? "it was given back" : clave_strerror(cause.why));
 }
 
 static void claim_put_holder(struct json *j, const void *arg)
