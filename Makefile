@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    real-cutoff real-timelines works-with reference screenshots dist tarball packages rpm image format clean help
+    history real-cutoff real-timelines works-with reference screenshots dist tarball packages rpm image format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -98,6 +98,11 @@ real: dev ## links cut, processes killed and stopped, in real networks [SECONDS=
 	@tools/setup real
 	@$(REAL)/random_faults.py --seconds $(SECONDS) --runs $(if $(filter file,$(origin RUNS)),2,$(RUNS)) \
 	    $(SEEDED) serve ensemble || [ $$? = 77 ]
+
+history: dev ## the same, of all languages and two gates: operations as lines of JSON, for any checker [SECONDS=60 OUT=build/history SEED=N ON="serve ensemble", "kazoo etcd" beside]
+	@tools/setup history
+	@$(REAL)/random_faults.py --seconds $(SECONDS) --out $(or $(OUT),$(BUILD)/history) $(SEEDED) \
+	    $(or $(ON),serve ensemble) || [ $$? = 77 ]
 
 real-cutoff: dev ## a member of an ensemble cut off or stopped, its holders watched [RUNS=20 SEED=N]
 	@tools/setup real

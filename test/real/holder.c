@@ -7,11 +7,14 @@
  * Until the file STOP exists it acquires, holds for HOLD_MS (0: until it is lost) and lets go. A
  * line of the log is "NS WHAT NAME TOKEN DETAIL", one write with O_APPEND:
  *
+ *   ask      in front of an acquire; TOKEN is 0
  *   grant    after the grant
- *   held     valid_for said yes; NS was read before it was asked
+ *   held     valid_for said yes; NS was read before it was asked, DETAIL after
  *   gone     valid_for said no
  *   lost     the event of it came
  *   release  in front of the release; as for held, it was valid
+ *   released after it; DETAIL: how it ended
+ *   write    in front of a guarded write; DETAIL: its number
  *   wrote    a guarded write (a sequential node below PATH-writes) was done; DETAIL: its number
  *   refused  it was not
  *   unsure   nobody knows
@@ -76,6 +79,14 @@ static void note(const struct holder *h, int64_t ns, const char *what, int64_t t
         exit(74);
 }
 
+/* Of a question that was asked at `ns`, and answered before now: it is valid. */
+static void note_valid(const struct holder *h, int64_t ns, bool over)
+{
+    char answered[24];
+    snprintf(answered, sizeof answered, "%" PRId64, now_ns());
+    note(h, ns, over ? "release" : "held", h->token, answered);
+}
+
 static void check(clave_err err, const char *what)
 {
     if (err == CLAVE_OK)
@@ -124,6 +135,7 @@ static void begin_write(struct note_of_write *w, struct holder *h)
     snprintf(w->number, sizeof w->number, "%u", h->writes++);
     snprintf(w->path, sizeof w->path, "%s-writes/%s.%" PRId64 ".%s-", h->path, h->name, w->token,
              w->number);
+    note(h, now_ns(), "write", w->token, w->number);
 }
 
 static void end_write(const struct note_of_write *w, clave_err err)
@@ -162,19 +174,19 @@ static void write_locked(struct holder *h, clave_grant *g)
               clave_grant_create(g, w.path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL, WRITE_MS, NULL));
 }
 
-/* One hold, from its grant to its end. */
-static void hold_lock(struct holder *h, clave_mutex *l)
+/* One hold, from its grant to its end: whether it is to be released. */
+static bool hold_lock(struct holder *h, clave_mutex *l)
 {
     clave_grant *g;
     if (clave_mutex_grant(l, &g) != CLAVE_OK)
-        return; /* lost by now */
+        return false; /* lost by now */
     h->token = clave_grant_token(g);
     int64_t start = now_ns(), ns = start;
     note(h, start, "grant", h->token, "lock");
     bool over = false;
     for (unsigned i = 0; !over && clave_grant_valid_for(g, 0); i++) {
         over = is_over(h) || (h->hold_ns != 0 && ns - start >= h->hold_ns);
-        note(h, ns, over ? "release" : "held", h->token, "-");
+        note_valid(h, ns, over);
         if (!over && h->hold_ns != 0 && i % STEPS_A_WRITE == 0)
             write_locked(h, g);
         if (!over)
@@ -186,6 +198,7 @@ static void hold_lock(struct holder *h, clave_mutex *l)
         write_locked(h, g);
     }
     clave_grant_free(g);
+    return over;
 }
 
 static void run_lock(struct holder *h)
@@ -194,9 +207,12 @@ static void run_lock(struct holder *h)
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lock_event, .event_arg = h};
     check(clave_mutex_new(&l, h->session, h->path, &o), "lock");
     do {
+        note(h, now_ns(), "ask", 0, "acquire");
         check(clave_mutex_acquire(l, -1), "acquire");
-        hold_lock(h, l);
-        (void)clave_mutex_release(l); /* whatever became of it */
+        bool released = hold_lock(h, l);
+        clave_err err = clave_mutex_release(l);
+        if (released)
+            note(h, now_ns(), "released", h->token, clave_err_name(err));
     } while (h->hold_ns != 0 && !is_over(h));
     clave_mutex_free(l);
 }
@@ -266,10 +282,11 @@ static void lead(clave_async_client *c, void *arg)
     if (!valid)
         return;
     bool over = is_over(h) || (h->hold_ns != 0 && ns - h->since >= h->hold_ns);
-    note(h, ns, over ? "release" : "held", h->token, "-");
+    note_valid(h, ns, over);
     if (over) {
         h->valid = false;
         check(clave_async_latch_resign(h->latch), "resign");
+        note(h, now_ns(), "released", h->token, "CLAVE_OK");
     } else if (h->hold_ns != 0 && h->steps++ % STEPS_A_WRITE == 0) {
         write_as_leader(h);
     }
@@ -320,7 +337,7 @@ static int run_under(int argc, char **argv)
     int64_t start = now_ns(), ns = start, hold_ns = strtoll(argv[4], NULL, 10) * 1000000;
     note(&h, start, "grant", h.token, "command");
     while (hold_ns == 0 || ns - start < hold_ns) {
-        note(&h, ns, "held", h.token, "-");
+        note_valid(&h, ns, false);
         nap(STEP_MS);
         ns = now_ns();
     }

@@ -33,6 +33,7 @@ async function write(hold) {
   const number = writes++;
   const node = `${path}-writes/${name}.${hold.token}.${number}-`;
   let done = 'wrote';
+  note(now(), 'write', hold.token, number);
   try {
     await hold.multi([{ op: 'create', path: node, mode: 'persistent_sequential' }]);
   } catch (error) {
@@ -54,7 +55,7 @@ async function keep(hold) {
   let writing = false;
   for (let i = 0, ns = begin; !over && hold.validFor(); i++, ns = now()) {
     over = isOver() || ns - begin >= BigInt(holdMs) * 1_000_000n;
-    note(ns, over ? 'release' : 'held', token);
+    note(ns, over ? 'release' : 'held', token, now());
     if (!over && !writing && i % STEPS_A_WRITE === 0) {
       writing = true;
       write(hold).finally(() => (writing = false));
@@ -67,9 +68,11 @@ async function keep(hold) {
 }
 
 async function lock() {
+  note(now(), 'ask', 0, 'acquire');
   const hold = await clave.lock(path);
   await keep(hold);
   await hold.release();
+  note(now(), 'released', hold.token, 'ok');
 }
 
 async function lead() {

@@ -69,7 +69,7 @@ class Turn:
             self.write(self.as_former_holder)
             return False
         over = h.is_over() or ns - self.begin >= h.hold_ns
-        h.note(ns, "release" if over else "held", self.hold.token)
+        h.note(ns, "release" if over else "held", self.hold.token, now_ns())
         if not over and self.steps % STEPS_A_WRITE == 0 and (self.writing is None or self.writing.done()):
             self.writing = self.write(self.as_holder)
         self.steps += 1
@@ -85,6 +85,8 @@ class Turn:
     def write(self, how):
         h, token = self.holder, self.hold.token
         number, h.number = h.number, h.number + 1
+
+        h.note(now_ns(), "write", token, number)
 
         def end(error):
             what = "wrote" if error is None else "unsure" if error.kind == "UNKNOWN" else "refused"
@@ -127,6 +129,7 @@ def in_threads(h):
 
 def locked(h, lock):
     while not h.is_over():
+        h.note(now_ns(), "ask", 0, "acquire")
         with contextlib.suppress(clave.Lost), lock as hold:
             yield hold
 
@@ -181,6 +184,7 @@ async def in_asyncio(h):
                     if h.is_over():
                         break
         while not h.is_over():
+            h.note(now_ns(), "ask", 0, "acquire")
             with contextlib.suppress(clave.Lost):
                 async with contested as hold:
                     await keep(h, hold)

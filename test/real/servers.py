@@ -118,7 +118,7 @@ class Gate(Member):
 
     def command(self):
         return [CLAVE, "gate", "--connect", self.connect, "--http", self.http, "--http-key", self.key, "--http-tokens",
-                self.tokens]
+                self.tokens, "--fleetlock", "/fleet"]
 
     def start(self):
         with open(f"{self.data}/log", "a", encoding="utf-8") as log:
@@ -189,3 +189,28 @@ class Ensemble(ClaveServer):
 
     def leader(self):
         return next((m for m in self.members if m.mode() == b"leader"), None)
+
+
+class EtcdMember(Member):
+    def __init__(self, place):
+        super().__init__("etcd", place)
+        self.data = scratch("data")
+
+    def command(self):
+        url = f"http://{self.address}:{PORT}"
+        return ["etcd", "--data-dir", self.data, "--listen-client-urls", url, "--advertise-client-urls", url,
+                "--listen-peer-urls", "http://127.0.0.1:0", "--logger", "zap", "--log-level", "fatal"]
+
+
+class EtcdServer(ClaveServer):
+    name = "etcd"
+
+    def __init__(self):
+        self.clients = Network("clients")
+        self.members = [EtcdMember(Place(self.clients))]
+        self.members[0].start()
+        self.wait_ready()
+
+    def wait_ready(self):
+        until("etcd", lambda: subprocess.run(["etcdctl", "--endpoints", self.connect, "endpoint", "health"],
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0)

@@ -139,6 +139,22 @@ class Node(Package):
         return ["node", os.path.join(HERE, "holder.mjs")] + self.words(urls) + [offset]
 
 
+class SlotOwner(Worker):
+    """Of slots: by the Python package, or by HTTP or FleetLock over gates."""
+    more = {"CLAVE_GATE_TOKEN": GATE_TOKEN}
+
+    def __init__(self, field, form, place, number, hold_ms, gates):
+        super().__init__(field, f"slot-{form}", place, number, hold_ms)
+        self.form, self.gates = form, gates
+        if form == "python":
+            self.more = {"PYTHONPATH": python_package()}
+
+    def command(self):
+        f, servers = self.field, ",".join(g.url for g in self.gates) or self.connect
+        return ["/usr/bin/python3", "-B", os.path.join(HERE, "holder_slots.py"), self.form, servers, f.path, f.log,
+                self.name, f.stop, f.session_ms, self.hold_ms]
+
+
 COMMAND = ('while [ ! -e "$1" ]; do "$2" "$3" --connect "$4" --session-timeout "$5ms" -q "$6" '
            '-- "$7" under "$8" "$9" "${10}"; case $? in 64|66|77|126|127) exit 1 ;; esac; '
            'done')
@@ -184,3 +200,27 @@ class Command(Worker):
 
     def revive(self):
         """The loop has done so."""
+
+
+class Kazoo(Worker):
+    def command(self):
+        f = self.field
+        return ["/usr/bin/python3", "-B", os.path.join(HERE, "holder_kazoo.py"), self.connect, f.path, f.log,
+                f.session_ms, self.name, f.stop, self.hold_ms]
+
+
+ETCDCTL = ('while [ ! -e "$1" ]; do etcdctl --endpoints "$2" lock --ttl "$3" -- "$4" sh -c '
+           '\'CLAVE_TOKEN=$ETCD_LOCK_REV exec "$@"\' sh "$5" under "$6" "$7" "$8" || sleep 0.1; done')
+
+
+class Etcdctl(Command):
+    """`etcdctl lock`. A kill would leave its command without anybody who could end it: that is not played."""
+    faults = ("stop",)
+
+    def command(self):
+        f = self.field
+        return ["sh", "-c", ETCDCTL, "sh", f.stop, self.connect, -(-f.session_ms // 1000), f.path, HOLDER, f.log, self.name,
+                self.hold_ms]
+
+    def victims(self, what):
+        return self.processes()[:1]
