@@ -431,7 +431,7 @@ static void slot_take_tell(struct slot_take *t, size_t ahead, bool refused)
     clave_async_slots *s = t->slots;
     const char *left_over = slot_take_has_place(t) ? clave__contender_left_over(t->place) : NULL;
     const clave_slots_event ev = {.request = t->request,
-                                  .ahead = ahead,
+                                  .ahead = ahead == SIZE_MAX ? 0 : ahead,
                                   .left_over = left_over,
                                   .refused = refused,
                                   .owned = t->count.owned,
@@ -559,7 +559,9 @@ static void slot_take_submit(struct slot_take *t)
 
 static bool slot_take_has_room(const struct slot_take *t, size_t ahead)
 {
-    return t->count.limit > 0 && t->count.owned + ahead < (uint64_t)t->count.limit;
+    size_t owned = t->count.owned;
+    uint64_t limit = t->count.limit > 0 ? (uint64_t)t->count.limit : 0;
+    return owned < limit && ahead < limit - owned;
 }
 
 static void slot_take_on_own(clave_async_client *c, const clave_result *res, void *arg)
@@ -587,7 +589,8 @@ static void slot_take_wait(struct slot_take *t, size_t ahead)
         }
         t->busy++;
     }
-    slot_take_tell(t, ahead, false);
+    if (ahead != SIZE_MAX) /* not known yet: that it has moved will be told */
+        slot_take_tell(t, ahead, false);
 }
 
 /* Its place is there, or has moved up. */
@@ -802,7 +805,8 @@ static void slot_count_on_queue(clave_async_client *client, const clave_result *
         struct queue_order_place at =
             clave__queue_order_locate(t->slots->queue.spec.rule, res->names, res->nnames,
                                       clave__path_name(t->place->node.watch.path));
-        t->count.now = at.ahead;
+        if (at.found) /* else nothing is known of those before it */
+            t->count.now = at.ahead;
         t->canceled = t->canceled || !at.found;
     }
     bool gone = res->err == CLAVE_ENONODE; /* the whole queue, of which its place was the last */
