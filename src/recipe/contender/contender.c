@@ -119,8 +119,10 @@ static void contender_check(const struct contender *c)
     /* One that nobody wants only leaves. */
     assert(wanted || c->state == CONTENDER_IDLE || c->state == CONTENDER_LEAVING);
     assert(wanted || (!c->leaving.again && !c->acquire.limit.armed));
-    /* It knows its node, and in which session that is, from when it stands in the queue. */
-    assert(!stands || (c->node.watch.path[0] != '\0' && c->node.session_id != 0));
+    /* From when it stands in the queue it knows its node, and once that was seen, in which session:
+     * the answer to a downgrade may be lost together with the session. */
+    assert(!stands || c->node.watch.path[0] != '\0');
+    assert(!stands || !c->node.seen || c->node.session_id != 0);
     assert(c->state != CONTENDER_IDLE || c->node.watch.path[0] == '\0' || c->downgrade.node);
     assert(c->state != CONTENDER_STANDING_BY || c->acquire.race);
     /* A hold keeps the session's deadline fresh from when it is next to the end. */
