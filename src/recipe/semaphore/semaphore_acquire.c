@@ -38,6 +38,7 @@ static void semaphore_acquire_leave_all(struct semaphore_acquire *a)
     if (mutex)
         clave__contender_leave(mutex, NULL, NULL);
     a->got = 0;
+    a->count_again = false;
 }
 
 static void free_acquire(struct semaphore_acquire *a)
@@ -166,11 +167,27 @@ static void semaphore_acquire_grant(struct semaphore_acquire *a)
     semaphore_acquire_answer(a, CLAVE_OK);
 }
 
+static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again);
+
+/* A try has all its leases, and no reading is under way. */
+static void semaphore_acquire_grant_try(struct semaphore_acquire *a)
+{
+    clave_err err = CLAVE_OK;
+    if (!a->count_again) {
+        semaphore_acquire_grant(a);
+        return;
+    }
+    a->count_again = false;
+    err = semaphore_acquire_count(a, true);
+    if (err != CLAVE_OK)
+        clave__semaphore_acquire_fail(a, err);
+}
+
 static void semaphore_acquire_lease_held(struct semaphore_acquire *a)
 {
     /* A try makes all of them at once, and may count once more. */
     if (++a->got == a->n && !a->count)
-        semaphore_acquire_grant(a);
+        semaphore_acquire_grant_try(a);
     else if (a->got < a->n && !a->leases[a->got]->place)
         semaphore_acquire_take_next_lease(a);
 }
@@ -285,6 +302,7 @@ struct semaphore_count {
     bool again;    /* after its leases were made: only what was there before them counts */
     char first[CLAVE_PROTECTED_PREFIX + 1]; /* "_c_<uuid>-" of the first place; "": it has none */
     size_t places, leases;
+    size_t own; /* `again`: how many of its own leases were there */
 };
 
 static void semaphore_acquire_end_count(struct semaphore_acquire *a)
@@ -293,8 +311,6 @@ static void semaphore_acquire_end_count(struct semaphore_acquire *a)
         a->count->a = NULL;
     a->count = NULL;
 }
-
-static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again);
 
 static void semaphore_acquire_take_free_leases(struct semaphore_acquire *a, bool places)
 {
@@ -331,6 +347,16 @@ static void semaphore_acquire_refuse(struct semaphore_acquire *a, size_t places,
     clave__semaphore_acquire_fail(a, CLAVE_EBUSY);
 }
 
+/* The reading was sent behind the creates, but one that was repeated, since its parent was missing
+ * or its answer lost, may have been done after it: then other leases are missing as well. */
+static void semaphore_acquire_counted_again(struct semaphore_acquire *a,
+                                            const struct semaphore_count *c)
+{
+    a->count_again = c->own < a->n;
+    if (a->got == a->n)
+        semaphore_acquire_grant_try(a);
+}
+
 static void semaphore_acquire_counted(struct semaphore_acquire *a, const struct semaphore_count *c)
 {
     const clave_async_semaphore *s = a->s;
@@ -350,8 +376,8 @@ static void semaphore_acquire_counted(struct semaphore_acquire *a, const struct 
         semaphore_acquire_refuse(a, c->places, c->leases);
     else if (!has_room)
         semaphore_acquire_begin_anew(a);
-    else if (a->got == a->n)
-        semaphore_acquire_grant(a);
+    else
+        semaphore_acquire_counted_again(a, c);
 }
 
 static void semaphore_count_answered(struct semaphore_count *c, clave_err err)
@@ -399,7 +425,17 @@ static void semaphore_count_on_places(clave_async_client *client, const clave_re
     semaphore_count_answered(c, res->err);
 }
 
-/* Whether a lease was made before ours, none of which it is. */
+static bool semaphore_acquire_has_lease(const struct semaphore_acquire *a, const char *name)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const struct contender *place = a->leases[i]->place;
+        if (place && strcmp(name, clave__path_name(place->node.watch.path)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a lease, which is none of ours, was made before one of them. */
 static bool semaphore_acquire_comes_after(const struct semaphore_acquire *a, const char *name)
 {
     const struct queue_order_rule *rule = a->s->lease_config.spec.rule;
@@ -408,8 +444,6 @@ static bool semaphore_acquire_comes_after(const struct semaphore_acquire *a, con
     for (size_t i = 0; i < a->n; i++) {
         const struct contender *place = a->leases[i]->place;
         const char *own = place ? clave__path_name(place->node.watch.path) : "";
-        if (strcmp(name, own) == 0)
-            return false;
         before = before || strcmp(key.text, clave__queue_order_key(rule, own).text) < 0;
     }
     return before;
@@ -424,7 +458,9 @@ static void semaphore_count_on_leases(clave_async_client *client, const clave_re
     struct semaphore_count *c = arg;
     bool has_lease = false;
     for (size_t i = 0; c->a && i < res->nnames; i++) {
-        if (c->again && !semaphore_acquire_comes_after(c->a, res->names[i]))
+        bool own = c->again && semaphore_acquire_has_lease(c->a, res->names[i]);
+        c->own += own;
+        if (own || (c->again && !semaphore_acquire_comes_after(c->a, res->names[i])))
             continue;
         c->leases++;
         has_lease = has_lease || semaphore_count_is_of(res->names[i], c->first);

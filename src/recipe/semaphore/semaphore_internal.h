@@ -77,6 +77,7 @@ struct semaphore_acquire {
     char uuid[CLAVE_UUID_TEXT + 1]; /* of the names of its place and its first lease */
     struct contender *mutex;
     struct semaphore_count *count; /* of a try: the reading under way; NULL: none */
+    bool count_again;              /* the last one came before its leases were made */
     unsigned counts;               /* how often it has begun with one */
     char last_place[16];           /* the number of the last place that it found */
     clave_err verdict;
