@@ -21,7 +21,6 @@ static bool is_low_space(const struct disk_space *s, bool was_low)
     return s->free_bytes < s->total_bytes / (was_low ? 8 : 10);
 }
 
-/* server_figures.c */
 static void run_warn_of_low_space(struct server_run *r, const struct disk_space *s)
 {
     if (s->free_bytes < 0)
