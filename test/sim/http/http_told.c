@@ -45,7 +45,8 @@ uint64_t http_told_write(struct http_world *h, unsigned site, int64_t guard)
 
 /* ---- over, or waiting ------------------------------------------------------------------------ */
 
-/* Marks are kept for a minute at least. */
+/* Marks are kept for a minute at least, at the servers. A gate whose key nobody shares has them in
+ * memory, and forgets them with a session that it gives up and that comes back: see told_over. */
 enum { OVER_S = 50 };
 
 /* A place of a claim of which it was told that it is over, though it may take a while to go: nobody
@@ -70,7 +71,8 @@ static void told_over(struct http_call *c)
     for (size_t i = 0; i < h->places.nstanding; i++)
         if (h->places.standing[i]->gone == HTTP_NEVER)
             told_is_over(h, h->places.standing[i], false);
-    if (c->status != 204 || !http_call_is(c, "DELETE", claims) || c->session == 0)
+    if (c->status != 204 || !http_call_is(c, "DELETE", claims) || c->session == 0 ||
+        h->gates[0].draws_key)
         return;
     struct http_over *o = &h->told.over[h->told.nover++ % HTTP_OVER];
     *o = (struct http_over){.session = c->session, .at = h->w->now};
