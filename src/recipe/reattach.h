@@ -26,6 +26,7 @@ struct queue_place {
     bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
                  * session may have given it up. Otherwise it is taken anew */
     enum queue_place_spares spares;
+    bool spared; /* one that was given up has left its node, which nobody here has now */
     /* As of client_named_create, with the place as its argument. NULL: it may have others. */
     const char *below;
     bool (*excludes)(void *place, const char *path);

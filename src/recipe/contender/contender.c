@@ -245,13 +245,21 @@ void clave__contender_remove_own(struct contender *c)
 
 /* A try that fails leaves what it only found, and so does whoever spares it: another process with
  * the session may have been granted it. */
-bool clave__contender_may_remove(const struct contender *c)
+static bool contender_may_remove(const struct contender *c)
 {
     enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
     bool found = !c->leaving.stake.sent && !c->downgrade.node;
     if (spares == SPARES_ALL)
         return false;
     return !(found && (spares == SPARES_FOUND || (c->leaving.failed && c->acquire.trying)));
+}
+
+void clave__contender_give_up_node(struct contender *c)
+{
+    if (contender_may_remove(c))
+        clave__contender_remove_node(c, c->node.watch.path);
+    else if (c->place)
+        c->place->spared = true;
 }
 
 static void contender_begin_leaving(struct contender *c, bool remove)
@@ -261,6 +269,14 @@ static void contender_begin_leaving(struct contender *c, bool remove)
     clave__contender_enter(c, CONTENDER_LEAVING);
     if (remove && has_node)
         clave__contender_remove_node(c, c->node.watch.path);
+}
+
+static void contender_give_up(struct contender *c)
+{
+    bool has_node = c->state >= CONTENDER_WAITING;
+    contender_begin_leaving(c, false);
+    if (has_node)
+        clave__contender_give_up_node(c);
 }
 
 /* Nobody wants the lock from here on. The caller tells the owner. */
@@ -287,8 +303,10 @@ static void contender_fail(struct contender *c, clave_err err, bool remove)
     c->leaving.failed = true;
     /* The delete first, then the event: an acquire made in the callback must queue after the
      * delete. */
-    if (contender_has_place(c))
-        contender_begin_leaving(c, remove && clave__contender_may_remove(c));
+    if (contender_has_place(c) && remove)
+        contender_give_up(c);
+    else if (contender_has_place(c))
+        contender_begin_leaving(c, false);
     c->events->ended(owner, err);
 }
 
@@ -326,7 +344,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
     c->leaving.done = left;
     c->leaving.arg = arg;
     if (contender_has_place(c))
-        contender_begin_leaving(c, clave__contender_may_remove(c));
+        contender_give_up(c);
     clave__contender_end(c);
 }
 

@@ -257,8 +257,8 @@ void clave__contender_fail_gone(struct contender *c, clave_err err);
 void clave__contender_start_over(struct contender *c, bool remove);
 /* The grant is gone. */
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
-/* Whether the node may be deleted when the place is given up. */
-bool clave__contender_may_remove(const struct contender *c);
+/* The place was given up: deletes our node, or leaves it to another process that may hold it. */
+void clave__contender_give_up_node(struct contender *c);
 /* Deletes this node; _own: ours, of an attempt that was given up. */
 void clave__contender_remove_node(struct contender *c, const char *path);
 void clave__contender_remove_own(struct contender *c);

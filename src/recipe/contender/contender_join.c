@@ -163,9 +163,9 @@ static void contender_on_created(clave_async_client *client, const clave_result 
             contender_joined(c, res->stat, res->names, res->nnames);
         else
             contender_join_failed(c, res->err);
-    } else if (created && clave__contender_may_remove(c)) {
+    } else if (created) {
         c->node.token = res->stat->czxid;
-        clave__contender_remove_node(c, c->node.watch.path); /* given up meanwhile */
+        clave__contender_give_up_node(c);
     }
     clave__contender_end(c);
 }
