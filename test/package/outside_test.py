@@ -86,7 +86,7 @@ class Outside:
         run("ar", "x", f"{self.libdir}/libclave.a", "--output", objects)
         found = {os.path.basename(o): [n["soname"] for n in notes(o)] for o in glob.glob(f"{objects}/*.o")}
         expect({o: said for o, said in found.items() if said} ==
-               {"openssl.c.o": [["libssl.so.3"]], "http_library.c.o": [["libhttp_parser.so.2.9"]]},
+               {"openssl.c.o": [["libssl.so.3"]], "http_parse.c.o": [["libhttp_parser.so.2.9"]]},
                f"who loads what: {found}")
 
     def manual(self):
