@@ -137,10 +137,11 @@ class Table(unittest.TestCase):
         self.assertEqual((r.code, said), (0, {}), r)
 
     def test_others_are_reported(self):
-        r, said = check(["noSuchKey=1", "zookeeper.noSuchKey=1"])
+        r, said = check(["noSuchKey=1", "zookeeper.noSuchKey=1", "=no key at all"])
         self.assertEqual(r.code, 0, r)
         self.assertEqual(said, {0: "noSuchKey: unknown key, ignored",
-                                1: "zookeeper.noSuchKey: unknown key, ignored"})
+                                1: "zookeeper.noSuchKey: unknown key, ignored",
+                                2: ": unknown key, ignored"})
 
     def test_providers(self):
         apaches = "org.apache.zookeeper.server.auth."

@@ -265,7 +265,7 @@ static const struct setting *setting_find(const char *name)
 static bool setting_list_has(const char *list, const char *word)
 {
     size_t n = strlen(word);
-    for (const char *at = list; at && (at = strstr(at, word)); at += n)
+    for (const char *at = list; n > 0 && at && (at = strstr(at, word)); at += n)
         if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
             return true;
     return false;
