@@ -404,7 +404,7 @@ void clave__client_unlisten(struct listener *l)
 void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at)
 {
     assert(t->fire);
-    /* What is overdue is due now: drivers count the time that is left, and CLAVE_TRY is very old.
+    /* An overdue timer is due now: drivers count the time that is left, and CLAVE_TRY is very old.
      */
     clave__timers_set(&c->timers, t, at > c->now ? at : c->now);
 }

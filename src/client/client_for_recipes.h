@@ -19,7 +19,7 @@
 void clave__client_ref(clave_async_client *c);
 void clave__client_unref(clave_async_client *c);
 
-/* What an acquire reports that has not succeeded in time. EBUSY says that another was before us, so
+/* The error of an acquire that has not succeeded in time. EBUSY says that another was before us, so
  * it needs an answer that showed one on the connection there is now: `seen_on` is the connection of
  * the newest such answer (clave_async_client_connection; 0: there was none). Without it nobody
  * knows who holds it: EUNREACHABLE, whether there is no connection, it is a new one on which the
