@@ -301,6 +301,58 @@ static void every_write_can_be_guarded(void **state)
     webrig_free(r);
 }
 
+/* The role lock is enough for the records of --once of what is held, and for nothing else. */
+static void who_holds_a_lock_writes_its_record(void **state)
+{
+    static const struct {
+        const char *method, *target, *body;
+        unsigned status;
+    } rows[] = {
+        {"POST", "/v1/znodes/l-once/daily?parents", "x", 201},
+        {"PUT", "/v1/znodes/l-once/daily", "y", 200},
+        {"POST", "/v1/multi",
+         "{\"ops\":[{\"op\":\"delete\",\"path\":\"/l-once/daily\"},"
+         "{\"op\":\"create\",\"path\":\"/l-once/daily\",\"data\":\"z\"}]}",
+         200},
+        {"POST", "/v1/multi",
+         "{\"ops\":[{\"op\":\"set\",\"path\":\"/l-once/daily\"},"
+         "{\"op\":\"create\",\"path\":\"/x\"}]}",
+         403},
+        {"POST", "/v1/znodes/l-once/a/b?parents", "x", 403},
+        {"POST", "/v1/znodes/l-only/a?parents", "x", 403},
+        {"POST", "/v1/znodes/l/a", "x", 403},
+        {"POST", "/v1/znodes/m-once/a?parents", "x", 403},
+        {"POST", "/v1/znodes/a,/m-once/a?parents", "x", 403},
+        {"DELETE", "/v1/znodes/l-once/daily?recursive", NULL, 400},
+        {"PUT", "/v1/slots/l-once/daily", "{\"limit\":1}", 400},
+    };
+    char guard[160], late[160];
+    (void)state;
+    struct webrig *r = rig_new();
+    int64_t token = queue(r, "/l/x-lock-");
+    create(r, "/v1/znodes/m", NULL);
+    clave__web_set_access(r->web, NULL); /* a loopback address may lock */
+    r->peer.is_unix = false;
+    webrig_done(r, "POST", "/v1/znodes/l-once/daily?parents", OCTETS, "x", 403);
+    snprintf(guard, sizeof guard, "Clave-Guard: /l;token=%" PRId64 ", /a,/m;token=1", token);
+    webrig_done(r, "POST", "/v1/znodes/l-once/daily?parents", guard, "x", 415);
+    snprintf(late, sizeof late, OCTETS "\nClave-Guard: /l;token=%" PRId64, token + 1);
+    webrig_done(r, "POST", "/v1/znodes/l-once/daily?parents", late, "x", 410);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *type = strstr(rows[i].target, "/v1/znodes") ? OCTETS "\n" : "";
+        snprintf(guard, sizeof guard, "%sClave-Guard: /l;token=%" PRId64, type, token);
+        struct webrig_call *c =
+            webrig_request(r, rows[i].method, rows[i].target, guard, rows[i].body);
+        if (c->status != rows[i].status)
+            print_error("%s %s: %s\n", rows[i].method, rows[i].target, webrig_body(c));
+        assert_int_equal(c->status, rows[i].status);
+        if (c->status == 403)
+            assert_non_null(strstr(webrig_body(c), "openssl rand -hex 16"));
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
 /* Missing parents are made in the same transaction. */
 static void a_guarded_create_takes_parents_and_every_mode(void **state)
 {
@@ -676,6 +728,7 @@ int main(void)
         cmocka_unit_test(a_lock_written_by_hand_has_tokens_too),
         cmocka_unit_test(a_guarded_write_is_done_while_the_token_holds),
         cmocka_unit_test(every_write_can_be_guarded),
+        cmocka_unit_test(who_holds_a_lock_writes_its_record),
         cmocka_unit_test(a_guarded_create_takes_parents_and_every_mode),
         cmocka_unit_test(parents_are_guarded_too),
         cmocka_unit_test(a_write_is_guarded_by_several_locks),

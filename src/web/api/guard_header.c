@@ -8,40 +8,23 @@
 #include "base/path.h"
 #include "web/api/request_client.h"
 #include "web/api/token_lookup.h"
+#include "web/http/authorization.h"
 #include "web/http/problem.h"
 #include "web/http/request_args.h"
 
 /* ---- the header ----------------------------------------------------------------------------- */
-
-static const char guard_mark[] = ";token=";
-
-/* The end of a guard that has its mark here: after its number, where the text ends or another
- * guard follows. NULL: it is no mark, but in the path. */
-static const char *guard_end(const char *mark)
-{
-    const char *end = mark + sizeof guard_mark - 1;
-    end += strspn(end, "-0123456789");
-    const char *next = end + strspn(end, " \t");
-    if (*next == '\0')
-        return end;
-    return *next == ',' && next[1 + strspn(next + 1, " \t")] == '/' ? end : NULL;
-}
 
 /* Reads the guard at *text, whose path has *len bytes, and moves on to the next; false: it is none.
  */
 static bool guard_parse(const char **text, size_t *len, int64_t *token)
 {
     char digits[24] = "";
-    const char *begin = *text, *mark = strstr(begin, guard_mark), *end = NULL;
-    while (mark && !(end = guard_end(mark)))
-        mark = strstr(mark + 1, guard_mark);
-    if (!mark)
+    const char *number;
+    size_t n;
+    if (!clave__guard_next(text, len, &number, &n))
         return false;
-    const char *number = mark + sizeof guard_mark - 1;
-    *len = (size_t)(mark - begin);
-    *text = end + strspn(end, ", \t");
-    if ((size_t)(end - number) < sizeof digits)
-        memcpy(digits, number, (size_t)(end - number));
+    if (n < sizeof digits)
+        memcpy(digits, number, n);
     return clave__web_parse_int(digits, token);
 }
 

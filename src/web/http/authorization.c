@@ -32,31 +32,32 @@ bool clave__web_role_parse(const char *name, enum web_role *out)
     return false;
 }
 
-static bool authorization_prefix_covers(const char *prefix, const char *path)
+/* `path` has `len` bytes. */
+static bool authorization_prefix_covers(const char *prefix, const char *path, size_t len)
 {
     size_t n = strlen(prefix);
     while (n > 0 && prefix[n - 1] == '/')
         n--;
-    return strncmp(path, prefix, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
-/* "/zookeeper" and below: the server's own nodes. */
-static bool authorization_is_of_server(const char *path)
-{
-    return path && authorization_prefix_covers("/zookeeper", path);
+    return n <= len && memcmp(path, prefix, n) == 0 && (n == len || path[n] == '/');
 }
 
 /* Locking makes nodes, and none of them belongs among the server's own. */
-bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
-                          const char *path)
+static bool authorization_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                                 const char *path, size_t len)
 {
-    if (role == WEB_LOCK && authorization_is_of_server(path))
+    if (role == WEB_LOCK && path && authorization_prefix_covers("/zookeeper", path, len))
         role = WEB_WRITE;
     for (size_t i = 0; i < n; i++)
         if (grants[i].role >= role &&
-            (!path || authorization_prefix_covers(grants[i].prefix, path)))
+            (!path || authorization_prefix_covers(grants[i].prefix, path, len)))
             return true;
     return role == WEB_NONE;
+}
+
+bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                          const char *path)
+{
+    return authorization_covers(grants, n, role, path, path ? strlen(path) : 0);
 }
 
 /* ---- who ------------------------------------------------------------------------------------ */
@@ -269,7 +270,66 @@ bool clave__web_identify(struct web_exchange *x)
     return false;
 }
 
+/* ---- what it may ----------------------------------------------------------------------------- */
+
+static const char guard_mark[] = ";token=";
+
+/* The end of a guard that has its mark here: after its number, where the text ends or another
+ * guard follows. NULL: it is no mark, but in the path. */
+static const char *guard_end(const char *mark)
+{
+    const char *end = mark + sizeof guard_mark - 1;
+    end += strspn(end, "-0123456789");
+    const char *next = end + strspn(end, " \t");
+    if (*next == '\0')
+        return end;
+    return *next == ',' && next[1 + strspn(next + 1, " \t")] == '/' ? end : NULL;
+}
+
+bool clave__guard_next(const char **text, size_t *len, const char **number, size_t *digits)
+{
+    const char *begin = *text, *mark = strstr(begin, guard_mark), *end = NULL;
+    while (mark && !(end = guard_end(mark)))
+        mark = strstr(mark + 1, guard_mark);
+    if (!mark)
+        return false;
+    *len = (size_t)(mark - begin);
+    *number = mark + sizeof guard_mark - 1;
+    *digits = (size_t)(end - *number);
+    *text = end + strspn(end, ", \t");
+    return true;
+}
+
+/* "PATH-once", the parent of the records of this lock, or one of them. */
+static bool authorization_is_record(const char *path, const char *lock, size_t n)
+{
+    static const char suffix[] = "-once";
+    size_t m = sizeof suffix - 1;
+    if (strncmp(path, lock, n) != 0 || strncmp(path + n, suffix, m) != 0)
+        return false;
+    const char *rest = path + n + m;
+    return *rest == '\0' || (*rest == '/' && rest[1] != '\0' && !strchr(rest + 1, '/'));
+}
+
+/* The sender may lock what guards the request, and `path` is beside that. NULL: the body has paths,
+ * each of which its handler asks about. */
+static bool authorization_may_record(const struct web_exchange *x, const char *path)
+{
+    const char *text, *number;
+    size_t len, digits;
+    for (size_t i = 0; (text = clave__web_header_at(x, "Clave-Guard", i)) != NULL; i++) {
+        for (const char *lock = text; clave__guard_next(&text, &len, &number, &digits);
+             lock = text) {
+            if ((!path || authorization_is_record(path, lock, len)) &&
+                authorization_covers(x->who.grants, x->who.ngrants, WEB_LOCK, lock, len))
+                return true;
+        }
+    }
+    return false;
+}
+
 bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path)
 {
-    return clave__access_covers(x->who.grants, x->who.ngrants, role, path);
+    return clave__access_covers(x->who.grants, x->who.ngrants, role, path) ||
+           (role == WEB_WRITE && authorization_may_record(x, path));
 }

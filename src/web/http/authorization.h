@@ -76,11 +76,18 @@ bool clave__access_host_ok(const struct web_access *a, const char *host);
 bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
                              bool is_tls);
 
+/* The guard at *text, in the value of a Clave-Guard header, "PATH;token=NUMBER, ...": its path are
+ * the first *len bytes, its number has *digits. Moves *text on to the next one. false: it is none.
+ */
+bool clave__guard_next(const char **text, size_t *len, const char **number, size_t *digits);
+
 /* ---- of a request ---------------------------------------------------------------------------- */
 
 /* Sets x->who, from the peer and the header Authorization. false: no memory. */
 bool clave__web_identify(struct web_exchange *x);
-/* The sender has the role on this path; NULL: on any. */
+/* The sender has the role on this path; NULL: on any. Who may lock a path may also write the
+ * records of `clave lock --once` beside it, PATH-once/KEY, in a request that holds the lock:
+ * Clave-Guard names it, and the handler has the servers check that. */
 bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
 
 #endif

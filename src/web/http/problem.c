@@ -161,6 +161,15 @@ void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const ch
 {
     static const struct problem no_proof = {.status = 401, .err = CLAVE_EAUTHFAILED};
     assert(!clave__web_may(x, role, path));
+    if (x->who.found == ACCESS_KNOWN && !x->who.is_known) {
+        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
+                           "%s needs the role \"%s\"%s%s, which only a token gives: (umask 077; "
+                           "echo $(openssl rand -hex 16) %s >tokens) makes one, --http-tokens "
+                           "tokens tells the gate, and Authorization: Bearer TOKEN is sent",
+                           x->who.name, clave__web_role_name(role), path ? " on " : "",
+                           path ? path : "", clave__web_role_name(role));
+        return;
+    }
     if (x->who.found == ACCESS_KNOWN) {
         clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
                            "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
