@@ -25,6 +25,7 @@ struct server_conn; /* opaque */
 /* The four-letter words that cost little and show no client's paths: those enabled by default. */
 #define SERVER_WORDS "conf,cons,dirs,envi,isro,mntr,ruok,srvr,stat,wchs"
 #define SERVER_OTHER_WORDS "crst,dump,srst,wchc,wchp"
+#define SERVER_WORDS_BETWEEN ", \t" /* what is between two of a list, as in a zoo.cfg */
 
 /* The limits on what one client may have the server keep or send. connection/client_limits.c has
  * their names and defaults, src/cmd/serve/settings.c their flags. */

@@ -98,7 +98,7 @@ class Serving(unittest.TestCase):
                       ["--tick", "5x"], ["--tick", "0s"], ["--snap-count", "1"],
                       ["--min-session-timeout", "9s", "--max-session-timeout", "8s"],
                       ["--max-session-timeout", "1s"], ["--words", "ruok,nonsense"],
-                      ["--words", ""], ["--words", "k,co"], ["--super-digest", "joe:password"],
+                      ["--words", ""], ["--words", " , "], ["--words", "k,co"], ["--super-digest", "joe:password"],
                       ["--data", ""], ["--local", d], ["--max-connections", "-1"], ["--idle-exit", "soon"]):
             self.refused(64, "", "--data", d, *words)
 
@@ -319,10 +319,12 @@ class Serving(unittest.TestCase):
         size = os.path.getsize(s.data + "/version-2/snapshot.0")
         self.assertIn(f"datadir_size: {size}\n", ask(s.port, b"dirs").decode())
         s.stop()
-        s = ClaveServer(["--words", "dump,wchp"]).start()
-        self.assertIn(b"SessionTracker dump:", ask(s.port, b"dump"))
-        self.assertIn(b"not in the whitelist", ask(s.port, b"ruok"))
-        s.stop()
+        for words in "dump,wchp", "dump, wchp", " wchp dump ":
+            s = ClaveServer(["--words", words]).start()
+            self.assertIn(b"SessionTracker dump:", ask(s.port, b"dump"))
+            self.assertNotIn(b"not in the whitelist", ask(s.port, b"wchp"))
+            self.assertIn(b"not in the whitelist", ask(s.port, b"ruok"))
+            s.stop()
 
     def test_the_super_user(self):
         s = ClaveServer(["--super-digest", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="]).start()

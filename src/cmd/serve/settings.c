@@ -452,17 +452,18 @@ static clave_err verify_words(const char *value, const struct fault *f)
 {
     enum { WORD_LEN = 4 };
     static const char known[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
-    size_t n = 0;
-    bool fine = strcmp(value, "*") == 0;
-    for (const char *at = value; !fine; at += n + 1) {
+    if (strcmp(value, "*") == 0)
+        return CLAVE_OK;
+    const char *at = value + strspn(value, SERVER_WORDS_BETWEEN);
+    do {
         char word[WORD_LEN + 1] = "";
-        n = strcspn(at, ",");
+        size_t n = strcspn(at, SERVER_WORDS_BETWEEN);
         memcpy(word, at, n == WORD_LEN ? n : 0);
         if (!*word || !strstr(known, word))
             return clave__start_error(f, CLAVE_EINVAL, "no such word '%.*s'; known: %s", (int)n, at,
                                       known);
-        fine = at[n] == '\0';
-    }
+        at += n + strspn(at + n, SERVER_WORDS_BETWEEN);
+    } while (*at);
     return CLAVE_OK;
 }
 
@@ -752,6 +753,16 @@ void settings_tell_fixed(const struct serve_settings *now, const struct serve_se
         if (!settings[i].live && !setting_same(&settings[i], now, wanted))
             clave__log(log, CLAVE_LOG_WARN, "%s does not change until the next start",
                        settings[i].name);
+}
+
+void settings_list_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
+                         char *out, size_t cap)
+{
+    size_t n = 0;
+    *out = '\0';
+    for (size_t i = 0; i < NSETTINGS && n < cap; i++)
+        if (!settings[i].live && !setting_same(&settings[i], now, wanted))
+            n += (size_t)snprintf(out + n, cap - n, "%s%s", n > 0 ? ", " : "", settings[i].name);
 }
 
 void settings_list_changes(const struct serve_settings *before, const struct serve_settings *now,

@@ -97,6 +97,10 @@ void settings_tell_useless(const struct serve_settings *v, const struct log *log
 void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
                          const struct log *log);
 
+/* "data, listen": the same ones. "" if there are none. */
+void settings_list_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
+                         char *out, size_t cap);
+
 /* "max-connections 60 -> 100, words (default) -> ruok": what differs and has changed, without
  * secrets. "" if nothing has. */
 void settings_list_changes(const struct serve_settings *before, const struct serve_settings *now,

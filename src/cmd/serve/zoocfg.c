@@ -304,8 +304,8 @@ static bool zoocfg_set_words(struct zoocfg *z, unsigned line, const char *key, c
 {
     char list[200] = "srvr";
     for (const char *at = value; *at;) {
-        at += strspn(at, ", \t");
-        size_t n = strcspn(at, ", \t");
+        at += strspn(at, SERVER_WORDS_BETWEEN);
+        size_t n = strcspn(at, SERVER_WORDS_BETWEEN);
         if (n == 1 && *at == '*')
             return zoocfg_set(z, line, "words", key, "*");
         if (zoocfg_is_known_word(at, n) && strlen(list) + n + 2 < sizeof list) {

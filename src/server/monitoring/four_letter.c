@@ -172,16 +172,10 @@ static bool four_letter_is_listed(const struct server *s, const char *name)
     const char *at = s->access.words;
     if (strcmp(at, "*") == 0)
         return true;
-    while (*at) {
-        size_t n = strcspn(at, ",");
-        const char *next = at + n + (at[n] == ',' ? 1 : 0);
-        while (n > 0 && *at == ' ')
-            at++, n--;
-        while (n > 0 && at[n - 1] == ' ')
-            n--;
+    for (size_t n; *(at += strspn(at, SERVER_WORDS_BETWEEN)); at += n) {
+        n = strcspn(at, SERVER_WORDS_BETWEEN);
         if (n == strlen(name) && memcmp(at, name, n) == 0)
             return true;
-        at = next;
     }
     return false;
 }
