@@ -280,6 +280,18 @@ class Units(unittest.TestCase):
             r = clave(*flags, "--help")
             self.assertEqual((r.code, r.err), (0, ""), name)
 
+    def test_what_they_may_do(self):
+        """systemd-analyze's score, 0 to 10 (as tenths): less is safer."""
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("there is no systemd-analyze")
+        for name, most in ("clave-server", 30), ("clave-gate", 30), ("clave-backup", 40):
+            with open(os.path.join(self.folder, name + ".service")) as f:
+                self.assertIn("\nUser=clave\n", f.read(), name)
+            p = subprocess.run(["systemd-analyze", "security", "--offline=yes", f"--threshold={most}",
+                                os.path.join(self.folder, name + ".service")],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+            self.assertEqual(p.returncode, 0, p.stdout)
+
     def test_systemd_takes_them(self):
         if not shutil.which("systemd-analyze"):
             self.skipTest("there is no systemd-analyze")

@@ -541,7 +541,7 @@ class Live(Rig):
                          "super-digest changed, words conf,ruok -> conf")
         self.assertEqual(told(self.CONF + "max-connections = 9\n"),  # beside what stays
                          "max-connections 7 -> 9, enforce-quota true -> (default), "
-                         "super-digest removed, words conf -> conf,ruok")
+                         "super-digest removed, words conf -> conf,ruok; needs a restart: tick")
         code, err = s.end()
         self.assertEqual(code, 0)
         self.assertNotIn(secret, err)

@@ -61,7 +61,9 @@ class Log(unittest.TestCase):
                 p.stdout.close()
                 with os.fdopen(log) as f:
                     last = f.readlines()[-1]
-                self.assertRegex(last, r"^%sclave: serve: " % (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z " if timed else ""))
+                self.assertRegex(last, "^%s%sclave: serve: " % (
+                    "<6>" if journal == "here" else "",
+                    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z " if timed else ""))
 
     def test_full_pipe_holds_nobody_up(self):
         p = self.started()

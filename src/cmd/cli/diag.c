@@ -125,6 +125,7 @@ static const char *diag_advice(const struct options *o, const char *path, clave_
 /* What a line says beside its text. */
 struct diag_facts {
     const char *event; /* of JSON */
+    int level;         /* CLAVE_LOG_*, for the journal; 0: that of an error */
     const char *path;  /* NULL: none */
     clave_err err;     /* CLAVE_OK: none */
     int code;          /* the exit code; 0: not said */
@@ -138,6 +139,7 @@ static void diag_put_line(const struct options *o, const struct diag_facts *f, c
     struct json j;
     FILE *out = standard_error();
     flockfile(out);
+    fputs(standard_error_priority(f->level > 0 ? f->level : CLAVE_LOG_ERROR), out);
     if (!o || !o->json) {
         fprintf(out, "clave: %s%s%s\n", verb, *verb ? ": " : "", text);
         fflush(out);
@@ -180,7 +182,7 @@ void diag(const struct options *o, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    diag_put(o, &(struct diag_facts){.event = "message"}, fmt, ap);
+    diag_put(o, &(struct diag_facts){.event = "message", .level = CLAVE_LOG_WARN}, fmt, ap);
     va_end(ap);
 }
 
@@ -215,7 +217,7 @@ void diag_note(const struct options *o, const char *fmt, ...)
     if (o->verbose == 0)
         return;
     va_start(ap, fmt);
-    diag_put(o, &(struct diag_facts){.event = "message"}, fmt, ap);
+    diag_put(o, &(struct diag_facts){.event = "message", .level = CLAVE_LOG_INFO}, fmt, ap);
     va_end(ap);
 }
 

@@ -3,15 +3,18 @@
  * it must not wait. Invariant: what was kept is written before what comes later. */
 #include "cmd/cli/standard_error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "clave/mem.h"
 
 enum { STREAM_CAP = 32768, KEPT_CAP = 65536, LINGER_MS = 1000 };
 
@@ -24,6 +27,26 @@ static struct {
 FILE *standard_error(void)
 {
     return standard_error_stream ? standard_error_stream : stderr;
+}
+
+/* systemd.exec(5), JOURNAL_STREAM: the device and inode of the stream. */
+bool standard_error_is_journal(void)
+{
+    const char *given = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    return given && sscanf(given, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+const char *standard_error_priority(int level)
+{
+    static const char *const priorities[] = {[CLAVE_LOG_ERROR] = "<3>",
+                                             [CLAVE_LOG_WARN] = "<4>",
+                                             [CLAVE_LOG_INFO] = "<6>",
+                                             [CLAVE_LOG_DEBUG] = "<7>"};
+    assert(level >= CLAVE_LOG_ERROR && level <= CLAVE_LOG_DEBUG);
+    return standard_error_is_journal() ? priorities[level] : "";
 }
 
 /* Others write to it too, so that there may be no room a moment after poll: a pipe or a terminal is

@@ -4,7 +4,15 @@
 #ifndef CLAVE_CMD_CLI_STANDARD_ERROR_H
 #define CLAVE_CMD_CLI_STANDARD_ERROR_H
 
+#include <stdbool.h>
 #include <stdio.h>
+
+/* Whether systemd's journal reads it: it has a time for each line, and a priority. */
+bool standard_error_is_journal(void);
+/* What the journal takes from the beginning of a line as its priority, by CLAVE_LOG_*
+ * (sd-daemon(3)):
+ * "<4>". Other readers would see it: "" for them. */
+const char *standard_error_priority(int level);
 
 /* Ask each time. What is written to it has to be flushed. */
 FILE *standard_error(void);

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json_writer.h"
 #include "base/log_line.h"
 #include "base/memory.h"
+#include "cmd/cli/standard_error.h"
 #include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
 
@@ -41,16 +41,6 @@ static void serve_log_put_json(struct buf *out, int level, const char *msg,
     if (about->path)
         clave__json_string(&j, "path", about->path);
     clave__json_close(&j, '}');
-}
-
-/* systemd.exec(5), JOURNAL_STREAM: the device and inode of the stream. */
-static bool serve_log_is_journal(void)
-{
-    const char *given = getenv("JOURNAL_STREAM");
-    unsigned long long device, inode;
-    struct stat st;
-    return given && sscanf(given, "%llu:%llu", &device, &inode) == 2 &&
-           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
 static bool serve_log_shows_time(const struct serve_log *l)
@@ -88,6 +78,8 @@ static void serve_log_put(struct serve_log *l, int level, const char *msg,
         l->dropped++;
         return;
     }
+    const char *priority = standard_error_priority(level);
+    clave__buf_append(&l->waiting, priority, strlen(priority));
     if (l->format == LOG_JSON)
         serve_log_put_json(&l->waiting, level, msg, about);
     else
@@ -197,7 +189,7 @@ void serve_log_init(struct serve_log *l, const char *verb)
     l->verb = verb;
     l->mem = clave__mem_or_default(NULL);
     l->file.fd = STDERR_FILENO;
-    l->is_timed = !isatty(STDERR_FILENO) && !serve_log_is_journal();
+    l->is_timed = !isatty(STDERR_FILENO) && !standard_error_is_journal();
     l->thread.on_done = serve_log_on_done;
     atomic_init(&l->file.waits, true);
     pthread_mutex_init(&l->mutex, NULL);

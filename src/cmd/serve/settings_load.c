@@ -209,32 +209,57 @@ void configured_read_again(struct configured *c, const char *what)
     snprintf(c->again + n, sizeof c->again - n, "%s%s", n > 0 ? ", " : "", what);
 }
 
-/* `changes` NULL: the settings were refused. */
-static void settings_load_tell(struct configured *c, const char *changes)
+/* Tells what this SIGHUP has read again beside the file. */
+static void settings_load_tell_again(struct configured *c)
 {
-    char line[PATH_MAX + 600] = "";
-    if (changes && c->config)
-        snprintf(line, sizeof line, "%s reloaded: %s%s%s", c->config,
-                 *changes ? changes : "no setting has changed", *c->again ? "; read again: " : "",
-                 c->again);
-    else if (*c->again)
-        snprintf(line, sizeof line, "SIGHUP: read again: %s", c->again);
-    if (*line)
+    char line[sizeof c->again + 64];
+    snprintf(line, sizeof line, "SIGHUP: read again: %s", c->again);
+    if (*c->again)
         serve_log_notice(&c->log, line);
     c->again[0] = '\0';
+}
+
+/* Tells what differs from before: at once, and after a restart. */
+static void settings_load_tell(struct configured *c, const struct serve_settings *wanted)
+{
+    char changes[1024], fixed[1024], line[PATH_MAX + 2400];
+    settings_list_changes(configured_now(c), wanted, changes, sizeof changes);
+    settings_list_fixed(&c->settings, wanted, fixed, sizeof fixed);
+    const char *none = *changes || *fixed ? "" : "no setting has changed";
+    snprintf(line, sizeof line, "%s reloaded: %s%s%s%s%s%s%s", c->config, none, changes,
+             *changes && *fixed ? "; " : "", *fixed ? "needs a restart: " : "", fixed,
+             *c->again ? "; read again: " : "", c->again);
+    serve_log_notice(&c->log, line);
+    c->again[0] = '\0';
+}
+
+/* systemd copies what LoadCredential= names when the service starts, and not again at a reload. */
+static bool settings_load_is_credential(const char *path)
+{
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+    size_t n = dir ? strlen(dir) : 0;
+    return n > 0 && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
 static void settings_load_take(struct configured *c, struct serve_settings *wanted)
 {
     const struct log log = configured_log(c);
-    char changes[400];
+    const char *tokens = wanted->gate.access.tokens;
     settings_load_set_log(c, wanted);
     settings_tell_fixed(&c->settings, wanted, &log);
     settings_tell_useless(wanted, &log);
-    settings_list_changes(configured_now(c), wanted, changes, sizeof changes);
-    if (wanted->gate.access.tokens)
+    if (tokens && settings_load_is_credential(tokens))
+        clave__log(
+            &log, CLAVE_LOG_WARN,
+            "%s is the copy that systemd made at the start (LoadCredential=): changed tokens "
+            "count after a restart, unless http-tokens names the file itself",
+            tokens);
+    else if (tokens)
         configured_read_again(c, "tokens of HTTP");
-    settings_load_tell(c, changes);
+    if (c->config)
+        settings_load_tell(c, wanted);
+    else
+        settings_load_tell_again(c);
     settings_load_keep(c, wanted);
 }
 
@@ -255,7 +280,7 @@ void configured_reload(struct configured *c,
         settings_load_take(c, wanted);
         return;
     }
-    settings_load_tell(c, NULL);
+    settings_load_tell_again(c);
     settings_load_log_faults(&log, what, why);
     clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", what);
     if (wanted)

@@ -12,7 +12,6 @@
 #include "base/ip_range.h"
 #include "base/path.h"
 #include "runtime/gate/secret_file.h"
-#include "runtime/text_file.h"
 
 enum {
     MAX_USERS = 10000,
@@ -193,15 +192,10 @@ static clave_err access_take_line(struct gate_access *a, const struct access_lin
 
 static clave_err access_read_file(struct gate_access *a, const char *path, const struct fault *f)
 {
-    char why[TEXT_FILE_WHY];
     struct access_line l = {.file = path, .f = f};
-    clave_err err = secret_file_check("the file of tokens", path, f);
+    clave_err err = secret_file_read("the file of tokens", path, &a->file_text, f);
     if (err != CLAVE_OK)
         return err;
-    a->file_text = clave__text_file_read(path, why);
-    if (!a->file_text)
-        return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL,
-                                  "the file of tokens %s", why);
     for (char *at = a->file_text, *next; at && err == CLAVE_OK; at = next) {
         next = strchr(at, '\n');
         if (next)

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "runtime/gate/secret_file.h"
-#include "runtime/text_file.h"
 
 static bool gate_key_parse(const char *text, uint8_t key[GATE_KEY_LEN])
 {
@@ -29,14 +28,10 @@ static bool gate_key_parse(const char *text, uint8_t key[GATE_KEY_LEN])
 
 clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struct fault *f)
 {
-    clave_err err = secret_file_check("the key", path, f);
+    char *text;
+    clave_err err = secret_file_read("the key", path, &text, f);
     if (err != CLAVE_OK)
         return err;
-    char why[TEXT_FILE_WHY];
-    char *text = clave__text_file_read(path, why);
-    if (!text)
-        return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL, "the key %s",
-                                  why);
     if (!gate_key_parse(text, key))
         err =
             clave__start_error(f, CLAVE_EINVAL,

@@ -2,19 +2,54 @@
 #include "runtime/gate/secret_file.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-clave_err secret_file_check(const char *what, const char *path, const struct fault *f)
+#include "runtime/text_file.h"
+
+enum { ADVICE_CAP = 512 };
+
+/* The commands after which this process can read the file, and no other user: its own has the mode
+ * 0600, and that of somebody else, which is root as a rule, is readable for the group that this
+ * process runs as. */
+static const char *secret_file_advice(const char *path, const struct stat *st, char out[ADVICE_CAP])
 {
+    const struct group *group = st->st_uid == geteuid() ? NULL : getgrgid(getegid());
+    if (group)
+        snprintf(out, ADVICE_CAP, "chown root:%s %s; chmod 640 %s", group->gr_name, path, path);
+    else
+        snprintf(out, ADVICE_CAP, "chmod 600 %s", path);
+    return out;
+}
+
+/* The bits of the mode that let others in. Readable for a group is fine if it is this process's
+ * own, in a file of somebody else: a service's group has no other members, while a user's may.
+ * systemd's LoadCredential= shows an access list for the service as a right of root's group. */
+static mode_t secret_file_open_to(const struct stat *st)
+{
+    bool is_ours = st->st_gid == getegid() && st->st_uid != geteuid();
+    return st->st_mode & (st->st_gid == 0 ? 007 : is_ours ? 037 : 077);
+}
+
+clave_err secret_file_read(const char *what, const char *path, char **out, const struct fault *f)
+{
+    char why[TEXT_FILE_WHY], advice[ADVICE_CAP];
     struct stat st;
+    *out = NULL;
     if (stat(path, &st) != 0)
         return clave__start_error(f, CLAVE_EINVAL, "%s %s: %s", what, path, strerror(errno));
-    /* systemd's LoadCredential= shows an access list for the service as a right of root's group. */
-    mode_t open_to = st.st_gid == 0 ? 007 : 077;
-    if (st.st_mode & open_to)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "%s %s is open to others (mode %04o): chmod 600 %s", what, path,
-                                  (unsigned)st.st_mode & 07777, path);
-    return CLAVE_OK;
+    if (secret_file_open_to(&st) != 0)
+        return clave__start_error(f, CLAVE_EINVAL, "%s %s is open to others (mode %04o): %s", what,
+                                  path, (unsigned)st.st_mode & 07777,
+                                  secret_file_advice(path, &st, advice));
+    *out = clave__text_file_read(path, why);
+    if (*out)
+        return CLAVE_OK;
+    if (errno == EACCES)
+        return clave__start_error(f, CLAVE_EINVAL, "%s %s: %s", what, why,
+                                  secret_file_advice(path, &st, advice));
+    return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL, "%s %s", what, why);
 }

@@ -4,7 +4,8 @@
 
 #include "runtime/start_error.h"
 
-/* Whether others can read a file with secrets: EINVAL. `what` names it in the fault. */
-clave_err secret_file_check(const char *what, const char *path, const struct fault *f);
+/* Reads it into a text that the caller frees. EINVAL: it cannot be read, or others can read it, and
+ * the fault has the commands that mend it; ENOMEM. `what` names the file in the fault. */
+clave_err secret_file_read(const char *what, const char *path, char **out, const struct fault *f);
 
 #endif
