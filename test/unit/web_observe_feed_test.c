@@ -176,6 +176,35 @@ static void claims_of_the_gate_are_told_and_have_causes(void **state)
     webrig_free(r);
 }
 
+/* Nothing is known of the tree, and nothing will be before a server answers. */
+static void without_a_server_nobody_waits_for_the_tree(void **state)
+{
+    static const char *const targets[] = {"/v1/locks",     "/v1/locks/a", "/v1/deadlocks",
+                                          "/v1/elections", "/v1/history", "/v1/events"};
+    enum { NTARGETS = sizeof targets / sizeof *targets };
+    struct webrig_call *calls[NTARGETS], *c;
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    memnet_refuse(r->net, 0, true);
+    webrig_advance(r, 10);
+    for (size_t i = 0; i < NTARGETS; i++)
+        calls[i] = webrig_request(r, "GET", targets[i], NULL, NULL);
+    webrig_advance(r, 2000);
+    for (size_t i = 0; i < NTARGETS; i++) {
+        assert_int_equal(calls[i]->status, 503);
+        assert_string_equal(webrig_member(calls[i], "code"), "EUNREACHABLE");
+        assert_non_null(
+            strstr(webrig_member(calls[i], "detail"), "not connected to a ZooKeeper server: "));
+        webrig_end(calls[i]);
+    }
+    c = webrig_request(r, "GET", "/v1/locks", NULL, NULL); /* one that waits for its return */
+    memnet_refuse(r->net, 0, false);
+    webrig_advance(r, 1500);
+    assert_int_equal(c->status, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* An operator's order is the cause, not the other places that the owner's session still has. */
 static void what_an_operator_breaks_is_broken(void **state)
 {
@@ -210,6 +239,7 @@ int main(void)
         cmocka_unit_test(sessions_that_end_are_seen),
         cmocka_unit_test(claims_of_the_gate_are_told_and_have_causes),
         cmocka_unit_test(what_an_operator_breaks_is_broken),
+        cmocka_unit_test(without_a_server_nobody_waits_for_the_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

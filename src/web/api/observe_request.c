@@ -80,8 +80,7 @@ static struct observe *observe_request_wait(struct web_exchange *x)
         return NULL;
     }
     waiting->x = x;
-    list_push_back(&o->waiting, &waiting->link);
-    o->nwaiting++;
+    clave__observe_wait(o, waiting);
     x->pending = waiting;
     x->cancel = observe_request_cancel;
     return NULL;

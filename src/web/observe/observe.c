@@ -20,6 +20,7 @@ enum {
     PLACES_PER_MS = 50,
     EVENT_MAX = 256 << 10, /* bytes of an event's data */
     MOST_CANDIDATES = 20,  /* that it shows */
+    PATIENCE_MS = 1500,
 };
 
 int64_t clave__observe_now(const struct observe *o)
@@ -325,6 +326,28 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
     observe_answer_waiting(o);
 }
 
+/* A load that goes on takes as long as it takes; without a server nothing is loaded. */
+static void observe_on_patience(struct timer *t, int64_t now)
+{
+    struct observe *o = LIST_ENTRY(t, struct observe, patience);
+    static const struct problem p = {.status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
+    bool loads = clave_async_client_is_connected(o->web->own);
+    if (loads && o->nwaiting > 0)
+        clave__web_timer_set(o->web, t, now + PATIENCE_MS);
+    if (loads)
+        return;
+    for (struct web_exchange *x; (x = observe_pop_waiting(o, &o->waiting));)
+        clave__web_problem(x, &p, "not connected to a ZooKeeper server: %s",
+                           clave_async_client_errmsg(o->web->own));
+}
+
+void clave__observe_wait(struct observe *o, struct observe_reader *waiting)
+{
+    list_push_back(&o->waiting, &waiting->link);
+    if (o->nwaiting++ == 0)
+        clave__web_timer_set(o->web, &o->patience, o->web->now + PATIENCE_MS);
+}
+
 void clave__observe_failed(struct observe *o, clave_err err)
 {
     assert(err != CLAVE_OK);
@@ -381,6 +404,7 @@ clave_err clave__observe_new(struct web *w)
     clave__timer_init(&o->poll_turn, clave__lock_long_poll_turn);
     clave__timer_init(&o->flush, observe_flush);
     clave__timer_init(&o->settle, observe_settle);
+    clave__timer_init(&o->patience, observe_on_patience);
     clave__timer_init(&o->look, observe_on_look);
     clave__lock_deadlocks_init(&o->waits, &w->mem, clave__rand_u64(&w->rand));
     clave__election_model_init(&o->elections, &w->mem, clave__rand_u64(&w->rand));
@@ -409,6 +433,7 @@ void clave__observe_free(struct web *w)
     clave__web_timer_clear(w, &o->poll_turn);
     clave__map_fini(&o->polls);
     clave__web_timer_clear(w, &o->settle);
+    clave__web_timer_clear(w, &o->patience);
     clave__web_timer_clear(w, &o->look);
     clave__lock_deadlocks_fini(&o->waits);
     clave__lock_end_causes_fini(&o->ends);

@@ -49,6 +49,7 @@ struct observe {
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     size_t nwaiting;
+    struct timer patience; /* of them, while no server answers */
     struct map polls;  /* of lock_long_poll.c: those that wait for a change, by path */
     struct list woken; /* those of them for which there is one */
     struct timer poll_turn;
@@ -104,6 +105,8 @@ void clave__observe_gone(struct observe *o, const char *path);
 void clave__observe_loaded(struct observe *o, int64_t zxid);
 /* What was before the first load, as web.h has it. */
 void clave__observe_take_replay(struct observe *o, struct lock_replay *r);
+/* Takes the request in, until the first load is over; 503 when there is no server by then. */
+void clave__observe_wait(struct observe *o, struct observe_reader *waiting);
 /* It cannot be told, and will be tried again: those who wait for the first load are answered so. */
 void clave__observe_failed(struct observe *o, clave_err err);
 /* Everything will be told from the beginning. Readers of events start afresh. */
