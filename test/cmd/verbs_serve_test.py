@@ -62,8 +62,23 @@ class Serving(unittest.TestCase):
         port = re.match(r"clave: serving on 127\.0\.0\.1:(\d+) unix:", line).group(1)
         self.assertEqual(clave("create", "/a", connect=f"127.0.0.1:{port}").code, 0)
         self.assertEqual(clave("ls", "/", connect=f"unix:{path}").out, "a\nzookeeper\n")
-        r = clave("ping", "-n1", connect=f"unix:{path}")
-        self.assertEqual(r.code, 0, r)
+        self.pings(f"unix:{path}")
+        self.pings(f"127.0.0.1:{port}")
+
+    def pings(self, address, said=None):
+        """The address that it prints is one that it takes."""
+        for at in address, said or address:
+            r = clave("ping", "-n1", connect=at)
+            self.assertEqual((r.code, r.out.split()[:2]), (0, ["server", said or address]), r)
+
+    def test_ping_of_an_ipv6_address(self):
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("no IPv6 here")
+        _, line = self.started("--data", scratch("data"), "-l", "[::1]:0")
+        self.pings(re.search(r"\[::1\]:\d+", line).group(0))
 
     def test_unix_socket_of_a_group(self):
         path, gid = scratch("socket"), os.getgid()

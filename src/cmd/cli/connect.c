@@ -134,6 +134,18 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
     return EXIT_OK;
 }
 
+const char *connect_address(const clave_target *t, char out[ADDRESS_CAP])
+{
+    const char *host = t->host ? t->host : "";
+    bool is_v6 = strchr(host, ':') != NULL;
+    if (t->port > 0)
+        snprintf(out, ADDRESS_CAP, "%s%s%s%s:%u", t->tls ? "tls:" : "", is_v6 ? "[" : "", host,
+                 is_v6 ? "]" : "", (unsigned)t->port);
+    else
+        snprintf(out, ADDRESS_CAP, "%s%s", *host == '/' ? "unix:" : "", host);
+    return out;
+}
+
 void connect_close(clave_client *c)
 {
     if (c)

@@ -2,6 +2,7 @@
 #ifndef CLAVE_CMD_CLI_CONNECT_H
 #define CLAVE_CMD_CLI_CONNECT_H
 
+#include "clave/async/client.h"
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"
 
@@ -16,6 +17,10 @@ const char *connect_dial(struct options *o);
 int connect_open(struct options *o, const clave_client_options *co, clave_client **out);
 /* With -v: the session. */
 void connect_note_session(const struct options *o, int64_t id, int32_t got_ms);
+/* The server as --connect takes it: "zk1:2181", "tls:[::1]:2281", "unix:/run/clave/sock", "local:".
+ * Returns `out`; "" for none. */
+enum { ADDRESS_CAP = 300 };
+const char *connect_address(const clave_target *t, char out[ADDRESS_CAP]);
 /* NULL is ignored. */
 void connect_close(clave_client *c);
 

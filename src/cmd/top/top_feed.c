@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "clave/async/cache.h"
 #include "clave/uv.h"
+#include "cmd/cli/connect.h"
 #include "cmd/cli/json.h"
 #include "cmd/run/granted_field.h"
 #include "observe/lock_deadlocks.h"
@@ -260,10 +261,8 @@ static void top_read_server(struct top_read *r, const clave_async_client *c)
     struct top_feed *f = r->f;
     struct top_view *out = r->out;
     clave_target t = clave_async_client_target(c);
-    char server[300] = "local:";
-    if (t.host && t.port)
-        snprintf(server, sizeof server, "%s%s:%u", t.tls ? "tls:" : "", t.host, t.port);
-    out->server = strdup(server);
+    char server[ADDRESS_CAP];
+    out->server = strdup(connect_address(&t, server));
     out->read_only = clave_async_client_state(c) == CLAVE_STATE_READ_ONLY;
     out->loaded = f->loaded;
     out->stale_at = f->stale_at;

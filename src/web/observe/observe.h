@@ -50,8 +50,8 @@ struct observe {
     struct list waiting; /* the same: requests that wait for the first load */
     size_t nwaiting;
     struct timer patience; /* of them, while no server answers */
-    struct map polls;  /* of lock_long_poll.c: those that wait for a change, by path */
-    struct list woken; /* those of them for which there is one */
+    struct map polls;      /* of lock_long_poll.c: those that wait for a change, by path */
+    struct list woken;     /* those of them for which there is one */
     struct timer poll_turn;
     struct timer flush;
     struct timer look;   /* for deadlocks */

@@ -21,6 +21,7 @@ struct ping {
     char host[256];
     uint16_t port;
     bool tls;
+    char address[ADDRESS_CAP];
     char version[128]; /* "": the server does not say */
 };
 
@@ -33,6 +34,7 @@ static void ping_get_target(clave_async_client *c, void *arg)
     snprintf(p->host, sizeof p->host, "%s", t.host ? t.host : "");
     p->port = t.port;
     p->tls = t.tls;
+    connect_address(&t, p->address);
 }
 
 /* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many servers
@@ -61,11 +63,11 @@ static void ping_show_server(const struct options *o, const struct ping *p)
 {
     struct json j;
     if (!o->json) {
-        printf(p->port ? "server %s:%u" : "server %s", p->host, (unsigned)p->port);
-        printf("%s%s\n", *p->version ? " version " : "", p->version);
+        printf("server %s%s%s\n", p->address, *p->version ? " version " : "", p->version);
         return;
     }
     json_begin(&j, stdout);
+    clave__json_string(&j, "server", p->address);
     clave__json_string(&j, "host", p->host);
     clave__json_int(&j, "port", p->port);
     clave__json_string(&j, "version", *p->version ? p->version : NULL);
