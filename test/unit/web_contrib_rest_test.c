@@ -217,6 +217,16 @@ static void formats_are_negotiated(void **state)
     assert_memory_equal(webrig_body(c), "got_it({", 8);
     webrig_end(c);
     webrig_done(r, "GET", "/znodes/v1/?callback=a.b", "Accept: application/javascript", NULL, 400);
+    /* What is no name is not echoed, whatever is wrong with the rest. */
+    for (int i = 0; i < 2; i++) {
+        c = webrig_answer(r, "GET",
+                          i == 0 ? "/znodes/v1/?callback=alert(1);//"
+                                 : "/znodes/v1/none?callback=alert(1);//",
+                          "Accept: application/javascript", NULL, 400);
+        assert_null(strstr(webrig_body(c), "alert"));
+        assert_int_equal(webrig_body(c)[0], '{');
+        webrig_end(c);
+    }
     c = webrig_answer(r, "GET", "/znodes/v1/",
                       "Accept: text/html, application/xml;q=0.9, */*;q=0.8", NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/xml");

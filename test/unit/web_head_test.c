@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/webrig.h"
+#include "web/http/prefer.h"
 #include "web/routes.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
@@ -119,6 +120,55 @@ static void a_head_that_was_admitted_is_judged_again(void **state)
     webrig_free(r);
 }
 
+/* RFC 7240: names in any case, a value as a token or in quotes, the first of one name. */
+static void a_wait_is_read_as_the_standard_has_it(void **state)
+{
+    static const struct {
+        const char *prefer;
+        int64_t ms; /* -1: none */
+    } cases[] = {
+        {"wait=0", 0},
+        {"wait=30", 30000},
+        {"Wait=0", 0},
+        {"WAIT = 7", 7000},
+        {"wait=\"0\"", 0},
+        {"wait=\"12\"; more=\"a, wait=3\"", 12000},
+        {"respond-async, wait=5", 5000},
+        {"return=representation;x=\"wait=1\",wait=5;y", 5000},
+        {"wait=1, wait=2", 1000},
+        {"wait=99999999999999999999", 1000000000},
+        {"nowait=3", -1},
+        {"wait-more=3", -1},
+        {"x=wait=3", -1},
+        {"x=\"wait=3\"", -1},
+        {"x=\"\\\", wait=3\"", -1},
+        {"x=\"wait=3", -1},
+        {"wait=0x10", -1},
+        {"wait=1s", -1},
+        {"wait=-1", -1},
+        {"wait=1.5", -1},
+        {"wait=\"1\\0\"", 10000},
+        {"wait=1\\0", -1},
+        {"wait=3 4", -1},
+        {"wait=\"3\"4", -1},
+        {"\"wait\"=3", -1},
+        {"wait=\"3", -1},
+        {"wait=\"\"", -1},
+        {"wait", -1},
+        {"wait=", -1},
+        {"wait=x, wait=2", -1},
+        {"", -1},
+        {", ,;=", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t ms = -1;
+        clave__prefer_find_wait(cases[i].prefer, &ms);
+        if (ms != cases[i].ms)
+            fail_msg("%s: %lld", cases[i].prefer, (long long)ms);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_body_that_is_too_long_is_refused_before_it_comes),
         cmocka_unit_test(nothing_is_done_before_the_body_is_complete),
         cmocka_unit_test(a_head_that_was_admitted_is_judged_again),
+        cmocka_unit_test(a_wait_is_read_as_the_standard_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,23 +44,29 @@ static bool rest_accepted(const char *accept, enum rest_format *out)
     return !accept;
 }
 
+/* The function that a script of the answer calls; "": none. NULL: it is not a name, and stands in
+ * no answer, not even in one that says so. */
+static const char *rest_callback(const struct web_exchange *x)
+{
+    static const char fine[] = "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *callback = clave__web_query(x, "callback");
+    if (!callback)
+        return "";
+    return callback[strspn(callback, fine)] == '\0' ? callback : NULL;
+}
+
 bool clave__rest_format(struct web_exchange *x, enum rest_format *out)
 {
-    const char *callback = clave__web_query(x, "callback");
     if (!rest_accepted(clave__web_header(x, "Accept"), out)) {
         clave__web_problem(x, &(struct problem){.status = 406, .err = CLAVE_EINVAL},
                            "there are application/json, application/javascript, application/xml "
                            "and application/octet-stream");
         return false;
     }
-    for (const char *c = callback; c && *c; c++) {
-        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-            *c == '_')
-            continue;
-        clave__rest_fault(x, 400, "a callback has letters, digits and _ only");
-        return false;
-    }
-    return true;
+    if (rest_callback(x))
+        return true;
+    clave__rest_fault(x, 400, "a callback has letters, digits and _ only");
+    return false;
 }
 
 /* ---- JSON and XML --------------------------------------------------------------------------- */
@@ -146,10 +152,10 @@ void clave__rest_answer(struct web_exchange *x, enum rest_format f, unsigned sta
                         const struct rest_document *d)
 {
     assert(f != REST_OCTETS);
-    const char *callback = clave__web_query(x, "callback");
+    const char *callback = rest_callback(x);
     if (f == REST_XML) {
         rest_put_xml(x, d);
-    } else if (f == REST_JAVASCRIPT && callback) {
+    } else if (f == REST_JAVASCRIPT && callback && *callback) {
         rest_put(x, callback);
         rest_put(x, "(");
         rest_put_json(x, d);
