@@ -351,6 +351,96 @@ static void a_try_that_was_cut_off_leaves_what_another_gate_holds(void **state)
     webrig_free(r);
 }
 
+/* ---- one request for all waits of a session ---------------------------------------------------
+ */
+
+#define FIRST "01234561-89ab-8def-8123-00000000000a"
+#define SECOND "01234562-89ab-8def-8123-00000000000b"
+
+static struct webrig_call *session_waits(struct webrig *r, const struct user *u, const char *tag)
+{
+    char headers[320], target[64];
+    snprintf(target, sizeof target, "/v1/sessions/%s", u->id);
+    snprintf(headers, sizeof headers, "Clave-Session: %s\nPrefer: wait=4\nIf-None-Match: %s",
+             u->secret, tag);
+    return webrig_request(r, "GET", target, headers, NULL);
+}
+
+static void take_tag(struct webrig_call *c, char tag[32])
+{
+    user_expects(c, 200);
+    snprintf(tag, 32, "%s", webrig_header(c, "ETag"));
+    webrig_end(c);
+}
+
+/* It is told of what has changed between two of them, by whichever gate, and of a move. */
+static void one_request_waits_for_all_claims_of_a_session(void **state)
+{
+    static const uint8_t key[32] = {42};
+    char tag[32], old[32];
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct webrig *r = webrig_new(shared ? &(struct webrig_options){.session_key = key} : NULL);
+        struct user u, other;
+        user_enter(r, &u);
+        user_enter(r, &other);
+        user_takes_claim(&other, user_sends(r, &other, "POST", -1, NULL, LOCK));
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, "Idempotency-Key: " FIRST, LOCK));
+        webrig_end(user_sends(r, &u, "POST", -1, "Idempotency-Key: " SECOND, LOCK));
+        take_tag(session_waits(r, &u, "\"none\""), tag);
+        struct webrig_call *c = session_waits(r, &u, tag);
+        assert_false(c->answered);
+        webrig_end(user_sends(r, &other, "DELETE", -1, NULL, NULL));
+        webrig_settle(r);
+        assert_non_null(strstr(webrig_body(c), "\"held\""));
+        assert_non_null(strstr(webrig_body(c), "\"valid_ms\""));
+        assert_non_null(strstr(webrig_body(c), "\"waiting\""));
+        snprintf(old, sizeof old, "%s", tag);
+        take_tag(c, tag);
+        assert_string_not_equal(old, tag);
+        webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL));
+        if (shared)
+            webrig_second(r);
+        take_tag(session_waits(r, &u, tag), old); /* what came before the request counts */
+        assert_string_not_equal(old, tag);
+        snprintf(u.claim, sizeof u.claim, SECOND);
+        webrig_end(user_sends(r, &u, "POST", -1, "Idempotency-Key: " FIRST, LOCK)); /* 410 */
+        user_takes_claim(&other, user_sends(r, &other, "POST", -1, NULL, LOCK));
+        webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL));
+        c = session_waits(r, &u, old);
+        take_tag(c, tag); /* it has nothing, and waits for nothing */
+        webrig_free(r);
+    }
+}
+
+static void who_waits_for_a_session_that_moves_is_told(void **state)
+{
+    static const uint8_t key[32] = {42};
+    char tag[32], elsewhere[32];
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, other;
+    user_enter(r, &other);
+    webrig_end(user_sends(r, &other, "POST", -1, NULL, LOCK));
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, "Idempotency-Key: " FIRST, LOCK));
+    take_tag(session_waits(r, &u, "\"none\""), tag);
+    struct webrig_call *first = session_waits(r, &u, tag);
+    assert_false(first->answered);
+    webrig_second(r);
+    take_tag(session_waits(r, &u, "\"none\""), elsewhere);
+    assert_string_equal(tag, elsewhere);
+    webrig_advance(r, 2000);
+    user_expects(first, 304);
+    webrig_end(first);
+    struct webrig_call *c = session_waits(r, &u, tag);
+    assert_false(c->answered);
+    webrig_advance(r, 4000);
+    user_expects(c, 304);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* Their clients rely on what they were told: of a stream too, if it holds. */
 static void a_gate_that_stops_leaves_what_is_held(void **state)
 {
@@ -404,6 +494,8 @@ int main(void)
         cmocka_unit_test(a_try_is_answered_with_what_another_gate_got_meanwhile),
         cmocka_unit_test(a_try_leaves_what_it_only_found),
         cmocka_unit_test(a_try_that_was_cut_off_leaves_what_another_gate_holds),
+        cmocka_unit_test(one_request_waits_for_all_claims_of_a_session),
+        cmocka_unit_test(who_waits_for_a_session_that_moves_is_told),
         cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

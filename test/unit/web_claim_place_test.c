@@ -1,5 +1,5 @@
-/* web_claim_place_test.c - a session has one place a path, and a semaphore one limit: claims that
- * are asked for again without an Idempotency-Key, at the same gate and at another. */
+/* web_claim_place_test.c - a session has one place a path and owner, and a semaphore one limit:
+ * claims that are asked for again without an Idempotency-Key, at the same gate and at another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,6 +84,42 @@ static void what_waits_is_the_answer(void **state)
     webrig_settle(r);
     expect_member(c, 201, "id", v.claim);
     webrig_free(r);
+}
+
+/* The owner is the end of a key that is a UUID of version 8: each of a session's owners has a place
+ * of its own, at whichever gate. */
+#define KEY_OF(owner, n) "Idempotency-Key: 0123456" #n "-89ab-8def-8123-00000000000" #owner
+static void owners_of_one_session_stand_in_one_queue(void **state)
+{
+    (void)state;
+    for (int gates = 1; gates <= 2; gates++) {
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+        struct user u, second;
+        user_enter(r, &u);
+        second = u;
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, KEY_OF(a, 1), LOCK));
+        if (gates == 2)
+            webrig_second(r);
+        struct webrig_call *c = user_sends(r, &u, "POST", 0, KEY_OF(b, 9), LOCK);
+        user_expects(c, 409);
+        assert_non_null(strstr(webrig_body(c), "is held by another"));
+        webrig_end(c);
+        c = user_sends(r, &u, "POST", -1, KEY_OF(b, 2), LOCK);
+        expect_member(c, 202, "position", "2");
+        snprintf(second.claim, sizeof second.claim, "01234562-89ab-8def-8123-00000000000b");
+        expect_member(user_sends(r, &u, "POST", -1, KEY_OF(a, 3), LOCK), 409, "claim", u.claim);
+        expect_member(user_sends(r, &u, "POST", -1, KEY_OF(b, 3), LOCK), 409, "claim",
+                      second.claim);
+        assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 2);
+        c = user_sends(r, &second, "GET", 20, NULL, NULL);
+        assert_false(c->answered);
+        user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+        webrig_settle(r);
+        expect_member(c, 200, "state", "held");
+        user_expects(user_sends(r, &second, "DELETE", -1, NULL, NULL), 204);
+        assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
+        webrig_free(r);
+    }
 }
 
 static void what_is_being_given_back_is_asked_for_again_later(void **state)
@@ -344,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_held_is_the_answer),
         cmocka_unit_test(what_waits_is_the_answer),
+        cmocka_unit_test(owners_of_one_session_stand_in_one_queue),
         cmocka_unit_test(what_is_being_given_back_is_asked_for_again_later),
         cmocka_unit_test(a_look_does_not_wait_for_a_place),
         cmocka_unit_test(what_is_looked_for_in_vain_is_not_begun),

@@ -14,11 +14,13 @@ struct session_request {
     struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
     bool waits, polls; /* `wait`, `poll` is in use */
+    bool told;         /* it has waited for news of the session's claims, and is answered now */
     bool closes;       /* the session is this request's alone, and is closed with it */
     void *arg;         /* the handler's */
     void (*settled)(struct session_request *k); /* all claims are known as they are now */
     int settle_part;
-    const char *path; /* of a claim that was not granted, while its holder is asked for */
+    const char *path, *tried; /* of a claim that was not granted, and its id, while its holder is
+                               * asked for */
     /* The session is LIVE. */
     void (*live)(struct session_request *k);
     void (*informed)(struct session_request *k); /* and its claims are known; NULL: not asked */

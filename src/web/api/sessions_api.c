@@ -2,20 +2,25 @@
  * made for; `id` is public. */
 #include "web/api/sessions_api.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "web/api/claims/claim_json.h"
 #include "web/api/session_request.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/conditional.h"
 #include "web/http/forwarded.h"
+#include "web/http/prefer.h"
 #include "web/http/problem.h"
 #include "web/http/request_args.h"
 #include "web/http/request_limits.h"
 #include "web/session/validity.h"
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
-enum { SETTLING = 8 }; /* a renewal tells what is not known by then as suspended */
+#define NO_SESSION_TAG "\"none\"" /* of no session: "*" names each */
+enum { SETTLING = 8 };            /* a renewal tells what is not known by then as suspended */
 
 /* ---- POST /v1/sessions ----------------------------------------------------------------------- */
 
@@ -214,12 +219,74 @@ static void session_put(struct web_exchange *x, struct http_session *s, bool pro
     clave__json_close(&x->json, '}');
 }
 
+enum { SESSION_TAG = 19 };
+
+static void session_tag(const struct http_session *s, char out[SESSION_TAG])
+{
+    snprintf(out, SESSION_TAG, "\"%016" PRIx64 "\"", clave__claims_tag(s));
+}
+
+static void session_answer(struct session_request *k, bool proven)
+{
+    struct web_exchange *x = k->x;
+    char tag[SESSION_TAG];
+    session_tag(k->s, tag);
+    bool is_known = clave__condition_knows(x, tag, NO_SESSION_TAG);
+    clave__web_set_header(x, "ETag", "%s", tag);
+    if (!is_known)
+        session_put(x, k->s, proven);
+    clave__session_request_done(k);
+    if (is_known)
+        clave__web_answer_empty(x, 304);
+    else
+        clave__web_answer_json(x, 200);
+}
+
+static void session_look(struct session_request *k);
+
+/* Where another gate may have the session by now, a look would take it back from there: the client
+ * asks again, wherever it wants to. */
+static void session_on_news(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    k->told = true;
+    if (!clave__http_session_is_live(k->s))
+        clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+    else if (clave__http_session_is_shared(k->s) && !k->s->attached)
+        session_answer(k, false);
+    else
+        session_look(k);
+}
+
+static bool session_waits(const struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
+        if (clave__claim_of(LIST_ENTRY(l, struct session_part, link))->state < CLAIM_HELD)
+            return true;
+    return false;
+}
+
+/* All of it is known. With `Prefer: wait` the answer comes when other claims wait or are held than
+ * If-None-Match says, so that one request waits for all of a session's. */
 static void session_show(struct session_request *k)
 {
     struct web_exchange *x = k->x;
-    session_put(x, k->s, true);
-    clave__session_request_done(k);
-    clave__web_answer_json(x, 200);
+    int64_t wait = clave__web_prefer_wait(x);
+    char tag[SESSION_TAG];
+    session_tag(k->s, tag);
+    if (k->told || wait <= 0 || !session_waits(k->s) ||
+        !clave__condition_knows(x, tag, NO_SESSION_TAG)) {
+        session_answer(k, true);
+        return;
+    }
+    if (!clave__web_may_wait(x)) {
+        clave__session_request_done(k);
+        return;
+    }
+    k->polls = true;
+    k->poll = (struct claim_poll){.done = session_on_news};
+    clave__claims_await(k->s, &k->poll,
+                        x->web->now + (wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait));
 }
 
 static void session_on_looked(struct session_wait *w, clave_err err)

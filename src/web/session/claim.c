@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash/siphash.h"
 #include "base/memory.h"
 #include "client/client_for_gate.h"
 #include "recipe/contender/contender_grant.h"
@@ -79,18 +80,36 @@ static void claim_tell_those(struct claim *c,
         claim_poll_tell(LIST_ENTRY(l, struct claim_poll, link));
 }
 
+static void claim_tell_session(struct http_session *s)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->polls);
+    while ((l = list_pop_front(&round)))
+        claim_poll_tell(LIST_ENTRY(l, struct claim_poll, link));
+}
+
 static void claim_tell(struct claim *c)
 {
+    struct http_session *s = c->part.s;
+    bool is_news = c->state == CLAIM_HELD || c->state == CLAIM_ENDED;
     clave__claim_publish(c);
     claim_tell_those(c, claim_is_news);
+    if (is_news)
+        claim_tell_session(s);
+}
+
+static void claim_poll_begin(struct claim_poll *p, struct web *w)
+{
+    assert(p->done);
+    p->web = w;
+    list_init(&p->link);
+    clave__timer_init(&p->limit, claim_poll_due);
 }
 
 void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until)
 {
-    assert(p->done);
-    p->web = c->part.s->all->web;
-    list_init(&p->link);
-    clave__timer_init(&p->limit, claim_poll_due);
+    claim_poll_begin(p, c->part.s->all->web);
     if (!p->watches && claim_is_news(c, p)) {
         p->done(p);
         return;
@@ -98,6 +117,25 @@ void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until)
     list_push_back(&c->polls, &p->link);
     if (until != CLAVE_NEVER)
         clave__web_timer_set(p->web, &p->limit, until);
+}
+
+void clave__claims_await(struct http_session *s, struct claim_poll *p, int64_t until)
+{
+    claim_poll_begin(p, s->all->web);
+    list_push_back(&s->polls, &p->link);
+    clave__web_timer_set(p->web, &p->limit, until);
+}
+
+uint64_t clave__claims_tag(const struct http_session *s)
+{
+    uint64_t tag = 0;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        struct siphash_key k = {(uint64_t)s->id, c->state == CLAIM_HELD};
+        if (c->state <= CLAIM_HELD)
+            tag ^= clave__siphash(k, c->place.uuid, CLAVE_UUID_TEXT);
+    }
+    return tag;
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -376,5 +414,7 @@ void clave__claim_went_elsewhere(struct claim *c)
     if (!has_place || !clave__http_session_is_shared(c->part.s))
         return;
     c->place.final = true;
+    struct http_session *s = c->part.s;
     claim_tell_those(c, claim_is_polled);
+    claim_tell_session(s);
 }

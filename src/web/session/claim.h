@@ -174,6 +174,12 @@ bool clave__claim_is_fresh(const struct claim *c);
 void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until);
 void clave__claim_poll_cancel(struct claim_poll *p);
 
+/* The same for all claims of a session: `done` runs when one of them is HELD or has ENDED, when
+ * another gate may have the session, or at the time. Never at once. */
+void clave__claims_await(struct http_session *s, struct claim_poll *p, int64_t until);
+/* Which claims wait and which are held, as a number that each gate makes of the same ones. */
+uint64_t clave__claims_tag(const struct http_session *s);
+
 /* Gives it back, or gives up waiting. It ENDs, now or later. */
 void clave__claim_release(struct claim *c);
 
@@ -189,11 +195,12 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 /* The newest. NULL: the session has none of this id here, or it was not to wait and not granted:
  * then a repeated request tries again. */
 struct claim *clave__claim_find(const struct http_session *s, const char *id);
-/* The session's claim on this path that has not ended; NULL: there is none. */
-struct claim *clave__claim_on_path(const struct http_session *s, const char *path);
-/* An earlier claim on this path was given up, but its node may still be there: it is looked for by
- * its id, and deleted. That counts while its create may be under way, so that a new one could come
- * before its delete; of a claim of this id (may be NULL) in any case. */
+/* The session's claim on this path, of the owner that this id names (NULL: of none), that has not
+ * ended; NULL: there is none. */
+struct claim *clave__claim_on_path(const struct http_session *s, const char *path, const char *id);
+/* An earlier claim of the same owner on this path was given up, but its node may still be there: it
+ * is looked for by its id, and deleted. That counts while its create may be under way, so that a
+ * new one could come before its delete; of a claim of this id (may be NULL) in any case. */
 bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
 /* It has the form of a claim's id. */
 bool clave__claim_is_id(const char *text);

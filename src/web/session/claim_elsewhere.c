@@ -125,7 +125,7 @@ static bool claim_found_take(struct claim_found *f, const clave_result *res)
     if (clave__claim_is_marked(s, f->uuid))
         return claim_found_delete(f);
     char *path = claim_found_terms(f, res, &t);
-    const struct claim *known = path ? clave__claim_on_path(s, path) : NULL;
+    const struct claim *known = path ? clave__claim_on_path(s, path, f->uuid) : NULL;
     bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* by another of its nodes */
     if (path && !taken && t.kind && !t.kind->misfit(&t))
         (void)clave__claim_new(s, &t, &c); /* else it is looked for on the next connection */

@@ -106,6 +106,25 @@ bool clave__claim_is_mark(const char *path, const char **id)
 
 /* ---- whose node is it? ----------------------------------------------------------------------- */
 
+enum { ID_VERSION = 14, ID_OWNER = 24 }; /* where these stand */
+
+/* "" is the owner of all that name none. */
+static const char *claim_owner(const char *id)
+{
+    return id && id[ID_VERSION] == '8' ? id + ID_OWNER : "";
+}
+
+bool clave__claim_is_same_owner(const char *id, const char *other)
+{
+    return strcmp(claim_owner(id), claim_owner(other)) == 0;
+}
+
+void clave__claim_draw_id(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
+{
+    clave__rand_uuid(r, out);
+    out[ID_VERSION] = '4';
+}
+
 /* Each permit has a name of its own, made of the claim's id. */
 static bool claim_has_name(const struct claim *c, const char *uuid)
 {
@@ -171,7 +190,8 @@ bool clave__claim_excludes(void *place, const char *path)
         c->marked |= strcmp(id, c->place.uuid) == 0;
         return c->marked;
     }
-    if (!clave__claim_node_parse(path, c->path, &n) || clave__claim_has_node(c, &n))
+    if (!clave__claim_node_parse(path, c->path, &n) || clave__claim_has_node(c, &n) ||
+        !clave__claim_is_same_owner(n.uuid, c->place.uuid))
         return false;
     claim_note_other(c, &n);
     return true;

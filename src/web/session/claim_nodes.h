@@ -6,7 +6,7 @@
  * kept for MARK_MS at least, which is longer than anybody waits for an answer, and goes when there
  * are many.
  *
- * Invariant: a session has one place a path. */
+ * Invariant: a session has one place a path and owner (clave__claim_is_same_owner). */
 #ifndef CLAVE_WEB_SESSION_CLAIM_NODES_H
 #define CLAVE_WEB_SESSION_CLAIM_NODES_H
 
@@ -16,6 +16,13 @@
 #define CLAIM_MARKS "/clave-gate"
 
 enum { CLAIM_NODE_ID = 3 }; /* where the UUID begins in the name: behind "_c_" */
+
+/* Two claims of a session exclude each other on a path unless their ids name different owners: the
+ * last twelve digits of a UUID of version 8 do. Any gate sees that by the name of a node. NULL: it
+ * names none. */
+bool clave__claim_is_same_owner(const char *id, const char *other);
+/* A new id, which names none. */
+void clave__claim_draw_id(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1]);
 
 /* A node of a claim on this path. */
 struct claim_node {

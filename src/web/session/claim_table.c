@@ -106,11 +106,12 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
     return found;
 }
 
-struct claim *clave__claim_on_path(const struct http_session *s, const char *path)
+struct claim *clave__claim_on_path(const struct http_session *s, const char *path, const char *id)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (c->state != CLAIM_ENDED && strcmp(c->path, path) == 0)
+        if (c->state != CLAIM_ENDED && strcmp(c->path, path) == 0 &&
+            clave__claim_is_same_owner(c->place.uuid, id))
             return c;
     }
     return NULL;
@@ -123,7 +124,8 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
         bool is_same = id && strcmp(c->place.uuid, id) == 0;
         bool leaves = c->state == CLAIM_ENDED && c->place.ncontenders > 0 &&
                       c->why != CLAVE_ENODEEXISTS; /* that has made none */
-        if (leaves && strcmp(c->path, path) == 0 && (is_same || !c->placed))
+        if (leaves && strcmp(c->path, path) == 0 &&
+            (is_same || (!c->placed && clave__claim_is_same_owner(c->place.uuid, id))))
             return true;
     }
     return false;
@@ -254,7 +256,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     if (t->id)
         memcpy(c->place.uuid, t->id, sizeof c->place.uuid);
     else
-        clave__rand_uuid(&w->rand, c->place.uuid);
+        clave__claim_draw_id(&w->rand, c->place.uuid);
     /* Another gate may have it, of which this one knows nothing yet. */
     bool has_more = s->resumed || clave__http_session_is_shared(s);
     bool knows = has_more && !clave__http_session_must_look(s) && !s->blind;

@@ -226,6 +226,7 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     list_init(&s->knowing);
     list_init(&s->marks);
     list_init(&s->parts);
+    list_init(&s->polls);
     clave__timer_init(&s->timer, http_session_on_due);
     list_init(&s->in_ended);
     list_push_back(&ss->all, &s->link);

@@ -126,6 +126,7 @@ struct http_session {
     struct list proving, unproven; /* session_wait; unproven: those who wait for the next one */
     struct list knowing;           /* proven, while claims of other gates are taken up */
     struct list parts;
+    struct list polls; /* claim_poll: they wait for news of any claim */
     /* Of claim_elsewhere.c. */
     uint64_t looked_on; /* the connection on which all its nodes were listed; 0: none */
     bool blind;         /* the servers are older than 3.6, and list none */

@@ -11,7 +11,7 @@ static const char *const rules[HTTP_RULES] = {
     [RULE_RELEASED_STAYS] =
         "after a certain answer that a claim is over nothing older makes it anew",
     [RULE_WAITING_IS_TRUE] = "what was told as held is not said to wait while it stands",
-    [RULE_ONE_PLACE] = "a session has one place a path",
+    [RULE_ONE_PLACE] = "a session has one place a path and owner",
     [RULE_GUARD_HOLDS] = "a guarded write is done while its token holds",
     [RULE_TOKEN_IS_TRUE] = "?token= says what was so since it was asked",
     [RULE_ROLE_ENDS] = "no answer extends a hold whose role is taken away",

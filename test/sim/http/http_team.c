@@ -112,6 +112,15 @@ static void worker_prefer(struct team_worker *k)
                  (long long)world_between(w, 1, 1 + 2 * k->team->ttl_ms / 1000));
 }
 
+/* Of no owner, or of one of two, whose places are beside each other. */
+static void key_own(struct world *w, char *key)
+{
+    bool owned = world_chance(w, 200);
+    key[14] = owned ? '8' : '4';
+    if (owned)
+        snprintf(key + 24, 13, "00000000000%d", (int)world_between(w, 0, 1));
+}
+
 /* With the key of before, with another one, or with none. */
 static void worker_claim(struct team_worker *k)
 {
@@ -122,8 +131,10 @@ static void worker_claim(struct team_worker *k)
     worker_prefer(k);
     if (dice < 15)
         return;
-    if (key[0] == '\0' || dice < 30)
+    if (key[0] == '\0' || dice < 30) {
         clave__rand_uuid(&t->rng, key);
+        key_own(t->w, key);
+    }
     snprintf(k->key, sizeof k->key, "%s", key);
 }
 

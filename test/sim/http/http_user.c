@@ -163,6 +163,7 @@ static void user_want(struct http_user *u)
 {
     char uuid[CLAVE_UUID_TEXT + 1];
     clave__rand_uuid(&u->rng, uuid);
+    uuid[14] = '4'; /* of no owner */
     snprintf(u->key, sizeof u->key, "%s", uuid);
     u->site = (unsigned)world_between(u->w, 0, HTTP_SITES - 1);
     u->state = USER_ASKING;

@@ -157,7 +157,7 @@ static void claim_request_put_claim(struct json *j, const void *id)
     clave__json_string(j, "claim", id);
 }
 
-/* A session has one place a path, which is another than this. */
+/* A session has one place a path and owner, which is another than this. */
 static void claim_request_refuse(struct session_request *k, const char *path, const char *id)
 {
     const struct problem p = {.status = 409,
@@ -168,8 +168,8 @@ static void claim_request_refuse(struct session_request *k, const char *path, co
     clave__web_problem(
         k->x, &p,
         "this session has the claim %s on %s, of another kind, limit, number of permits or "
-        "Idempotency-Key, and a session has one place a path: end that claim, or "
-        "use another session",
+        "Idempotency-Key, and a session has one place a path and owner: end that claim, or use "
+        "another session, or a key with another owner",
         id, path);
 }
 
@@ -208,7 +208,7 @@ static bool claim_request_find_own(struct session_request *k)
     if (keyed && keyed->state == CLAIM_ENDED && keyed->why == CLAVE_ENOAUTH &&
         keyed->granted_at == 0)
         keyed = NULL; /* refused: the next one is judged anew */
-    struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path);
+    struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
     bool leaving =
         c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
     if (!keyed && o->keyed && clave__claim_is_marked(k->s, o->own)) {

@@ -1,6 +1,6 @@
 /* claim_request.h - what a request asks to claim: read from its body, and looked at before a claim
- * is made of it. A session has one place a path; a semaphore has one limit; and no node is made
- * where the sender may not lock. */
+ * is made of it. A session has one place a path and owner; a semaphore has one limit; and no node
+ * is made where the sender may not lock. */
 #ifndef CLAVE_WEB_API_CLAIMS_CLAIM_REQUEST_H
 #define CLAVE_WEB_API_CLAIMS_CLAIM_REQUEST_H
 

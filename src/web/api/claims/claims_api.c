@@ -75,13 +75,18 @@ static void claim_put_holder(struct json *j, const void *arg)
 
 static void on_claim_news(struct claim_poll *p);
 
+/* The claim that this node is of; NULL: none. */
+static const char *claim_of_holder(struct session_request *k, const char *node)
+{
+    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
+    return is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
+}
+
 /* The first of the queue is this session's: what another gate got after the try had ended, or what
  * was tried and is being deleted. */
-static void claim_is_own(struct session_request *k, const char *node)
+static void claim_is_own(struct session_request *k, const char *id)
 {
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
-    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
-    const char *id = is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
     bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
     if (!left && k->poll.done == on_claim_news && clave__claim_request_begin_again(k))
         return;
@@ -104,8 +109,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         clave__session_request_gone(k, k->s->why ? k->s->why : err);
         return;
     }
-    if (err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id) {
-        claim_is_own(k, list[0].node);
+    bool own = err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id;
+    const char *id = own ? claim_of_holder(k, list[0].node) : NULL;
+    if (own && (!id || !k->tried || clave__claim_is_same_owner(id, k->tried))) {
+        claim_is_own(k, id);
         return;
     }
     if (err == CLAVE_OK && n > 0) {
@@ -147,6 +154,7 @@ static bool claim_ask_holder(struct session_request *k)
     if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
+    k->tried = clave__web_sprintf(k->x, "%s", c->place.uuid);
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);
