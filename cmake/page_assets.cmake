@@ -1,5 +1,5 @@
 # cmake -DPAGE=DIR -DOUT=FILE.c -DGZIP=PROGRAM -P page_assets.cmake: the files of the page, compressed, as the
-# table of src/web/api/openapi_and_page_api.h. Fails when they are more than LIMIT bytes together.
+# table of src/web/api/api.h. Fails when they are more than LIMIT bytes together.
 set(LIMIT 102400)
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
@@ -41,7 +41,7 @@ if(total GREATER LIMIT)
     message(FATAL_ERROR "${PAGE}: ${total} bytes compressed; the page may have ${LIMIT}")
 endif()
 file(WRITE ${OUT} "/* Made by cmake/page_assets.cmake: ${number} files, ${total} bytes. */\n"
-    "#include \"web/api/openapi_and_page_api.h\"\n\n${arrays}\n"
+    "#include \"web/api/api.h\"\n\n${arrays}\n"
     "const struct web_asset clave__page_assets[] = {\n${table}};\n"
     "const size_t clave__page_nassets = ${number};\n")
 message(STATUS "the page: ${number} files, ${total} bytes compressed")

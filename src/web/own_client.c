@@ -1,10 +1,11 @@
-/* own_client.c - see own_client.h. Called by web.c. */
-#include "web/own_client.h"
+/* own_client.c - the engine's own session, declared in web_internal.h. Called by web.c, and by
+ * api/server.c for the latency. */
+#include "web/web_internal.h"
 
 #include <assert.h>
 
 #include "client/client_for_gate.h"
-#include "web/session/claim_nodes.h"
+#include "web/session/claim.h"
 
 /* A server that starts again is back before. */
 enum { AWAY_MS = 5000 };
@@ -42,7 +43,7 @@ static void own_client_on_marks(clave_async_client *c, const clave_result *r, vo
     if (r->err != CLAVE_OK && r->err != CLAVE_ENODEEXISTS &&
         clave_err_classify(r->err) == CLAVE_CLASS_FINAL)
         clave__log(&w->o.log, CLAVE_LOG_WARN,
-                   "cannot create " CLAIM_MARKS " (%s): a request that is late by a release, at "
+                   "cannot create " SESSION_MARKS " (%s): a request that is late by a release, at "
                    "another gate, may take its lock again",
                    clave_strerror(r->err));
 }
@@ -52,7 +53,7 @@ static void own_client_make_marks(struct web *w)
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     if (w->o.key_is_shared)
-        (void)clave_async_create(w->own, CLAIM_MARKS, NULL, 0, &o, own_client_on_marks, w);
+        (void)clave_async_create(w->own, SESSION_MARKS, NULL, 0, &o, own_client_on_marks, w);
 }
 
 /* ---- whether there is a server -------------------------------------------------------------- */

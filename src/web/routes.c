@@ -1,61 +1,37 @@
-/* routes.c - see routes.h. Invariant: the first line that matches counts, so a pattern with more
- * literal text stands before one with less. */
-#include "web/routes.h"
-
-#include "web/api/actions/leader_value_api.h"
-#include "web/api/actions/revoke_api.h"
-#include "web/api/actions/transfer_api.h"
-#include "web/api/claims/hold_api.h"
-#include "web/api/claims_by_kind.h"
-#include "web/api/contrib/contrib_rest.h"
-#include "web/api/deadlocks_api.h"
-#include "web/api/elections_api.h"
-#include "web/api/events_api.h"
-#include "web/api/health_api.h"
-#include "web/api/history_api.h"
-#include "web/api/lock_token_api.h"
-#include "web/api/locks_api.h"
-#include "web/api/metrics_api.h"
-#include "web/api/multi_api.h"
-#include "web/api/openapi_and_page_api.h"
-#include "web/api/server_api.h"
-#include "web/api/sessions_api.h"
-#include "web/api/slots/slots_api.h"
-#include "web/api/whoami_api.h"
-#include "web/api/znodes/znodes_api.h"
+/* routes.c - the one table of all endpoints. Invariant: the first line that matches counts, so a
+ * pattern with more literal text stands before one with less. */
+#include "web/api/api.h"
 
 static const struct route routes[] = {
-    /* health_api, server_api, whoami_api */
+    /* server.c */
     {"GET", "/healthz", WEB_NONE, clave__web_get_healthz, NULL, 0},
     {"GET", "/readyz", WEB_NONE, clave__web_get_readyz, NULL, 0},
     {"GET", "/v1/server", WEB_READ, clave__web_get_server, "samples", 0},
     {"GET", "/v1/whoami", WEB_NONE, clave__web_get_whoami, NULL, 0},
-    /* openapi_and_page_api */
     {"GET", "/v1/openapi.json", WEB_NONE, clave__web_get_openapi, NULL, 0},
     {"GET", "/", WEB_NONE, clave__web_get_to_page, NULL, 0},
     {"GET", "/ui", WEB_NONE, clave__web_get_to_page, NULL, 0},
     {"GET", "/ui/{path}", WEB_NONE, clave__web_get_page, "*", 0},
-    /* sessions_api */
+    /* sessions.c */
     {"POST", "/v1/sessions", WEB_LOCK, clave__web_post_session, NULL, 0},
     {"GET", "/v1/sessions", WEB_ADMIN, clave__web_list_sessions, "limit after", 0},
     {"GET", "/v1/sessions/{id}", WEB_LOCK, clave__web_get_session, NULL, ROUTE_OWN},
     {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL,
      ROUTE_QUIET | ROUTE_OWN},
     {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, ROUTE_OWN},
-    /* claims_by_kind: claims_api, slot_claims */
-    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_any_claim, NULL, ROUTE_KEYED},
-    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_any_claim, NULL, ROUTE_OWN},
-    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_any_claim, NULL, 0},
-    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_any_claim, "token", ROUTE_OWN},
-    /* slots_api, fleetlock_api */
+    /* claims.c, which hands claims of kind "slot" to slots.c */
+    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, ROUTE_KEYED},
+    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, ROUTE_OWN},
+    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
+    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, "token", ROUTE_OWN},
+    {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
+    /* slots.c */
     {"GET", "/v1/slots/{path}", WEB_READ, clave__web_get_slots, NULL, 0},
     {"PUT", "/v1/slots/{path}", WEB_WRITE, clave__web_put_slots_limit, NULL, 0},
     {"POST", "/v1/slots/{path}/break", WEB_ADMIN, clave__web_break_slot, NULL, 0},
     {"POST", "/v1/pre-reboot", WEB_LOCK, clave__web_fleetlock_take, NULL, ROUTE_FLEETLOCK},
     {"POST", "/v1/steady-state", WEB_LOCK, clave__web_fleetlock_give, NULL, ROUTE_FLEETLOCK},
-    /* hold_api */
-    {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
-    /* locks_api, elections_api, actions, deadlocks_api, metrics_api, history_api, events_api */
+    /* locks.c, lock_token.c, lock_actions.c */
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after fresh", 0},
     {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
@@ -68,7 +44,7 @@ static const struct route routes[] = {
     {"GET", "/metrics", WEB_READ, clave__web_get_metrics, NULL, 0},
     {"GET", "/v1/history", WEB_READ, clave__web_get_history, "path since limit", 0},
     {"GET", "/v1/events", WEB_READ, clave__web_get_events, "prefix path claims", 0},
-    /* znodes_api, multi_api */
+    /* znodes.c, znodes_write.c */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
      "stat children acl sync fresh limit after", 0},
     {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl",
@@ -78,7 +54,7 @@ static const struct route routes[] = {
     {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, "recursive max",
      ROUTE_GUARDED | ROUTE_CONDITIONAL},
     {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, ROUTE_GUARDED},
-    /* contrib_rest */
+    /* contrib.c */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},
     {"PUT", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_put, "*", 0},
     {"POST", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_post, "*", 0},

@@ -6,22 +6,16 @@
 #include <assert.h>
 #include <string.h>
 
-#include "web/api/slots/slots_api.h"
-#include "web/api/znodes/znode_long_poll.h"
+#include "web/api/api.h"
+#include "web/http/admission.h"
 #include "web/http/answer.h"
-#include "web/http/body.h"
-#include "web/http/head_checks.h"
 #include "web/http/http_metrics.h"
-#include "web/http/problem.h"
-#include "web/http/sender_limits.h"
+#include "web/http/request.h"
+#include "web/http/sender.h"
 #include "web/observe/observe_feed.h"
-#include "web/own_client.h"
-#include "web/routes.h"
-#include "web/server_trend.h"
 #include "web/session/claim.h"
-#include "web/session/claim_rights.h"
-#include "web/session/contrib_rest_session.h"
 #include "web/session/http_session.h"
+#include "web/web_internal.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 

@@ -6,12 +6,11 @@
  *   web_internal  what every part of it shares: struct web
  *   routes        the one table of all endpoints
  *   own_client    the ZooKeeper session of requests that have none of their own
- *   http/         a request and its answer: exchange, head_checks, authorization, forwarded,
- *                 target, request_args, prefer, body, answer, problem; sender, sender_limits,
- *                 request_limits: what each sender may have
+ *   http/         a request and its answer: exchange; target, request: what it says; authorization,
+ *                 admission: whether it may; sender: what each sender may have; answer
  *   session/      HTTP sessions and what they hold
  *   observe/      src/observe fed from a cache of the tree; its events and metrics
- *   api/          the endpoints, one file a family: thin
+ *   api/          the endpoints, one file a family: thin (api.h)
  *
  * A request comes as its head (_begin), its body (_take_body) and the end of that (_body_done).
  * Invariant: each exchange that _begin made is answered exactly once, and lives until _end.

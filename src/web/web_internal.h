@@ -25,19 +25,19 @@ struct web {
     struct list exchanges; /* all of them; an ended one that expects a callback too */
     size_t given_up;       /* how many of them are those ended ones */
     bool closing;
-    clave_async_client *own;           /* see own_client.h */
+    clave_async_client *own;           /* see own_client.c */
     struct timer away;                 /* of own_client.c: no server answers */
     bool is_away;                      /* which was said */
     int64_t asked_at;                  /* of own_client.c: the time is being measured; 0: not */
     int64_t latency_ms;                /* of own_client.c: as it was measured last; -1: not */
-    struct list rest_sessions;         /* see session/contrib_rest_session.h */
+    struct list rest_sessions;         /* see api/contrib.c */
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct senders *senders;           /* see http/sender.h */
-    struct server_trend *figures;      /* see server_trend.h */
-    struct znode_polls *znode_polls;   /* see web/api/znodes/znode_long_poll.h */
-    struct list slot_places;           /* see api/slots/slot_claims.c */
+    struct server_trend *figures;      /* see api/server.c */
+    struct znode_polls *znode_polls;   /* see api/znodes.c */
+    struct list slot_places;           /* see api/slots.c */
     const struct route_table *routes;  /* of all endpoints */
 };
 
@@ -61,5 +61,18 @@ static inline void clave__web_flush(struct web *w, clave_async_client *c)
 {
     w->o.env->client_flush(w->o.env->arg, c);
 }
+
+/* ---- own_client.c: the engine's own ZooKeeper session, for requests that name none. It reads,
+ * watches and writes, and never holds anything. One warning says that no server answers, and one
+ * that a server answers again. ---- */
+
+clave_err clave__own_client_open(struct web *w);
+/* Ends the session; see _is_closed. */
+void clave__own_client_close(struct web *w, int64_t now);
+/* Asks the servers for something small: latency_ms is how long they took. It is -1 while they do
+ * not answer. */
+void clave__own_client_measure(struct web *w);
+bool clave__own_client_is_closed(const struct web *w);
+void clave__own_client_free(struct web *w);
 
 #endif

@@ -31,9 +31,9 @@
 #include "observe/lock_replay.h"
 #include "observe/lock_who.h"
 #include "recipe/slots/slot_node.h"
+#include "web/http/exchange.h"
 #include "web/http/jansson.h"
 #include "web/http/target.h"
-#include "web/routes.h"
 
 enum {
     STRANGERS = 2,

@@ -12,8 +12,8 @@
 
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
-#include "web/http/route.h"
-#include "web/routes.h"
+#include "web/http/exchange.h"
+#include "web/web_internal.h"
 
 static const struct web_access access = {.owner_uid = 7}; /* who may do everything */
 

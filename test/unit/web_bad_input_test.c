@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/webrig.h"
-#include "web/routes.h"
+#include "web/http/exchange.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}}, elsewhere[] = {{WEB_READ, "/other"}};
 static const struct web_user users[] = {

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "lib/webrig.h"
-#include "web/http/prefer.h"
-#include "web/routes.h"
+#include "web/http/exchange.h"
+#include "web/http/request.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
 static const struct web_user users[] = {

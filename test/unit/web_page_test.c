@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/webrig.h"
-#include "web/api/openapi_and_page_api.h"
+#include "web/api/api.h"
 
 static struct webrig *page_rig(void)
 {

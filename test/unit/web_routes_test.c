@@ -11,8 +11,8 @@
 #include <strings.h>
 
 #include "lib/webrig.h"
+#include "web/http/exchange.h"
 #include "web/http/target.h"
-#include "web/routes.h"
 
 static const char *parse(struct target *t, char copy[256], const char *text)
 {

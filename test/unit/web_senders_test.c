@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "lib/webrig.h"
-#include "web/http/route.h"
-#include "web/http/sender_limits.h"
-#include "web/routes.h"
+#include "web/http/exchange.h"
+#include "web/http/sender.h"
+#include "web/web_internal.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
 static const struct web_user users[] = {

@@ -11,8 +11,8 @@
 
 #include "lib/mutex_owner.h"
 #include "lib/webrig.h"
+#include "web/session/http_session.h"
 #include "web/session/http_session_secret.h"
-#include "web/session/validity.h"
 
 struct user {
     char id[32], secret[96], header[160];

@@ -295,7 +295,7 @@ static void every_path_is_judged(void **state)
 /* Its batches follow one another: those that were sent are done, no more. */
 static void a_subtree_is_deleted_no_further(void **state)
 {
-    enum { MANY = 3000, SENT = 8 * 200 }; /* of znodes_delete_recursive.c */
+    enum { MANY = 3000, SENT = 8 * 200 }; /* of znodes_write.c */
     struct scene s;
     (void)state;
     scene_open(&s, key);

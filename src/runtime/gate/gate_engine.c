@@ -9,7 +9,7 @@
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
 #include "runtime/thread_start.h"
-#include "web/api/openapi_and_page_api.h"
+#include "web/api/api.h"
 
 enum { MAX_SESSIONS = 10000 };
 

@@ -2,7 +2,7 @@
 #include "clave/uv.h"
 #include "runtime/gate/gate_internal.h"
 #include "runtime/tls/tls_context.h"
-#include "web/http/forwarded.h"
+#include "web/http/authorization.h"
 
 /* The line and the fields of a request. */
 enum { MAX_HEAD = 8192 };

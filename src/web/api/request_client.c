@@ -1,11 +1,233 @@
-/* request_client.c - see request_client.h. Called by the endpoints of nodes. */
-#include "web/api/request_client.h"
+/* request_client.c - the ZooKeeper client that a request is made with: that of the session which
+ * the request names, or the engine's own. Called by the endpoints. Invariants: after _done nothing
+ * of a session is touched for the request; nothing is created where the sender may not create it.
+ */
+#include "web/api/api.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "web/api/session_request.h"
-#include "web/http/problem.h"
-#include "web/http/request_limits.h"
+#include "base/path.h"
+#include "web/http/admission.h"
+#include "web/http/answer.h"
+
+/* ==== requests that name a session ============================================================ */
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+void clave__session_request_done(struct session_request *k)
+{
+    struct http_session *s = k->s;
+    if (!s)
+        return;
+    k->s = NULL;
+    k->x->cancel = NULL;
+    if (k->waits)
+        clave__session_wait_cancel(&k->wait);
+    if (k->polls)
+        clave__claim_poll_cancel(&k->poll);
+    if (k->closes)
+        clave__http_session_close(s, NULL);
+    clave__http_session_leave(s);
+}
+
+static void session_request_on_cancel(struct web_exchange *x)
+{
+    struct session_request *k = x->pending;
+    if (k->waits)
+        clave__session_wait_cancel(&k->wait); /* what follows may end it */
+    if (k->hung_up && k->s)
+        k->hung_up(k);
+    clave__session_request_done(k);
+}
+
+struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s)
+{
+    assert(!x->cancel && s->present > 0);
+    struct session_request *k = clave__web_alloc(x, sizeof *k);
+    if (!k) {
+        clave__http_session_leave(s);
+        clave__web_problem_err(x, CLAVE_ENOMEM, "attach to the session", NULL);
+        return NULL;
+    }
+    *k = (struct session_request){.x = x, .s = s};
+    x->pending = k;
+    x->cancel = session_request_on_cancel;
+    return k;
+}
+
+void clave__session_request_await(struct session_request *k,
+                                  void (*done)(struct session_wait *w, clave_err err))
+{
+    assert(k->s);
+    k->waits = true;
+    k->wait.done = done;
+}
+
+/* ---- what its claims are now ----------------------------------------------------------------- */
+
+/* A claim of which it is not known what has become of it while another gate was the session's. */
+static struct claim *session_request_stale(const struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (!clave__claim_is_fresh(c))
+            return c;
+    }
+    return NULL;
+}
+
+static void session_request_on_settled(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    clave__session_request_settle(k, k->settle_part, k->settled);
+}
+
+/* Their queues are being listed. */
+void clave__session_request_settle(struct session_request *k, int part,
+                                   void (*settled)(struct session_request *k))
+{
+    int64_t until = k->x->arrived + k->s->ttl_ms / part;
+    struct claim *c = session_request_stale(k->s);
+    k->settled = settled;
+    k->settle_part = part;
+    if (!c || k->x->web->now >= until) {
+        settled(k);
+        return;
+    }
+    k->polls = true;
+    k->poll = (struct claim_poll){.done = session_request_on_settled, .wants_position = true};
+    clave__claim_await(c, &k->poll, until);
+}
+
+/* ---- finding the session --------------------------------------------------------------------- */
+
+static void session_put_cause(struct json *j, const void *arg)
+{
+    clave__web_put_cause(j, *(const clave_err *)arg);
+}
+
+void clave__session_request_gone(struct session_request *k, clave_err why)
+{
+    struct web_exchange *x = k->x;
+    struct http_session *s = k->s;
+    struct problem p = {
+        .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
+    char *fault = clave__web_sprintf(x, "%s", s->fault);
+    clave__session_request_done(k);
+    if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ETIMEDOUT ||
+        why == CLAVE_ENOMEM) {
+        p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
+        clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault ? fault : "");
+    } else if (why == CLAVE_ETOOBIG) {
+        clave__web_problem_err(x, why, "prove in one transaction all that is held", NULL);
+    } else if (why == CLAVE_EAUTHFAILED) {
+        p = (struct problem){.status = 403, .err = why};
+        clave__web_problem(x, &p, "a server refuses an identity of \"auth\"");
+    } else {
+        clave__web_problem(x, &p, "the session has ended: %s", clave__web_cause(why));
+    }
+}
+
+static void session_request_on_informed(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        k->informed(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void session_request_inform(struct session_request *k)
+{
+    assert(k->informed);
+    if (!clave__http_session_must_look(k->s)) {
+        k->informed(k);
+        return;
+    }
+    clave__session_request_await(k, session_request_on_informed);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+static void session_request_on_live(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    k->x->deed.session = k->s->id;
+    if (err == CLAVE_OK)
+        k->live(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void session_refuse(struct web_exchange *x, clave_err err)
+{
+    static const struct problem foreign = {
+        .status = 403, .err = CLAVE_ENOAUTH, .code = "EOTHERKEY"};
+    if (err == CLAVE_EAUTHFAILED)
+        clave__web_problem(x, &foreign,
+                           "this gate cannot read the secret in Clave-Session: it was made with "
+                           "another key, as before a restart without --http-key, or is not as POST "
+                           "/v1/sessions returned it. What is held stays held for its valid_ms");
+    else
+        clave__web_problem_err(x, err, "attach to the session", NULL);
+}
+
+static void session_request_begin(struct web_exchange *x, const char *id,
+                                  void (*live)(struct session_request *k),
+                                  void (*informed)(struct session_request *k))
+{
+    static const struct problem missing = {.status = 401, .err = CLAVE_ENOAUTH};
+    static const struct problem other = {.status = 403, .err = CLAVE_ENOAUTH};
+    const char *secret = clave__web_header(x, "Clave-Session");
+    struct http_session *s;
+    char own[24];
+    if (!secret) {
+        clave__web_problem(x, &missing,
+                           "the header Clave-Session is missing: the secret of a "
+                           "session, see POST /v1/sessions");
+        return;
+    }
+    if (!clave__http_session_is_here(x->web->sessions, secret) && !clave__web_may_take_up(x))
+        return;
+    clave_err err = clave__http_session_find(x->web->sessions, secret, clave__web_sender(x), &s);
+    if (err != CLAVE_OK) {
+        session_refuse(x, err);
+        return;
+    }
+    struct session_request *k = clave__session_request_new(x, s);
+    if (!k)
+        return;
+    snprintf(own, sizeof own, "%" PRId64, s->id);
+    if (id && strcmp(id, own) != 0) {
+        clave__session_request_done(k);
+        clave__web_problem(x, &other, "Clave-Session is the secret of session %s", own);
+        return;
+    }
+    if (!clave__web_may_call(x)) { /* asked when the session has heard of its client */
+        clave__session_request_done(k);
+        return;
+    }
+    k->live = live;
+    k->informed = informed;
+    clave__session_request_await(k, session_request_on_live);
+    clave__http_session_await(s, &k->wait);
+}
+
+void clave__session_request(struct web_exchange *x, const char *id,
+                            void (*live)(struct session_request *k))
+{
+    session_request_begin(x, id, live, NULL);
+}
+
+void clave__session_request_informed(struct web_exchange *x, const char *id,
+                                     void (*live)(struct session_request *k))
+{
+    session_request_begin(x, id, session_request_inform, live);
+}
+
+/* ==== the client of a request ================================================================= */
 
 /* Requests whose senders have gone, and which no server has answered: they stay in the client until
  * one does. */
@@ -95,4 +317,77 @@ void clave__request_client_refused(struct web_exchange *x, clave_async_client *c
         clave__web_problem(x, &p, "cannot %s %s: %s", what, path, clave_async_client_errmsg(c));
     else
         clave__web_problem_err(x, err, what, path);
+}
+
+/* ==== missing parents ========================================================================= */
+
+struct parents {
+    struct web_exchange *x;
+    enum web_role role;
+    char *path; /* the nearest that the sender may not make; those above it are of no interest */
+    request_client *go;
+};
+
+/* Cuts the path to the nearest node above it without the role. false: there is only the root. */
+static bool parents_access_cut(const struct web_exchange *x, enum web_role role, char *path)
+{
+    size_t n = clave__path_parent_len(path, strlen(path));
+    for (; n > 1; n = clave__path_parent_len(path, n)) {
+        path[n] = '\0';
+        if (!clave__web_may(x, role, path))
+            return true;
+    }
+    return false;
+}
+
+static void on_parents_stat(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct parents *p = arg;
+    struct web_exchange *x = p->x;
+    if (!clave__web_expected(x))
+        return;
+    x->looking = res->err != CLAVE_OK;
+    if (res->err == CLAVE_OK)
+        p->go(x, c);
+    else if (res->err == CLAVE_ENONODE)
+        clave__web_problem(x,
+                           &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = p->path},
+                           "%s would have to be created, and the role \"%s\" is needed there: see "
+                           "/v1/whoami",
+                           p->path, clave__web_role_name(p->role));
+    else
+        clave__web_problem_as(
+            x, clave_err_classify(res->err) == CLAVE_CLASS_FINAL ? 403 : 503,
+            clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
+            "look at", p->path);
+}
+
+static void parents_look(struct web_exchange *x, clave_async_client *c, enum web_role role,
+                         const char *path, request_client *go)
+{
+    struct parents *p = clave__web_alloc(x, sizeof *p);
+    char *above = clave__web_strndup(x, path, strlen(path));
+    clave_err err = p && above ? CLAVE_OK : CLAVE_ENOMEM;
+    if (err == CLAVE_OK && !parents_access_cut(x, role, above)) {
+        go(x, c);
+        return;
+    }
+    if (err == CLAVE_OK) {
+        *p = (struct parents){.x = x, .role = role, .path = above, .go = go};
+        err = clave_async_exists(c, above, NULL, on_parents_stat, p);
+        x->looking = true;
+    }
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, "look at", path);
+}
+
+void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
+                              const char *path, request_client *go)
+{
+    if (clave__web_may(x, role, "/"))
+        go(x, c);
+    else
+        parents_look(x, c, role, path, go);
 }

@@ -1,18 +1,20 @@
-/* exchange.h - one request on its way to its answer, as handlers see it.
+/* exchange.h - one request on its way to its answer, as the handler of its endpoint sees it, with
+ * the memory that lasts as long as the request, and struct route, a line of the table of endpoints.
  *
- * A handler reads `params`, _query, _header and _body, and ends by one call of answer.h or
- * problem.h, then or later. One that waits does either of two things:
+ * A handler reads `params`, _query, _header and _body, and ends by one call of answer.h, at once or
+ * later. A handler that waits does one of two things:
  * - It makes a request of a client with the exchange as the callback's argument: _expect before,
  *   and in the callback first `if (!clave__web_expected(x)) return;`.
- * - It sets `cancel` and keeps a pointer to the exchange; `cancel` is called at most once, when
- *   nobody waits any more, and then that pointer is dropped.
- * Invariant: after the answer the exchange is touched by its driver only, and by `more`. */
+ * - It sets `cancel` and keeps a pointer to the exchange. `cancel` is called at most once, when
+ *   nobody waits any more, and the handler drops that pointer then.
+ * Invariant: after the answer only the driver and `more` touch the exchange. */
 #ifndef CLAVE_WEB_HTTP_EXCHANGE_H
 #define CLAVE_WEB_HTTP_EXCHANGE_H
 
+#include <stddef.h>
+
 #include "base/json_writer.h"
 #include "web/http/authorization.h"
-#include "web/http/exchange_memory.h"
 #include "web/http/jansson.h"
 #include "web/http/target.h"
 #include "web/web_internal.h"
@@ -81,7 +83,7 @@ struct web_exchange {
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     bool begun;   /* what it has asked for is done, or goes on, whatever is answered */
     bool asked;   /* the servers for a change, by this request itself */
-    struct exchange_chunk *chunks; /* of exchange_memory.c */
+    struct exchange_chunk *chunks; /* its memory */
 };
 
 /* A role that the handler has asked for, beside that of the route. */
@@ -128,5 +130,57 @@ bool clave__web_is_method(const struct web_exchange *x, const char *method);
 void clave__web_expect(struct web_exchange *x);
 /* It came. false: nobody waits for the answer any more, and the exchange may be gone. */
 bool clave__web_expected(struct web_exchange *x);
+
+/* ==== memory ================================================================================== */
+
+/* Memory that lasts as long as an exchange; NULL: out of memory. */
+
+struct web_exchange;
+
+void *clave__web_alloc(struct web_exchange *x, size_t n);
+char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n);
+__attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchange *x,
+                                                               const char *fmt, ...);
+
+/* The path of a znode's child. */
+char *clave__web_child(struct web_exchange *x, const char *dir, const char *name);
+
+/* Of exchange.c: all of it. */
+void clave__exchange_memory_free(struct web_exchange *x);
+
+/* ==== endpoints =============================================================================== */
+
+/* An endpoint: method, pattern, role, arguments, handler. The table of all is routes.c;
+ * admission.c finds the one that a request is for: the first whose pattern and method match. */
+
+struct route {
+    const char *method; /* a route of GET answers HEAD too */
+    /* Literal text, {id} for one segment, {path} for all segments up to the end or to the
+     * literal text after it: a znode's path, which begins with '/' as a parameter. */
+    const char *pattern;
+    /* What is needed, on {path} when the pattern has one; when it has none, anywhere: the handler
+     * asks clave__web_may about the paths of the body then. */
+    enum web_role role;
+    web_handler *handle;
+    const char *query; /* the arguments it knows: "limit after"; NULL: none; "*": any */
+    enum {
+        ROUTE_QUIET = 1,   /* no line in the audit: it changes nothing that lasts */
+        ROUTE_GUARDED = 2, /* it takes Clave-Guard, which others refuse */
+        ROUTE_OWN = 4, /* a renewal, a release, a look at one's own session or claim: needs nothing
+                          of what all senders share (sender.h), and its body is small */
+        ROUTE_FLEETLOCK = 8,    /* it is there with web_access.fleetlock only, and may be open to
+                                    some addresses (web_access.fleets) */
+        ROUTE_CONDITIONAL = 16, /* it judges If-Match and If-None-Match, which others refuse */
+        ROUTE_KEYED = 32,       /* it judges Idempotency-Key, which other POSTs refuse */
+    } flags;
+};
+
+struct route_table {
+    const struct route *at;
+    size_t n;
+};
+
+/* The one table of all endpoints, routes.c. Each is in openapi.json. */
+extern const struct route_table clave__routes;
 
 #endif

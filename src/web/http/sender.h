@@ -1,12 +1,13 @@
-/* sender.h - who sends requests: an identity (of a token, a certificate, a user of the machine)
- * where there is one, else an address: an IPv4 address, the /64 of an IPv6 address. */
+/* sender.h - who sends requests, and how much each sender may have of what all of them share. A
+ * sender is an identity (of a token, a certificate, a user of the machine) where there is one, else
+ * an address: an IPv4 address, the /64 of an IPv6 address. */
 #ifndef CLAVE_WEB_HTTP_SENDER_H
 #define CLAVE_WEB_HTTP_SENDER_H
 
 #include "base/map.h"
 #include "web/http/exchange.h"
 
-/* What there is of each, and what a sender has of it: sender_limits.h. */
+/* What there is of each, and what a sender has of it: "shares" below. */
 enum sender_pool {
     POOL_WAITS,
     POOL_BYTES,
@@ -51,5 +52,74 @@ void clave__sender_unref(struct web *w, struct sender *s);
 
 /* Whose share the request counts to. NULL: out of memory. */
 struct sender *clave__web_sender(struct web_exchange *x);
+
+/* ==== shares ================================================================================== */
+
+/* What each sender may have of what all share: requests that wait, memory,
+ * connections, sessions; so that one cannot take all of it. Nothing here is needed to renew, to
+ * release, or to look at one's own session or claim (ROUTE_OWN of exchange.h). */
+
+enum sender_share {
+    SENDER_WAITS, /* long polls, and streams until they end */
+    SENDER_CALLS, /* other requests that have no answer yet: they count as those, with room for a
+                     few more */
+    SENDER_BYTES, /* of bodies, answers and pieces of streams */
+    SENDER_CONNECTIONS, /* that stay when others need room */
+    SENDER_SESSIONS,    /* with a connection to the servers */
+};
+
+enum sender_found { SENDER_MAY, SENDER_ALL_TAKEN, SENDER_HAS_MOST, SENDER_NO_MEMORY };
+
+/* It has n more, or less, whatever the limit. */
+void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n);
+void clave__sender_give(struct web *w, struct sender *s, enum sender_share share, size_t n);
+
+/* Of all senders. */
+size_t clave__senders_have(const struct web *w, enum sender_share share);
+
+/* ---- what a request has of them ------------------------------------------------------------- */
+
+/* Refused by admission.c before it begins: what may have been done is answered, whatever
+ * there is. */
+
+/* Bodies and answers up to this do not count: a connection costs as much. So a claim, a small
+ * write, and every refusal have room in any case. */
+enum { SHARES_SMALL = 4096 };
+/* Of such a body as JSON, which takes a multiple of it: some 20 operations of a transaction. */
+enum { SHARES_SMALL_TREE = 4 * SHARES_SMALL };
+
+/* A renewal, a release, a look at one's own: it needs nothing of what all share. */
+bool clave__shares_is_own(const struct web_exchange *x);
+/* It changes nothing: GET or HEAD. */
+bool clave__shares_reads(const struct web_exchange *x);
+
+/* There are n more for its sender. Otherwise *most is the limit that is reached. */
+enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,
+                                    size_t *most);
+
+/* It has so many that n more are beyond its own part, *most, whatever all have together. */
+bool clave__shares_has_most(struct web_exchange *x, enum sender_share share, size_t n,
+                            size_t *most);
+
+/* It waits from now on, as SENDER_WAITS or SENDER_CALLS, unless it may not. */
+enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share,
+                                      size_t *most);
+/* It is not answered, and may not be for long: it counts as a call. */
+void clave__shares_count_waiting(struct web_exchange *x);
+/* It is answered: it waits no more. */
+void clave__shares_leave(struct web_exchange *x);
+
+/* Its body has n bytes, as far as it is announced or has come, unless it may not. */
+enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size_t *most);
+/* Its body is parsed, which takes so many bytes beside it, unless it may not. */
+enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most);
+/* x->answer.body is complete, or the first piece of it. Otherwise than SENDER_MAY: there is no
+ * room, and the request has changed nothing. */
+enum sender_found clave__shares_count_answer(struct web_exchange *x);
+/* A piece of a stream takes the place of the one before. false: there is no room for it. */
+bool clave__shares_count_piece(struct web_exchange *x, size_t n);
+
+/* It is over: it has nothing any more. */
+void clave__shares_end(struct web_exchange *x);
 
 #endif

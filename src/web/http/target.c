@@ -1,4 +1,4 @@
-/* target.c - see target.h. Called by head_checks.c and by handlers. Invariant: decoding never
+/* target.c - see target.h. Called by admission.c and by handlers. Invariant: decoding never
  * lengthens, so it is done in place. */
 #include "web/http/target.h"
 

@@ -1,4 +1,4 @@
-/* event_stream.c - see event_stream.h. Called by api/events_api.c. Invariant: every event up to
+/* event_stream.c - see event_stream.h. Called by api/locks.c. Invariant: every event up to
  * number `n` was written, or was not for this reader; nothing is produced before the driver asks
  * for more. */
 #include "web/observe/event_stream.h"

@@ -1,6 +1,6 @@
-/* lock_metrics.c - see lock_metrics.h. Called by api/metrics_api.c. Invariant: all
- * samples of a family are written in one step, which may take several pieces; locks may come and go
- * between them. */
+/* lock_metrics.c - see lock_metrics.h. Called by api/locks.c. Invariant: all samples of a
+ * family are written in one step, which may take several pieces; locks may come and go between
+ * them. */
 #include "web/observe/lock_metrics.h"
 
 #include <assert.h>

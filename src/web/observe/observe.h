@@ -1,12 +1,11 @@
 /* observe.h - what people and dashboards see of the tree, behind one face: fed with the nodes that
  * come and go (observe_feed.c), read by the endpoints. Map of the folder:
  *
- *   observe         the locks, elections and history of src/observe, behind one face for the engine
- *   observe_feed    feeds it from a cache of the tree
- *   lock_long_poll  requests that wait for a change
- *   event_ring      events with numbers
- *   event_stream    server-sent events of one reader
- *   lock_metrics    all locks and elections as a page for Prometheus
+ *   observe       the locks, elections and history of src/observe, behind one face for the engine;
+ * and requests that wait for a change of them observe_feed  feeds it from a cache of the tree
+ *   event_ring    events with numbers
+ *   event_stream  server-sent events of one reader
+ *   lock_metrics  all locks and elections as a page for Prometheus
  *
  * Everything here is of one thread, as struct web. Changes are collected for FLUSH_MS, so that a
  * busy lock makes few events; then those who read are woken. */
@@ -50,7 +49,7 @@ struct observe {
     struct list waiting; /* the same: requests that wait for the first load */
     size_t nwaiting;
     struct timer patience; /* of them, while no server answers */
-    struct map polls;      /* of lock_long_poll.c: those that wait for a change, by path */
+    struct map polls;      /* those that wait for a change, by path */
     struct list woken;     /* those of them for which there is one */
     struct timer poll_turn;
     struct timer flush;
@@ -127,5 +126,29 @@ void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause caus
 void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause);
 /* An event for the streams of a session (`session`: its public id), or for all (NULL). */
 void clave__observe_event(struct observe *o, const struct event_text *e);
+
+/* ==== long polls ============================================================================== */
+
+/* Requests that wait until what is at a path changes: long polls for a lock or
+ * an election. A request that is woken is handled again, and may wait again. */
+
+struct lock_long_poll {
+    struct list link; /* of those at its path, or of those that are woken */
+    struct lock_long_poll_path *at;
+    struct web_exchange *x;
+    struct timer timer;
+};
+
+/* Handles the exchange again when the path has changed, or at `until`; its `cancel` and `pending`
+ * are the poll's meanwhile. Of memory that lasts as long as the exchange. false: no memory. */
+bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x, const char *path,
+                                 int64_t until);
+
+/* What is at this path, or at any, may have changed: in the next turns those that wait for it are
+ * handled again. */
+void clave__lock_long_poll_changed(struct observe *o, const char *path);
+void clave__lock_long_poll_all_changed(struct observe *o);
+/* What observe.poll_turn fires. */
+void clave__lock_long_poll_turn(struct timer *t, int64_t now);
 
 #endif

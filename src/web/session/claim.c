@@ -1,9 +1,12 @@
-/* claim.c - the life of a claim. Called by the endpoints of claims, and by its kind with what the
- * recipe reports. Invariant: only claim_enter changes the state, and every change is news to those
- * that wait. */
+/* claim.c - one claim: its states, those who wait for it, what is told to streams, and the rights
+ * of its sender. Called by the endpoints of claims, by session_claims.c for all claims of a
+ * session, and by its kind (claim_kinds.c) with what the recipe reports. Invariants: only
+ * claim_enter changes the state, and every change wakes those who wait; each event is told once,
+ * and the cause of an end is said before the tree shows the end. */
 #include "web/session/claim.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +14,108 @@
 #include "base/memory.h"
 #include "client/client_for_gate.h"
 #include "recipe/contender/contender_grant.h"
-#include "web/session/claim_events.h"
-#include "web/session/validity.h"
+#include "web/http/answer.h"
+#include "web/http/authorization.h"
+#include "web/observe/observe.h"
+
+enum { EVENT_MAX = 64 << 10 };
+
+/* ==== events ================================================================================== */
+
+static enum claim_event claim_event_of(const struct claim *c)
+{
+    if (c->state == CLAIM_WAITING && c->placed)
+        return c->ahead > 1 ? CLAIM_EVENT_QUEUED : CLAIM_EVENT_NEXT;
+    if (c->state == CLAIM_HELD)
+        return c->asked ? CLAIM_EVENT_ASKED : CLAIM_EVENT_HELD;
+    return c->state == CLAIM_ENDED && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
+}
+
+/* `text` is its data, which is complete. */
+static void claim_send_event(struct web *w, struct event_text *e, struct json *j, struct buf *text)
+{
+    clave__json_close(j, '}');
+    if (j->err == CLAVE_OK && clave__buf_append(text, "", 1) == CLAVE_OK) {
+        e->data = (char *)text->data + text->head;
+        clave__observe_event(w->observe, e);
+    }
+    clave__buf_fini(text);
+}
+
+static void claim_put_event(const struct claim *c, const char *name)
+{
+    struct web *w = c->part.s->all->web;
+    char session[24], token[24];
+    struct buf text;
+    clave__buf_init(&text, &w->mem, EVENT_MAX);
+    struct json j = clave__json_to(&text);
+    snprintf(session, sizeof session, "%" PRId64, c->part.s->id);
+    snprintf(token, sizeof token, "%" PRId64, c->part.token);
+    clave__json_open(&j, NULL, '{');
+    clave__json_string(&j, "claim", c->place.uuid);
+    clave__json_string(&j, "session", session);
+    clave__json_string(&j, "path", c->path);
+    clave__json_string(&j, "kind", c->kind->name);
+    if (c->state == CLAIM_WAITING)
+        clave__json_int(&j, "position", (int64_t)c->ahead + 1);
+    if (c->state == CLAIM_WAITING && c->left_over)
+        clave__json_string(&j, "left_over", c->left_over);
+    if (c->part.token)
+        clave__json_string(&j, "token", token);
+    if (c->state == CLAIM_ENDED)
+        clave__web_put_cause(&j, c->why);
+    claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
+                     &text);
+}
+
+static enum lock_cause claim_cause(const struct claim *c)
+{
+    /* A silent client's session is this gate's to end while it is attached here. */
+    bool silent = c->why == CLAVE_EREQUESTTIMEOUT && c->part.s->attached;
+    return c->why == CLAVE_OK                   ? LOCK_RELEASED
+           : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
+           : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
+           : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
+           : c->why == CLAVE_EAUTHFAILED        ? LOCK_BROKEN
+                                                : LOCK_UNKNOWN;
+}
+
+static void claim_say_cause(struct claim *c)
+{
+    assert(c->state == CLAIM_ENDED);
+    enum lock_cause cause = claim_cause(c);
+    struct observe *o = c->part.s->all->web->observe;
+    if (c->told_token == 0 || cause == LOCK_UNKNOWN)
+        return;
+    clave__observe_cause(o, c->told_token, cause);
+    for (size_t i = 0; c->kind->more_token && c->kind->more_token(c, i); i++)
+        clave__observe_cause(o, c->kind->more_token(c, i), cause);
+}
+
+static void claim_publish(struct claim *c)
+{
+    static const char *const names[] = {
+        [CLAIM_EVENT_QUEUED] = "queued", [CLAIM_EVENT_NEXT] = "next", [CLAIM_EVENT_HELD] = "held",
+        [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
+    };
+    enum claim_event event = claim_event_of(c);
+    bool left_over = c->state == CLAIM_WAITING && c->left_over && !c->told_left_over;
+    if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE)
+        return;
+    if (event <= c->told && !left_over)
+        return;
+    c->told = event > c->told ? event : c->told;
+    c->told_left_over |= left_over;
+    claim_put_event(c, names[event]);
+}
+
+static void claim_publish_suspended(struct claim *c)
+{
+    if (c->part.s->all->web->observe && c->state < CLAIM_LEAVING)
+        claim_put_event(c, "suspended");
+}
+
+/* ==== states ================================================================================== */
 
 /* ---- those that wait ------------------------------------------------------------------------- */
 
@@ -93,7 +196,7 @@ static void claim_tell(struct claim *c)
 {
     struct http_session *s = c->part.s;
     bool is_news = c->state == CLAIM_HELD || c->state == CLAIM_ENDED;
-    clave__claim_publish(c);
+    claim_publish(c);
     claim_tell_those(c, claim_is_news);
     if (is_news)
         claim_tell_session(s);
@@ -140,7 +243,7 @@ uint64_t clave__claims_tag(const struct http_session *s)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-void clave__claim_drop(struct claim *c)
+static void claim_drop(struct claim *c)
 {
     clave_async_delay *delay = c->delay;
     c->delay = NULL;
@@ -149,7 +252,7 @@ void clave__claim_drop(struct claim *c)
 }
 
 /* Another gate may be the session's next, and max_hold_ms goes on there: the node says that it is
- * granted, and when is the time of this write, by the servers' clock (claim_elsewhere.c). A write
+ * granted, and when is the time of this write, by the servers' clock (session_claims.c). A write
  * to the node of a revocable claim is taken for a request, and another one's node says nothing. */
 static void claim_say_granted(struct claim *c)
 {
@@ -205,8 +308,8 @@ static void claim_enter(struct claim *c, enum claim_state to)
     if (to == CLAIM_ENDED) {
         clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
         clave__web_timer_clear(c->part.s->all->web, &c->ends);
-        clave__claim_say_cause(c);
-        clave__claim_drop(c);
+        claim_say_cause(c);
+        claim_drop(c);
     }
     claim_tell(c);
 }
@@ -410,11 +513,210 @@ void clave__claim_went_elsewhere(struct claim *c)
     bool has_place = c->state == CLAIM_WAITING ? c->placed : c->state < CLAIM_HELD;
     c->place.search = true;
     c->waited = true;
-    clave__claim_publish_suspended(c);
+    claim_publish_suspended(c);
     if (!has_place || !clave__http_session_is_shared(c->part.s))
         return;
     c->place.final = true;
     struct http_session *s = c->part.s;
     claim_tell_those(c, claim_is_polled);
     claim_tell_session(s);
+}
+
+/* ==== roles =================================================================================== */
+
+struct claim_sender {
+    struct web_peer peer;
+    const char *authorization;
+    char text[];
+};
+
+/* ---- senders --------------------------------------------------------------------------------- */
+
+static bool claim_text_is(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool claim_sender_is(const struct claim_sender *s, const struct web_peer *peer,
+                            const char *authorization)
+{
+    return s && s->peer.is_unix == peer->is_unix && s->peer.is_loopback == peer->is_loopback &&
+           s->peer.uid == peer->uid && claim_text_is(s->peer.tls_subject, peer->tls_subject) &&
+           claim_text_is(s->authorization, authorization);
+}
+
+/* NULL: out of memory. */
+static struct claim_sender *claim_sender_new(struct web *w, const struct web_peer *peer,
+                                             const char *authorization)
+{
+    size_t subject = peer->tls_subject ? strlen(peer->tls_subject) + 1 : 0;
+    size_t proof = authorization ? strlen(authorization) + 1 : 0;
+    struct claim_sender *s = clave__mem_zalloc(&w->mem, sizeof *s + subject + proof);
+    if (!s)
+        return NULL;
+    s->peer = *peer;
+    s->peer.address = NULL; /* it says nothing about who it is */
+    if (subject)
+        s->peer.tls_subject = memcpy(s->text, peer->tls_subject, subject);
+    if (proof)
+        s->authorization = memcpy(s->text + subject, authorization, proof);
+    return s;
+}
+
+static bool claim_sender_may(const struct web *w, const struct claim *c)
+{
+    const struct web_user *u;
+    const struct claim_sender *s = c->sender;
+    return clave__access_find(w->o.access, &s->peer, s->authorization, &u) == ACCESS_KNOWN &&
+           clave__access_covers(u->grants, u->ngrants, WEB_LOCK, c->path);
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+int64_t clave__claim_tell_valid(struct claim *c, int64_t arrived)
+{
+    int64_t ms = clave__claim_valid_ms(c, arrived);
+    if (c->forbidden && ms > c->told_until - arrived)
+        ms = c->told_until > arrived ? c->told_until - arrived : 0;
+    if (ms > 0 && arrived + ms > c->told_until)
+        c->told_until = arrived + ms;
+    return ms;
+}
+
+/* ---- roles ----------------------------------------------------------------------------------- */
+
+static void claim_allow(struct claim *c)
+{
+    c->forbidden = false;
+    clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
+}
+
+static void claim_rights_due(struct timer *t, int64_t now)
+{
+    struct claim *c = LIST_ENTRY(t, struct claim, gives_back);
+    assert(c->forbidden);
+    (void)now;
+    if (c->state < CLAIM_HELD)
+        c->place.spares = SPARES_FOUND; /* the gate that made it judges it */
+    clave__claim_release(c);
+}
+
+/* Its client may be at work until the last valid_ms that it was told is over, at another gate
+ * perhaps, where a claim that waits here may be held, by a clock that is slower than ours. */
+static void claim_forbid(struct claim *c)
+{
+    const struct http_session *s = c->part.s;
+    struct web *w = s->all->web;
+    int64_t until = clave__http_session_is_shared(s) ? w->now + s->ttl_ms : c->told_until;
+    if (c->forbidden)
+        return;
+    c->forbidden = true;
+    clave__timer_init(&c->gives_back, claim_rights_due);
+    clave__web_timer_set(w, &c->gives_back, until + s->ttl_ms / SESSION_CLOCKS);
+}
+
+/* The session was not here all the time. */
+static bool claim_may_be_elsewhere(const struct claim *c)
+{
+    const struct http_session *s = c->part.s;
+    return clave__http_session_is_shared(s) && (c->place.search || c->at || !s->attached);
+}
+
+static void claim_judge(struct claim *c)
+{
+    if (!c->sender || c->state >= CLAIM_LEAVING)
+        return;
+    if (claim_sender_may(c->part.s->all->web, c))
+        claim_allow(c);
+    else if (c->state == CLAIM_HELD || claim_may_be_elsewhere(c))
+        claim_forbid(c);
+    else
+        clave__claim_failed(c, CLAVE_ENOAUTH);
+}
+
+clave_err clave__claim_admit(struct claim *c, const struct web_peer *peer,
+                             const char *authorization)
+{
+    struct web *w = c->part.s->all->web;
+    if (!claim_sender_is(c->sender, peer, authorization)) {
+        struct claim_sender *s = claim_sender_new(w, peer, authorization);
+        if (!s)
+            return CLAVE_ENOMEM;
+        clave__mem_free(&w->mem, c->sender);
+        c->sender = s;
+    }
+    claim_allow(c);
+    return CLAVE_OK;
+}
+
+/* A claim may be freed as soon as it has ended. */
+static void claims_judge_session(struct http_session *s)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->parts);
+    while ((l = list_pop_front(&round))) {
+        list_push_back(&s->parts, l);
+        claim_judge(clave__claim_of(LIST_ENTRY(l, struct session_part, link)));
+    }
+    clave__http_session_flush(s);
+}
+
+void clave__claims_judge(struct http_sessions *ss)
+{
+    for (struct list *l = ss->all.next; l != &ss->all; l = l->next)
+        claims_judge_session(LIST_ENTRY(l, struct http_session, link));
+}
+
+/* ==== memory ===================================================================================
+ */
+
+void clave__claim_free(struct session_part *p)
+{
+    struct claim *c = clave__claim_of(p);
+    assert(list_empty(&c->polls));
+    const struct clave_mem *mem = &p->s->all->web->mem;
+    list_remove(&p->link);
+    clave__session_wait_cancel(&c->proof);
+    clave__web_timer_clear(p->s->all->web, &c->gives_back);
+    clave__web_timer_clear(p->s->all->web, &c->ends);
+    claim_drop(c);
+    c->forgotten = true;
+    c->state = CLAIM_ENDED;
+    if (c->owed > 0 || c->place.ncontenders > 0)
+        return;
+    clave__mem_free(mem, c->path);
+    clave__mem_free(mem, c->at);
+    clave__mem_free(mem, c->left_over);
+    clave__mem_free(mem, c->node);
+    clave__mem_free(mem, c->data);
+    clave__mem_free(mem, c->sender);
+    clave__mem_free(mem, c);
+}
+
+clave_err clave__claim_owe(struct claim *c, clave_err err)
+{
+    c->owed += err == CLAVE_OK;
+    return err;
+}
+
+bool clave__claim_repaid(struct claim *c)
+{
+    assert(c->owed > 0);
+    c->owed--;
+    if (!c->forgotten)
+        return true;
+    clave__claim_free(&c->part);
+    return false;
+}
+
+void clave__claim_place_unused(struct queue_place *p)
+{
+    struct claim *c = LIST_ENTRY(p, struct claim, place);
+    /* The listing took the node for one that this claim would delete. What may not be locked here
+     * any more is left to the gate that made it. */
+    if (p->spared && !c->forbidden)
+        c->part.s->looked_on = 0;
+    if (c->forgotten)
+        clave__claim_free(&c->part);
 }

@@ -1,12 +1,12 @@
-/* claim.h - what a session holds or waits for: one place in one queue, on the recipes of
- * clave/async. It lives from the request that makes it to the one that gives it back, whether a
- * request waits for it or not: its place is kept.
+/* claim.h - what a session holds or waits for: one place in one queue, on a recipe of clave/async.
+ * A claim lives from the request that makes it to the one that gives it back, whether a request
+ * waits for it or not: its place is kept.
  *
  *     WAITING ──> DELAYED ──> PROVING ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
  *        └───────────┴───────────┴─────────^
  *
  * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
- * from the request that is answered (validity.h). */
+ * from the request that is answered ("validity" in http_session.h). */
 #ifndef CLAVE_WEB_SESSION_CLAIM_H
 #define CLAVE_WEB_SESSION_CLAIM_H
 
@@ -17,6 +17,7 @@
 #include "web/session/http_session.h"
 
 enum claim_state {
+
     CLAIM_WAITING,
     CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
     CLAIM_PROVING, /* granted after a wait, in which another gate may have given it back */
@@ -50,7 +51,7 @@ struct claim_terms {
     } found;
 };
 
-/* A recipe as claims use it: a file each in kinds/, with a state of its own around struct claim. It
+/* A recipe as claims use it (claim_kinds.c), with a state of its own around struct claim. It
  * tells by clave__claim_moved, _granted, _failed, _lost and _asked, never inside `begin`. */
 struct claim_kind {
     const char *name;
@@ -119,7 +120,7 @@ struct claim {
     struct claim_other other; /* ENDED with ENODEEXISTS: what the session has there already */
     char *path;
     char *at;    /* the name of the node that another gate made; NULL: it is this gate's */
-    bool there;  /* of claim_elsewhere.c, while it looks: the session has a node of it */
+    bool there;  /* of session_claims.c, while it looks: the session has a node of it */
     bool marked; /* ENDED with ENODEEXISTS: it was given back, so that it is not made anew */
     uint32_t limit, permits;
     int64_t lock_delay_ms, max_hold_ms;
@@ -137,7 +138,7 @@ struct claim {
     char *left_over; /* the node just before it, when no session owns that; NULL: not so */
     bool asked;      /* somebody asks for it back */
     clave_err why;   /* ENDED. OK: given back */
-    struct claim_sender *sender; /* of claim_rights.c, as all up to `forbidden`; NULL: the request
+    struct claim_sender *sender; /* of "roles", as all up to `forbidden`; NULL: the request
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
     struct timer gives_back;     /* while `forbidden` */
@@ -186,7 +187,7 @@ void clave__claim_release(struct claim *c);
 /* It was granted by another gate, and its max_hold_ms is over then. */
 void clave__claim_limit(struct claim *c, int64_t ends_at);
 
-/* ---- claim_table.c: those of a session ------------------------------------------------------ */
+/* ==== the claims of a session ================================================================ */
 
 /* Takes a place; the session is LIVE, and the terms fit their kind. EQUOTA: the session has too
  * many. EINUSE: an earlier claim of this id is being given back. EPATH, ENOMEM,
@@ -195,6 +196,10 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 /* The newest. NULL: the session has none of this id here, or it was not to wait and not granted:
  * then a repeated request tries again. */
 struct claim *clave__claim_find(const struct http_session *s, const char *id);
+/* Two claims of a session exclude each other on a path unless their ids name different owners: the
+ * last twelve digits of a UUID of version 8 do. Any gate sees that by the name of a node. NULL: it
+ * names none. */
+bool clave__claim_is_same_owner(const char *id, const char *other);
 /* The session's claim on this path, of the owner that this id names (NULL: of none), that has not
  * ended; NULL: there is none. */
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path, const char *id);
@@ -210,8 +215,6 @@ void clave__claim_id_of_key(const struct http_session *s, const char *key,
 
 /* The field by which a node says that its claim was granted by a gate, if it has a max_hold_ms. */
 #define CLAIM_GRANTED "granted"
-
-/* ---- claim_elsewhere.c ----------------------------------------------------------------------- */
 
 /* All nodes of the session, as listed on its present connection behind a commit. */
 void clave__claims_look(struct http_session *s, const clave_result *res);
@@ -234,17 +237,40 @@ clave_err clave__claim_owe(struct claim *c, clave_err err);
 /* It came. false: the claim is gone, and whoever calls forgets it. */
 bool clave__claim_repaid(struct claim *c);
 
-/* ---- from claim_table.c ---------------------------------------------------------------------- */
+/* ---- from session_claims.c ------------------------------------------------------------------- */
 
 /* The only way to ENDED. */
 void clave__claim_end(struct claim *c, clave_err why);
-/* Frees the recipe's objects. */
-void clave__claim_drop(struct claim *c);
+/* Forgets it, and frees it when no callback can come back to it: part.free. */
+void clave__claim_free(struct session_part *p);
+/* place.unused. */
+void clave__claim_place_unused(struct queue_place *p);
 /* The end of c->proof. */
 void clave__claim_on_proven(struct session_wait *w, clave_err err);
 /* The connection is lost. A claim of the same id may be made at another gate, and whoever waits
  * here for its turn would take the session back from there: such a request is answered, and its
  * client asks again. */
 void clave__claim_went_elsewhere(struct claim *c);
+
+/* ==== roles =================================================================================== */
+
+/* Whom a claim was admitted for, and until when its client was told that it holds.
+ * When roles change, each claim is judged again: one that waits ends; a hold is extended no more,
+ * and its node goes when the last valid_ms that was told is over, not before. */
+
+/* A request was about the claim, from a sender who may lock there, as its transport and its header
+ * Authorization (or NULL) tell: the claim is judged by that from now on. ENOMEM: as before. */
+clave_err clave__claim_admit(struct claim *c, const struct web_peer *peer,
+                             const char *authorization);
+/* clave__claim_valid_ms for an answer: the claim's node stays for so long. */
+int64_t clave__claim_tell_valid(struct claim *c, int64_t arrived);
+/* Another access holds from now on. */
+void clave__claims_judge(struct http_sessions *ss);
+
+/* ==== kinds =================================================================================== */
+
+#define CLAIM_KIND_NAMES "lock, read, write, semaphore, election"
+
+extern const struct claim_kind *const clave__claim_kinds[]; /* ends with NULL */
 
 #endif

@@ -1,15 +1,303 @@
-/* http_session.c - the life of an HTTP session. Called by the endpoints of sessions and claims.
- * Invariants: it is LIVE only with the ZooKeeper session of its id. A LIVE session without a
- * request has its timer set, by which it ends: no session outlives a silent client for long. */
+/* http_session.c - the life of an HTTP session: made, attached to, proved, silent, ended. Called by
+ * the endpoints of sessions and claims. Invariants:
+ * - A session is LIVE only with the ZooKeeper session of its id.
+ * - A LIVE session without a request has its timer set, by which it ends: no session outlives a
+ *   silent client for long. An ENDED one has its timer set, by which it is freed.
+ * - What is proven was committed after the proof was asked for. */
 #include "web/session/http_session.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/client_for_gate.h"
-#include "web/http/sender_limits.h"
+#include "web/http/answer.h"
+#include "web/http/sender.h"
+#include "web/observe/observe.h"
 
-enum { OPENING_MS = 10000 };
+enum { OPENING_MS = 10000, MOST_ENDED = 10000, MOST_SESSION_AUTHS = 16, END_EVENT_MAX = 64 << 10 };
+enum { PROOF_ATTEMPTS = 8 };
+#define MARK_PREFIX SESSION_MARKS "/gone-"
+enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
+
+/* ==== marks of claims that were given back ==================================================== */
+
+struct claim_mark {
+    struct list link;
+    char uuid[CLAVE_UUID_TEXT + 1];
+    int64_t at; /* when it was learnt of here */
+};
+
+static struct claim_mark *claim_mark_find(const struct http_session *s, const char *id)
+{
+    for (struct list *l = s->marks.prev; l != &s->marks; l = l->prev) {
+        struct claim_mark *m = LIST_ENTRY(l, struct claim_mark, link);
+        if (strcmp(m->uuid, id) == 0)
+            return m;
+    }
+    return NULL;
+}
+
+bool clave__http_session_has_mark(const struct http_session *s, const char *id)
+{
+    return claim_mark_find(s, id) != NULL;
+}
+
+static void claim_mark_drop(struct http_session *s, struct claim_mark *m)
+{
+    list_remove(&m->link);
+    s->nmarks--;
+    clave__mem_free(&s->all->web->mem, m);
+}
+
+static void http_session_free_marks(struct http_session *s)
+{
+    while (!list_empty(&s->marks))
+        claim_mark_drop(s, LIST_ENTRY(s->marks.next, struct claim_mark, link));
+}
+
+clave_err clave__http_session_mark(struct http_session *s, const char *id)
+{
+    struct web *w = s->all->web;
+    struct claim_mark *m = claim_mark_find(s, id);
+    assert(strlen(id) == CLAVE_UUID_TEXT);
+    if (m)
+        return CLAVE_OK;
+    m = clave__mem_zalloc(&w->mem, sizeof *m);
+    if (!m)
+        return CLAVE_ENOMEM;
+    memcpy(m->uuid, id, sizeof m->uuid);
+    m->at = w->now;
+    list_push_back(&s->marks, &m->link);
+    s->nmarks++;
+    return CLAVE_OK;
+}
+
+static void claim_mark_path(char out[sizeof MARK_PREFIX + CLAVE_UUID_TEXT], const char *id)
+{
+    snprintf(out, sizeof MARK_PREFIX + CLAVE_UUID_TEXT, "%s%s", MARK_PREFIX, id);
+}
+
+clave_err clave__http_session_send_mark(struct http_session *s, const char *id, clave_result_cb *cb,
+                                        void *arg)
+{
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    char path[sizeof MARK_PREFIX + CLAVE_UUID_TEXT];
+    o.mode = CLAVE_EPHEMERAL;
+    claim_mark_path(path, id);
+    return clave_async_create(s->client, path, NULL, 0, &o, cb, arg);
+}
+
+/* The oldest go when there are many. Their deletes need not succeed: one that fails is named by the
+ * next listing. */
+void clave__http_session_trim_marks(struct http_session *s)
+{
+    int64_t now = s->all->web->now;
+    bool at_servers = clave__http_session_is_shared(s);
+    while (s->nmarks > FEW_MARKS) {
+        struct claim_mark *m = LIST_ENTRY(s->marks.next, struct claim_mark, link);
+        char path[sizeof MARK_PREFIX + CLAVE_UUID_TEXT];
+        if (m->at + MARK_MS > now && s->nmarks <= MOST_MARKS)
+            return;
+        claim_mark_path(path, m->uuid);
+        if (at_servers && clave_async_delete(s->client, path, -1, NULL, NULL) != CLAVE_OK)
+            return;
+        claim_mark_drop(s, m);
+    }
+}
+
+bool clave__http_session_is_mark(const char *path, const char **id)
+{
+    size_t n = sizeof MARK_PREFIX - 1;
+    *id = path + n;
+    return strncmp(path, MARK_PREFIX, n) == 0 && strlen(path) == n + CLAVE_UUID_TEXT;
+}
+
+/* ==== the end ================================================================================= */
+
+static void http_session_leave_map(struct http_session *s)
+{
+    if (s->in_map)
+        clave__map_remove(&s->all->by_id, &s->by_id);
+    s->in_map = false;
+}
+
+static void http_session_free(struct http_session *s)
+{
+    struct list *l;
+    struct web *w = s->all->web;
+    assert(!s->client && list_empty(&s->waits));
+    assert(list_empty(&s->proving) && list_empty(&s->unproven) && list_empty(&s->knowing));
+    assert(s->taking == 0);
+    http_session_free_marks(s);
+    while ((l = list_pop_front(&s->parts))) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        p->free(p);
+    }
+    http_session_leave_map(s);
+    list_remove(&s->link);
+    s->all->nended -= !list_empty(&s->in_ended);
+    list_remove(&s->in_ended);
+    clave__web_timer_clear(w, &s->timer);
+    clave__sender_unref(w, s->sender);
+    clave__mem_free(&w->mem, s->name);
+    clave__mem_free(&w->mem, s->auths);
+    clave__mem_free(&w->mem, s);
+}
+
+/* ---- it ends --------------------------------------------------------------------------------- */
+
+void clave__session_wait_cancel(struct session_wait *w)
+{
+    list_remove(&w->link);
+}
+
+static void http_session_tell(struct http_session *s, clave_err err)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->waits);
+    list_splice(&round, &s->proving);
+    list_splice(&round, &s->unproven);
+    list_splice(&round, &s->knowing);
+    while ((l = list_pop_front(&round))) {
+        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
+        /* Its end as its client asked for it is no proof that it lives. */
+        bool over = err == CLAVE_OK && s->state == HTTP_SESSION_ENDED && !w->ends;
+        w->done(w, over ? CLAVE_ECLOSED : err);
+    }
+}
+
+static void http_session_let_go(struct http_session *s)
+{
+    struct web *w = s->all->web;
+    clave_async_client *c = s->client;
+    s->client = NULL;
+    s->attached = false;
+    if (!c)
+        return;
+    clave__sender_give(w, s->sender, SENDER_SESSIONS, 1);
+    clave_async_client_abandon(c, w->now); /* before it begins another session */
+    w->o.env->client_free(w->o.env->arg, c);
+}
+
+/* The ZooKeeper session may live on, at another gate perhaps: who asks for it again is not told
+ * that it is over, but attached to it if the servers know it. */
+static bool http_session_may_live(const struct http_session *s, clave_err why)
+{
+    return why == CLAVE_EUNREACHABLE || why == CLAVE_ETIMEDOUT || why == CLAVE_ENOMEM ||
+           why == CLAVE_ECONNLOSS || (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
+}
+
+/* A part may be freed as soon as it has ended. */
+static void http_session_end_parts(struct http_session *s, clave_err why)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->parts);
+    while ((l = list_pop_front(&round))) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        list_push_back(&s->parts, l);
+        p->ended(p, why);
+    }
+}
+
+/* ---- it is kept ------------------------------------------------------------------------------ */
+
+int64_t clave__http_session_silent_at(const struct http_session *s)
+{
+    return s->heard + s->ttl_ms + s->ttl_ms / SESSION_CLOCKS;
+}
+
+static void http_session_keep_ended(struct http_session *s)
+{
+    assert(s->state == HTTP_SESSION_ENDED);
+    struct web *w = s->all->web;
+    if (s->client)
+        clave__client_rest(s->client, false);
+    if (s->present > 0)
+        clave__web_timer_clear(w, &s->timer);
+    else if (!s->known && !s->client) /* nobody can ask why */
+        clave__web_timer_set(w, &s->timer, w->now);
+    else
+        clave__web_timer_set(w, &s->timer, clave__http_session_silent_at(s));
+}
+
+static void http_session_forget(struct http_session *s, int64_t now)
+{
+    assert(s->present == 0);
+    if (!s->client) {
+        http_session_free(s);
+        return;
+    }
+    http_session_let_go(s); /* no server has answered its farewell */
+    s->heard = now;
+    http_session_keep_ended(s);
+}
+
+/* One has ended: the oldest of too many is due. */
+static void http_sessions_forget_oldest(struct http_sessions *ss)
+{
+    struct web *w = ss->web;
+    struct http_session *s = LIST_ENTRY(ss->ended.next, struct http_session, in_ended);
+    if (ss->nended > (w->o.max_sessions ? w->o.max_sessions : MOST_ENDED) && s->present == 0 &&
+        !s->client)
+        clave__web_timer_set(w, &s->timer, w->now);
+}
+
+/* The session is over, for everybody. */
+static void http_session_publish_end(struct http_session *s, clave_err why)
+{
+    assert(s->state == HTTP_SESSION_ENDED);
+    struct web *w = s->all->web;
+    char id[24];
+    struct buf text;
+    if (!w->observe || s->id == 0)
+        return;
+    clave__buf_init(&text, &w->mem, END_EVENT_MAX);
+    struct json j = clave__json_to(&text);
+    snprintf(id, sizeof id, "%" PRId64, s->id);
+    clave__json_open(&j, NULL, '{');
+    clave__json_string(&j, "session", id);
+    clave__json_string(&j, "state", "ended");
+    clave__web_put_cause(&j, why ? why : CLAVE_ECLOSED);
+    clave__json_close(&j, '}');
+    if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
+        clave__observe_event(
+            w->observe, &(struct event_text){.name = "session", .data = clave__buf_text(&text)});
+    clave__buf_fini(&text);
+}
+
+/* ---- the move to ENDED ----------------------------------------------------------------------- */
+
+void clave__http_session_end(struct http_session *s, clave_err why, bool client_too)
+{
+    if (s->state == HTTP_SESSION_ENDED)
+        return;
+    bool over = !http_session_may_live(s, why) && !s->all->web->closing;
+    s->state = HTTP_SESSION_ENDED;
+    s->why = why;
+    if (http_session_may_live(s, why))
+        http_session_leave_map(s);
+    if (s->client)
+        snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
+    s->present++; /* what follows may be the end of the last request */
+    http_session_end_parts(s, why);
+    if (over)
+        http_session_publish_end(s, why);
+    if (client_too)
+        http_session_let_go(s);
+    http_session_tell(s, why);
+    s->present--;
+    s->heard = s->all->web->now;
+    list_push_back(&s->all->ended, &s->in_ended);
+    s->all->nended++;
+    http_session_keep_ended(s);
+    http_sessions_forget_oldest(s->all);
+}
+
+/* ==== life ==================================================================================== */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -73,7 +361,7 @@ static void http_session_settle(struct http_session *s)
         clave__web_timer_clear(w, &s->timer); /* its client has a limit of its own */
         break;
     case HTTP_SESSION_ENDED:
-        clave__http_session_keep_ended(s);
+        http_session_keep_ended(s);
         break;
     }
 }
@@ -106,7 +394,7 @@ static void http_session_on_farewell(clave_async_client *c, const clave_result *
     struct http_session *s = arg;
     (void)c;
     (void)res;
-    clave__http_session_let_go(s);
+    http_session_let_go(s);
 }
 
 /* Its places are given back by deletes, which the servers refuse if the session lives on another
@@ -120,7 +408,7 @@ static void http_session_fall_silent(struct http_session *s)
     if (!s->client)
         return;
     if (clave_async_multi(s->client, &check, 1, http_session_on_farewell, s) != CLAVE_OK)
-        clave__http_session_let_go(s);
+        http_session_let_go(s);
     else
         clave__http_session_flush(s);
 }
@@ -137,7 +425,7 @@ static void http_session_on_due(struct timer *t, int64_t now)
         http_session_fall_silent(s);
         break;
     case HTTP_SESSION_ENDED:
-        clave__http_session_forget(s, now);
+        http_session_forget(s, now);
         break;
     case HTTP_SESSION_CLOSING:
         break;
@@ -159,7 +447,7 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
         s->looked_on = clave_async_client_connection(c); /* it has nothing yet */
     }
     s->state = HTTP_SESSION_LIVE;
-    clave__http_session_tell(s, CLAVE_OK);
+    http_session_tell(s, CLAVE_OK);
     http_session_settle(s);
 }
 
@@ -189,7 +477,7 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
     case CLAVE_STATE_SUSPENDED:
         http_session_detached(s);
         if (s->state == HTTP_SESSION_ENDED)
-            clave__http_session_let_go(s);
+            http_session_let_go(s);
         http_session_settle(s);
         break;
     case CLAVE_STATE_LOST:
@@ -197,7 +485,7 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
         if (s->state == HTTP_SESSION_CLOSING && state == CLAVE_STATE_LOST)
             break; /* CLOSED follows */
         if (s->state == HTTP_SESSION_ENDED)
-            clave__http_session_let_go(s);
+            http_session_let_go(s);
         clave__http_session_end(s, s->state == HTTP_SESSION_CLOSING ? CLAVE_OK : why, true);
         break;
     case CLAVE_STATE_LATENT:
@@ -231,13 +519,11 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     list_init(&s->in_ended);
     list_push_back(&ss->all, &s->link);
     if (name && !s->name) {
-        clave__http_session_free(s);
+        http_session_free(s);
         return NULL;
     }
     return s;
 }
-
-enum { MOST_SESSION_AUTHS = 16 };
 
 /* "digest:user:password" in a list of them: the scheme, and what is its own. `text` is changed. */
 static size_t http_session_split_auths(char *text, size_t len, clave_auth out[MOST_SESSION_AUTHS])
@@ -459,10 +745,10 @@ void clave__http_sessions_free(struct web *w)
     for (struct list *l = ss->all.next; l != &ss->all; l = l->next) {
         struct http_session *s = LIST_ENTRY(l, struct http_session, link);
         clave__http_session_end(s, CLAVE_ECLOSED, true);
-        clave__http_session_let_go(s);
+        http_session_let_go(s);
     }
     while (!list_empty(&ss->all))
-        clave__http_session_free(LIST_ENTRY(ss->all.next, struct http_session, link));
+        http_session_free(LIST_ENTRY(ss->all.next, struct http_session, link));
     clave__map_fini(&ss->by_id);
     clave__mem_free(&w->mem, ss);
     w->sessions = NULL;
@@ -478,4 +764,266 @@ void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
     memcpy(sealed.auths, s->auths ? s->auths : "", s->nauths);
     memcpy(sealed.passwd, s->passwd, sizeof sealed.passwd);
     clave__seal(s->all->key, &sealed, out);
+}
+
+/* ==== proofs ================================================================================== */
+
+/* A proof is a transaction that changes nothing and passes the leader. Requests share proofs: one
+ * is under way, and all that ask meanwhile wait for the next one. So a session costs the servers
+ * one commit a round trip, whatever the rate of requests. */
+
+struct session_proof {
+    struct http_session *s;
+    unsigned pending; /* answers */
+    bool answered, goes_on;
+    bool looks, looked; /* it lists the session's nodes, too */
+    uint64_t on;        /* the connection of its answer */
+    size_t n;
+    struct session_check checks[];
+};
+
+static struct session_part *confirm_find(const struct http_session *s, int64_t token)
+{
+    const struct list *parts = &s->parts;
+    for (struct list *l = parts->next; token != 0 && l != parts; l = l->next) {
+        struct session_part *part = LIST_ENTRY(l, struct session_part, link);
+        if (part->token == token)
+            return part;
+    }
+    return NULL;
+}
+
+static void confirm_tell(struct list *round, clave_err err)
+{
+    for (struct list *l; (l = list_pop_front(round));) {
+        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
+        w->done(w, err);
+    }
+}
+
+/* Whether the servers have answered for good: a check that is refused for want of permission proves
+ * the session and that its node exists, and the hold deadline says how much that is worth. */
+static bool confirm_is_answer(clave_err err)
+{
+    return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
+}
+
+/* Each part that was found gone ends; it may have ended meanwhile. false: there was none, so that
+ * all were checked. */
+static bool confirm_end_missing(const struct session_proof *p, const clave_result *res)
+{
+    bool missing = false;
+    for (size_t i = 0; i < res->nops && i < p->n; i++) {
+        bool gone = res->ops[i].err == CLAVE_ENONODE && p->checks[i].token != 0;
+        struct session_part *part = gone ? confirm_find(p->s, p->checks[i].token) : NULL;
+        if (part)
+            part->missing(part);
+        missing |= gone;
+    }
+    return missing;
+}
+
+/* A transaction ends with the check that is refused: those after it were not made. */
+static bool confirm_is_cut_short(const struct session_proof *p, const clave_result *res)
+{
+    struct http_session *s = p->s;
+    s->refused = (struct session_check){0};
+    for (size_t i = 0; i < res->nops && i + 1 < p->n; i++)
+        if (res->ops[i].err == CLAVE_ENOAUTH)
+            s->refused = p->checks[i];
+    return s->refused.token != 0;
+}
+
+/* Waiters whom this proof did not answer wait for the next one; after PROOF_ATTEMPTS proofs they
+ * are tired, and told EOPTIMEOUT. */
+static void confirm_again(struct http_session *s, struct list *unanswered, struct list *tired)
+{
+    struct list again, *l;
+    list_init(&again);
+    list_splice(&again, unanswered);
+    while ((l = list_pop_front(&again))) {
+        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
+        list_push_back(++w->attempts < PROOF_ATTEMPTS ? &s->unproven : tired, l);
+    }
+}
+
+static void confirm_next(struct http_session *s);
+static clave_err confirm_submit(struct http_session *s);
+
+/* All that was asked for is answered. */
+static void confirm_finish(struct session_proof *p)
+{
+    struct http_session *s = p->s;
+    assert(s->proof == p && p->pending == 0);
+    struct list told;
+    list_init(&told);
+    s->proof = NULL;
+    bool goes_on = p->goes_on && s->state == HTTP_SESSION_LIVE;
+    bool proven = p->answered && !goes_on && (!p->looks || p->looked);
+    clave__mem_free(&s->all->web->mem, p);
+    if (goes_on && confirm_submit(s) == CLAVE_OK)
+        return;
+    s->refused = (struct session_check){0};
+    if (!proven)
+        confirm_again(s, &s->proving, &told);
+    else if (s->taking > 0)
+        list_splice(&s->knowing, &s->proving);
+    else
+        list_splice(&told, &s->proving);
+    confirm_next(s);
+    confirm_tell(&told, proven ? CLAVE_OK : CLAVE_EOPTIMEOUT);
+}
+
+static void confirm_on_proven(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct session_proof *p = arg;
+    p->answered = !confirm_end_missing(p, res) && confirm_is_answer(res->err);
+    p->goes_on = p->answered && confirm_is_cut_short(p, res);
+    p->on = clave_async_client_connection(c);
+    if (--p->pending == 0)
+        confirm_finish(p);
+}
+
+/* What is listed behind a commit, on the same connection, is all that there is. */
+static void confirm_on_listed(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct session_proof *p = arg;
+    struct http_session *s = p->s;
+    bool same = p->answered && p->on == clave_async_client_connection(c);
+    s->blind = res->err == CLAVE_EUNIMPLEMENTED;
+    p->looked = same && (res->err == CLAVE_OK || s->blind);
+    if (p->looked)
+        s->looked_on = p->on;
+    if (p->looked && res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE)
+        s->all->listed(s, res);
+    if (--p->pending == 0)
+        confirm_finish(p);
+}
+
+bool clave__http_session_must_look(const struct http_session *s)
+{
+    if (!s->client || s->state != HTTP_SESSION_LIVE)
+        return false;
+    if (!clave__http_session_is_shared(s))
+        return s->resumed && s->looked_on == 0; /* what there was before the gate's restart */
+    return !s->attached || s->looked_on != clave_async_client_connection(s->client);
+}
+
+void clave__http_session_known(struct http_session *s)
+{
+    struct list told;
+    bool known = !clave__http_session_must_look(s);
+    assert(s->taking == 0);
+    list_init(&told);
+    if (known) {
+        list_splice(&told, &s->knowing);
+    } else { /* an answer was lost */
+        confirm_again(s, &s->knowing, &told);
+        confirm_next(s);
+    }
+    confirm_tell(&told, known ? CLAVE_OK : CLAVE_EOPTIMEOUT);
+}
+
+static size_t confirm_nodes(const struct session_part *part)
+{
+    size_t n = part->token != 0;
+    while (n > 0 && part->more && part->more(part, n - 1))
+        n++;
+    return n;
+}
+
+/* After the refused check, if there was one whose part is still there. */
+static void confirm_put_checks(struct session_proof *p, clave_op *ops)
+{
+    struct http_session *s = p->s;
+    bool skips = confirm_find(s, s->refused.token) != NULL;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
+        size_t n = confirm_nodes(part), first = 0;
+        if (skips && part->token != s->refused.token)
+            continue;
+        if (skips)
+            first = s->refused.nth + 1;
+        skips = false;
+        for (size_t i = first; i < n; i++) {
+            const char *node = i == 0 ? part->node : part->more(part, i - 1);
+            p->checks[p->n] = (struct session_check){part->token, i};
+            ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+        }
+    }
+    if (p->n == 0)
+        ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+}
+
+/* All that it holds by now. */
+static clave_err confirm_submit(struct http_session *s)
+{
+    const struct clave_mem *mem = &s->all->web->mem;
+    assert(!s->proof && s->client);
+    struct list *parts = &s->parts;
+    size_t room = 1;
+    for (struct list *l = parts->next; l != parts; l = l->next)
+        room += confirm_nodes(LIST_ENTRY(l, struct session_part, link));
+    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->checks);
+    clave_op *ops = clave__mem_zalloc(mem, room * sizeof *ops);
+    clave_err err = p && ops ? CLAVE_OK : CLAVE_ENOMEM;
+    if (err == CLAVE_OK) {
+        p->s = s;
+        confirm_put_checks(p, ops);
+        assert(p->n <= room);
+        err = clave_async_multi(s->client, ops, p->n, confirm_on_proven, p);
+    }
+    clave__mem_free(mem, ops);
+    if (err != CLAVE_OK) {
+        clave__mem_free(mem, p);
+        return err;
+    }
+    s->proof = p;
+    p->pending = 1;
+    p->looks = clave__http_session_must_look(s);
+    if (p->looks && clave__client_list_own(s->client, confirm_on_listed, p) == CLAVE_OK)
+        p->pending++;
+    return CLAVE_OK;
+}
+
+/* The end of a session that is no longer LIVE is told to those who wait. */
+static void confirm_next(struct http_session *s)
+{
+    struct list round;
+    if (s->proof || s->state != HTTP_SESSION_LIVE || list_empty(&s->unproven))
+        return;
+    clave_err err = confirm_submit(s);
+    list_init(&round);
+    list_splice(err == CLAVE_OK ? &s->proving : &round, &s->unproven);
+    confirm_tell(&round, err);
+}
+
+void clave__http_session_prove(struct http_session *s, struct session_wait *w)
+{
+    assert(w->done);
+    list_init(&w->link);
+    w->ends = false;
+    w->attempts = 0;
+    if (s->state != HTTP_SESSION_LIVE) {
+        w->done(w, s->why ? s->why : CLAVE_ECLOSED);
+        return;
+    }
+    list_push_back(&s->unproven, &w->link);
+    confirm_next(s);
+    clave__http_session_flush(s);
+}
+
+/* ==== validity ================================================================================ */
+
+int64_t clave__validity_ms(const struct validity *v)
+{
+    assert(v->now >= v->arrived);
+    int64_t from = v->arrived > v->granted ? v->arrived : v->granted;
+    int64_t until = from + v->ttl_ms;
+    if (v->hold_deadline < until)
+        until = v->hold_deadline;
+    if (until <= v->arrived)
+        return 0;
+    int64_t ms = until - v->arrived - (v->now - v->arrived + VALIDITY_RATE - 1) / VALIDITY_RATE;
+    return ms > 0 ? ms : 0;
 }

@@ -1,40 +1,38 @@
 /* http_session.h - one HTTP session: one ZooKeeper session, held for a client that only sends
  * requests now and then. The folder:
  *
- *   http_session.c          made, attached to, silent
- *   http_session_secret.c   the secret that proves it
- *   http_session_confirm.c  a heartbeat that was confirmed, for all that ask
- *   http_session_end.c      ended, and remembered
- *   validity.h              what its client may rely on
- *   claim.c                 what it holds or waits for; kinds/: on which recipe
- *   claim_table.c           all of a session's claims
- *   claim_nodes.c           their nodes, and the marks of those that were given back
- *   claim_elsewhere.c       those that another gate has made or given back
- *   claim_events.c          told to its streams
+ *   http_session.c         a session: made, attached to, proved, silent, ended
+ *   http_session_secret.c  the secret that proves it
+ *   claim.c                what it holds or waits for: the state machine of one claim
+ *   claim_kinds.c          on which recipe: a table
+ *   session_claims.c       all claims of a session; those that another gate made or gave back
  *
- * Three times, in this order: the client's deadline (it counts from when it sent its newest
- * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at
- * the earliest; the server's expiry when the gate is gone as well. A gate never keeps a session for
- * a client that is silent, so it is no worse than a ZooKeeper client that dies.
+ * Three times matter, in this order: the client's deadline (the client counts it from when it sent
+ * its newest request; see "validity" below); the gate's end of a session that it hears nothing of,
+ * which comes later than that deadline; the server's expiry when the gate is gone as well. A gate
+ * never keeps a session for a client that is silent, so it is no worse than a ZooKeeper client that
+ * dies.
  *
  *     OPENING ──> LIVE ──> CLOSING
  *        └─────────┴──────────┴────> ENDED
  *
- * The ZooKeeper session's end is this one's: it never goes on with another. ENDED is kept for one
- * more timeout, so that its client hears the cause, if it has the secret; at most so many as may be
- * alive. It counts for its sender while it has a connection to the servers.
+ * The end of the ZooKeeper session is the end of this one, which never goes on with another. ENDED
+ * is kept for one more timeout, so that a client with the secret hears the cause; at most as many
+ * as may be alive. A session counts for its sender while it has a connection to the servers.
  *
- * Another gate may have attached to it meanwhile. So a connection that was lost is made again only
- * while a request of its client is here. If none was, and something was under way on that
- * connection, it is not tried again: what this gate would make or delete may be held by its client
- * at the other one. It forgets the session then, as a gate that was killed. What ends a silent
- * session is refused by the servers if the session has moved (deletes of its nodes), and never
- * closeSession.
+ * Another gate may have attached to the session meanwhile. So a connection that was lost is made
+ * again only while a request of the session's client is here. If none was, and something was under
+ * way on that connection, it is not tried again: the client may hold at the other gate what this
+ * gate would make or delete. This gate forgets the session then, as a gate that was killed would.
+ * What ends a silent session are deletes of its nodes, which the servers refuse if the session has
+ * moved, and never closeSession.
  *
  * Calls are those of struct web: one thread, `web->now` is the time. What must not be freed yet is
  * never freed inside a callback, only by the timer. */
 #ifndef CLAVE_WEB_SESSION_HTTP_SESSION_H
 #define CLAVE_WEB_SESSION_HTTP_SESSION_H
+
+#include <stdint.h>
 
 #include "base/list.h"
 #include "base/map.h"
@@ -53,7 +51,7 @@ struct http_sessions {
     size_t nended;
     uint8_t key[SEAL_KEY];
     /* All nodes of a session, as of a commit on its present connection: takes up those of claims
-     * that this gate has not made (claim_elsewhere.c). */
+     * that this gate has not made (session_claims.c). */
     void (*listed)(struct http_session *s, const clave_result *res);
 };
 
@@ -94,7 +92,7 @@ struct session_check {
 struct session_wait {
     struct list link;
     bool ends;         /* it waits for the end */
-    unsigned attempts; /* proofs of http_session_confirm.c that it has seen fail */
+    unsigned attempts; /* proofs that it has seen fail */
     void (*done)(struct session_wait *w, clave_err err);
 };
 
@@ -126,9 +124,9 @@ struct http_session {
     struct list proving, unproven; /* session_wait; unproven: those who wait for the next one */
     struct list knowing;           /* proven, while claims of other gates are taken up */
     struct list parts;
-    struct list polls; /* claim_poll: they wait for news of any claim */
-    /* Of claim_elsewhere.c. */
+    /* Of session_claims.c. */
     uint64_t looked_on; /* the connection on which all its nodes were listed; 0: none */
+    struct list polls;  /* claim_poll: they wait for news of any claim */
     bool blind;         /* the servers are older than 3.6, and list none */
     unsigned taking;    /* nodes that are being read */
     struct list marks;  /* claims that were given back, the oldest first */
@@ -218,20 +216,54 @@ static inline void clave__http_session_flush(struct http_session *s)
 void clave__http_session_enter(struct http_session *s);
 void clave__http_session_leave(struct http_session *s);
 
-/* ---- http_session_end.c, for http_session.c -------------------------------------------------- */
-
 /* The only way to ENDED. `client_too`: lets go of the ZooKeeper client as well. */
 void clave__http_session_end(struct http_session *s, clave_err why, bool client_too);
-/* The ZooKeeper session is left as it is. */
-void clave__http_session_let_go(struct http_session *s);
-/* All that another gate has made is taken up: what waited for that is told. */
+/* All nodes that another gate made have been taken up: tells those who waited for that. */
 void clave__http_session_known(struct http_session *s);
-/* What waits for it, or for a proof, is told. */
-void clave__http_session_tell(struct http_session *s, clave_err err);
-/* ENDED, after each change: when is it forgotten? */
-void clave__http_session_keep_ended(struct http_session *s);
-/* That is due: frees it, once the servers have been told. */
-void clave__http_session_forget(struct http_session *s, int64_t now);
-void clave__http_session_free(struct http_session *s);
+
+/* ==== marks of claims that were given back ==================================================== */
+
+/* A mark is an ephemeral node of the session, made before the node of a claim is deleted. While the
+ * mark is there, no older request makes that claim anew, as one could that reaches a gate late.
+ * Marks are kept for MARK_MS at least, which is longer than anybody waits for an answer, and the
+ * oldest go when there are many. */
+
+#define SESSION_MARKS "/clave-gate" /* the directory, which the gate's own client makes */
+
+/* The path is that of a mark; *id: of which claim. */
+bool clave__http_session_is_mark(const char *path, const char **id);
+/* The claim of this id was given back: as far as this gate knows. */
+bool clave__http_session_has_mark(const struct http_session *s, const char *id);
+/* It is given back. Notes it here: ENOMEM; and at the servers, for other gates, as of
+ * clave_async_create: ENODEEXISTS when it was marked before. */
+clave_err clave__http_session_mark(struct http_session *s, const char *id);
+clave_err clave__http_session_send_mark(struct http_session *s, const char *id, clave_result_cb *cb,
+                                        void *arg);
+void clave__http_session_trim_marks(struct http_session *s);
+
+/* ==== validity ================================================================================ */
+
+/* For how long a client may rely on what it holds, told so that it can never be told
+ * too much. The client counts it from the moment when it sent its request, on its own clock: that
+ * is before the request's arrival, whatever the delay, so its deadline is never late. Only the
+ * rates of the clocks differ. For what comes after the arrival of the request at the servers, the
+ * margin of the hold deadline covers that; for the time before, which is long when the request
+ * waited for its turn, a part of it is taken off.
+ *
+ * `arrived` must be read from the clock after the request has been received. */
+
+/* Clocks that differ by less than 1 in so many. */
+enum { VALIDITY_RATE = 64 };
+
+struct validity {
+    int64_t arrived;       /* the request that is answered */
+    int64_t granted;       /* when the client's claim became held */
+    int64_t hold_deadline; /* until when nobody else can own it; INT64_MIN: nothing is known */
+    int64_t ttl_ms;        /* so long the gate keeps a session that it hears nothing of */
+    int64_t now;
+};
+
+/* In ms after the request was sent; 0: nothing is certain any more. */
+int64_t clave__validity_ms(const struct validity *v);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "inspector.h"
 
-/* Clocks of gates and users differ by less than what the gates allow for (validity.h); from the
- * servers' by as much as those of native clients do. */
+/* Clocks of gates and users differ by less than what the gates allow for ("validity" in
+ * http_session.h); from the servers' by as much as those of native clients do. */
 enum { HTTP_PPM = 7000, HTTP_SHARE = 250, HTTP_TEAM = 350 };
 
 const struct http_site *http_site(const struct http_world *h, unsigned site)

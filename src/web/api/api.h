@@ -1,0 +1,253 @@
+/* api.h - the endpoints: a handler each, which the table in routes.c names, and what one file of
+ * endpoints offers to others. The folder, a file each family:
+ *
+ *   request_client  with which client a request is made: that of its session, or the engine's own
+ *   sessions        /v1/sessions, and a claim as JSON
+ *   claims          /v1/claims and /v1/hold: places in queues, which belong to a session
+ *   slots           /v1/slots, claims of kind "slot", FleetLock: places that belong to an owner
+ *   locks           what is read from the gate's copy of the tree: /v1/locks, /v1/elections,
+ *                   /v1/deadlocks, /v1/history, /v1/events, /metrics
+ *   lock_token      whether a token holds (?token=), and the header Clave-Guard
+ *   lock_actions    revoke, break, transfer, the value of a leader
+ *   znodes          reading /v1/znodes;  znodes_write: changing them, /v1/multi
+ *   contrib         /znodes/v1 and /sessions/v1, as Apache's contrib REST gateway has them
+ *   server          /healthz, /readyz, /v1/server, /v1/whoami, /v1/openapi.json, the page at /ui/
+ *   openapi.json    the contract, against which tests hold every answer */
+#ifndef CLAVE_WEB_API_API_H
+#define CLAVE_WEB_API_API_H
+
+#include "web/http/exchange.h"
+#include "web/session/claim.h"
+
+/* ==== handlers ================================================================================ */
+
+/* server.c */
+web_handler clave__web_get_healthz, clave__web_get_readyz, clave__web_get_server,
+    clave__web_get_whoami, clave__web_get_openapi, clave__web_get_page, clave__web_get_to_page;
+/* sessions.c */
+web_handler clave__web_post_session, clave__web_list_sessions, clave__web_get_session,
+    clave__web_renew_session, clave__web_delete_session;
+/* claims.c */
+web_handler clave__web_post_claim, clave__web_get_claim, clave__web_patch_claim,
+    clave__web_delete_claim, clave__web_post_hold;
+/* slots.c. The four that follow are those of /v1/claims for a claim of kind "slot". */
+web_handler clave__web_get_slots, clave__web_put_slots_limit, clave__web_break_slot;
+web_handler clave__web_post_slot_claim, clave__web_get_slot_claim, clave__web_patch_slot_claim,
+    clave__web_delete_slot_claim;
+web_handler clave__web_fleetlock_take, clave__web_fleetlock_give;
+/* locks.c */
+web_handler clave__web_get_locks, clave__web_get_lock, clave__web_get_elections,
+    clave__web_get_election, clave__web_get_deadlocks, clave__web_get_history,
+    clave__web_get_events, clave__web_get_metrics;
+/* lock_token.c: clave__web_get_lock, unless it asks for a token. */
+web_handler clave__web_get_lock_or_token;
+/* lock_actions.c */
+web_handler clave__web_post_revoke, clave__web_post_break, clave__web_post_transfer,
+    clave__web_put_value;
+/* znodes.c, znodes_write.c */
+web_handler clave__web_get_znode, clave__web_put_znode, clave__web_post_znode,
+    clave__web_delete_znode, clave__web_post_multi;
+/* contrib.c */
+web_handler clave__web_rest_get, clave__web_rest_put, clave__web_rest_post, clave__web_rest_delete,
+    clave__web_rest_post_session, clave__web_rest_put_session, clave__web_rest_delete_session;
+
+/* ==== request_client.c ======================================================================== */
+
+/* A request that names its session. The session's client is present from the request's arrival
+ * until its answer, or until it hangs up. Invariant: after _done nothing of the session is touched
+ * for this request. */
+struct session_request {
+    struct web_exchange *x;
+    struct http_session *s; /* NULL: done */
+    struct session_wait wait;
+    struct claim *claim; /* valid while `poll` waits; NULL: none */
+    struct claim_poll poll;
+    bool waits, polls; /* `wait`, `poll` is in use */
+    bool told;         /* it has waited for news of the session's claims, and is answered now */
+    bool closes;       /* the session is this request's alone, and is closed with it */
+    void *arg;         /* the handler's */
+    void (*settled)(struct session_request *k); /* all claims are known as they are now */
+    int settle_part;
+    const char *path, *tried; /* of a claim that was not granted, and its id, while its holder is
+                               * asked for */
+    /* The session is LIVE. */
+    void (*live)(struct session_request *k);
+    void (*informed)(struct session_request *k); /* and its claims are known; NULL: not asked */
+    void (*hung_up)(struct session_request *k);  /* before the answer; NULL: nothing to do */
+};
+
+/* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
+ * has answered: 401 without the header, 403 for one that proves nothing or another session than
+ * `id` (NULL: any), 410 when it has ended, 503. */
+void clave__session_request(struct web_exchange *x, const char *id,
+                            void (*live)(struct session_request *k));
+/* The same, and `live` comes when all claims of the session are known here: those too that another
+ * gate has made or given back (session/claim.h). */
+void clave__session_request_informed(struct web_exchange *x, const char *id,
+                                     void (*live)(struct session_request *k));
+/* `settled` when it is known of every claim what it is now, or when a part of the ttl, 1 in so
+ * many, has passed since the request arrived. What another gate was granted is held here when its
+ * deadline is confirmed, which takes a relay interval. */
+void clave__session_request_settle(struct session_request *k, int part,
+                                   void (*settled)(struct session_request *k));
+/* For a session that is being made: `s` was entered. */
+struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s);
+/* Before the answer: the client is not present any more. */
+void clave__session_request_done(struct session_request *k);
+/* The session has ended, or was never there: answers. */
+void clave__session_request_gone(struct session_request *k, clave_err why);
+/* What calls off a wait when its client hangs up. */
+void clave__session_request_await(struct session_request *k,
+                                  void (*done)(struct session_wait *w, clave_err err));
+static inline struct session_request *clave__session_request_of(struct session_wait *w)
+{
+    return LIST_ENTRY(w, struct session_request, wait);
+}
+
+/* Makes requests of the client, each with clave__web_expect(x) before; or answers. */
+typedef void request_client(struct web_exchange *x, clave_async_client *c);
+
+/* Calls `go` with the client, now or when the session is attached to. Otherwise it has answered, or
+ * will. What changes something is given to a client that is connected only, since it could
+ * otherwise be done long after its sender has given up: the engine's own answers 503 then, that of
+ * a session is waited for. */
+void clave__request_client(struct web_exchange *x, request_client *go);
+
+/* A request could not be made at all: answers with the client's own words. */
+void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
+                                   const char *what, const char *path);
+
+/* A create with missing parents makes none where its sender may make nothing: above the prefix of a
+ * role. Those must be there already. Looks for the nodes above `path` on which the sender lacks the
+ * role, and calls `go` when they exist, or there are none; at once or later. Otherwise it has
+ * answered: 403 that names the missing node, or what has failed. `path` and `x` outlive it. */
+void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
+                              const char *path, request_client *go);
+
+/* ==== sessions.c ============================================================================== */
+
+/* A claim as JSON, told to this request. `proven`: that it is held was proved since the request
+ * arrived, or no other gate can have given it back; otherwise it is not said. */
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven);
+/* The sender of this request may lock there: clave__claim_admit. */
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
+
+/* ==== slots.c ================================================================================= */
+
+/* The request is about a claim of kind "slot": it has the header Clave-Owner, or the id of one in
+ * its path. */
+bool clave__web_is_slot_claim(const struct web_exchange *x);
+/* Roles have changed: what nobody polls now is left, since nobody has shown that it may go on. */
+void clave__slot_places_judge(struct web *w);
+
+/* ==== locks.c ================================================================================= */
+
+/* The sender may read what is about this path; NULL: what is about no path. */
+bool clave__observe_may_see(const struct web_exchange *x, const char *path);
+
+/* ==== lock_token.c ============================================================================ */
+
+/* Finds the place at a lock's path whose fencing token is given, and whether it holds, by a listing
+ * of the servers and not by the gate's copy.
+ *
+ * What holds by any listing held once, and holds until its node is gone: so a first listing may be
+ * an old one, and the answer is proved by a check of the node in a transaction, which is the
+ * caller's. That it does not hold is said only after a listing that follows a commit: neither a
+ * member that lags nor a leader that was deposed can hide a grant then. */
+
+enum place_found {
+    PLACE_HOLDS, /* or, asked for any: it is there */
+    PLACE_WAITS, /* it is there, and does not hold */
+    PLACE_GONE,
+};
+/* `node` is its path, valid as long as the exchange; NULL when it is gone. */
+typedef void place_found_cb(struct web_exchange *x, clave_async_client *c, void *arg,
+                            enum place_found found, const char *node);
+
+struct place_question {
+    const char *path; /* valid as long as the exchange */
+    int64_t token;
+    bool any; /* whether it holds does not matter */
+    place_found_cb *done;
+    void *arg;
+};
+
+/* Calls `done` later; or answers, now or later: then nothing was done. */
+void clave__place_search(struct web_exchange *x, clave_async_client *c,
+                         const struct place_question *q);
+
+/* Clave-Guard: PATH;token=T. A write is done only while the lock at PATH is held
+ * with the fencing token T: the node whose creation the token is must hold, and be there in the
+ * same transaction. The header may name several locks, separated by commas or in several lines; all
+ * of them must be held. */
+
+enum { MOST_GUARDS = 16 };
+
+struct guard {
+    const char *path;
+    int64_t token;
+    const char *node; /* whose check is in the transaction, once it is found */
+};
+
+struct guards {
+    struct guard list[MOST_GUARDS];
+    size_t n;
+    void (*found)(struct web_exchange *x, clave_async_client *c);
+    size_t at; /* that is looked for */
+};
+
+/* false: it has answered 400, 401 or 403. */
+bool clave__guards_read(struct web_exchange *x, struct guards *out);
+
+/* Looks for the node of each, and calls `found` when all hold; or answers 410, or 409 for a place
+ * that waits. It is kept in x->state's memory: `g` lasts as long as the exchange. */
+void clave__guards_find(struct web_exchange *x, clave_async_client *c, struct guards *g,
+                        void (*found)(struct web_exchange *x, clave_async_client *c));
+/* The operations that a transaction begins with: g->n of them. */
+void clave__guards_put_checks(const struct guards *g, clave_op *ops);
+/* The transaction failed by one of them: it has answered, 410 or 403. */
+bool clave__guards_failed(struct web_exchange *x, const struct guards *g, const clave_result *res);
+
+/* ==== znodes.c ================================================================================ */
+
+/* NULL: null. */
+void clave__web_json_stat(struct json *j, const char *key, const clave_stat *st);
+
+/* Reads the array of access entries {perms, scheme, id}; texts belong to the exchange. false: it
+ * has answered. `list` NULL: *acls is NULL. */
+bool clave__web_read_acls(struct web_exchange *x, const json_t *list, const clave_acl **acls,
+                          size_t *n);
+
+/* Requests that wait until a znode changes: makes w->znode_polls. ENOMEM. */
+clave_err clave__znode_polls_new(struct web *w);
+/* After the engine's own client is freed. */
+void clave__znode_polls_free(struct web *w);
+
+/* The entity tag of an answer: of the data and its version, of a list of children, or of an access
+ * list. `st` NULL: the node is not there. */
+enum znode_tag { ZNODE_TAG_DATA, ZNODE_TAG_CHILDREN, ZNODE_TAG_ACL };
+enum { ZNODE_TAG_CAP = 48 };
+void clave__znode_tag(char out[ZNODE_TAG_CAP], enum znode_tag kind, const clave_stat *st);
+
+/* ==== contrib.c =============================================================================== */
+
+/* Forgets the sessions of the contrib gateway, which end with the engine's sessions. */
+void clave__rest_sessions_free(struct web *w);
+
+/* ==== server.c ================================================================================ */
+
+/* How the server and the gate have been doing in the last hour. The gate's own figures are taken
+ * here, the server's come from the driver (web.h), if the server is in the same process. A sample
+ * every SAMPLE_MS, the newest SAMPLES of them. */
+struct server_trend;
+/* Makes w->figures. ENOMEM. */
+clave_err clave__server_trend_new(struct web *w);
+void clave__server_trend_free(struct web *w);
+void clave__server_trend_take(struct server_trend *f, const int64_t figures[WEB_FIGURES]);
+
+/* The files of the page, src/page, compressed, for struct web_options. Made by
+ * cmake/page_assets.cmake. */
+extern const struct web_asset clave__page_assets[];
+extern const size_t clave__page_nassets;
+
+#endif

@@ -1,0 +1,1320 @@
+/* claims.c - /v1/claims: locks, leases and leaderships are asked for, waited for, given back.
+ * Invariants: a claim's place is kept whatever happens to the request that waits for it, and only
+ * DELETE and the session's end give it back; what is looked for at the servers is as of a listing
+ * after the request arrived, on the session's own connection. */
+#include "web/api/api.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "clave/async/semaphore.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_kind.h"
+#include "web/http/admission.h"
+#include "web/http/answer.h"
+#include "web/http/authorization.h"
+#include "web/http/request.h"
+#include "web/session/claim.h"
+
+/* ==== what is asked for ======================================================================= */
+
+struct claim_request {
+    struct claim_terms terms; /* `id` is `own` when there is one */
+    int64_t ttl_ms;           /* of /v1/hold; 0: not given */
+    bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
+    char own[CLAVE_UUID_TEXT + 1];
+    bool proved;    /* what the session has here was proved */
+    bool again;     /* it was begun a second time: see _begin_again */
+    const char *at; /* what is looked at */
+    void (*begin)(struct session_request *k);
+    void *arg; /* the handler's */
+};
+
+enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
+
+static const struct problem bad_order = {.status = 400, .err = CLAVE_EINVAL};
+
+static const struct claim_kind *claim_request_kind(const char *name)
+{
+    const struct claim_kind *const *k = clave__claim_kinds;
+    while (*k && strcmp((*k)->name, name) != 0)
+        k++;
+    return *k;
+}
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+static bool claim_request_may(struct web_exchange *x, const char *path)
+{
+    static const struct problem refused = {.status = 403, .err = CLAVE_ENOAUTH};
+    size_t n = strlen(path);
+    const char *fault =
+        n > MOST_PATH ? "it is longer than 8192 bytes" : clave__path_fault(path, n, false);
+    if (!fault && clave__web_may(x, WEB_LOCK, path)) {
+        x->acts_on = path;
+        return true;
+    }
+    if (fault && n > MOST_PATH)
+        path = NULL;
+    if (fault)
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH, .path = path},
+                           "\"path\" is not valid: %s", fault);
+    else
+        clave__web_problem(x, &refused, "the role \"lock\" is needed on %s: see /v1/whoami", path);
+    return false;
+}
+
+/* The mark of a lock delay is a node beside the lock's. */
+static bool claim_request_may_mark(struct web_exchange *x, const struct claim_terms *t)
+{
+    struct problem p = {.status = 403, .err = CLAVE_ENOAUTH};
+    char *mark = t->lock_delay_ms > 0 ? clave__web_sprintf(x, "%s-held", t->path) : NULL;
+    if (t->lock_delay_ms == 0)
+        return true;
+    p.path = mark;
+    if (mark && clave__web_may(x, WEB_LOCK, mark))
+        return clave__web_must(x, WEB_LOCK, mark);
+    if (mark)
+        clave__web_problem(x, &p,
+                           "\"lock_delay_ms\" marks the holder in a node beside the lock's: the "
+                           "role \"lock\" is needed on %s, too",
+                           mark);
+    else
+        clave__web_problem_err(x, CLAVE_ENOMEM, "claim", t->path);
+    return false;
+}
+
+static bool claim_request_read_terms(struct web_exchange *x, struct claim_request *o,
+                                     const char **kind)
+{
+    static const char *const keys[] = {
+        "session", "path",      "kind",   "limit",   "lock_delay_ms", "name", "command",
+        "host",    "revocable", "ttl_ms", "permits", "max_hold_ms",   NULL};
+    static const int64_t limits[2] = {1, INT32_MAX}, delays[2] = {0, INT32_MAX};
+    static const int64_t most_permits[2] = {1, MOST_PERMITS};
+    struct claim_terms *t = &o->terms;
+    int64_t limit = 0, permits = 0;
+    json_t *body = clave__web_body(x);
+    bool fine = body && clave__body_only(x, body, keys) &&
+                clave__body_text(x, body, "path", &t->path) &&
+                clave__body_text(x, body, "kind", kind) &&
+                clave__body_int(x, body, "limit", limits, &limit) &&
+                clave__body_int(x, body, "permits", most_permits, &permits) &&
+                clave__body_int(x, body, "lock_delay_ms", delays, &t->lock_delay_ms) &&
+                clave__body_int(x, body, "max_hold_ms", limits, &t->max_hold_ms) &&
+                clave__body_text(x, body, "name", &t->name) &&
+                clave__body_text(x, body, "command", &t->command) &&
+                clave__body_text(x, body, "host", &t->host) &&
+                clave__body_flag(x, body, "revocable", &t->revocable) &&
+                clave__body_text(x, body, "session", &t->session) &&
+                clave__body_int(x, body, "ttl_ms", limits, &o->ttl_ms);
+    t->limit = (uint32_t)limit;
+    t->permits = (uint32_t)permits;
+    return fine;
+}
+
+static struct claim_request *claim_request_read(struct web_exchange *x)
+{
+    struct claim_request *o = clave__web_alloc(x, sizeof *o);
+    const char *name = "lock", *misfit = NULL;
+    if (!o) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the claim", NULL);
+        return NULL;
+    }
+    *o = (struct claim_request){0};
+    struct claim_terms *t = &o->terms;
+    if (!claim_request_read_terms(x, o, &name))
+        return NULL;
+    t->kind = claim_request_kind(name);
+    t->traceparent = clave__web_header(x, "traceparent");
+    if (!t->host)
+        t->host = x->peer.address;
+    if (!t->path)
+        clave__web_problem(x, &bad_order,
+                           "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
+    else if (!t->kind)
+        clave__web_problem(x, &bad_order, "\"kind\" is none of " CLAIM_KIND_NAMES ": \"%.64s\"",
+                           name);
+    else if ((misfit = t->kind->misfit(t)) != NULL)
+        clave__web_problem(x, &bad_order, "%s", misfit);
+    bool fine = t->path && t->kind && !misfit;
+    x->deed.path = t->path;
+    x->deed.what = name;
+    if (fine && t->limit)
+        x->deed.what = clave__web_sprintf(x, "%s limit=%" PRIu32 " permits=%" PRIu32, name,
+                                          t->limit, t->permits ? t->permits : 1);
+    return fine && claim_request_may(x, t->path) && claim_request_may_mark(x, t) ? o : NULL;
+}
+
+/* ---- the session's own claim ----------------------------------------------------------------- */
+
+static bool claim_request_is_for(const struct claim *c, const struct claim_terms *t)
+{
+    return strcmp(c->path, t->path) == 0 && c->kind == t->kind && c->limit == t->limit &&
+           (c->permits ? c->permits : 1) == (t->permits ? t->permits : 1);
+}
+
+static void claim_request_put_released(struct json *j, const void *arg)
+{
+    (void)arg;
+    clave__web_put_cause(j, CLAVE_OK);
+}
+
+static void claim_request_put_claim(struct json *j, const void *id)
+{
+    clave__json_string(j, "claim", id);
+}
+
+/* A session has one place a path and owner, which is another than this. */
+static void claim_request_refuse(struct session_request *k, const char *path, const char *id)
+{
+    const struct problem p = {.status = 409,
+                              .err = CLAVE_ENODEEXISTS,
+                              .path = path,
+                              .members = claim_request_put_claim,
+                              .arg = id};
+    clave__web_problem(
+        k->x, &p,
+        "this session has the claim %s on %s, of another kind, limit, number of permits or "
+        "Idempotency-Key, and a session has one place a path and owner: end that claim, or use "
+        "another session, or a key with another owner",
+        id, path);
+}
+
+static void claim_request_refuse_for_now(struct session_request *k, const char *path)
+{
+    const struct problem p = {.status = 503, .err = CLAVE_EINUSE, .path = path, .retry_after_s = 1};
+    clave__web_problem(k->x, &p, "what this session had on %s is still being given back", path);
+}
+
+static void claim_request_look(struct session_request *k, void (*begin)(struct session_request *k));
+
+static void on_claim_request_proven(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    struct claim_request *o = k->arg;
+    if (err == CLAVE_OK)
+        claim_request_look(k, o->begin);
+    else
+        clave__session_request_gone(k, err);
+}
+
+/* Another gate may have given back what is in the way. */
+static void claim_request_prove(struct session_request *k)
+{
+    struct claim_request *o = k->arg;
+    o->proved = true;
+    clave__session_request_await(k, on_claim_request_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+/* Sets k->claim to the claim of an earlier request for the same, if there is one. false: it has
+ * answered, or looks again later. */
+static bool claim_request_find_own(struct session_request *k)
+{
+    const struct claim_request *o = k->arg;
+    const struct claim_terms *t = &o->terms;
+    struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
+    if (keyed && keyed->state == CLAIM_ENDED && keyed->why == CLAVE_ENOAUTH &&
+        keyed->granted_at == 0)
+        keyed = NULL; /* refused: the next one is judged anew */
+    struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
+    bool leaving =
+        c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
+    if (!keyed && o->keyed && clave__http_session_has_mark(k->s, o->own)) {
+        const struct problem over = {.status = 410,
+                                     .err = CLAVE_ELOST,
+                                     .path = t->path,
+                                     .members = claim_request_put_released};
+        clave__web_problem(k->x, &over, "the claim of this Idempotency-Key was given back");
+    } else if (keyed && !claim_request_is_for(keyed, t)) {
+        const struct problem reused = {.status = 409,
+                                       .err = CLAVE_ENODEEXISTS,
+                                       .members = claim_request_put_claim,
+                                       .arg = keyed->place.uuid};
+        clave__web_problem(k->x, &reused, "this Idempotency-Key was used for another claim");
+    } else if (leaving) {
+        claim_request_refuse_for_now(k, t->path);
+    } else if (!keyed && c && (o->keyed || !claim_request_is_for(c, t))) {
+        if (!o->proved && clave__http_session_is_shared(k->s))
+            claim_request_prove(k);
+        else
+            claim_request_refuse(k, t->path, c->place.uuid);
+    } else {
+        k->claim = c;
+        return true;
+    }
+    return false;
+}
+
+/* What the session has on the path, by another gate, is what is asked for, unless the key says that
+ * it is another. */
+static bool claim_request_is_excluded(struct session_request *k)
+{
+    assert(k->arg && k->claim);
+    struct claim_request *o = k->arg;
+    const struct claim *c = k->claim;
+    if (c->state != CLAIM_ENDED || c->why != CLAVE_ENODEEXISTS)
+        return false;
+    memcpy(o->own, c->other.uuid, sizeof o->own);
+    k->claim = NULL;
+    if (clave__claim_is_being_left(k->s, o->terms.path, o->own)) {
+        claim_request_refuse_for_now(k, o->terms.path);
+    } else if (o->keyed || !c->other.fits) {
+        claim_request_refuse(k, o->terms.path, o->own);
+    } else {
+        o->terms.id = o->own;
+        if (claim_request_find_own(k))
+            o->begin(k);
+    }
+    return true;
+}
+
+/* ---- looking at the servers ------------------------------------------------------------------ */
+
+static void claim_request_begin(struct session_request *k)
+{
+    struct claim_request *o = k->arg;
+    clave__web_timer_clear(k->x->web, &k->x->timer); /* what has waited for answers has them */
+    k->x->looking = false;
+    if (claim_request_find_own(k))
+        o->begin(k);
+}
+
+static bool claim_request_begin_again(struct session_request *k)
+{
+    struct claim_request *o = k->arg;
+    if (o->again)
+        return false;
+    o->again = true;
+    claim_request_begin(k);
+    return true;
+}
+
+/* It has not been answered. false: the answer that came is of no use, and it has answered now. */
+static bool claim_request_has_answer(struct session_request *k, clave_err err)
+{
+    const struct claim_request *o = k->arg;
+    bool refused = err == CLAVE_ENONODE || err == CLAVE_ENOAUTH;
+    if (err == CLAVE_OK || refused)
+        return true;
+    if (!clave__http_session_is_live(k->s))
+        clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+    else
+        clave__web_problem_as(k->x, 503, err, "look at", o->at);
+    return false;
+}
+
+static void claim_request_submitted(struct session_request *k, clave_err err)
+{
+    const struct claim_request *o = k->arg;
+    k->x->looking = true;
+    if (err == CLAVE_OK)
+        clave__web_expect(k->x);
+    else if (claim_request_has_answer(k, err))
+        clave__web_problem_err(k->x, err, "look at", o->at);
+    if (err == CLAVE_OK)
+        clave__http_session_flush(k->s);
+}
+
+/* ---- the limit of a semaphore, as a lease says it ---- */
+
+static void claim_request_put_limit(struct json *j, const void *limit)
+{
+    clave__json_int(j, "limit", *(const uint32_t *)limit);
+}
+
+static void on_claim_request_lease(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    clave_identity id = {.limit = 0};
+    (void)c;
+    if (!clave__web_expected(x))
+        return;
+    struct session_request *k = x->pending;
+    const struct claim_request *o = k->arg;
+    if (!claim_request_has_answer(k, res->err))
+        return;
+    char *text =
+        res->err == CLAVE_OK ? clave__web_strndup(x, res->data ? res->data : "", res->len) : NULL;
+    if (text)
+        clave__identity_parse(text, res->len, &id);
+    if (id.limit == 0 || id.limit == o->terms.limit) {
+        claim_request_begin(k);
+        return;
+    }
+    const struct problem p = {.status = 409,
+                              .err = CLAVE_EINVAL,
+                              .path = o->terms.path,
+                              .members = claim_request_put_limit,
+                              .arg = &id.limit};
+    clave__web_problem(x, &p,
+                       "the semaphore %s has the limit %" PRIu32 ", as those who hold it say, and "
+                       "%" PRIu32 " was asked for: all must give the same",
+                       o->terms.path, id.limit, o->terms.limit);
+}
+
+static void on_claim_request_leases(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    struct session_request *k = x->pending;
+    struct claim_request *o = k->arg;
+    if (!claim_request_has_answer(k, res->err))
+        return;
+    if (res->err != CLAVE_OK || res->nnames == 0) {
+        claim_request_begin(k);
+        return;
+    }
+    o->at = clave__web_child(x, o->at, res->names[0]);
+    claim_request_submitted(k, o->at ? clave_async_get(c, o->at, NULL, on_claim_request_lease, x)
+                                     : CLAVE_ENOMEM);
+}
+
+static void claim_request_look_at_limit(struct web_exchange *x, clave_async_client *c)
+{
+    struct session_request *k = x->pending;
+    struct claim_request *o = k->arg;
+    if (o->terms.kind->queue != QUEUE_LEASE) {
+        claim_request_begin(k);
+        return;
+    }
+    o->at = clave__web_child(x, o->terms.path, "leases");
+    claim_request_submitted(
+        k, o->at ? clave_async_children(c, o->at, NULL, on_claim_request_leases, x) : CLAVE_ENOMEM);
+}
+
+/* ---- all of it ---- */
+
+static void claim_request_leave_session(struct web_exchange *x)
+{
+    clave__session_request_done(x->pending);
+}
+
+static void claim_request_look(struct session_request *k, void (*begin)(struct session_request *k))
+{
+    assert(k->arg && k->s);
+    struct claim_request *o = k->arg;
+    struct web_exchange *x = k->x;
+    x->answering = claim_request_leave_session;
+    o->begin = begin;
+    if (!claim_request_find_own(k))
+        return;
+    if (k->claim) {
+        begin(k);
+        return;
+    }
+    clave__web_check_parents(x, k->s->client, WEB_LOCK, o->terms.path, claim_request_look_at_limit);
+    if (k->s)
+        clave__http_session_flush(k->s);
+}
+
+/* ==== claims of a session ===================================================================== */
+
+/* ---- what is answered ------------------------------------------------------------------------ */
+
+struct claim_cause {
+    clave_err why;
+};
+
+static void claim_put_cause(struct json *j, const void *arg)
+{
+    const struct claim_cause *c = arg;
+    clave__web_put_cause(j, c->why);
+}
+
+/* It was not granted, or is over. */
+static void claim_answer_end(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    const struct claim *c = k->claim;
+    assert(c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING);
+    struct claim_cause cause = {c->why};
+    /* Nothing is over: the node may not be made, or deleted. */
+    bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
+    struct problem p = {.status = 410,
+                        .err = CLAVE_ELOST,
+                        .path = clave__web_sprintf(x, "%s", c->path),
+                        .members = claim_put_cause,
+                        .arg = &cause};
+    if (c->why == CLAVE_EBUSY || c->why == CLAVE_EDEADLOCK) {
+        p.status = 409;
+        p.err = c->why;
+    }
+    bool given_back = c->why == CLAVE_OK || c->why == CLAVE_ECANCELED;
+    if (c->granted_at == 0 && p.status == 410 && !given_back)
+        p.err = c->why;
+    clave__session_request_done(k);
+    if (refused) {
+        clave__web_problem_err(x, cause.why, "claim or release", p.path);
+        return;
+    }
+    clave__web_problem(x, &p, "%s is not held: %s", p.path ? p.path : "it",
+                       cause.why == CLAVE_OK ? "it was given back" : clave_strerror(cause.why));
+}
+
+static void claim_put_holder(struct json *j, const void *arg)
+{
+    const clave_participant *p = arg;
+    clave__json_open(j, p->left_over ? "left_over" : "holder", '{');
+    clave__json_string(j, "node", p->node);
+    clave__json_int64(j, "token", p->stat.czxid);
+    clave__json_int64(j, "session", p->stat.ephemeral_owner);
+    clave__json_string(j, "host", p->identity.host);
+    clave__json_string(j, "name", p->identity.name);
+    clave__json_string(j, "command", p->identity.command);
+    clave__json_string(j, "text", p->identity.text);
+    clave__json_close(j, '}');
+}
+
+static void on_claim_news(struct claim_poll *p);
+
+/* The claim that this node is of; NULL: none. */
+static const char *claim_of_holder(struct session_request *k, const char *node)
+{
+    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
+    return is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
+}
+
+/* The first of the queue is this session's: what another gate got after the try had ended, or what
+ * was tried and is being deleted. */
+static void claim_is_own(struct session_request *k, const char *id)
+{
+    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
+    if (!left && k->poll.done == on_claim_news && claim_request_begin_again(k))
+        return;
+    clave__session_request_done(k);
+    clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
+                       p.path ? p.path : "it",
+                       left ? "its place is being given back" : "another of this session has it");
+}
+
+static void on_claim_holder(clave_async_client *client, clave_err err,
+                            const clave_participant *list, size_t n, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)client;
+    if (!clave__web_expected(x))
+        return;
+    struct session_request *k = x->pending;
+    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
+        clave__session_request_gone(k, k->s->why ? k->s->why : err);
+        return;
+    }
+    bool own = err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id;
+    const char *id = own ? claim_of_holder(k, list[0].node) : NULL;
+    if (own && (!id || !k->tried || clave__claim_is_same_owner(id, k->tried))) {
+        claim_is_own(k, id);
+        return;
+    }
+    if (err == CLAVE_OK && n > 0) {
+        p.members = claim_put_holder;
+        p.arg = &list[0];
+    }
+    clave__session_request_done(k);
+    if (err == CLAVE_ESASLREQUIRED)
+        clave__web_problem_err(x, err, "claim", p.path);
+    else if (err == CLAVE_OK && n == 0)
+        clave__web_problem(x, &p,
+                           "%s was not granted, and nobody holds it: it was released meanwhile, or "
+                           "the first candidate is left over, or the server was restored from a "
+                           "backup and grants nothing yet",
+                           p.path ? p.path : "it");
+    else if (err == CLAVE_OK && list[0].left_over)
+        clave__web_problem(x, &p,
+                           "%s was not granted: no session owns %s, the first of its queue, which "
+                           "is left over and never ends by itself",
+                           p.path ? p.path : "it", list[0].node);
+    else if (err == CLAVE_OK)
+        clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+    else { /* perhaps nobody does: no server has answered, and "held by another" may be untrue */
+        p.status = 503;
+        p.err = CLAVE_EUNREACHABLE;
+        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
+                           p.path ? p.path : "it", clave_strerror(err));
+    }
+}
+
+/* It was not to wait, and is not free: whose is it? Its place is perhaps not yet deleted, so a
+ * request that is not answered is not one of which nothing was done. */
+static bool claim_ask_holder(struct session_request *k)
+{
+    const struct claim *c = k->claim;
+    clave_async_client *client = k->s->client;
+    if (!client)
+        return false;
+    if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
+        return false;
+    k->path = clave__web_sprintf(k->x, "%s", c->path);
+    k->tried = clave__web_sprintf(k->x, "%s", c->place.uuid);
+    k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
+    clave__web_expect(k->x);
+    clave__http_session_flush(k->s);
+    return true;
+}
+
+static void claim_answer(struct session_request *k, unsigned held)
+{
+    assert(k->claim && (held == 200 || held == 201));
+    struct web_exchange *x = k->x;
+    struct claim *c = k->claim;
+    bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+    if (tried && !clave__http_session_is_live(k->s)) {
+        clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+        return;
+    }
+    if (tried && claim_ask_holder(k))
+        return;
+    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+        claim_answer_end(k);
+        return;
+    }
+    unsigned status = c->state == CLAIM_HELD ? held : 202;
+    if (held == 201)
+        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
+                              c->place.uuid);
+    clave__web_put_claim(x, c, true);
+    clave__session_request_done(k);
+    clave__web_answer_json(x, status);
+}
+
+/* ---- POST /v1/claims ------------------------------------------------------------------------- */
+
+static void on_claim_news(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    if (!claim_request_is_excluded(k))
+        claim_answer(k, 201);
+}
+
+static void on_claim_polled(struct claim_poll *p)
+{
+    claim_answer(LIST_ENTRY(p, struct session_request, poll), 200);
+}
+
+/* false: it has answered that too many wait. That is asked after the session was found: a poll that
+ * is refused is a sign of life, so that its place is kept. */
+static bool claim_may_wait(struct session_request *k)
+{
+    bool may = clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
+    if (!may)
+        clave__session_request_done(k);
+    return may;
+}
+
+static void on_claim_proven(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err != CLAVE_OK) {
+        clave__session_request_gone(k, err);
+        return;
+    }
+    clave__claim_poll_cancel(&k->poll);
+    k->poll.wants_end = false;
+    clave__claim_await(k->claim, &k->poll, k->x->web->now);
+}
+
+/* Another gate may have given back what was held when the request arrived. If so, that is news. */
+static void claim_prove(struct session_request *k)
+{
+    k->poll.wants_end = true;
+    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
+    clave__session_request_await(k, on_claim_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+/* Without "Prefer: wait" the answer to a new claim comes as soon as the place in the queue is
+ * known, and whoever looks at one is told what is known: such a request is not counted, so it must
+ * not wait. */
+static void claim_wait(struct session_request *k, void (*done)(struct claim_poll *p))
+{
+    int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
+    bool looks = done == on_claim_polled;
+    k->polls = true;
+    k->poll.done = done;
+    k->poll.wants_position = wait < 0;
+    wait = wait < 0 && looks ? 0 : wait < 0 || wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait;
+    if (k->claim->trying && !looks)
+        wait = LONGEST_POLL_MS; /* it does not wait for long by itself */
+    if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
+        claim_prove(k);
+    else
+        clave__claim_await(k->claim, &k->poll, now + wait);
+}
+
+static void claim_refuse(struct session_request *k, clave_err err, const char *path)
+{
+    assert(err != CLAVE_OK);
+    struct web_exchange *x = k->x;
+    clave__session_request_done(k);
+    if (err == CLAVE_EINUSE)
+        clave__web_problem(
+            x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
+            "what this session had there before is still being given back");
+    else if (err == CLAVE_EQUOTA)
+        clave__web_problem(x, &(struct problem){.status = 507, .err = err, .path = path},
+                           "a session has at most %d claims: end some, or use another session",
+                           SESSION_CLAIMS);
+    else
+        clave__web_problem_err(x, err, "claim", path);
+}
+
+/* The session that the body names, if it names one. */
+static bool claim_is_of(const struct http_session *s, const struct claim_terms *t)
+{
+    int64_t id;
+    return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
+}
+
+/* The gate stops, and the place is kept: with the key another gate goes on with it. That it is held
+ * was not proved. Without the key nobody can go on, and the place stands until the session expires.
+ */
+static void claim_stop(struct web_exchange *x)
+{
+    struct session_request *k = x->pending;
+    struct claim *c = k->claim;
+    bool kept = c && !c->trying && c->state < CLAIM_LEAVING &&
+                (c->placed || c->state > CLAIM_WAITING) && clave__http_session_is_shared(k->s);
+    if (!kept) {
+        clave__session_request_done(k);
+        clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "claim", x->deed.path);
+        return;
+    }
+    clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), c->place.uuid);
+    clave__web_put_claim(x, c, false);
+    clave__session_request_done(k);
+    clave__web_answer_json(x, 202);
+}
+
+/* Nothing is in its way. */
+static void claim_begin(struct session_request *k)
+{
+    const struct claim_request *o = k->arg;
+    bool repeated = k->claim != NULL;
+    clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
+    if (err == CLAVE_OK)
+        err = clave__web_admit_claim(k->x, k->claim);
+    if (err == CLAVE_OK) {
+        k->x->stop = claim_stop;
+        claim_wait(k, on_claim_news);
+        return;
+    }
+    if (k->claim && !repeated)
+        clave__claim_release(k->claim);
+    claim_refuse(k, err, o->terms.path);
+}
+
+static void claim_post(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    const char *key = clave__web_header(x, "Idempotency-Key");
+    struct claim_request *o = claim_may_wait(k) ? claim_request_read(x) : NULL;
+    if (!o) {
+        clave__session_request_done(k);
+        return;
+    }
+    if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
+        clave__session_request_done(k);
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                           "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
+                           "given, which is the session's: see POST /v1/sessions");
+        return;
+    }
+    if (key) {
+        clave__claim_id_of_key(k->s, key, o->own);
+        o->keyed = true;
+        o->terms.id = o->own;
+    }
+    o->terms.trying = clave__web_prefer_wait(x) == 0;
+    if (!o->terms.name)
+        o->terms.name = k->s->name;
+    k->arg = o;
+    claim_request_look(k, claim_begin);
+}
+
+static void session_claim_post(struct web_exchange *x)
+{
+    clave__session_request_informed(x, NULL, claim_post);
+}
+
+/* ---- GET -------------------------------------------------------------------------- */
+
+static void claim_tell_deed(struct session_request *k, const struct claim *c)
+{
+    if (!c)
+        return;
+    k->x->deed.path = clave__web_sprintf(k->x, "%s", c->path);
+    k->x->deed.what = c->kind->name;
+}
+
+/* NULL: it has answered. */
+static struct claim *claim_named(struct session_request *k)
+{
+    static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
+    static const struct claim_cause released = {CLAVE_OK};
+    const struct problem over = {
+        .status = 410, .err = CLAVE_ELOST, .members = claim_put_cause, .arg = &released};
+    struct web_exchange *x = k->x;
+    bool marked = clave__http_session_has_mark(k->s, x->params[0]), blind = k->s->blind;
+    k->claim = clave__claim_find(k->s, x->params[0]);
+    claim_tell_deed(k, k->claim);
+    if (k->claim)
+        return k->claim;
+    clave__session_request_done(k);
+    if (marked)
+        clave__web_problem(x, &over, "the claim was given back");
+    else
+        clave__web_problem(x, &unknown, "the session has no such claim%s",
+                           blind ? " that this gate knows. If another gate made it, or this one "
+                                   "before a restart, POST it again with its id as Idempotency-Key"
+                                 : "");
+    return NULL;
+}
+
+/* Who may not lock there any more does not wait there either. */
+static void claim_get(struct session_request *k)
+{
+    struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
+    if (!c)
+        return;
+    struct web_exchange *x = k->x;
+    x->acts_on = c->path;
+    if (clave__web_may(x, WEB_LOCK, c->path)) {
+        (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+        claim_wait(k, on_claim_polled);
+    } else {
+        clave__session_request_done(k);
+        clave__web_must(x, WEB_LOCK, x->acts_on);
+    }
+}
+
+static void session_claim_get(struct web_exchange *x)
+{
+    clave__session_request_informed(x, NULL, claim_get);
+}
+
+/* ---- PATCH ----------------------------------------------------------------------------------- */
+
+struct claim_change {
+    size_t pending; /* nodes */
+    clave_err err;
+    const char *id;
+};
+
+static void claim_leave_session(struct web_exchange *x)
+{
+    clave__session_request_done(x->pending);
+}
+
+static void on_claim_described(void *arg, clave_err err)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    struct session_request *k = x->pending;
+    struct claim_change *change = k->arg;
+    assert(change->pending > 0);
+    change->err = change->err != CLAVE_OK ? change->err : err;
+    if (--change->pending > 0)
+        return;
+    clave__web_timer_clear(x->web, &x->timer);
+    k->claim = clave__claim_find(k->s, change->id);
+    bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
+    x->begun = true;
+    if (k->claim && (change->err == CLAVE_OK || lost))
+        claim_wait(k, on_claim_polled); /* what it is now */
+    else
+        clave__web_problem_err(x, change->err != CLAVE_OK ? change->err : CLAVE_ELOST,
+                               "change what is said of", x->deed.path);
+}
+
+static bool claim_read_said(struct web_exchange *x, clave_identity *said)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"name", "command", "host", NULL};
+    enum { MOST_SAID = 4096 };
+    json_t *body = clave__web_body(x);
+    *said = (clave_identity){.host = NULL};
+    if (!body || !clave__body_only(x, body, keys) ||
+        !clave__body_text(x, body, "name", &said->name) ||
+        !clave__body_text(x, body, "command", &said->command) ||
+        !clave__body_text(x, body, "host", &said->host))
+        return false;
+    size_t n = (said->name ? strlen(said->name) : 0) + (said->host ? strlen(said->host) : 0) +
+               (said->command ? strlen(said->command) : 0);
+    said->text = said->name;
+    if (n > 0 && n <= MOST_SAID)
+        return true;
+    clave__web_problem(x, &bad,
+                       "one of \"name\", \"command\" and \"host\" is needed, and together they "
+                       "have at most %d bytes",
+                       (int)MOST_SAID);
+    return false;
+}
+
+static void claim_patch(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
+    struct claim_change *change = clave__web_alloc(x, sizeof *change);
+    clave_identity said;
+    x->answering = claim_leave_session;
+    struct claim *c = claim_named(k);
+    if (c && !x->deed.path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
+    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
+        return;
+    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+        claim_answer_end(k);
+        return;
+    }
+    early.path = x->deed.path;
+    clave_err err = CLAVE_ENOMEM;
+    if (change) {
+        *change = (struct claim_change){.id = x->params[0]};
+        k->arg = change;
+        err = c->kind->describe(c, &said, on_claim_described, x, &change->pending);
+        for (size_t i = 0; i < change->pending; i++)
+            clave__web_expect(x);
+        change->err = err;
+    }
+    if (change && change->pending > 0)
+        clave__http_session_flush(k->s);
+    else if (err == CLAVE_OK)
+        clave__web_problem(x, &early,
+                           "%s has no node yet that could say something else: ask again when it is "
+                           "held",
+                           early.path ? early.path : "it");
+    else
+        clave__web_problem_err(x, err, "change what is said of", early.path);
+}
+
+static void session_claim_patch(struct web_exchange *x)
+{
+    clave__session_request_informed(x, NULL, claim_patch);
+}
+
+/* ---- DELETE ---------------------------------------------------------------------------------- */
+
+/* A claim is given back, whichever gate has made it. Its mark (session/claim.h) is sent
+ * before the delete of its node, and both are answered before it is said to be over: no request of
+ * before makes it anew then, at any gate. When the answer to the mark is lost, the mark is made
+ * again, and what was made of the claim meanwhile is given back, too. */
+struct claim_leaving {
+    const char *id;
+    bool was_marked, known; /* it was given back before; there is such a claim here */
+    bool marking, ending;   /* answers that are to come: of the mark; of the claim's end */
+    bool again;             /* that of the mark was lost */
+    bool ended;
+    clave_err why;
+};
+
+static void claim_leave(struct session_request *k);
+
+static void on_claim_leave_looked(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        claim_leave(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void claim_answer_left(struct session_request *k)
+{
+    static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
+    static const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD};
+    const struct claim_leaving *l = k->arg;
+    struct web_exchange *x = k->x;
+    bool released = l->ended && (l->why == CLAVE_OK || l->why == CLAVE_ECANCELED);
+    if (l->ended && !released && (k->claim = clave__claim_find(k->s, l->id)) != NULL) {
+        claim_answer_end(k);
+        return;
+    }
+    clave__session_request_done(k);
+    if (released || (!l->known && l->was_marked))
+        clave__web_answer_empty(x, 204);
+    else if (!l->known || l->ended)
+        clave__web_problem(x, &none, "the session has no such claim");
+    else /* the node's delete goes on */
+        clave__web_problem(x, &unknown, "the release is not confirmed yet");
+}
+
+static void claim_leave_step(struct session_request *k)
+{
+    struct claim_leaving *l = k->arg;
+    if (l->marking || l->ending)
+        return;
+    if (!l->again) {
+        claim_answer_left(k);
+        return;
+    }
+    l->again = false;
+    k->s->looked_on = 0;
+    clave__session_request_await(k, on_claim_leave_looked);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+static void on_claim_marked(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)client;
+    if (!clave__web_expected(x))
+        return;
+    struct session_request *k = x->pending;
+    struct claim_leaving *l = k->arg;
+    clave_err_class class_ = clave_err_classify(res->err);
+    l->marking = false;
+    l->again = class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
+    claim_leave_step(k);
+}
+
+static void on_claim_gone(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    struct claim_leaving *l = k->arg;
+    l->ending = false;
+    l->ended = k->claim->state == CLAIM_ENDED;
+    l->why = k->claim->why;
+    claim_leave_step(k);
+}
+
+static void claim_leave(struct session_request *k)
+{
+    struct claim_leaving *l = k->arg;
+    struct http_session *s = k->s;
+    struct web_exchange *x = k->x;
+    struct claim *c = clave__claim_find(s, l->id);
+    x->begun = true;
+    if (!l->was_marked && clave__http_session_is_shared(s) &&
+        clave__http_session_send_mark(s, l->id, on_claim_marked, x) == CLAVE_OK) {
+        clave__web_expect(x);
+        l->marking = true;
+    }
+    (void)clave__http_session_mark(s, l->id); /* without memory the servers know it */
+    clave__http_session_trim_marks(s);
+    k->claim = c;
+    if (c) {
+        l->known = l->ending = true;
+        clave__claim_release(c);
+        k->polls = true;
+        k->poll = (struct claim_poll){.done = on_claim_gone, .wants_end = true};
+        clave__claim_await(c, &k->poll, x->web->now + s->ttl_ms);
+    } else {
+        clave__http_session_flush(s);
+        claim_leave_step(k);
+    }
+}
+
+static void claim_delete_known(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    struct claim_leaving *l = clave__web_alloc(x, sizeof *l);
+    bool is_id = clave__claim_is_id(x->params[0]);
+    if (l && is_id) {
+        *l = (struct claim_leaving){.id = x->params[0],
+                                    .was_marked = clave__http_session_has_mark(k->s, x->params[0])};
+        k->arg = l;
+        claim_tell_deed(k, clave__claim_find(k->s, l->id));
+        claim_leave(k);
+        return;
+    }
+    if (!is_id) {
+        claim_named(k);
+        return;
+    }
+    clave__session_request_done(k);
+    clave__web_problem_err(x, CLAVE_ENOMEM, "release", x->params[0]);
+}
+
+enum { SETTLING = 2 };
+
+/* What is held at another gate is released as such: with the mark of its lock delay. */
+static void claim_delete(struct session_request *k)
+{
+    const struct claim *c = clave__claim_find(k->s, k->x->params[0]);
+    if (c && c->at && c->lock_delay_ms > 0)
+        clave__session_request_settle(k, SETTLING, claim_delete_known);
+    else
+        claim_delete_known(k);
+}
+
+static void session_claim_delete(struct web_exchange *x)
+{
+    clave__session_request_informed(x, NULL, claim_delete);
+}
+
+/* ==== /v1/hold ================================================================================ */
+
+/* A claim that lives as long as the connection it was asked for on, for shell scripts: `curl -N`
+ * holds a lock as long as it runs. The claim has a session of its own, which is closed when the
+ * exchange ends: at the client's FIN, whatever the request was waiting for. The answer is a stream
+ * of events, one JSON object a line: queued, held, asked, lost, and heartbeats in between, by which
+ * a connection that is gone is noticed. Invariant: an event is written when its reader asks for
+ * more, from what is true then; only `held` has a valid_ms, counted from the request. */
+enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
+/* Proxies give up a stream that is silent for longer: nginx after 60 s, HAProxy in Debian after 50.
+ */
+enum { HOLD_MOST_BEAT_MS = 15000 };
+
+struct hold_stream {
+    struct web_exchange *x;
+    struct http_session *s;
+    struct claim *claim;
+    struct claim_poll news;
+    struct timer beat;
+    bool beat_due, told_position, told_held, told_asked;
+    size_t ahead;   /* as told */
+    bool left_over; /* likewise */
+};
+
+/* ---- the stream ------------------------------------------------------------------------------ */
+
+static struct json hold_line(struct buf *out, const char *event)
+{
+    struct json j = clave__json_to(out);
+    clave__json_open(&j, NULL, '{');
+    clave__json_string(&j, "event", event);
+    return j;
+}
+
+static clave_err hold_end_line(struct json *j, struct buf *out)
+{
+    clave__json_close(j, '}');
+    return j->err ? j->err : clave__buf_append(out, "\n", 1);
+}
+
+static clave_err hold_put_held(struct hold_stream *h, struct buf *out)
+{
+    const struct claim *c = h->claim;
+    struct json j = hold_line(out, "held");
+    h->told_held = true;
+    clave__json_int64(&j, "token", c->grant.token);
+    clave__json_int(&j, "valid_ms", clave__claim_valid_ms(c, h->x->arrived));
+    clave__json_string(&j, "node", c->node);
+    return hold_end_line(&j, out);
+}
+
+static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
+{
+    struct json j = hold_line(out, "queued");
+    h->told_position = true;
+    h->ahead = h->claim->ahead;
+    h->left_over = h->claim->left_over;
+    clave__json_int(&j, "position", (int64_t)h->ahead + 1);
+    if (h->left_over)
+        clave__json_string(&j, "left_over", h->claim->left_over);
+    return hold_end_line(&j, out);
+}
+
+static clave_err hold_put_lost(struct hold_stream *h, struct buf *out)
+{
+    struct json j = hold_line(out, "lost");
+    clave__web_put_cause(&j, h->claim->why);
+    return hold_end_line(&j, out);
+}
+
+static clave_err hold_put_plain(struct buf *out, const char *event)
+{
+    struct json j = hold_line(out, event);
+    return hold_end_line(&j, out);
+}
+
+static clave_err hold_more(void *arg, struct buf *out, bool *done)
+{
+    struct hold_stream *h = arg;
+    const struct claim *c = h->claim;
+    bool beat = h->beat_due;
+    h->beat_due = false;
+    if (c->state == CLAIM_ENDED) {
+        *done = true;
+        return hold_put_lost(h, out);
+    }
+    if (c->state == CLAIM_HELD && !h->told_held)
+        return hold_put_held(h, out);
+    if (c->state == CLAIM_HELD && c->asked && !h->told_asked) {
+        h->told_asked = true;
+        return hold_put_plain(out, "asked");
+    }
+    bool moved = c->ahead != h->ahead || (c->left_over != NULL) != h->left_over;
+    if (c->state == CLAIM_WAITING && c->placed && (!h->told_position || moved))
+        return hold_put_queued(h, out);
+    return beat ? hold_put_plain(out, "heartbeat") : CLAVE_OK;
+}
+
+static void hold_arm_beat(struct hold_stream *h)
+{
+    int32_t every = h->s->ttl_ms / HOLD_BEATS;
+    every = every > HOLD_LEAST_BEAT_MS ? every : HOLD_LEAST_BEAT_MS;
+    every = every < HOLD_MOST_BEAT_MS ? every : HOLD_MOST_BEAT_MS;
+    clave__web_timer_set(h->x->web, &h->beat, h->x->web->now + every);
+}
+
+static void hold_on_beat(struct timer *t, int64_t now)
+{
+    struct hold_stream *h = LIST_ENTRY(t, struct hold_stream, beat);
+    (void)now;
+    h->beat_due = true;
+    hold_arm_beat(h);
+    clave__web_wake(h->x);
+}
+
+static void hold_on_news(struct claim_poll *p)
+{
+    struct hold_stream *h = LIST_ENTRY(p, struct hold_stream, news);
+    clave__web_wake(h->x);
+}
+
+/* The connection has gone, or the stream has ended. */
+static void hold_on_end(void *arg)
+{
+    struct hold_stream *h = arg;
+    clave__claim_poll_cancel(&h->news);
+    clave__web_timer_clear(h->x->web, &h->beat);
+    clave__http_session_close(h->s, NULL);
+    clave__http_session_leave(h->s);
+}
+
+static void hold_begin_stream(struct session_request *k, struct hold_stream *h)
+{
+    assert(h->claim == k->claim && k->closes);
+    struct web_exchange *x = k->x;
+    h->news.done = hold_on_news;
+    h->news.watches = true;
+    clave__timer_init(&h->beat, hold_on_beat);
+    clave__http_session_enter(h->s); /* until hold_on_end */
+    k->closes = false;
+    clave__session_request_done(k);
+    clave__claim_await(h->claim, &h->news, CLAVE_NEVER);
+    hold_arm_beat(h);
+    x->answer.more = hold_more;
+    x->answer.end = hold_on_end;
+    x->answer.arg = h;
+    x->answer.sending_ms = h->s->ttl_ms; /* a holder that takes nothing for its ttl is none */
+    clave__web_answer_stream(x, 200, "application/x-ndjson");
+}
+
+/* ---- until it begins ------------------------------------------------------------------------- */
+
+/* With "Prefer: wait" the stream begins when it is held, otherwise as soon as its place is known.
+ */
+static void hold_on_first_news(struct claim_poll *p)
+{
+    static const struct problem busy = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    struct web_exchange *x = k->x;
+    if (k->claim->state == CLAIM_ENDED) {
+        claim_answer(k, 200);
+    } else if (clave__web_prefer_wait(x) > 0 && k->claim->state != CLAIM_HELD) {
+        clave__session_request_done(k);
+        clave__web_problem(x, &busy, "it was not acquired in time");
+    } else {
+        hold_begin_stream(k, ((struct claim_request *)k->arg)->arg);
+    }
+}
+
+/* The gate stops. Its place goes with its session, which the servers may not have heard yet. */
+static void hold_stop(struct web_exchange *x)
+{
+    clave__session_request_done(x->pending);
+    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);
+}
+
+static void hold_claim(struct session_request *k)
+{
+    const struct claim_request *o = k->arg;
+    struct hold_stream *h = o->arg;
+    int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
+    clave_err err = clave__claim_new(k->s, &o->terms, &k->claim);
+    if (err != CLAVE_OK) {
+        claim_refuse(k, err, o->terms.path);
+        return;
+    }
+    h->claim = k->claim;
+    k->x->stop = hold_stop;
+    k->polls = true;
+    k->poll.done = hold_on_first_news;
+    k->poll.wants_position = wait < 0;
+    clave__claim_await(k->claim, &k->poll, wait > 0 ? now + wait : CLAVE_NEVER);
+}
+
+static void hold_on_session(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    k->x->deed.session = k->s->id;
+    if (err == CLAVE_OK)
+        claim_request_look(k, hold_claim);
+    else
+        clave__session_request_gone(k, err);
+}
+
+void clave__web_post_hold(struct web_exchange *x)
+{
+    struct hold_stream *h = clave__web_alloc(x, sizeof *h);
+    struct http_session *s;
+    if (!h) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "hold", NULL);
+        return;
+    }
+    *h = (struct hold_stream){.x = x};
+    struct claim_request *o = claim_request_read(x);
+    if (!o || !clave__web_may_wait(x) || !clave__web_may_make_session(x))
+        return;
+    o->terms.trying = clave__web_prefer_wait(x) == 0;
+    o->arg = h;
+    const struct session_terms t = {.name = o->terms.name,
+                                    .ttl_ms = o->ttl_ms ? (int32_t)o->ttl_ms : HOLD_TTL_MS,
+                                    .sender = clave__web_sender(x)};
+    clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "make a session", NULL);
+        return;
+    }
+    struct session_request *k = clave__session_request_new(x, s);
+    if (!k)
+        return;
+    h->s = s;
+    k->arg = o;
+    k->closes = true;
+    clave__session_request_await(k, hold_on_session);
+    clave__http_session_flush(s);
+    clave__http_session_await(s, &k->wait);
+}
+
+/* ==== claims of either kind =================================================================== */
+
+static void any_claim_handle(struct web_exchange *x, web_handler *of_owner, web_handler *of_session)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    if (clave__web_is_slot_claim(x))
+        of_owner(x);
+    else if (clave__web_query(x, "token"))
+        clave__web_problem(x, &bad, "\"token\" is for claims of kind \"slot\"");
+    else
+        of_session(x);
+}
+
+void clave__web_post_claim(struct web_exchange *x)
+{
+    any_claim_handle(x, clave__web_post_slot_claim, session_claim_post);
+}
+
+void clave__web_get_claim(struct web_exchange *x)
+{
+    any_claim_handle(x, clave__web_get_slot_claim, session_claim_get);
+}
+
+void clave__web_patch_claim(struct web_exchange *x)
+{
+    any_claim_handle(x, clave__web_patch_slot_claim, session_claim_patch);
+}
+
+void clave__web_delete_claim(struct web_exchange *x)
+{
+    any_claim_handle(x, clave__web_delete_slot_claim, session_claim_delete);
+}

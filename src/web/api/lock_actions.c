@@ -1,0 +1,381 @@
+/* lock_actions.c - what is done to the places of others in a queue, and what only a leader may do:
+ * POST /v1/locks/PATH/revoke and /break, POST /v1/elections/PATH/transfer, PUT
+ * /v1/elections/PATH/value.
+ *
+ * Invariants: revoke and break touch nothing but a place in a queue, which is a node that is named
+ * as one and, to be asked, ephemeral; so the role "lock" on a path does not become a right to write
+ * below it. The value of a leader is written only in one transaction with a check of the leader's
+ * node. */
+#include "web/api/api.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "clave/async/leader.h"
+#include "clave/async/mutex.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_kind.h"
+#include "recipe/queue/queue_nodes.h"
+#include "web/http/answer.h"
+#include "web/http/request.h"
+#include "web/observe/observe.h"
+
+/* ==== revoke, break =========================================================================== */
+
+struct revoke {
+    const char *node; /* its name; NULL: the token says which */
+    int64_t token;    /* 0: any, until the node is found */
+    bool breaks, force;
+    size_t place;     /* in `places`, below the lock's path */
+    const char *path; /* of the node */
+};
+
+/* Where the nodes of a lock are: of a semaphore in the next two, of those who wait for slots in the
+ * last. */
+static const char *const places[] = {NULL, "leases", "locks", "queue"};
+
+static const char *revoke_verb(const struct revoke *r)
+{
+    return r->breaks ? "break" : "revoke";
+}
+
+/* ---- the change ----------------------------------------------------------------------------- */
+
+/* Does its node say that the owner takes requests? It is asked in any case unless it says no. */
+static void revoke_put_revocable(struct web_exchange *x, const clave_result *res)
+{
+    clave_identity id = {.revocable = 0};
+    char *text = clave__web_alloc(x, res->len + 1);
+    if (text && res->data) {
+        memcpy(text, res->data, res->len);
+        text[res->len] = '\0';
+        clave__identity_parse(text, res->len, &id);
+    }
+    if (id.revocable)
+        clave__json_bool(&x->json, "revocable", true);
+    else
+        clave__json_string(&x->json, "revocable", NULL);
+}
+
+static void on_revoke_done(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    const struct revoke *r = x->state;
+    if (!r->breaks && res->err == CLAVE_EINVAL) {
+        clave__web_problem(
+            x, &(struct problem){.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]},
+            "%s: end it, or break the lock", clave_async_client_errmsg(c));
+        return;
+    }
+    if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
+        clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
+        return;
+    }
+    /* Only what was carried out is said: an answer that is lost leaves the cause unknown. */
+    if (r->breaks && res->err == CLAVE_OK)
+        clave__observe_cause(x->web->observe, r->token, LOCK_BROKEN);
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", x->params[0]);
+    clave__json_string(&x->json, "node", clave__path_name(r->path));
+    if (!r->breaks && res->err == CLAVE_OK)
+        revoke_put_revocable(x, res);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+/* By its path, though the token was checked before: ZooKeeper binds a delete to a version of the
+ * data, not to a czxid. But a name does not come again: its number grows as long as the parent
+ * lives, and the nodes of clave, Curator and kazoo have a UUID beside it. The exception is a lease
+ * of kazoo, which has the UUID of its object alone: one that was given back and taken again by the
+ * same object, in the time of one round trip, is the one that goes. */
+static void revoke_change(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    x->looking = false;
+    clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
+                              : clave_async_revoke(c, r->path, on_revoke_done, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, revoke_verb(r), r->path);
+}
+
+/* ---- the node ------------------------------------------------------------------------------- */
+
+/* Every child of "leases" is a lease. */
+static bool revoke_is_place(const struct revoke *r)
+{
+    return r->place == 1 || clave__queue_kind_of(clave__path_name(r->path)) != QUEUE_OTHER;
+}
+
+static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
+{
+    if (!revoke_is_place(r))
+        return "it is no place in a queue";
+    bool owned = !clave__queue_node_is_left_over(st);
+    if (r->breaks && owned && !r->force)
+        return "the session that owns it is alive: revoke it, end its owner, or say \"force\"";
+    if (!r->breaks && !owned)
+        return "no session owns it, so that nobody can be asked";
+    return NULL;
+}
+
+static void revoke_look(struct web_exchange *x, clave_async_client *c);
+
+static void on_revoke_stat(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    struct revoke *r = x->state;
+    struct problem p = {.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]};
+    if (res->err == CLAVE_ENONODE && r->node && ++r->place < sizeof places / sizeof *places) {
+        revoke_look(x, c);
+        return;
+    }
+    bool other = res->err == CLAVE_OK && r->token && res->stat->czxid != r->token;
+    const char *fault = res->err == CLAVE_OK && !other ? revoke_fault(r, res->stat) : NULL;
+    if (res->err == CLAVE_ENONODE || other)
+        clave__web_problem(
+            x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = x->params[0]},
+            "no place of %s has this node and token", x->params[0]);
+    else if (res->err != CLAVE_OK)
+        clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
+    else if (fault)
+        clave__web_problem(x, &p, "cannot %s %s: %s", revoke_verb(r), r->path, fault);
+    else {
+        r->token = res->stat->czxid;
+        revoke_change(x, c);
+    }
+}
+
+static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    x->deed.path = r->path;
+    x->looking = true;
+    clave_err err =
+        r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, revoke_verb(r), x->params[0]);
+}
+
+static void revoke_look(struct web_exchange *x, clave_async_client *c)
+{
+    struct revoke *r = x->state;
+    assert(r->node && r->place < sizeof places / sizeof *places);
+    const char *dir = x->params[0];
+    if (places[r->place])
+        dir = clave__web_child(x, dir, places[r->place]);
+    r->path = dir ? clave__web_child(x, dir, r->node) : NULL;
+    revoke_ask_stat(x, c);
+}
+
+static void revoke_found(struct web_exchange *x, clave_async_client *c, void *arg,
+                         enum place_found found, const char *node)
+{
+    struct revoke *r = arg;
+    r->path = node;
+    if (found == PLACE_GONE)
+        clave__web_problem(
+            x, &(struct problem){.status = 410, .err = CLAVE_ELOST, .path = x->params[0]},
+            "no place of %s has the token %lld any more", x->params[0], (long long)r->token);
+    else
+        revoke_ask_stat(x, c);
+}
+
+static void revoke_go(struct web_exchange *x, clave_async_client *c)
+{
+    struct revoke *r = x->state;
+    const struct place_question q = {x->params[0], r->token, true, revoke_found, r};
+    if (r->node)
+        revoke_look(x, c);
+    else
+        clave__place_search(x, c, &q);
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+/* NULL: it has answered with what is wrong. */
+static struct revoke *revoke_new(struct web_exchange *x, bool breaks, json_t **body)
+{
+    struct revoke *r = clave__web_alloc(x, sizeof *r);
+    *body = clave__web_body(x);
+    if (!*body)
+        return NULL;
+    if (r)
+        *r = (struct revoke){.breaks = breaks};
+    else
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
+    return r;
+}
+
+static void revoke_begin(struct web_exchange *x, bool breaks)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"node", "token", "reason", "force", NULL};
+    static const int64_t tokens[2] = {1, INT64_MAX};
+    json_t *body;
+    struct revoke *r = revoke_new(x, breaks, &body);
+    if (!r)
+        return;
+    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
+        !clave__body_text(x, body, "reason", &x->deed.reason) ||
+        !clave__body_flag(x, body, "force", &r->force) ||
+        !clave__body_int(x, body, "token", tokens, &r->token))
+        return;
+    if ((!r->node && !r->token) || (r->node && strchr(r->node, '/'))) {
+        clave__web_problem(x, &bad, "which place? \"node\", its name, or \"token\"");
+        return;
+    }
+    x->state = r;
+    clave__request_client(x, revoke_go);
+}
+
+void clave__web_post_revoke(struct web_exchange *x)
+{
+    revoke_begin(x, false);
+}
+
+void clave__web_post_break(struct web_exchange *x)
+{
+    revoke_begin(x, true);
+}
+
+/* ==== transfer ================================================================================ */
+
+struct transfer {
+    const char *node; /* of the candidate */
+};
+
+static void transfer_on_done(clave_async_client *c, clave_err err, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__web_expected(x))
+        return;
+    const struct transfer *t = x->state;
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "transfer the leadership of", x->params[0]);
+        return;
+    }
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", x->params[0]);
+    clave__json_string(&x->json, "node", t->node);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void transfer_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct transfer *t = x->state;
+    clave_err err = clave_async_leader_transfer(c, x->params[0], t->node, transfer_on_done, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, "transfer the leadership of", x->params[0]);
+}
+
+void clave__web_post_transfer(struct web_exchange *x)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"to", "reason", NULL};
+    struct transfer *t = clave__web_alloc(x, sizeof *t);
+    json_t *body = clave__web_body(x);
+    if (!body)
+        return;
+    if (!t) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
+        return;
+    }
+    *t = (struct transfer){0};
+    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &t->node) ||
+        !clave__body_text(x, body, "reason", &x->deed.reason))
+        return;
+    if (!t->node || strchr(t->node, '/')) {
+        clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
+        return;
+    }
+    x->state = t;
+    x->deed.path = clave__web_child(x, x->params[0], t->node);
+    clave__request_client(x, transfer_go);
+}
+
+/* ==== the value of a leader =================================================================== */
+
+static void value_lost(struct web_exchange *x)
+{
+    clave__web_problem(x,
+                       &(struct problem){.status = 410, .err = CLAVE_ELOST, .path = x->params[0]},
+                       "this session does not lead %s", x->params[0]);
+}
+
+static void on_value_published(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__web_expected(x))
+        return;
+    clave__session_request_done(x->pending);
+    if (res->err == CLAVE_OK)
+        clave__web_answer_empty(x, 204);
+    else if (res->err == CLAVE_ELOST || res->err == CLAVE_ENOTHELD)
+        value_lost(x);
+    else
+        clave__web_problem_err(x, res->err, "publish the value of", x->params[0]);
+}
+
+static struct claim *value_claim(struct http_session *s, const char *path)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (c->state == CLAIM_HELD && c->kind->publish && strcmp(c->path, path) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+static void value_publish(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    struct claim *c = value_claim(k->s, x->params[0]);
+    clave_err err = c ? c->kind->publish(c, clave__web_body_bytes(x), clave__web_body_len(x),
+                                         on_value_published, x)
+                      : CLAVE_ENOTHELD;
+    if (err == CLAVE_OK) {
+        clave__web_expect(x);
+        clave__http_session_flush(k->s);
+        return;
+    }
+    clave__session_request_done(k);
+    if (err == CLAVE_ENOTHELD)
+        value_lost(x);
+    else
+        clave__web_problem_err(x, err, "publish the value of", x->params[0]);
+}
+
+enum { VALUE_SETTLING = 2 };
+
+/* Another gate may have been told that it leads. */
+static void value_put(struct session_request *k)
+{
+    clave__session_request_settle(k, VALUE_SETTLING, value_publish);
+}
+
+/* The value's node is beside the election's. */
+void clave__web_put_value(struct web_exchange *x)
+{
+    if (!clave__param_path(x))
+        return;
+    char *node = clave__web_sprintf(x, "%s-value", x->params[0]);
+    if (!node)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "publish the value of", x->params[0]);
+    x->deed.path = node;
+    if (node && clave__web_must(x, WEB_LOCK, node))
+        clave__session_request_informed(x, NULL, value_put);
+}

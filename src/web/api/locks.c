@@ -1,0 +1,871 @@
+/* locks.c - what is read from the gate's copy of the tree: locks, elections, deadlocks, history,
+ * events, metrics. Their requests have in common that they wait until the tree is loaded, ask the
+ * servers first
+ * (?fresh), wait for a change (Prefer: wait), say how old the copy may be, and have the arguments
+ * prefix, limit and after.
+ *
+ * Invariants: nothing is said to be free, or unchanged, from a copy that is not current; a request
+ * that waits for the first load is in observe.waiting until its `cancel`; a piece of an answer
+ * shows a bounded number of places, each as it is at that moment; a deadlock is shown to those who
+ * may see all of its locks; a stream of events is no sign of life of its session's client. */
+#include "web/api/api.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/prometheus.h"
+#include "base/time_format.h"
+#include "client/client_for_recipes.h"
+#include "observe/lock_json.h"
+#include "web/http/admission.h"
+#include "web/http/answer.h"
+#include "web/http/exchange.h"
+#include "web/http/http_metrics.h"
+#include "web/http/request.h"
+#include "web/observe/event_stream.h"
+#include "web/observe/lock_metrics.h"
+#include "web/observe/observe.h"
+#include "web/observe/observe_feed.h"
+
+/* ==== the copy that is read =================================================================== */
+
+enum { LIST_LIMIT = 100, LIST_LIMIT_MAX = 1000 };
+
+struct list_request {
+    const char *prefix; /* "/" when there is none */
+    const char *after;  /* NULL */
+    size_t limit;
+    int64_t as_of; /* by the engine's clock; -1: not known */
+};
+#define COPY_ETAG_NONE "\"none\"" /* of what is not there */
+enum { COPY_ETAG_CAP = 24 };
+
+/* Each takes some kilobytes, and all are answered in one turn. */
+enum { MOST_WAITING = 1000, MOST_PROBES = 100 };
+
+/* In x->state: of a request that asks the servers, or waits for a change. */
+struct observe_request {
+    int64_t asked; /* the servers, then */
+    unsigned probes;
+    bool fresh; /* the copy has what they knew then */
+    bool polls;
+    int64_t until; /* it waits for a change */
+    struct lock_long_poll poll;
+};
+
+static void observe_request_no_memory(struct web_exchange *x)
+{
+    clave__web_problem(x, &(struct problem){.status = 503, .err = CLAVE_ENOMEM, .retry_after_s = 1},
+                       "out of memory");
+}
+
+/* NULL: it has answered. */
+static struct observe_request *observe_request_of(struct web_exchange *x)
+{
+    struct observe_request *r = x->state;
+    if (r)
+        return r;
+    x->state = r = clave__web_alloc(x, sizeof *r);
+    if (r)
+        *r = (struct observe_request){0};
+    else
+        observe_request_no_memory(x);
+    return r;
+}
+
+/* ---- until there is a copy ------------------------------------------------------------------- */
+
+static void observe_request_cancel(struct web_exchange *x)
+{
+    struct observe_reader *waiting = x->pending;
+    assert(x->web->observe->nwaiting > 0);
+    list_remove(&waiting->link);
+    x->web->observe->nwaiting--;
+}
+
+/* NULL: it waits until that may be known, and is then handled again. */
+static struct observe *observe_request_wait(struct web_exchange *x)
+{
+    assert(!x->answered && !x->cancel);
+    struct observe *o = x->web->observe;
+    if (o->nwaiting >= MOST_WAITING) {
+        clave__web_problem(
+            x, &(struct problem){.status = 503, .err = CLAVE_ETHROTTLED, .retry_after_s = 2},
+            "the tree is being read for the first time, and %d requests wait for it", MOST_WAITING);
+        return NULL;
+    }
+    struct observe_reader *waiting = clave__web_alloc(x, sizeof *waiting);
+    if (!waiting) {
+        observe_request_no_memory(x);
+        return NULL;
+    }
+    waiting->x = x;
+    clave__observe_wait(o, waiting);
+    x->pending = waiting;
+    x->cancel = observe_request_cancel;
+    return NULL;
+}
+
+/* ---- until the copy has what the servers know ------------------------------------------------ */
+
+/* They have answered a sync: every event of before has come. What it told of may still have to be
+ * read. Each answer to a further request says how far that is. */
+static void observe_request_catch_up(struct web_exchange *x);
+
+static void on_observe_probe(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    struct web *w = x->web;
+    int64_t now = clave__client_now(c);
+    if (!clave__web_expected(x))
+        return;
+    w->now = now > w->now ? now : w->now;                  /* ages are counted by it */
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE) /* below a chroot that is not there */
+        observe_request_catch_up(x);
+    else
+        clave__web_problem_as(x, 503, res->err, "ask the servers", NULL);
+}
+
+static void observe_request_catch_up(struct web_exchange *x)
+{
+    struct observe_request *r = x->state;
+    struct web *w = x->web;
+    int64_t age = clave__observe_age(w->observe);
+    clave_err err = CLAVE_OK;
+    r->fresh = w->observe->loaded && w->observe->current && age >= 0 && w->now - age >= r->asked;
+    if (r->fresh) {
+        /* That was for what was expected: it may wait for a change now. */
+        clave__web_timer_clear(w, &x->timer);
+        x->route->handle(x);
+        return;
+    }
+    if (r->probes++ >= MOST_PROBES)
+        err = CLAVE_EUNREACHABLE;
+    else
+        err = clave_async_exists(w->own, "/", NULL, on_observe_probe, x);
+    if (err == CLAVE_OK) {
+        clave__web_expect(x);
+        clave__web_flush(w, w->own);
+    } else {
+        clave__web_problem_as(x, 503, err, "ask the servers", NULL);
+    }
+}
+
+static void observe_request_ask(struct web_exchange *x)
+{
+    struct observe_request *r = observe_request_of(x);
+    struct web *w = x->web;
+    if (!r)
+        return;
+    r->asked = w->now;
+    clave_err err = clave_async_client_is_connected(w->own)
+                        ? clave_async_sync(w->own, "/", on_observe_probe, x)
+                        : CLAVE_EUNREACHABLE;
+    if (err == CLAVE_OK) {
+        clave__web_expect(x);
+        clave__web_flush(w, w->own);
+    } else {
+        clave__web_problem_as(x, 503, err, "ask the servers", NULL);
+    }
+}
+
+static bool observe_request_is_fresh(const struct web_exchange *x)
+{
+    const struct observe_request *r = x->state;
+    return r && r->fresh;
+}
+
+static struct observe *observe_for(struct web_exchange *x)
+{
+    struct observe *o = x->web->observe;
+    clave__observe_feed_start(o);
+    if (!o->loaded)
+        return observe_request_wait(x);
+    if (!clave__web_query(x, "fresh") || observe_request_is_fresh(x))
+        return o;
+    observe_request_ask(x);
+    return NULL;
+}
+
+static struct observe *observe_with_past(struct web_exchange *x)
+{
+    struct observe *o = observe_for(x);
+    return o && o->replays ? observe_request_wait(x) : o;
+}
+
+/* ---- how old the copy may be ----------------------------------------------------------------- */
+
+static void observe_copy_json(const struct web_exchange *x, struct json *j, int64_t age)
+{
+    const struct observe *o = x->web->observe;
+    clave__json_string(j, "source", observe_request_is_fresh(x) ? "servers" : "copy");
+    clave__json_bool(j, "current", o->current && age >= 0 && age <= OBSERVE_CURRENT_MS);
+    if (age >= 0)
+        clave__json_int(j, "age_ms", age);
+    else
+        clave__json_string(j, "age_ms", NULL);
+}
+
+static void copy_json(struct json *j, const void *arg)
+{
+    const struct web_exchange *x = arg;
+    observe_copy_json(x, j, clave__observe_age(x->web->observe));
+}
+
+/* Its first piece was made then. */
+static void copy_json_since(const struct web_exchange *x, struct json *j, int64_t as_of)
+{
+    observe_copy_json(x, j, as_of < 0 ? -1 : x->web->now - as_of);
+}
+
+/* Age and Clave-Source. */
+static void observe_copy_set_headers(struct web_exchange *x)
+{
+    int64_t age = clave__observe_age(x->web->observe);
+    if (age >= 0)
+        clave__web_set_header(x, "Age", "%" PRId64, (age + 999) / 1000);
+    clave__web_set_header(x, "Clave-Source", "%s",
+                          observe_request_is_fresh(x) ? "servers" : "copy");
+}
+
+static void observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what)
+{
+    struct problem p = {.status = 503,
+                        .err = CLAVE_EUNREACHABLE,
+                        .path = path,
+                        .retry_after_s = 1,
+                        .members = copy_json,
+                        .arg = x};
+    observe_copy_set_headers(x);
+    clave__web_problem(x, &p, "%s %s is not known: the gate's copy of the tree is not current",
+                       what, path);
+}
+
+/* ---- waiting for a change -------------------------------------------------------------------- */
+
+static void copy_etag(char out[COPY_ETAG_CAP], uint64_t digest)
+{
+    snprintf(out, COPY_ETAG_CAP, "\"%016" PRIx64 "\"", digest);
+}
+
+/* true: it waits, or may not, which is answered. */
+static bool observe_copy_waits(struct web_exchange *x, const char *path)
+{
+    struct observe_request *r = observe_request_of(x);
+    int64_t wait = clave__web_prefer_wait(x), now = x->web->now;
+    if (!r)
+        return true;
+    if (!r->polls)
+        r->until = wait > 0 ? now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS) : now;
+    r->polls = true;
+    if (now >= r->until)
+        return false;
+    if (!clave__web_may_wait(x))
+        return true;
+    if (!clave__lock_long_poll_enter(&r->poll, x, path, r->until))
+        observe_request_no_memory(x);
+    return true;
+}
+
+static bool copy_is_news(struct web_exchange *x, const char *path, const char *etag)
+{
+    if (!clave__condition_knows(x, etag, COPY_ETAG_NONE)) {
+        clave__web_set_header(x, "ETag", "%s", etag);
+        observe_copy_set_headers(x);
+        return true;
+    }
+    if (observe_copy_waits(x, path))
+        return false;
+    if (clave__observe_is_current(x->web->observe)) {
+        clave__web_set_header(x, "ETag", "%s", etag);
+        observe_copy_set_headers(x);
+        clave__web_answer_empty(x, 304);
+    } else {
+        observe_copy_answer_old(x, path, "whether anything has changed at");
+    }
+    return false;
+}
+
+/* What is below a node that the gate may not read may be held by anybody. */
+static bool observe_copy_knows(struct web_exchange *x, const char *path)
+{
+    char *copy = clave__web_strndup(x, path, strlen(path));
+    const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
+    if (!copy)
+        observe_request_no_memory(x);
+    else if (hidden)
+        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
+                           "the gate may not read %s, so who holds %s is not known", hidden, path);
+    return copy && !hidden;
+}
+
+static void copy_answer_none(struct web_exchange *x, const char *path, const char *text)
+{
+    struct problem p = {
+        .status = 404, .err = CLAVE_ENONODE, .path = path, .members = copy_json, .arg = x};
+    if (!observe_copy_knows(x, path))
+        return;
+    if (!clave__observe_is_current(x->web->observe))
+        observe_copy_answer_old(x, path, "who holds");
+    else if (copy_is_news(x, path, COPY_ETAG_NONE))
+        clave__web_problem(x, &p, "%s %s", text, path);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* Where a page goes on is a path that another page has told. */
+static bool list_request_is_below(struct web_exchange *x, const struct list_request *l)
+{
+    if (!l->after || !*l->after)
+        return true;
+    if (!clave__query_path(x, "after"))
+        return false;
+    if (clave__observe_is_below(l->after, l->prefix))
+        return true;
+    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL, .path = l->after},
+                       "after is the \"next\" of a page of this list: %s is not below %s", l->after,
+                       l->prefix);
+    return false;
+}
+
+static bool list_request_read(struct web_exchange *x, struct list_request *out)
+{
+    static const int64_t limits[2] = {1, LIST_LIMIT_MAX};
+    const char *prefix = clave__web_query(x, "prefix");
+    int64_t n = LIST_LIMIT, age = clave__observe_age(x->web->observe);
+    *out = (struct list_request){.prefix = prefix && *prefix ? prefix : "/",
+                                 .after = clave__web_query(x, "after"),
+                                 .as_of = age < 0 ? -1 : x->web->now - age};
+    if (!clave__query_int(x, "limit", limits, &n) ||
+        (out->prefix == prefix && !clave__query_path(x, "prefix")) ||
+        !list_request_is_below(x, out))
+        return false;
+    out->limit = (size_t)n;
+    observe_copy_set_headers(x);
+    return true;
+}
+
+static void list_request_close(struct web_exchange *x, const struct list_request *l, struct json *j,
+                               const char *next)
+{
+    const struct observe *o = x->web->observe;
+    clave__json_close(j, ']');
+    clave__json_string(j, "next", next);
+    clave__json_int64(j, "zxid", o->zxid);
+    clave__json_int(j, "unreadable", (int64_t)o->unreadable);
+    clave__json_bool(j, "complete", clave__observe_is_complete(o));
+    copy_json_since(x, j, l->as_of);
+    clave__json_close(j, '}');
+}
+
+bool clave__observe_may_see(const struct web_exchange *x, const char *path)
+{
+    return clave__web_may(x, WEB_READ, path ? path : "/");
+}
+
+/* ==== /v1/locks =============================================================================== */
+
+enum {
+    PIECE_PLACES = 400, /* that one piece shows */
+    PIECE_LOCKS = 2000, /* that it looks at */
+    MOST_PLACES = 20,   /* of each side of a lock in a list */
+};
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+struct lock_list {
+    struct web_exchange *x;
+    struct observe *o;
+    struct list_request request;
+    bool begun;
+    size_t written;
+    struct buf at; /* the path of the lock looked at last, with its NUL */
+    bool at_leases;
+};
+
+static void lock_list_end(void *arg)
+{
+    struct lock_list *l = arg;
+    clave__buf_fini(&l->at);
+}
+
+/* Paths that begin with the prefix are together, in the order of paths, but not all of them are
+ * below it: "/a-b" is between "/a" and "/a/b". NULL: that was the last one. */
+static struct lock_queue *lock_list_next(const struct lock_list *l)
+{
+    const struct lock_model *m = &l->o->model;
+    const char *prefix = l->request.prefix, *at = clave__buf_text(&l->at);
+    struct lock_queue *q = *at ? NULL : clave__lock_model_get(m, prefix, false);
+    if (!q)
+        q = clave__lock_model_after(m, *at ? at : prefix, l->at_leases);
+    return q && strncmp(q->path, prefix, strlen(prefix)) == 0 ? q : NULL;
+}
+
+static clave_err lock_list_remember(struct lock_list *l, const char *path, bool leases)
+{
+    l->at_leases = leases;
+    return clave__buf_set_text(&l->at, path);
+}
+
+/* Two locks of one path (a semaphore, and a queue right at it) are on one page, since `next` is a
+ * path. */
+static bool lock_list_is_full(const struct lock_list *l, const struct lock_queue *q)
+{
+    return l->written >= l->request.limit && strcmp(q->path, clave__buf_text(&l->at)) != 0;
+}
+
+static size_t lock_list_shown(size_t places)
+{
+    return places < MOST_PLACES ? places : MOST_PLACES;
+}
+
+static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
+{
+    struct lock_list *l = arg;
+    clave_err err = CLAVE_OK;
+    size_t places = 0;
+    if (!l->begun) {
+        clave__json_open(j, NULL, '{');
+        clave__json_open(j, "locks", '[');
+        l->begun = true;
+    }
+    for (size_t i = 0; i < PIECE_LOCKS && places < PIECE_PLACES && err == CLAVE_OK; i++) {
+        const struct lock_queue *q = lock_list_next(l);
+        *done = !q || lock_list_is_full(l, q);
+        if (*done) {
+            list_request_close(l->x, &l->request, j, q ? clave__buf_text(&l->at) : NULL);
+            return CLAVE_OK;
+        }
+        err = lock_list_remember(l, q->path, q->leases);
+        if (!clave__observe_is_below(q->path, l->request.prefix) ||
+            !clave__observe_may_see(l->x, q->path))
+            continue;
+        clave__lock_json(j, NULL, q, clave__observe_now(l->o), MOST_PLACES);
+        places += 1 + lock_list_shown(q->nholders) + lock_list_shown(clave__lock_nwaiters(q)) +
+                  lock_list_shown(clave__lock_nleft_over(q));
+        l->written++;
+    }
+    return err;
+}
+
+void clave__web_get_locks(struct web_exchange *x)
+{
+    struct observe *o = observe_for(x);
+    struct list_request request;
+    if (!o || !list_request_read(x, &request))
+        return;
+    struct lock_list *l = clave__web_alloc(x, sizeof *l);
+    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
+    if (l) {
+        *l = (struct lock_list){.x = x, .o = o, .request = request};
+        clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
+        if (request.after && strcmp(request.after, request.prefix) >= 0)
+            err = lock_list_remember(l, request.after, true);
+    }
+    if (err == CLAVE_OK)
+        clave__web_answer_pieces(x, lock_list_next_piece, lock_list_end, l);
+    else
+        clave__web_problem_err(x, err, "list", request.prefix);
+}
+
+/* ---- one lock -------------------------------------------------------------------------------- */
+
+struct lock_one {
+    struct observe *o;
+    struct lock_walk walk;
+};
+
+static void lock_one_end(void *arg)
+{
+    struct lock_one *l = arg;
+    clave__lock_walk_fini(&l->walk);
+}
+
+static clave_err lock_one_next_piece(void *arg, struct json *j, bool *done)
+{
+    struct lock_one *l = arg;
+    clave_err err =
+        clave__lock_walk_piece(&l->walk, j, &l->o->model, clave__observe_now(l->o), PIECE_PLACES);
+    *done = l->walk.phase == LOCK_WALK_DONE;
+    return err;
+}
+
+void clave__web_get_lock(struct web_exchange *x)
+{
+    const char *path = x->params[0];
+    if (!clave__param_path(x))
+        return;
+    struct observe *o = observe_for(x);
+    if (!o)
+        return;
+    const struct lock_queue *q = clave__lock_model_find(&o->model, path);
+    if (!q) {
+        copy_answer_none(x, path, "nobody holds, and nobody waits for");
+        return;
+    }
+    char etag[COPY_ETAG_CAP];
+    copy_etag(etag, clave__lock_etag(q));
+    if (!copy_is_news(x, path, etag))
+        return;
+    struct lock_one *l = clave__web_alloc(x, sizeof *l);
+    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
+    if (l) {
+        l->o = o;
+        err = clave__lock_walk_init(&l->walk, &x->web->mem, q);
+        l->walk.members = copy_json;
+        l->walk.arg = x;
+    }
+    if (err == CLAVE_OK)
+        clave__web_answer_pieces(x, lock_one_next_piece, lock_one_end, l);
+    else
+        clave__web_problem_err(x, err, "show", path);
+}
+
+/* ==== /v1/elections =========================================================================== */
+
+enum {
+    PIECE_ELECTIONS = 40,  /* that one piece shows */
+    ELECTION_LOOKS = 2000, /* that it looks at */
+    MOST_CANDIDATES = 20,  /* of each in a list */
+    ALL_CANDIDATES = 1000  /* of one */
+};
+
+struct election_list {
+    struct web_exchange *x;
+    struct observe *o;
+    struct list_request request;
+    bool begun;
+    size_t left;
+    struct buf at; /* the path looked at last, with its NUL */
+};
+
+static void election_list_end(void *arg)
+{
+    struct election_list *l = arg;
+    clave__buf_fini(&l->at);
+}
+
+static bool election_list_takes(const struct election_list *l, const struct election *e)
+{
+    return clave__observe_is_below(e->path, l->request.prefix) &&
+           clave__election_is_shown(e, &l->o->model) && clave__observe_may_see(l->x, e->path);
+}
+
+static clave_err election_list_piece(void *arg, struct json *j, bool *done)
+{
+    struct election_list *l = arg;
+    struct election_view view = {.locks = &l->o->model, .most_candidates = MOST_CANDIDATES};
+    clave_err err = CLAVE_OK;
+    size_t written = 0;
+    if (!l->begun) {
+        clave__json_open(j, NULL, '{');
+        clave__json_open(j, "elections", '[');
+        l->begun = true;
+    }
+    for (int i = 0; i < ELECTION_LOOKS && written < PIECE_ELECTIONS && err == CLAVE_OK; i++) {
+        const char *at = clave__buf_text(&l->at);
+        const struct election *e = clave__election_after(&l->o->elections, at);
+        *done = !e || l->left == 0;
+        if (*done) {
+            list_request_close(l->x, &l->request, j, e ? at : NULL);
+            return CLAVE_OK;
+        }
+        err = clave__buf_set_text(&l->at, e->path);
+        if (!election_list_takes(l, e))
+            continue;
+        clave__election_json(j, NULL, e, &view);
+        l->left--;
+        written++;
+    }
+    return err;
+}
+
+void clave__web_get_elections(struct web_exchange *x)
+{
+    struct observe *o = observe_with_past(x);
+    struct list_request request;
+    if (!o || !list_request_read(x, &request))
+        return;
+    struct election_list *l = clave__web_alloc(x, sizeof *l);
+    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
+    if (l) {
+        *l = (struct election_list){.x = x, .o = o, .request = request, .left = request.limit};
+        clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
+        err = clave__buf_set_text(&l->at, request.after ? request.after : "");
+    }
+    if (err == CLAVE_OK)
+        clave__web_answer_pieces(x, election_list_piece, election_list_end, l);
+    else
+        clave__web_problem_err(x, err, "list", request.prefix);
+}
+
+void clave__web_get_election(struct web_exchange *x)
+{
+    const char *path = x->params[0];
+    struct observe *o = clave__param_path(x) ? observe_with_past(x) : NULL;
+    if (!o)
+        return;
+    const struct election *e = clave__election_find(&o->elections, path);
+    if (!e || !clave__election_is_shown(e, &o->model)) {
+        copy_answer_none(x, path, "there is no election at");
+        return;
+    }
+    char etag[COPY_ETAG_CAP];
+    copy_etag(etag, clave__election_digest(e, clave__lock_model_get(&o->model, path, false)));
+    if (!copy_is_news(x, path, etag))
+        return;
+    struct election_view view = {&o->model, ALL_CANDIDATES, copy_json, x};
+    clave__election_json(&x->json, NULL, e, &view);
+    clave__web_answer_json(x, 200);
+}
+
+/* ==== /v1/deadlocks =========================================================================== */
+
+static bool deadlock_is_seen(const struct web_exchange *x, const struct lock_deadlock *d,
+                             const char *prefix)
+{
+    bool below = false;
+    for (size_t i = 0; i < d->npaths; i++) {
+        below = below || clave__observe_is_below(d->paths[i], prefix);
+        if (!clave__observe_may_see(x, d->paths[i]))
+            return false;
+    }
+    return below;
+}
+
+void clave__web_get_deadlocks(struct web_exchange *x)
+{
+    struct observe *o = observe_for(x);
+    struct list_request request;
+    if (!o || !list_request_read(x, &request))
+        return;
+    clave__observe_look_for_deadlocks(o);
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_open(&x->json, "deadlocks", '[');
+    for (struct list *at = o->waits.found.next; at != &o->waits.found; at = at->next) {
+        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        if (deadlock_is_seen(x, d, request.prefix))
+            clave__json_number(&x->json, NULL, d->data);
+    }
+    clave__json_close(&x->json, ']');
+    clave__json_bool(&x->json, "complete", o->waits.complete);
+    copy_json(&x->json, x);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+/* ==== /v1/history ============================================================================= */
+
+enum { PIECE_ENTRIES = 200, HISTORY_LOOKS = 2000 };
+
+struct history_list {
+    struct web_exchange *x;
+    struct observe *o;
+    const char *path; /* of the lock; NULL: any */
+    int64_t from;     /* wall clock */
+    uint64_t n;       /* was looked at; SEEKING: is looked at next */
+    size_t left;      /* to write */
+    size_t before;    /* SEEKING: to go back by */
+    int64_t as_of;    /* of list_request */
+    enum { HISTORY_SEEKING, HISTORY_BEGINNING, HISTORY_WRITING } phase;
+};
+
+static bool history_list_takes(const struct history_list *l, const struct history_entry *e)
+{
+    return e->at >= l->from && (!l->path || strcmp(l->path, e->path) == 0) &&
+           clave__observe_may_see(l->x, e->path);
+}
+
+/* One step back, until there are `before` entries that it takes. */
+static void history_list_seek(struct history_list *l)
+{
+    const struct history *h = &l->o->history;
+    const struct history_entry *first = clave__history_after(h, 0);
+    if (l->before == 0 || !first || l->n < first->n) {
+        l->phase = HISTORY_BEGINNING;
+        return;
+    }
+    const struct history_entry *e = clave__history_find(h, l->n); /* NULL: it was forgotten */
+    l->before -= e && history_list_takes(l, e);
+    l->n--;
+}
+
+/* One entry; false: that was the last one. */
+static bool history_list_write(struct history_list *l, struct json *j, size_t *written)
+{
+    const struct history_entry *e = l->left > 0 ? clave__history_after(&l->o->history, l->n) : NULL;
+    if (!e)
+        return false;
+    l->n = e->n;
+    if (!history_list_takes(l, e))
+        return true;
+    clave__history_json(j, e);
+    l->left--;
+    ++*written;
+    return true;
+}
+
+static clave_err history_list_piece(void *arg, struct json *j, bool *done)
+{
+    struct history_list *l = arg;
+    size_t written = 0;
+    for (int i = 0; i < HISTORY_LOOKS && written < PIECE_ENTRIES && !*done; i++) {
+        if (l->phase == HISTORY_SEEKING) {
+            history_list_seek(l);
+            continue;
+        }
+        if (l->phase == HISTORY_BEGINNING) {
+            clave__json_open(j, NULL, '{');
+            clave__lock_time_json(j, "from", l->o->history.from);
+            clave__json_open(j, "entries", '[');
+            l->phase = HISTORY_WRITING;
+        }
+        *done = !history_list_write(l, j, &written);
+    }
+    if (*done) {
+        clave__json_close(j, ']');
+        copy_json_since(l->x, j, l->as_of);
+        clave__json_close(j, '}');
+    }
+    return CLAVE_OK;
+}
+
+/* After a number, or from a moment on. false: it is neither. */
+static bool history_list_since(struct history_list *l, const char *since)
+{
+    int64_t n;
+    l->phase = since ? HISTORY_BEGINNING : HISTORY_SEEKING;
+    if (!since)
+        l->n = l->o->history.last;
+    else if (clave__web_parse_int(since, &n) && n >= 0)
+        l->n = (uint64_t)n <= l->o->history.last ? (uint64_t)n : 0; /* or of another history */
+    else
+        return clave__rfc3339_parse(since, &l->from);
+    return true;
+}
+
+void clave__web_get_history(struct web_exchange *x)
+{
+    struct observe *o = observe_with_past(x);
+    struct list_request request;
+    if (!o || !list_request_read(x, &request) || !clave__query_path(x, "path"))
+        return;
+    struct history_list *l = clave__web_alloc(x, sizeof *l);
+    if (!l) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "list", "/");
+        return;
+    }
+    *l = (struct history_list){.x = x,
+                               .o = o,
+                               .path = clave__web_query(x, "path"),
+                               .from = INT64_MIN,
+                               .left = request.limit,
+                               .before = request.limit,
+                               .as_of = request.as_of};
+    if (history_list_since(l, clave__web_query(x, "since")))
+        clave__web_answer_pieces(x, history_list_piece, NULL, l);
+    else
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                           "since is the number of an entry, or a time as 2026-11-23T09:35:19Z");
+}
+
+/* ==== /v1/events ============================================================================== */
+
+static void events_open(struct web_exchange *x, const char *session)
+{
+    struct event_stream_options options = {
+        .prefix = clave__web_query(x, "prefix"),
+        .path = clave__web_query(x, "path"),
+        .session = session,
+        .last_id = clave__web_header(x, "Last-Event-ID"),
+        .may = clave__observe_may_see,
+    };
+    if (!clave__web_may_wait(x))
+        return;
+    /* Proxies that buffer would keep events back. */
+    clave__web_set_header(x, "X-Accel-Buffering", "no");
+    clave_err err = clave__event_stream_open(x->web->observe, x, &options);
+    if (err != CLAVE_OK)
+        clave__web_problem_err(x, err, "follow", "/");
+}
+
+static void events_on_session(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    const char *session = clave__web_sprintf(x, "%" PRId64, k->s->id);
+    clave__session_request_done(k);
+    if (session)
+        events_open(x, session);
+    else
+        clave__web_problem_err(x, CLAVE_ENOMEM, "follow", "/");
+}
+
+void clave__web_get_events(struct web_exchange *x)
+{
+    if (!observe_for(x) || !clave__query_path(x, "prefix") || !clave__query_path(x, "path"))
+        return;
+    if (clave__web_query(x, "claims"))
+        clave__session_request(x, NULL, events_on_session);
+    else
+        events_open(x, NULL);
+}
+
+/* ==== /metrics ================================================================================ */
+
+struct metrics_answer {
+    struct web_exchange *x;
+    struct metrics_page page;
+    bool own_written;
+};
+
+static void metrics_answer_end(void *arg)
+{
+    struct metrics_answer *a = arg;
+    clave__lock_metrics_fini(&a->page);
+}
+
+static clave_err metrics_answer_more(void *arg, struct buf *out, bool *done)
+{
+    struct metrics_answer *a = arg;
+    size_t before = clave__buf_len(out);
+    if (!a->own_written) {
+        a->own_written = true;
+        a->page.p.out = out;
+        clave__http_metrics_put(a->x->web, &a->page.p);
+        return a->page.p.err;
+    }
+    clave_err err = clave__lock_metrics_piece(&a->page, out, done);
+    if (*done)
+        clave__prometheus_end(&a->page.p);
+    else if (clave__buf_len(out) == before) /* a piece of locks that all count as "other" */
+        clave__web_wake(a->x);
+    return err == CLAVE_OK ? a->page.p.err : err;
+}
+
+/* It has paths and names from all of the tree, so it needs the right to read everything. */
+void clave__web_get_metrics(struct web_exchange *x)
+{
+    const struct web_options *o = &x->web->o;
+    struct metrics_labels labels = {o->metric_paths, o->nmetric_paths, o->max_metric_paths};
+    enum prometheus_format format = clave__prometheus_accepted(clave__web_header(x, "Accept"));
+    if (!clave__observe_may_see(x, NULL)) {
+        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH},
+                           "metrics need the role read on /");
+        return;
+    }
+    struct metrics_answer *a = clave__web_alloc(x, sizeof *a);
+    if (!a) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "show", "/metrics");
+        return;
+    }
+    clave__observe_feed_start(x->web->observe);
+    *a = (struct metrics_answer){.x = x};
+    clave__lock_metrics_init(&a->page, x->web->observe, &labels, format);
+    x->answer.more = metrics_answer_more;
+    x->answer.end = metrics_answer_end;
+    x->answer.arg = a;
+    clave__web_answer_stream(x, 200, clave__prometheus_content_type(format));
+}

@@ -1,0 +1,435 @@
+/* sessions.c - /v1/sessions: a session is made, renewed, looked at, ended. Invariant: the secret is
+ * told once, to whom the session was made for; `id` is public. */
+#include "web/api/api.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "web/http/admission.h"
+#include "web/http/answer.h"
+#include "web/http/authorization.h"
+#include "web/http/request.h"
+#include "web/session/claim.h"
+#include "web/session/http_session.h"
+
+/* ==== a claim as JSON ========================================================================= */
+
+static const char *claim_json_state_name(const struct claim *c, bool proven)
+{
+    switch (c->state) {
+    case CLAIM_WAITING:
+        return clave__claim_is_fresh(c) ? "waiting" : "suspended";
+    case CLAIM_PROVING:
+        return clave__http_session_is_shared(c->part.s) ? "suspended" : "waiting";
+    case CLAIM_DELAYED:
+        return "waiting";
+    case CLAIM_HELD:
+        return proven ? "held" : "suspended";
+    case CLAIM_LEAVING:
+        return "released";
+    case CLAIM_ENDED:
+        break;
+    }
+    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
+}
+
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
+{
+    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
+}
+
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
+{
+    struct json *j = &x->json;
+    /* What another gate made is judged by whoever asks, until somebody who may lock there does. */
+    proven = proven && (c->sender || clave__web_may(x, WEB_LOCK, c->path));
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "id", c->place.uuid);
+    clave__json_string(j, "path", c->path);
+    clave__json_string(j, "kind", c->kind->name);
+    clave__json_string(j, "state", claim_json_state_name(c, proven));
+    if (c->state == CLAIM_HELD) {
+        clave__json_int64(j, "token", c->grant.token);
+        if (proven)
+            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
+        clave__json_string(j, "node", c->node);
+        if (c->forbidden)
+            clave__web_put_cause(j, CLAVE_EAUTHFAILED);
+    } else if (c->state == CLAIM_WAITING && c->placed && c->part.s->attached &&
+               clave__claim_is_fresh(c)) { /* else it is not known */
+        clave__json_int(j, "position", (int64_t)c->ahead + 1);
+        if (c->left_over)
+            clave__json_string(j, "left_over", c->left_over);
+    } else if (c->state == CLAIM_ENDED) {
+        clave__web_put_cause(j, c->why);
+    }
+    clave__json_close(j, '}');
+}
+
+/* ==== /v1/sessions ============================================================================ */
+
+enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
+#define NO_SESSION_TAG "\"none\"" /* of no session: "*" names each */
+enum { SETTLING = 8 };            /* a renewal tells what is not known by then as suspended */
+
+/* ---- POST /v1/sessions ----------------------------------------------------------------------- */
+
+static void on_session_made(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    struct web_exchange *x = k->x;
+    char secret[SEAL_TEXT + 1];
+    if (err != CLAVE_OK) {
+        clave__session_request_gone(k, err);
+        return;
+    }
+    x->deed.session = k->s->id;
+    clave__http_session_secret(k->s, secret);
+    clave__web_set_header(x, "Location", "%s/v1/sessions/%lld", clave__web_prefix(x),
+                          (long long)k->s->id);
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_int64(&x->json, "id", k->s->id);
+    clave__json_string(&x->json, "secret", secret);
+    clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
+    clave__json_close(&x->json, '}');
+    clave__session_request_done(k);
+    clave__web_answer_json(x, 201);
+}
+
+/* Nobody has learned its secret. */
+static void session_on_maker_gone(struct session_request *k)
+{
+    clave__http_session_end(k->s, CLAVE_ECANCELED, true);
+}
+
+/* The identities of "auth"; false: it has answered. */
+static bool session_read_auths(struct web_exchange *x, const json_t *body, const char **auths,
+                               size_t *n)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    const struct jansson *lib = x->web->o.jansson;
+    const json_t *list = NULL;
+    if (!clave__body_array(x, body, "auth", &list))
+        return false;
+    *n = list ? lib->json_array_size(list) : 0;
+    if (*n > MOST_AUTHS) {
+        clave__web_problem(x, &bad, "\"auth\" has more than %d entries", MOST_AUTHS);
+        return false;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        auths[i] = lib->json_string_value(lib->json_array_get(list, i));
+        if (auths[i])
+            continue;
+        clave__web_problem(x, &bad, "\"auth\" is a list of texts like \"digest:user:password\"");
+        return false;
+    }
+    return true;
+}
+
+void clave__web_post_session(struct web_exchange *x)
+{
+    static const char *const keys[] = {"ttl_ms", "name", "auth", NULL};
+    static const int64_t bounds[2] = {1, INT32_MAX};
+    const char *auths[MOST_AUTHS];
+    struct session_terms t = {.auths = auths};
+    int64_t ttl = DEFAULT_TTL_MS;
+    struct http_session *s;
+    json_t *body = clave__web_body(x);
+    if (!body || !clave__body_only(x, body, keys) ||
+        !clave__body_int(x, body, "ttl_ms", bounds, &ttl) ||
+        !clave__body_text(x, body, "name", &t.name) ||
+        !session_read_auths(x, body, auths, &t.nauths))
+        return;
+    if (t.name && strlen(t.name) > MOST_NAME) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_ETOOBIG},
+                           "\"name\" has more than %d bytes", MOST_NAME);
+        return;
+    }
+    if (!clave__web_may_make_session(x))
+        return;
+    t.ttl_ms = (int32_t)ttl;
+    t.sender = clave__web_sender(x);
+    clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
+    if (err == CLAVE_ETOOBIG) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
+                           "\"auth\" has more than %d bytes, with one more for each identity",
+                           SEAL_AUTHS);
+        return;
+    }
+    if (err == CLAVE_EINVAL) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
+                           "\"auth\" is a list of texts like \"digest:user:password\"");
+        return;
+    }
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "make a session", NULL);
+        return;
+    }
+    struct session_request *k = clave__session_request_new(x, s);
+    if (!k)
+        return;
+    k->hung_up = session_on_maker_gone;
+    clave__session_request_await(k, on_session_made);
+    clave__http_session_flush(s);
+    clave__http_session_await(s, &k->wait);
+}
+
+/* ---- renew ----------------------------------------------------------------------------------- */
+
+/* A renewal vouches only for what its sender may lock. */
+static void session_admit_claims(const struct web_exchange *x, struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (clave__web_may(x, WEB_LOCK, c->path))
+            (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+    }
+}
+
+static void session_put_claims(struct web_exchange *x, struct http_session *s, bool proven)
+{
+    clave__json_open(&x->json, "claims", '[');
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
+        clave__web_put_claim(x, clave__claim_of(LIST_ENTRY(l, struct session_part, link)), proven);
+    clave__json_close(&x->json, ']');
+}
+
+static int64_t session_valid_ms(const struct web_exchange *x, const struct http_session *s)
+{
+    struct validity v = {.arrived = x->arrived,
+                         .granted = INT64_MIN,
+                         .hold_deadline = clave_async_client_hold_deadline(s->client),
+                         .ttl_ms = s->ttl_ms,
+                         .now = x->web->now};
+    return clave__validity_ms(&v);
+}
+
+static void session_answer_renewed(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_int64(&x->json, "id", k->s->id);
+    clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
+    clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
+    session_put_claims(x, k->s, true);
+    clave__json_close(&x->json, '}');
+    clave__session_request_done(k);
+    clave__web_answer_json(x, 200);
+}
+
+static void on_session_proven(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        clave__session_request_settle(k, SETTLING, session_answer_renewed);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void session_renew(struct session_request *k)
+{
+    session_admit_claims(k->x, k->s);
+    clave__session_request_await(k, on_session_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+void clave__web_renew_session(struct web_exchange *x)
+{
+    clave__session_request(x, x->params[0], session_renew);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static const char *session_state_name(const struct http_session *s)
+{
+    switch (s->state) {
+    case HTTP_SESSION_OPENING:
+        return "opening";
+    case HTTP_SESSION_LIVE:
+        return "live";
+    case HTTP_SESSION_CLOSING:
+        return "closing";
+    case HTTP_SESSION_ENDED:
+        break;
+    }
+    return "ended";
+}
+
+static void session_put(struct web_exchange *x, struct http_session *s, bool proven)
+{
+    int64_t now = x->web->now;
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_int64(&x->json, "id", s->id);
+    clave__json_string(&x->json, "name", s->name);
+    clave__json_int(&x->json, "ttl_ms", s->ttl_ms);
+    clave__json_int(&x->json, "idle_ms", s->present > 0 || s->heard > now ? 0 : now - s->heard);
+    clave__json_int(&x->json, "age_ms", now > s->made ? now - s->made : 0);
+    clave__json_string(&x->json, "state", session_state_name(s));
+    session_put_claims(x, s, proven);
+    clave__json_close(&x->json, '}');
+}
+
+enum { SESSION_TAG = 19 };
+
+static void session_tag(const struct http_session *s, char out[SESSION_TAG])
+{
+    snprintf(out, SESSION_TAG, "\"%016" PRIx64 "\"", clave__claims_tag(s));
+}
+
+static void session_answer(struct session_request *k, bool proven)
+{
+    struct web_exchange *x = k->x;
+    char tag[SESSION_TAG];
+    session_tag(k->s, tag);
+    bool is_known = clave__condition_knows(x, tag, NO_SESSION_TAG);
+    clave__web_set_header(x, "ETag", "%s", tag);
+    if (!is_known)
+        session_put(x, k->s, proven);
+    clave__session_request_done(k);
+    if (is_known)
+        clave__web_answer_empty(x, 304);
+    else
+        clave__web_answer_json(x, 200);
+}
+
+static void session_look(struct session_request *k);
+
+/* Where another gate may have the session by now, a look would take it back from there: the client
+ * asks again, wherever it wants to. */
+static void session_on_news(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    k->told = true;
+    if (!clave__http_session_is_live(k->s))
+        clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+    else if (clave__http_session_is_shared(k->s) && !k->s->attached)
+        session_answer(k, false);
+    else
+        session_look(k);
+}
+
+static bool session_waits(const struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
+        if (clave__claim_of(LIST_ENTRY(l, struct session_part, link))->state < CLAIM_HELD)
+            return true;
+    return false;
+}
+
+/* All of it is known. With `Prefer: wait` the answer comes when other claims wait or are held than
+ * If-None-Match says, so that one request waits for all of a session's. */
+static void session_show(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    int64_t wait = clave__web_prefer_wait(x);
+    char tag[SESSION_TAG];
+    session_tag(k->s, tag);
+    if (k->told || wait <= 0 || !session_waits(k->s) ||
+        !clave__condition_knows(x, tag, NO_SESSION_TAG)) {
+        session_answer(k, true);
+        return;
+    }
+    if (!clave__web_may_wait(x)) {
+        clave__session_request_done(k);
+        return;
+    }
+    k->polls = true;
+    k->poll = (struct claim_poll){.done = session_on_news};
+    clave__claims_await(k->s, &k->poll,
+                        x->web->now + (wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait));
+}
+
+static void session_on_looked(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err == CLAVE_OK)
+        clave__session_request_settle(k, SETTLING, session_show);
+    else
+        clave__session_request_gone(k, err);
+}
+
+static void session_look(struct session_request *k)
+{
+    if (!clave__http_session_is_shared(k->s) && !clave__http_session_must_look(k->s)) {
+        session_show(k);
+        return;
+    }
+    clave__session_request_await(k, session_on_looked);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+void clave__web_get_session(struct web_exchange *x)
+{
+    clave__session_request(x, x->params[0], session_look);
+}
+
+/* For who may do everything, since it has what is held on any path. It takes no session from
+ * another gate, so what may be used there is not called held. In the order in which they came to
+ * this gate; `after` is the id of the last of the page before.
+ */
+void clave__web_list_sessions(struct web_exchange *x)
+{
+    struct http_sessions *ss = x->web->sessions;
+    static const int64_t limits[2] = {1, MOST_SESSIONS_LISTED};
+    static const int64_t ids[2] = {INT64_MIN, INT64_MAX};
+    int64_t limit = 100, last = 0, n = 0;
+    struct list *l = ss->all.next;
+    if (!clave__web_must(x, WEB_ADMIN, "/") || !clave__query_int(x, "limit", limits, &limit) ||
+        !clave__query_int(x, "after", ids, &last))
+        return;
+    if (clave__web_query(x, "after")) {
+        struct http_session *s = clave__http_session_by_id(ss, last);
+        if (!s) {
+            clave__web_problem(x, &(struct problem){.status = 410, .err = CLAVE_ELOST},
+                               "the session that `after` names is not there any more: begin with "
+                               "the first page again");
+            return;
+        }
+        l = s->link.next;
+    }
+    last = 0;
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_open(&x->json, "sessions", '[');
+    for (; l != &ss->all && n < limit; l = l->next) {
+        struct http_session *s = LIST_ENTRY(l, struct http_session, link);
+        if (s->id == 0)
+            continue;
+        session_put(x, s, !clave__http_session_is_shared(s));
+        last = s->id;
+        n++;
+    }
+    clave__json_close(&x->json, ']');
+    if (l != &ss->all)
+        clave__json_int64(&x->json, "next", last);
+    else
+        clave__json_string(&x->json, "next", NULL);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+/* ---- DELETE ---------------------------------------------------------------------------------- */
+
+static void on_session_closed(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    struct web_exchange *x = k->x;
+    if (err != CLAVE_OK) {
+        clave__session_request_gone(k, err);
+        return;
+    }
+    clave__session_request_done(k);
+    clave__web_answer_empty(x, 204);
+}
+
+static void session_close(struct session_request *k)
+{
+    k->x->begun = true;
+    clave__session_request_await(k, on_session_closed);
+    clave__http_session_close(k->s, &k->wait);
+}
+
+void clave__web_delete_session(struct web_exchange *x)
+{
+    clave__session_request(x, x->params[0], session_close);
+}

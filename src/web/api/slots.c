@@ -1,0 +1,1385 @@
+/* slots.c - the endpoints of slots, which belong to an owner (an id) and no session.
+ *
+ *   /v1/slots   who owns and who waits, the limit, breaking
+ *   /v1/claims  for claims of kind "slot" (header Clave-Owner, or an id that begins with "slot.")
+ *   FleetLock   by which machines of a fleet reboot in turns: POST /v1/pre-reboot takes a slot,
+ * POST /v1/steady-state gives it back. Each group has its slots below the path of
+ *               --fleetlock, which switches these endpoints on; a group without a limit has one
+ * of 1.
+ *
+ * A request that makes one call of slots (struct slot_request) ends that call with its answer, and
+ * when nobody waits for the answer any more. A take that waits (struct slot_wait) belongs to a path
+ * and an owner, not to the request that began it: its place in the queue is kept over the requests
+ * that poll it, and given up when nobody has polled for KEEP_MS. It is a place of the engine's own
+ * session, so another gate has another one; whichever comes first takes, and the other learns at
+ * once that the owner has it.
+ *
+ * Invariants: each answer tells what the servers answered to this request, or to the take that it
+ * polls, and what a request has asked of the servers goes no further than its answer; for a path
+ * and an owner there is at most one take that is not being left; a take is freed in its callback,
+ * and nowhere else. */
+#include "web/api/api.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/path.h"
+#include "base/time_format.h"
+#include "client/client_for_gate.h"
+#include "recipe/slots/slot_node.h"
+#include "web/http/admission.h"
+#include "web/http/answer.h"
+#include "web/http/authorization.h"
+#include "web/http/request.h"
+#include "web/http/sender.h"
+
+/* ==== /v1/slots =============================================================================== */
+
+/* What is asked for; `limit` is that of clave_slots_options. */
+struct slot_order {
+    const char *path;
+    clave_slot as;
+    uint32_t limit;
+};
+
+/* What was known of the room when a take was told to wait, or refused. */
+struct slot_room {
+    bool known, has_strange;
+    size_t ahead, owned;
+    int64_t limit;
+    char strange[256];   /* cut off if it is longer */
+    char left_over[256]; /* of the same; "": none, see clave_mutex_event */
+};
+
+/* A request that makes one call of slots, on the engine's client. They are freed with its answer,
+ * and when nobody waits for that any more: then the call ends, too. */
+struct slot_request {
+    struct web_exchange *x;
+    clave_async_slots *slots;
+    struct slot_order order;
+    const char *what; /* "take a slot of" */
+    struct slot_room room;
+};
+
+/* ---- a request that uses slots --------------------------------------------------------------- */
+
+#define SLOT_STRANGE                                                                               \
+    "this is no slot, and takes room: to remove it: clave rm -r %s (DELETE /v1/znodes%s)"
+#define SLOT_BAD_LIMIT                                                                             \
+    "%s/limit holds no number of slots, so nobody takes any: to set it: clave slot limit %s N "    \
+    "(PUT /v1/slots%s)"
+
+static void slot_room_note(struct slot_room *r, const clave_slots_event *ev)
+{
+    *r = (struct slot_room){.known = true,
+                            .has_strange = ev->strange != NULL,
+                            .ahead = ev->ahead,
+                            .owned = ev->owned,
+                            .limit = ev->limit};
+    snprintf(r->strange, sizeof r->strange, "%s", ev->strange ? ev->strange : "");
+    snprintf(r->left_over, sizeof r->left_over, "%s", ev->left_over ? ev->left_over : "");
+}
+
+static const char *slot_room_text(struct web_exchange *x, const char *path,
+                                  const struct slot_room *r)
+{
+    if (!r->known)
+        return clave__web_sprintf(
+            x, "no slot of %s was free: GET /v1/slots%s shows by whom they are owned", path, path);
+    if (r->limit == CLAVE_SLOTS_LIMIT_BAD)
+        return clave__web_sprintf(x, SLOT_BAD_LIMIT, path, path, path);
+    const char *before = r->ahead > 0 ? clave__web_sprintf(x, ", %zu before it", r->ahead) : "";
+    const char *strange = r->has_strange ? clave__web_sprintf(x, "; %s: " SLOT_STRANGE, r->strange,
+                                                              r->strange, r->strange)
+                                         : "";
+    return clave__web_sprintf(x,
+                              "no slot of %s is free: %zu owners%s, the limit is %" PRId64
+                              ": GET /v1/slots%s shows by whom%s",
+                              path, r->owned, before ? before : "", r->limit, path,
+                              strange ? strange : "");
+}
+
+static void slot_request_on_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
+{
+    struct slot_request *r = arg;
+    (void)s;
+    slot_room_note(&r->room, ev);
+}
+
+static void slot_request_close(struct slot_request *r)
+{
+    clave_async_slots *s = r->slots;
+    r->slots = NULL;
+    clave_async_slots_free(s);
+}
+
+/* Nobody waits for it any more: it has hung up, or lost the right to it. */
+static void slot_request_cancel(struct web_exchange *x)
+{
+    slot_request_close(x->state);
+}
+
+/* The servers have not answered in time, or the gate stops. */
+static void slot_request_late(struct web_exchange *x)
+{
+    struct slot_request *r = x->state;
+    slot_request_close(r);
+    clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, r->what, r->order.path);
+}
+
+static clave_err slot_request_open(struct slot_request *r, const char *what)
+{
+    clave_slots_options o = CLAVE_SLOTS_OPTIONS_INIT;
+    o.limit = r->order.limit;
+    o.event_cb = slot_request_on_event;
+    o.event_arg = r;
+    r->what = what;
+    return clave_async_slots_new(&r->slots, r->x->web->own, r->order.path, &o);
+}
+
+static bool slot_request_sent(struct slot_request *r, clave_err err)
+{
+    struct web_exchange *x = r->x;
+    assert(x->state == r && !x->cancel);
+    if (err != CLAVE_OK) {
+        slot_request_close(r);
+        return false;
+    }
+    clave__web_expect(x);
+    x->cancel = slot_request_cancel;
+    x->late = x->stop = slot_request_late;
+    return true;
+}
+
+static bool slot_request_over(struct slot_request *r)
+{
+    struct web_exchange *x = r->x;
+    if (r->slots) {
+        slot_request_close(r);
+        x->cancel = NULL;
+        x->late = x->stop = NULL;
+    }
+    return clave__web_expected(x);
+}
+
+static void slot_put_time(struct json *j, const char *key, int64_t ms)
+{
+    char text[RFC3339_CAP];
+    clave__json_string(j, key, clave__rfc3339_format(ms, text));
+}
+
+static void slot_put(struct json *j, const clave_slot *slot)
+{
+    clave__json_int64(j, "token", slot->token);
+    slot_put_time(j, "since", slot->since);
+    clave__json_string(j, "host", slot->host);
+    clave__json_string(j, "by", slot->by);
+    clave__json_string(j, "reason", slot->reason);
+    clave__json_string(j, "node", slot->node);
+}
+
+static const struct problem bad_slots = {.status = 400, .err = CLAVE_EINVAL};
+
+/* They are asked for by the gate's own session. */
+static bool slots_may_ask(struct web_exchange *x)
+{
+    if (!clave__param_path(x) || !clave__web_header(x, "Clave-Session"))
+        return !x->answered;
+    clave__web_problem(x, &bad_slots, "slots belong to no session: leave out Clave-Session");
+    return false;
+}
+
+/* ---- GET ------------------------------------------------------------------------------------- */
+
+static void on_slots_waiting(clave_async_client *c, clave_err err, const clave_participant *list,
+                             size_t n, void *arg)
+{
+    struct web_exchange *x = arg;
+    struct json *j = &x->json;
+    (void)c;
+    if (!clave__web_expected(x))
+        return;
+    if (err != CLAVE_OK && err != CLAVE_ENONODE) {
+        clave__web_problem_err(x, err, "list who waits for a slot of", x->params[0]);
+        return;
+    }
+    clave__json_open(j, "waiting", '[');
+    for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
+        clave__json_open(j, NULL, '{');
+        clave__json_string(j, "owner", list[i].identity.name);
+        clave__json_string(j, "host", list[i].identity.host);
+        slot_put_time(j, "since", list[i].stat.ctime);
+        clave__json_close(j, '}');
+    }
+    clave__json_close(j, ']');
+    clave__json_close(j, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void slots_put_view(struct web_exchange *x, const char *path, const clave_slots_view *view)
+{
+    struct json *j = &x->json;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "path", path);
+    if (view->limit >= 0)
+        clave__json_int(j, "limit", view->limit);
+    else
+        clave__json_string(j, "limit", NULL);
+    if (view->limit == CLAVE_SLOTS_LIMIT_BAD)
+        clave__json_string(j, "detail", clave__web_sprintf(x, SLOT_BAD_LIMIT, path, path, path));
+    clave__json_open(j, "owners", '[');
+    for (size_t i = 0; i < view->n; i++) {
+        clave__json_open(j, NULL, '{');
+        clave__json_string(j, "owner", view->slots[i].id);
+        slot_put(j, &view->slots[i]);
+        if (!view->slots[i].id)
+            clave__json_string(
+                j, "detail",
+                clave__web_sprintf(x, SLOT_STRANGE, view->slots[i].node, view->slots[i].node));
+        clave__json_close(j, '}');
+    }
+    clave__json_close(j, ']');
+    if (view->broken.token == 0)
+        return;
+    clave__json_open(j, "broken", '{');
+    clave__json_string(j, "owner", view->broken.id);
+    clave__json_int64(j, "token", view->broken.token);
+    slot_put_time(j, "at", view->broken.since);
+    clave__json_string(j, "by", view->broken.by);
+    clave__json_string(j, "reason", view->broken.reason);
+    clave__json_close(j, '}');
+}
+
+static void on_slots_listed(clave_async_client *c, clave_err err, const clave_slots_view *view,
+                            void *arg)
+{
+    struct web_exchange *x = arg;
+    struct problem none = {.status = 404, .err = CLAVE_ENONODE};
+    if (!clave__web_expected(x))
+        return;
+    const char *path = none.path = x->params[0];
+    if (err == CLAVE_OK && view->limit == CLAVE_SLOTS_LIMIT_NONE && view->n == 0) {
+        clave__web_problem(
+            x, &none, "there are no slots at %s: set a limit (clave slot limit %s N)", path, path);
+        return;
+    }
+    const char *queue = clave__web_child(x, path, "queue");
+    if (err == CLAVE_OK)
+        err = queue ? clave_async_participants(c, queue, on_slots_waiting, x) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "list the slots of", path);
+        return;
+    }
+    clave__web_expect(x);
+    slots_put_view(x, path, view);
+}
+
+static void slots_list(struct web_exchange *x, clave_async_client *c)
+{
+    clave_err err = clave_async_slots_list(c, x->params[0], on_slots_listed, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, "list the slots of", x->params[0]);
+}
+
+void clave__web_get_slots(struct web_exchange *x)
+{
+    if (slots_may_ask(x))
+        clave__request_client(x, slots_list);
+}
+
+/* ---- PUT: the limit -------------------------------------------------------------------------- */
+
+/* A request of a path; x->state is it. NULL: it has answered. */
+static struct slot_request *slots_request(struct web_exchange *x)
+{
+    struct slot_request *r = slots_may_ask(x) ? clave__web_alloc(x, sizeof *r) : NULL;
+    if (r)
+        *r = (struct slot_request){.x = x, .order = {.path = x->params[0]}};
+    else if (!x->answered)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request", x->params[0]);
+    x->state = r;
+    return r;
+}
+
+static void slots_refused(struct slot_request *r, clave_async_client *c, clave_err err)
+{
+    clave__request_client_refused(r->x, c, err, r->what, r->order.path);
+}
+
+static void on_slots_limit(clave_async_slots *s, clave_err err, void *arg)
+{
+    struct web_exchange *x = arg;
+    struct slot_request *r = x->state;
+    (void)s;
+    if (!slot_request_over(r))
+        return;
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, r->what, r->order.path);
+        return;
+    }
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", r->order.path);
+    clave__json_int(&x->json, "limit", r->order.limit);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void slots_set_limit(struct web_exchange *x, clave_async_client *c)
+{
+    struct slot_request *r = x->state;
+    clave_err err = slot_request_open(r, "set the limit of");
+    if (err == CLAVE_OK)
+        err = clave_async_slots_set_limit(r->slots, r->order.limit, on_slots_limit, x);
+    if (!slot_request_sent(r, err))
+        slots_refused(r, c, err);
+}
+
+static void slots_look_above(struct web_exchange *x, clave_async_client *c)
+{
+    clave__web_check_parents(x, c, WEB_WRITE, x->params[0], slots_set_limit);
+}
+
+void clave__web_put_slots_limit(struct web_exchange *x)
+{
+    static const char *const keys[] = {"limit", NULL};
+    static const int64_t limits[2] = {0, INT32_MAX};
+    int64_t limit = -1;
+    struct slot_request *r = slots_request(x);
+    json_t *body = r ? clave__web_body(x) : NULL;
+    if (!body || !clave__body_only(x, body, keys) ||
+        !clave__body_int(x, body, "limit", limits, &limit))
+        return;
+    x->deed.what = clave__web_sprintf(x, "slot limit=%" PRId64, limit);
+    r->order.limit = (uint32_t)limit;
+    if (limit >= 0)
+        clave__request_client(x, slots_look_above);
+    else
+        clave__web_problem(x, &bad_slots, "\"limit\" is missing: how many owners there may be");
+}
+
+/* ---- break ----------------------------------------------------------------------------------- */
+
+static void on_slot_broken(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+{
+    struct web_exchange *x = arg;
+    struct slot_request *r = x->state;
+    const clave_slot *b = &r->order.as;
+    const char *path = r->order.path;
+    const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD, .path = path};
+    const struct problem full = {.status = 409, .err = CLAVE_ENOTEMPTY, .path = path};
+    (void)s;
+    if (!slot_request_over(r))
+        return;
+    if (err == CLAVE_ENOTEMPTY) {
+        clave__web_problem(x, &full, "others have made nodes below %s: clave rm -r %s/owners/...",
+                           b->id, path);
+    } else if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, r->what, path);
+    } else if (!slot) {
+        clave__web_problem(x, &none, "%s owns no slot of %s%s", b->id, path,
+                           b->token ? " with this token" : "");
+    } else {
+        clave__json_open(&x->json, NULL, '{');
+        clave__json_string(&x->json, "path", path);
+        clave__json_string(&x->json, "owner", b->id);
+        slot_put(&x->json, slot);
+        clave__json_close(&x->json, '}');
+        clave__web_answer_json(x, 200);
+    }
+}
+
+static void slots_break(struct web_exchange *x, clave_async_client *c)
+{
+    struct slot_request *r = x->state;
+    clave_err err = slot_request_open(r, "break a slot of");
+    if (err == CLAVE_OK)
+        err = clave_async_slots_break(r->slots, &r->order.as, CLAVE_NEVER, on_slot_broken, x);
+    if (!slot_request_sent(r, err))
+        slots_refused(r, c, err);
+}
+
+static bool slots_read_break(struct web_exchange *x, clave_slot *b)
+{
+    static const char *const keys[] = {"owner", "token", "reason", NULL};
+    static const int64_t tokens[2] = {1, INT64_MAX};
+    json_t *body = clave__web_body(x);
+    if (!body || !clave__body_only(x, body, keys) || !clave__body_text(x, body, "owner", &b->id) ||
+        !clave__body_int(x, body, "token", tokens, &b->token) ||
+        !clave__body_text(x, body, "reason", &b->reason))
+        return false;
+    bool fine = b->id && clave__slot_id_is_valid(b->id) && b->reason && b->reason[0] &&
+                clave__slot_text_is_valid(b->reason);
+    if (!fine)
+        clave__web_problem(
+            x, &bad_slots,
+            "\"owner\" and \"reason\" are needed: whose slot is taken away, and why");
+    return fine;
+}
+
+void clave__web_break_slot(struct web_exchange *x)
+{
+    struct slot_request *r = slots_request(x);
+    if (!r)
+        return;
+    clave_slot *b = &r->order.as;
+    b->by = x->who.name[0] ? x->who.name : x->peer.address;
+    if (!slots_read_break(x, b))
+        return;
+    x->deed.what = clave__web_sprintf(x, "slot of %s", b->id);
+    x->deed.reason = b->reason;
+    clave__request_client(x, slots_break);
+}
+
+/* ==== claims of kind "slot" =================================================================== */
+
+enum { THE_TAKE = 1, KEEP_MS = 30000, MOST_PATH = 4096 };
+
+/* ---- the id of a claim ----------------------------------------------------------------------- */
+
+struct slot_claim_id {
+    const char *path, *owner;
+    const char *text; /* "slot." and both in base64url */
+};
+
+static const char slot_mark[] = "slot.";
+
+/* NULL: the slot may be. */
+static const char *slot_claim_id_fault(const char *path, const char *owner)
+{
+    size_t n = strlen(path);
+    if (n > MOST_PATH)
+        return "its path is longer than 4096 bytes";
+    const char *fault = clave__path_fault(path, n, false);
+    if (fault)
+        return fault;
+    return clave__slot_id_is_valid(owner)
+               ? NULL
+               : "an owner is 1 to 128 bytes of UTF-8 without control characters";
+}
+
+static char *slot_claim_id_text(struct web_exchange *x, const char *path, const char *owner)
+{
+    char *both = clave__web_sprintf(x, "%s\n%s", path, owner);
+    size_t n = both ? strlen(both) : 0, mark = sizeof slot_mark - 1;
+    char *text = both ? clave__web_alloc(x, mark + BASE64_LEN(n) + 1) : NULL;
+    if (!text)
+        return NULL;
+    memcpy(text, slot_mark, mark);
+    clave__base64(both, n, text + mark);
+    for (char *c = text + mark; *c; c++)
+        *c = *c == '+' ? '-' : *c == '/' ? '_' : *c == '=' ? '\0' : *c;
+    return text;
+}
+
+/* It begins as the id of such a claim does. */
+static bool slot_claim_id_is_one(const char *text)
+{
+    return strncmp(text, slot_mark, sizeof slot_mark - 1) == 0;
+}
+
+/* Checks both, and makes the text; all lasts as long as the exchange. false: it has answered. */
+static bool slot_claim_id_make(struct web_exchange *x, const char *path, const char *owner,
+                               struct slot_claim_id *out)
+{
+    const char *fault = slot_claim_id_fault(path, owner);
+    struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    if (fault) {
+        clave__web_problem(x, &bad, "there can be no such slot: %s", fault);
+        return false;
+    }
+    *out = (struct slot_claim_id){path, owner, slot_claim_id_text(x, path, owner)};
+    if (!out->text)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "take a slot of", path);
+    return out->text != NULL;
+}
+
+/* The bytes of base64url, with a NUL; NULL: it is none. */
+static char *slot_claim_id_decode(struct web_exchange *x, const char *text)
+{
+    size_t n = strlen(text), padded = BASE64_LEN((n * 3 + 3) / 4), len = 0;
+    char *copy = clave__web_alloc(x, padded + 5), *out = clave__web_alloc(x, padded + 1);
+    if (!copy || !out)
+        return NULL;
+    padded = (n + 3) / 4 * 4;
+    memset(copy, '=', padded + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
+            return NULL;
+        copy[i] = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+    }
+    if (!clave__base64_decode(copy, padded, out, &len))
+        return NULL;
+    out[len] = '\0';
+    return strlen(out) == len ? out : NULL;
+}
+
+/* Of the text. false: it has answered 404 or 503. */
+static bool slot_claim_id_parse(struct web_exchange *x, const char *text, struct slot_claim_id *out)
+{
+    assert(slot_claim_id_is_one(text));
+    static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
+    char *both = slot_claim_id_decode(x, text + sizeof slot_mark - 1);
+    char *line = both ? strchr(both, '\n') : NULL;
+    if (line)
+        *line = '\0';
+    if (line && !slot_claim_id_fault(both, line + 1))
+        return slot_claim_id_make(x, both, line + 1, out);
+    clave__web_problem(x, &unknown, "this is no id of a claim to a slot: POST /v1/claims tells it");
+    return false;
+}
+
+/* ---- takes that wait ------------------------------------------------------------------------- */
+
+struct slot_wait {
+    struct list link; /* of struct web.slot_places */
+    struct web *web;
+    clave_async_slots *slots;
+    struct sender *sender;
+    struct timer keep;
+    struct list polls;
+    size_t position; /* 0: not known yet */
+    struct slot_room room;
+    bool leaving;
+    char *path, *owner;
+};
+
+/* What a poll is told, valid during the call. */
+struct slot_news {
+    bool ended;             /* false: it waits */
+    clave_err err;          /* how it ended, as of clave_async_slots_take_cb */
+    const clave_slot *slot; /* that the owner has; NULL: none */
+    bool taken;             /* by this take */
+    size_t position;        /* from 1; 0: not known */
+    const struct slot_room *room;
+};
+
+struct slot_poll {
+    struct list link; /* of the place */
+    struct slot_wait *place;
+    struct timer until;
+    bool wants_position;
+    void (*done)(struct slot_poll *p, const struct slot_news *news); /* once */
+};
+
+/* ---- polls of takes that wait
+ * ----------------------------------------------------------------------------------- */
+
+static void slot_wait_keep(struct slot_wait *p)
+{
+    clave__web_timer_set(p->web, &p->keep, p->web->now + KEEP_MS);
+}
+
+static void slot_wait_touch(struct slot_wait *p)
+{
+    if (p->keep.armed)
+        slot_wait_keep(p);
+}
+
+static void slot_poll_cancel(struct slot_poll *poll)
+{
+    struct slot_wait *p = poll->place;
+    if (!p)
+        return;
+    poll->place = NULL;
+    list_remove(&poll->link);
+    clave__web_timer_clear(p->web, &poll->until);
+    if (list_empty(&p->polls))
+        slot_wait_keep(p);
+}
+
+static void slot_wait_tell_waits(struct slot_poll *poll)
+{
+    const struct slot_news news = {.position = poll->place->position, .room = &poll->place->room};
+    slot_poll_cancel(poll);
+    poll->done(poll, &news);
+}
+
+static void on_slot_wait_poll_until(struct timer *t, int64_t now)
+{
+    (void)now;
+    slot_wait_tell_waits(LIST_ENTRY(t, struct slot_poll, until));
+}
+
+static void slot_wait_await(struct slot_wait *p, struct slot_poll *poll, int64_t until)
+{
+    assert(poll->done && !poll->place);
+    poll->place = p;
+    list_push_back(&p->polls, &poll->link);
+    clave__timer_init(&poll->until, on_slot_wait_poll_until);
+    clave__web_timer_clear(p->web, &p->keep);
+    if (until <= p->web->now || (poll->wants_position && p->position > 0))
+        slot_wait_tell_waits(poll);
+    else
+        clave__web_timer_set(p->web, &poll->until, until);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void slot_wait_free(struct slot_wait *p)
+{
+    struct web *w = p->web;
+    assert(list_empty(&p->polls));
+    clave__web_timer_clear(w, &p->keep);
+    list_remove(&p->link);
+    clave_async_slots_free(p->slots);
+    if (p->sender) {
+        clave__sender_give(w, p->sender, SENDER_WAITS, 1);
+        clave__sender_unref(w, p->sender);
+    }
+    clave__mem_free(&w->mem, p->path);
+    clave__mem_free(&w->mem, p->owner);
+    clave__mem_free(&w->mem, p);
+}
+
+static void on_slot_wait_moved(clave_async_slots *s, const clave_slots_event *ev, void *arg)
+{
+    struct slot_wait *p = arg;
+    (void)s;
+    p->position = ev->ahead + 1;
+    slot_room_note(&p->room, ev);
+    if (ev->refused)
+        return; /* its end follows */
+    for (struct list *e = p->polls.next, *next; e != &p->polls; e = next) {
+        struct slot_poll *poll = LIST_ENTRY(e, struct slot_poll, link);
+        next = e->next;
+        if (poll->wants_position)
+            slot_wait_tell_waits(poll);
+    }
+}
+
+static void on_slot_wait_ended(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                               bool taken, void *arg)
+{
+    struct slot_wait *p = arg;
+    const struct slot_news news = {
+        .ended = true, .err = err, .slot = slot, .taken = taken, .room = &p->room};
+    int64_t now = p->web->own ? clave__client_now(p->web->own) : 0; /* NULL: this is its end */
+    (void)s;
+    p->web->now = now > p->web->now ? now : p->web->now;
+    p->leaving = true; /* nobody finds it any more */
+    while (!list_empty(&p->polls)) {
+        struct slot_poll *poll = LIST_ENTRY(p->polls.next, struct slot_poll, link);
+        slot_poll_cancel(poll);
+        poll->done(poll, &news);
+    }
+    slot_wait_free(p);
+}
+
+static void slot_wait_leave(struct slot_wait *p);
+
+static void on_slot_wait_not_polled(struct timer *t, int64_t now)
+{
+    (void)now;
+    slot_wait_leave(LIST_ENTRY(t, struct slot_wait, keep));
+}
+
+static clave_err slot_wait_open(struct slot_wait *p, const struct slot_order *o)
+{
+    clave_slots_options options = CLAVE_SLOTS_OPTIONS_INIT;
+    options.limit = o->limit;
+    options.event_cb = on_slot_wait_moved;
+    options.event_arg = p;
+    p->path = clave__mem_strdup(&p->web->mem, o->path);
+    p->owner = clave__mem_strdup(&p->web->mem, o->as.id);
+    if (!p->path || !p->owner)
+        return CLAVE_ENOMEM;
+    clave_err err = clave_async_slots_new(&p->slots, p->web->own, o->path, &options);
+    return err != CLAVE_OK ? err
+                           : clave_async_slots_take(p->slots, THE_TAKE, &o->as, CLAVE_NEVER,
+                                                    on_slot_wait_ended, p);
+}
+
+/* NULL: there is none that is not being left. */
+static struct slot_wait *slot_wait_find(struct web *w, const char *path, const char *owner)
+{
+    for (struct list *e = w->slot_places.next; e != &w->slot_places; e = e->next) {
+        struct slot_wait *p = LIST_ENTRY(e, struct slot_wait, link);
+        if (!p->leaving && strcmp(p->owner, owner) == 0 && strcmp(p->path, path) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* Begins to take, for this sender, to whose SENDER_WAITS it counts. Errors as of
+ * clave_async_slots_take; ENOMEM. */
+static clave_err slot_wait_new(struct web *w, struct sender *s, const struct slot_order *o,
+                               struct slot_wait **out)
+{
+    assert(!slot_wait_find(w, o->path, o->as.id));
+    struct slot_wait *p = clave__mem_zalloc(&w->mem, sizeof *p);
+    *out = NULL;
+    if (!p)
+        return CLAVE_ENOMEM;
+    p->web = w;
+    list_init(&p->polls);
+    list_push_back(&w->slot_places, &p->link);
+    clave__timer_init(&p->keep, on_slot_wait_not_polled);
+    clave_err err = slot_wait_open(p, o);
+    if (err != CLAVE_OK) {
+        slot_wait_free(p);
+        return err;
+    }
+    p->sender = clave__sender_ref(s);
+    clave__sender_add(w, s, SENDER_WAITS, 1);
+    slot_wait_keep(p);
+    *out = p;
+    return CLAVE_OK;
+}
+
+/* Leaves the queue. What was sent already may still take; polls are told how it ended. */
+static void slot_wait_leave(struct slot_wait *p)
+{
+    if (p->leaving)
+        return;
+    p->leaving = true;
+    clave__web_timer_clear(p->web, &p->keep);
+    (void)clave_async_slots_cancel(p->slots, THE_TAKE); /* its callback comes in any case */
+    clave__web_flush(p->web, p->web->own);
+}
+
+void clave__slot_places_judge(struct web *w)
+{
+    for (struct list *e = w->slot_places.next, *next; e != &w->slot_places; e = next) {
+        struct slot_wait *p = LIST_ENTRY(e, struct slot_wait, link);
+        next = e->next;
+        if (list_empty(&p->polls))
+            slot_wait_leave(p);
+    }
+}
+
+/* ---- a request for a claim ------------------------------------------------------------------- */
+
+static const struct problem bad_slot = {.status = 400, .err = CLAVE_EINVAL};
+
+struct slot_call {
+    struct slot_request request; /* first: x->state is either */
+    struct slot_claim_id id;
+    struct slot_poll poll;
+};
+
+/* NULL: it has answered. */
+static struct slot_call *slot_call_new(struct web_exchange *x)
+{
+    struct slot_call *k = clave__web_alloc(x, sizeof *k);
+    if (k)
+        *k = (struct slot_call){.request = {.x = x}};
+    else
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the claim", NULL);
+    x->state = k;
+    return k;
+}
+
+/* ---- what is answered ------------------------------------------------------------------------ */
+
+static void slot_open_claim(struct web_exchange *x, const char *state)
+{
+    const struct slot_call *k = x->state;
+    struct json *j = &x->json;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "id", k->id.text);
+    clave__json_string(j, "path", k->id.path);
+    clave__json_string(j, "kind", "slot");
+    clave__json_string(j, "owner", k->id.owner);
+    clave__json_string(j, "state", state);
+}
+
+static void slot_answer(struct web_exchange *x, unsigned status)
+{
+    const struct slot_call *k = x->state;
+    clave__json_close(&x->json, '}');
+    if (clave__web_is_method(x, "POST"))
+        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), k->id.text);
+    clave__web_answer_json(x, status);
+}
+
+static void slot_answer_waits(struct web_exchange *x, const struct slot_news *n)
+{
+    const struct slot_call *k = x->state;
+    slot_open_claim(x, "waiting");
+    if (n->position > 0)
+        clave__json_int(&x->json, "position", (int64_t)n->position);
+    if (n->room && n->room->left_over[0])
+        clave__json_string(&x->json, "left_over", n->room->left_over);
+    if (n->room->has_strange || n->room->limit == CLAVE_SLOTS_LIMIT_BAD)
+        clave__json_string(&x->json, "detail", slot_room_text(x, k->id.path, n->room));
+    slot_answer(x, 202);
+}
+
+static void slot_answer_owned(struct web_exchange *x, const clave_slot *slot, bool taken)
+{
+    slot_open_claim(x, "held");
+    slot_put(&x->json, slot);
+    slot_answer(x, taken && clave__web_is_method(x, "POST") ? 201 : 200);
+}
+
+static void slot_answer_refused(struct web_exchange *x, clave_err err, const struct slot_room *room)
+{
+    const struct slot_call *k = x->state;
+    struct problem p = {.status = 409, .err = err, .path = k->id.path, .retry_after_s = 1};
+    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, k->id.path, room) : NULL;
+    if (text) {
+        clave__web_problem(x, &p, "%s", text);
+    } else if (err == CLAVE_ENONODE) {
+        p.status = 404;
+        p.retry_after_s = 0;
+        clave__web_problem(x, &p,
+                           "no limit of slots is set at %s: set one (clave slot limit %s N, PUT "
+                           "/v1/slots%s), or claim with \"limit\"",
+                           k->id.path, k->id.path, k->id.path);
+    } else if (err == CLAVE_ECANCELED) {
+        p.status = 410;
+        p.retry_after_s = 0;
+        clave__web_problem(x, &p,
+                           "%s does not wait for a slot of %s any more: another request "
+                           "has left the queue",
+                           k->id.owner, k->id.path);
+    } else {
+        clave__web_problem_err(x, err, "take a slot of", k->id.path);
+    }
+}
+
+/* ---- polls ----------------------------------------------------------------------------------- */
+
+static void slot_call_cancel(struct web_exchange *x)
+{
+    struct slot_call *k = x->state;
+    slot_poll_cancel(&k->poll);
+}
+
+/* The gate stops: a place that waits ends with its session, unless the take is done first. */
+static void slot_call_stop(struct web_exchange *x)
+{
+    struct slot_call *k = x->state;
+    slot_poll_cancel(&k->poll);
+    clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, "take a slot of", k->id.path);
+}
+
+static void slot_call_await(struct web_exchange *x, struct slot_wait *place, int64_t until,
+                            void (*done)(struct slot_poll *p, const struct slot_news *n))
+{
+    struct slot_call *k = x->state;
+    x->cancel = slot_call_cancel;
+    k->poll.done = done;
+    slot_wait_await(place, &k->poll, until);
+}
+
+static void on_slot_news(struct slot_poll *p, const struct slot_news *n)
+{
+    struct web_exchange *x = LIST_ENTRY(p, struct slot_call, poll)->request.x;
+    if (!n->ended)
+        slot_answer_waits(x, n);
+    else if (n->err == CLAVE_OK)
+        slot_answer_owned(x, n->slot, n->taken);
+    else
+        slot_answer_refused(x, n->err, n->room);
+}
+
+/* false: it has answered that too many wait. */
+static bool slot_call_may_wait(struct web_exchange *x)
+{
+    return clave__web_prefer_wait(x) <= 0 || clave__web_may_wait(x);
+}
+
+static void slot_poll_place(struct web_exchange *x, struct slot_wait *place)
+{
+    struct slot_call *k = x->state;
+    int64_t wait = clave__web_prefer_wait(x);
+    bool looks = clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
+    k->poll.wants_position = wait < 0;
+    wait = wait < 0 && looks ? 0 : wait < 0 ? WEB_PATIENCE_MS : wait;
+    x->stop = looks ? NULL : slot_call_stop;
+    slot_call_await(x, place, x->web->now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS),
+                    on_slot_news);
+}
+
+/* ---- POST ------------------------------------------------------------------------------------ */
+
+static void on_slot_tried(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                          void *arg)
+{
+    struct web_exchange *x = arg;
+    struct slot_request *r = x->state;
+    (void)s;
+    if (!slot_request_over(r))
+        return;
+    if (err == CLAVE_OK)
+        slot_answer_owned(x, slot, taken);
+    else
+        slot_answer_refused(x, err, &r->room);
+}
+
+static void slot_try(struct web_exchange *x, clave_async_client *c)
+{
+    struct slot_request *r = x->state;
+    clave_err err = slot_request_open(r, "take a slot of");
+    if (err == CLAVE_OK)
+        err = clave_async_slots_take(r->slots, THE_TAKE, &r->order.as, CLAVE_TRY, on_slot_tried, x);
+    if (!slot_request_sent(r, err))
+        clave__request_client_refused(x, c, err, r->what, r->order.path);
+}
+
+static void slot_begin(struct web_exchange *x, clave_async_client *c)
+{
+    const struct slot_call *k = x->state;
+    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    clave__web_timer_clear(x->web, &x->timer); /* what has waited for answers has them */
+    if (place) {
+        slot_poll_place(x, place);
+    } else if (clave__web_prefer_wait(x) == 0) {
+        slot_try(x, c);
+    } else if (clave__web_may_keep_waiting(x)) {
+        clave_err err = slot_wait_new(x->web, clave__web_sender(x), &k->request.order, &place);
+        if (err == CLAVE_OK)
+            slot_poll_place(x, place);
+        else
+            clave__request_client_refused(x, c, err, "take a slot of", k->id.path);
+    }
+}
+
+static void slot_look_above(struct web_exchange *x, clave_async_client *c)
+{
+    const struct slot_call *k = x->state;
+    clave__web_check_parents(x, c, WEB_LOCK, k->id.path, slot_begin);
+}
+
+static const char *slot_head_fault(const struct web_exchange *x)
+{
+    if (clave__web_header(x, "Clave-Session"))
+        return "a slot belongs to its owner, and no session: leave out Clave-Session";
+    return clave__web_header(x, "Idempotency-Key")
+               ? "a claim to a slot is repeated by its path and owner: leave out Idempotency-Key"
+               : NULL;
+}
+
+static bool slot_read_order(struct web_exchange *x, struct slot_call *k, const char **kind)
+{
+    static const char *const keys[] = {"kind", "path", "host", "by", "reason", "limit", NULL};
+    static const int64_t limits[2] = {1, INT32_MAX};
+    struct slot_order *o = &k->request.order;
+    int64_t limit = 0;
+    json_t *body = clave__web_body(x);
+    bool fine = body && clave__body_only(x, body, keys) &&
+                clave__body_text(x, body, "kind", kind) &&
+                clave__body_text(x, body, "path", &o->path) &&
+                clave__body_text(x, body, "host", &o->as.host) &&
+                clave__body_text(x, body, "by", &o->as.by) &&
+                clave__body_text(x, body, "reason", &o->as.reason) &&
+                clave__body_int(x, body, "limit", limits, &limit);
+    o->limit = (uint32_t)limit;
+    return fine;
+}
+
+/* A person who is known by a token need not say so in the body. */
+static bool slot_may_say(struct web_exchange *x, clave_slot *as)
+{
+    if (!as->host)
+        as->host = x->peer.address;
+    if (!as->by && x->who.is_known && x->who.name[0])
+        as->by = x->who.name;
+    bool fine = clave__slot_text_is_valid(as->host) && clave__slot_text_is_valid(as->by) &&
+                clave__slot_text_is_valid(as->reason);
+    if (!fine)
+        clave__web_problem(x, &bad_slot,
+                           "\"host\", \"by\" and \"reason\" have at most %d bytes of UTF-8 without "
+                           "control characters",
+                           (int)CLAVE_SLOT_TEXT_MAX);
+    return fine;
+}
+
+static bool slot_read(struct web_exchange *x, struct slot_call *k)
+{
+    const char *kind = "lock", *fault = slot_head_fault(x);
+    const char *owner = clave__web_header(x, "Clave-Owner");
+    if (fault) {
+        clave__web_problem(x, &bad_slot, "%s", fault);
+        return false;
+    }
+    if (!slot_read_order(x, k, &kind))
+        return false;
+    if (strcmp(kind, "slot") != 0 || !k->request.order.path) {
+        clave__web_problem(x, &bad_slot, "%s",
+                           k->request.order.path ? "Clave-Owner is for claims of \"kind\": \"slot\""
+                                                 : "\"path\" is missing: that of the slots");
+        return false;
+    }
+    k->request.order.as.id = owner;
+    x->deed.path = k->request.order.path;
+    x->deed.what = "slot";
+    x->deed.reason = k->request.order.as.reason;
+    return slot_claim_id_make(x, k->request.order.path, owner, &k->id) &&
+           clave__web_must(x, WEB_LOCK, k->id.path) && slot_may_say(x, &k->request.order.as);
+}
+
+void clave__web_post_slot_claim(struct web_exchange *x)
+{
+    struct slot_call *k = slot_call_new(x);
+    if (!k || !slot_read(x, k))
+        return;
+    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    if (place)
+        slot_wait_touch(place); /* what is refused below is a sign of life as well */
+    if (slot_call_may_wait(x))
+        clave__request_client(x, slot_look_above);
+}
+
+/* ---- the claim of an id ---------------------------------------------------------------------- */
+
+/* Of the id in the path. NULL: it has answered. */
+static struct slot_call *slot_call_named(struct web_exchange *x)
+{
+    const char *owner = clave__web_header(x, "Clave-Owner"), *text = x->params[0];
+    struct slot_call *k = slot_call_new(x);
+    if (!k)
+        return NULL;
+    if (!slot_claim_id_is_one(text) || clave__web_header(x, "Clave-Session")) {
+        clave__web_problem(x, &bad_slot,
+                           "a claim belongs to an owner or to a session: Clave-Owner is for ids "
+                           "that begin with \"slot.\", and Clave-Session for others");
+        return NULL;
+    }
+    if (!slot_claim_id_parse(x, text, &k->id))
+        return NULL;
+    if (owner && strcmp(owner, k->id.owner) != 0) {
+        clave__web_problem(x, &bad_slot, "Clave-Owner is another than that of this claim: %s",
+                           k->id.owner);
+        return NULL;
+    }
+    x->deed.path = k->id.path;
+    x->deed.what = "slot";
+    k->request.order = (struct slot_order){.path = k->id.path, .as = {.id = k->id.owner}};
+    return clave__web_must(x, WEB_LOCK, k->id.path) ? k : NULL;
+}
+
+/* ---- GET ------------------------------------------------------------------------------------- */
+
+static void on_slot_looked(clave_async_client *c, clave_err err, const clave_slots_view *view,
+                           void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__web_expected(x))
+        return;
+    const struct slot_call *k = x->state;
+    const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD, .path = k->id.path};
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "look at the slots of", k->id.path);
+        return;
+    }
+    for (size_t i = 0; i < view->n; i++) {
+        const char *id = view->slots[i].id; /* NULL: a node that others made */
+        if (id && strcmp(id, k->id.owner) == 0) {
+            slot_answer_owned(x, &view->slots[i], false);
+            return;
+        }
+    }
+    clave__web_problem(x, &none,
+                       "%s owns no slot of %s, and does not wait at this gate: POST /v1/claims "
+                       "again",
+                       k->id.owner, k->id.path);
+}
+
+static void slot_look(struct web_exchange *x, clave_async_client *c)
+{
+    const struct slot_call *k = x->state;
+    clave_err err = clave_async_slots_list(c, k->id.path, on_slot_looked, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, "look at the slots of", k->id.path);
+}
+
+void clave__web_get_slot_claim(struct web_exchange *x)
+{
+    const struct slot_call *k = slot_call_named(x);
+    if (!k || !slot_call_may_wait(x))
+        return;
+    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    if (place)
+        slot_poll_place(x, place);
+    else
+        clave__request_client(x, slot_look);
+}
+
+void clave__web_patch_slot_claim(struct web_exchange *x)
+{
+    clave__web_problem(x, &bad_slot, "a slot says what it said when it was taken");
+}
+
+/* ---- DELETE ---------------------------------------------------------------------------------- */
+
+static void on_slot_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+{
+    struct web_exchange *x = arg;
+    struct slot_request *r = x->state;
+    (void)s;
+    if (!slot_request_over(r))
+        return;
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, r->what, r->order.path);
+        return;
+    }
+    slot_open_claim(x, "released");
+    clave__json_bool(&x->json, "given", slot != NULL);
+    if (slot)
+        slot_put(&x->json, slot);
+    slot_answer(x, 200);
+}
+
+/* It withdraws the takes of the owner that wait, at other gates as well. */
+static void slot_give(struct web_exchange *x, clave_async_client *c)
+{
+    struct slot_request *r = x->state;
+    clave_err err = slot_request_open(r, "give back the slot of");
+    if (err == CLAVE_OK)
+        err = clave_async_slots_give(r->slots, r->order.as.id, r->order.as.token, CLAVE_NEVER,
+                                     on_slot_given, x);
+    if (!slot_request_sent(r, err))
+        clave__request_client_refused(x, c, err, r->what, r->order.path);
+}
+
+void clave__web_delete_slot_claim(struct web_exchange *x)
+{
+    struct slot_call *k = slot_call_named(x);
+    const char *token = clave__web_query(x, "token");
+    if (!k)
+        return;
+    if (token && (!clave__web_parse_int(token, &k->request.order.as.token) ||
+                  k->request.order.as.token <= 0)) {
+        clave__web_problem(x, &bad_slot, "\"token\" must be a number above 0");
+        return;
+    }
+    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    if (place)
+        slot_wait_leave(place);
+    clave__request_client(x, slot_give);
+}
+
+bool clave__web_is_slot_claim(const struct web_exchange *x)
+{
+    return clave__web_header(x, "Clave-Owner") ||
+           (x->params[0] && slot_claim_id_is_one(x->params[0]));
+}
+
+/* ==== FleetLock =============================================================================== */
+
+/* A machine asks again before it gives up. MOST_GROUP: a node's name. */
+enum { PATIENCE_MS = 5000, FLEETLOCK_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
+
+static const struct problem bad_machine = {.status = 400, .err = CLAVE_EINVAL};
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+/* Of an object; NULL: it is missing, or no text. */
+static const char *fleetlock_text(const struct web_exchange *x, const json_t *o, const char *key)
+{
+    json_t *v = json_is_object(o) ? x->web->o.jansson->json_object_get(o, key) : NULL;
+    return json_is_string(v) ? x->web->o.jansson->json_string_value(v) : NULL;
+}
+
+static bool fleetlock_is_group(const char *group)
+{
+    size_t n = strspn(group, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
+    bool is_dots = strcmp(group, ".") == 0 || strcmp(group, "..") == 0; /* no names of nodes */
+    return n > 0 && n <= MOST_GROUP && group[n] == '\0' && !is_dots;
+}
+
+static const char *fleetlock_fault(const struct web_exchange *x, const char *group, const char *id)
+{
+    if (!clave__web_header_is(x, "fleet-lock-protocol", "true"))
+        return "the header \"fleet-lock-protocol: true\" is missing";
+    if (clave__web_header(x, "Clave-Session"))
+        return "a slot belongs to its machine, and no session: leave out Clave-Session";
+    if (!group || !id)
+        return "the body must be {\"client_params\": {\"group\": \"...\", \"id\": \"...\"}}";
+    if (!fleetlock_is_group(group))
+        return "\"group\" is 1 to 128 letters, digits, dots and hyphens";
+    return clave__slot_id_is_valid(id)
+               ? NULL
+               : "\"id\" is 1 to 128 bytes of UTF-8 without control characters";
+}
+
+/* What the machine asks for. NULL: it has answered. */
+static struct slot_request *fleetlock_read(struct web_exchange *x)
+{
+    struct slot_request *r = clave__web_alloc(x, sizeof *r);
+    bool fits = clave__web_body_len(x) <= FLEETLOCK_BODY;
+    json_t *body = r && fits && clave__web_header(x, "fleet-lock-protocol")
+                       ? clave__web_body_of_any_type(x)
+                       : NULL;
+    if (x->answered)
+        return NULL;
+    const json_t *who = body ? x->web->o.jansson->json_object_get(body, "client_params") : NULL;
+    const char *group = fleetlock_text(x, who, "group"), *id = fleetlock_text(x, who, "id");
+    const char *fault = fits ? fleetlock_fault(x, group, id) : "the body has more than 4096 bytes";
+    char *path = r && !fault ? clave__web_child(x, x->web->o.access->fleetlock, group) : NULL;
+    if (r && fault)
+        clave__web_problem(x, &bad_machine, "%s", fault);
+    else if (!path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request", NULL);
+    if (!path)
+        return NULL;
+    *r = (struct slot_request){
+        .x = x, .order = {.path = path, .as = {.id = id, .host = x->peer.address}, .limit = 1}};
+    if (x->who.is_known && clave__slot_text_is_valid(x->who.name) && x->who.name[0])
+        r->order.as.by = x->who.name;
+    x->deed.path = path;
+    x->deed.what = clave__web_sprintf(x, "slot of %s", id);
+    x->state = r;
+    return clave__web_must(x, WEB_LOCK, path) ? r : NULL;
+}
+
+/* ---- what is answered ------------------------------------------------------------------------ */
+
+/* The protocol has 4xx for the machine's own faults, and 409 for "not now". */
+static void fleetlock_refuse(struct web_exchange *x, clave_err err, const char *what)
+{
+    const struct slot_request *r = x->state;
+    const char *path = r->order.path;
+    const struct problem full = {.status = 409, .err = CLAVE_EBUSY, .path = path};
+    unsigned status = clave__web_status(x, err);
+    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, path, &r->room) : NULL;
+    if (text)
+        clave__web_problem(x, &full, "%s", text);
+    else
+        clave__web_problem_as(x, status >= 500 ? status : 500, err, what, path);
+}
+
+static void fleetlock_answer(struct web_exchange *x, clave_err err)
+{
+    struct slot_request *r = x->state;
+    if (!slot_request_over(r))
+        return;
+    if (err == CLAVE_OK)
+        clave__web_answer_empty(x, 200);
+    else
+        fleetlock_refuse(x, err, r->what);
+}
+
+static void fleetlock_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                               bool taken, void *arg)
+{
+    (void)s;
+    (void)slot;
+    (void)taken;
+    fleetlock_answer(arg, err);
+}
+
+/* What it does not own is given, too. */
+static void fleetlock_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                               void *arg)
+{
+    (void)s;
+    (void)slot;
+    fleetlock_answer(arg, err);
+}
+
+/* ---- the requests ---------------------------------------------------------------------------- */
+
+static void fleetlock_sent(struct web_exchange *x, clave_err err)
+{
+    struct slot_request *r = x->state;
+    if (slot_request_sent(r, err))
+        clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
+    else
+        fleetlock_refuse(x, err, r->what);
+}
+
+static void fleetlock_take(struct web_exchange *x, clave_async_client *c)
+{
+    struct slot_request *r = x->state;
+    (void)c;
+    clave_err err = slot_request_open(r, "take a slot of");
+    if (err == CLAVE_OK)
+        err = clave_async_slots_take(r->slots, 1, &r->order.as, CLAVE_TRY, fleetlock_on_taken, x);
+    fleetlock_sent(x, err);
+}
+
+static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
+{
+    const struct slot_request *r = x->state;
+    clave__web_check_parents(x, c, WEB_LOCK, r->order.path, fleetlock_take);
+}
+
+/* ---- the bound of groups: a sender that is known by its address alone could name any number -- */
+
+static void fleetlock_looks(struct web_exchange *x, clave_err err)
+{
+    x->looking = true;
+    if (err == CLAVE_OK) {
+        clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
+        clave__web_expect(x);
+    } else {
+        fleetlock_refuse(x, err, "look at");
+    }
+}
+
+static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    const struct slot_request *r = x->state;
+    const struct problem full = {.status = 403, .err = CLAVE_EQUOTA, .path = r->order.path};
+    if (!clave__web_expected(x))
+        return;
+    x->looking = false;
+    if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS)
+        clave__web_problem(x, &full,
+                           "there are %d groups, and a machine without a token makes no more: "
+                           "make %s with PUT /v1/slots%s, or give the machine a token",
+                           (int)res->stat->num_children, r->order.path, r->order.path);
+    else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        fleetlock_look_above(x, c);
+    else
+        fleetlock_refuse(x, res->err, "look at the groups beside");
+}
+
+static void fleetlock_on_group(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    x->looking = false;
+    if (res->err == CLAVE_OK)
+        fleetlock_take(x, c);
+    else if (res->err == CLAVE_ENONODE)
+        fleetlock_looks(
+            x, clave_async_exists(c, x->web->o.access->fleetlock, NULL, fleetlock_on_groups, x));
+    else
+        fleetlock_refuse(x, res->err, "look at");
+}
+
+static void fleetlock_look_at_group(struct web_exchange *x, clave_async_client *c)
+{
+    const struct slot_request *r = x->state;
+    if (x->who.is_known)
+        fleetlock_look_above(x, c);
+    else
+        fleetlock_looks(x, clave_async_exists(c, r->order.path, NULL, fleetlock_on_group, x));
+}
+
+static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
+{
+    struct slot_request *r = x->state;
+    (void)c;
+    clave_err err = slot_request_open(r, "give back the slot of");
+    if (err == CLAVE_OK)
+        err =
+            clave_async_slots_give(r->slots, r->order.as.id, 0, CLAVE_NEVER, fleetlock_on_given, x);
+    fleetlock_sent(x, err);
+}
+
+void clave__web_fleetlock_take(struct web_exchange *x)
+{
+    if (fleetlock_read(x))
+        clave__request_client(x, fleetlock_look_at_group);
+}
+
+void clave__web_fleetlock_give(struct web_exchange *x)
+{
+    if (fleetlock_read(x))
+        clave__request_client(x, fleetlock_give);
+}

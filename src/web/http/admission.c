@@ -1,0 +1,538 @@
+/* admission.c - the checks that a request passes before it begins. Called by web.c, by request.c
+ * for the body, and by handlers that wait, ask a server or make a session. Invariant: a request
+ * whose head is refused has reached no handler. */
+#include "web/http/admission.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "web/http/answer.h"
+#include "web/http/authorization.h"
+#include "web/http/exchange.h"
+#include "web/http/http_metrics.h"
+
+enum { MAX_HEADER_BYTES = 16384 };
+
+static void head_refuse(struct web_exchange *x, unsigned status, clave_err err, const char *text)
+{
+    clave__web_problem(x, &(struct problem){.status = status, .err = err}, "%s", text);
+}
+
+/* ---- the head ------------------------------------------------------------------------------- */
+
+static bool head_size(struct web_exchange *x, unsigned status, const char *what, size_t n,
+                      size_t most)
+{
+    if (n <= most)
+        return true;
+    clave__web_problem(x, &(struct problem){.status = status, .err = CLAVE_ETOOBIG},
+                       "%s: more than %zu bytes", what, most);
+    return false;
+}
+
+static bool head_sizes(struct web_exchange *x)
+{
+    const struct web_request *q = x->q;
+    size_t headers = 0;
+    for (size_t i = 0; i < q->nheaders; i++)
+        headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
+    return head_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
+           head_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
+           head_size(x, 413, "the body is too large (--http-max-body)",
+                     q->body_length > 0 ? (size_t)q->body_length : 0, clave__web_max_body(x->web));
+}
+
+static bool head_is_header_name(const char *name)
+{
+    const char *c = name;
+    while ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+           (*c && strchr("-_.!#$%&'*+^`|~", *c)))
+        c++;
+    return c > name && *c == '\0';
+}
+
+/* Each of these decides something by its value. Of two values a proxy in front of the gate could
+ * take the other one. */
+static const char *head_twice(const struct web_exchange *x)
+{
+    static const char *const once[] = {"Host",
+                                       "Content-Length",
+                                       "Transfer-Encoding",
+                                       "Content-Type",
+                                       "Authorization",
+                                       "Origin",
+                                       "Sec-Fetch-Site",
+                                       "Clave-Session",
+                                       "If-Match",
+                                       "If-None-Match",
+                                       "Idempotency-Key",
+                                       "Clave-Owner",
+                                       "fleet-lock-protocol"};
+    return clave__web_header_beyond(x, once, sizeof once / sizeof *once, 1);
+}
+
+static bool head_are_header_names(const struct web_request *q)
+{
+    for (size_t i = 0; i < q->nheaders; i++)
+        if (!head_is_header_name(q->headers[i].name))
+            return false;
+    return true;
+}
+
+/* Where the body ends must be beyond doubt: what follows it is taken for the next request. So the
+ * connection is closed, too. */
+static bool head_framing(struct web_exchange *x)
+{
+    const char *coding = clave__web_header(x, "Transfer-Encoding"), *twice = NULL, *fault = NULL;
+    struct problem p = {.status = 400, .err = CLAVE_EINVAL};
+    if (!head_are_header_names(x->q)) {
+        fault = "the name of a header has a character that no name may have";
+    } else if ((twice = head_twice(x)) != NULL) {
+        fault = "this header is given twice: ";
+    } else if (coding && !clave__web_header_is(x, "Transfer-Encoding", "chunked")) {
+        fault = "of Transfer-Encoding only \"chunked\" is known";
+        p.status = 501;
+    } else if (coding && clave__web_header(x, "Content-Length")) {
+        fault = "Content-Length and Transfer-Encoding exclude each other";
+    }
+    if (!fault)
+        return true;
+    clave__web_set_header(x, "Connection", "close");
+    clave__web_problem(x, &p, "%s%s", fault, twice ? twice : "");
+    return false;
+}
+
+/* A host in the target counts in place of that in the header. */
+static const char *head_named_host(const struct web_exchange *x)
+{
+    return x->target.host ? x->target.host : clave__web_header(x, "Host");
+}
+
+static bool head_host(struct web_exchange *x)
+{
+    const char *host = head_named_host(x);
+    bool missing = x->q->must_have_host && !clave__web_header(x, "Host");
+    if (!missing && (!host || clave__access_host_ok(x->web->o.access, host)))
+        return true;
+    if (missing)
+        head_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
+    else
+        clave__web_problem(
+            x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
+            "the Host \"%.200s\" is not a name of this gate: add it with --http-host", host);
+    return false;
+}
+
+/* ---- the target ----------------------------------------------------------------------------- */
+
+/* The prefix behind a proxy, "/clave/v1/locks", is no part of the path. */
+static void head_take_prefix(struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    size_t n = a && a->prefix ? strlen(a->prefix) : 0;
+    x->has_prefix = n > 0 && strncmp(x->target.path, a->prefix, n) == 0 && x->target.path[n] == '/';
+    x->target.path += x->has_prefix ? n : 0;
+}
+
+static bool head_target(struct web_exchange *x)
+{
+    char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
+    const char *fault = text ? clave__target_parse(&x->target, text) : NULL;
+    if (!text)
+        head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+    else if (fault)
+        head_refuse(x, 400, CLAVE_EINVAL, fault);
+    else
+        head_take_prefix(x);
+    return text && !fault;
+}
+
+/* A route of GET takes HEAD, too. */
+static bool head_is_method(const struct web_exchange *x, const struct route *r)
+{
+    return strcmp(x->q->method, r->method) == 0 ||
+           (strcmp(x->q->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+/* A znode's path has its slash in front, encoded or not; the pattern's own slash is not part of
+ * it. */
+static bool head_params(struct web_exchange *x, const char *pattern,
+                        const struct target_part *parts)
+{
+    const char *param = strchr(pattern, '{');
+    for (size_t i = 0; param; i++, param = strchr(param + 1, '{')) {
+        bool is_path = strncmp(param, "{path}", 6) == 0;
+        assert(i < WEB_MAX_PARAMS);
+        char *to = clave__web_alloc(x, parts[i].n + 2);
+        if (!to) {
+            head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+            return false;
+        }
+        to[0] = '/';
+        if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false)) {
+            head_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
+            return false;
+        }
+        x->params[i] = is_path && to[1] != '/' ? to : to + 1;
+    }
+    return true;
+}
+
+enum { ALLOW_CAP = 64 };
+
+static void head_allow(char allow[ALLOW_CAP], const char *method)
+{
+    size_t n = strlen(allow);
+    assert(n + strlen(method) + 2 < ALLOW_CAP);
+    if (!strstr(allow, method))
+        snprintf(allow + n, ALLOW_CAP - n, "%s%s", n > 0 ? ", " : "", method);
+}
+
+/* `allow`: the methods of the routes whose patterns match; "": there is none. */
+static void head_no_route(struct web_exchange *x, const char *allow)
+{
+    if (!allow[0]) {
+        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
+                           "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
+        return;
+    }
+    clave__web_set_header(x, "Allow", "%s", allow);
+    clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
+                       "this path does not take %.16s, only %s", x->q->method, allow);
+}
+
+static bool head_is_on(const struct web_exchange *x, const struct route *r)
+{
+    const struct web_access *a = x->web->o.access;
+    return !(r->flags & ROUTE_FLEETLOCK) || (a && a->fleetlock);
+}
+
+static bool head_route(struct web_exchange *x)
+{
+    char allow[ALLOW_CAP] = "";
+    for (size_t i = 0; i < x->web->routes->n; i++) {
+        const struct route *r = &x->web->routes->at[i];
+        struct target_part parts[WEB_MAX_PARAMS];
+        if (!clave__target_matches(&x->target, r->pattern, parts) || !head_is_on(x, r))
+            continue;
+        x->is_fleetlock = r->flags & ROUTE_FLEETLOCK;
+        if (head_is_method(x, r)) {
+            x->route = r;
+            return head_params(x, r->pattern, parts);
+        }
+        head_allow(allow, r->method);
+        if (strcmp(r->method, "GET") == 0)
+            head_allow(allow, "HEAD");
+    }
+    head_no_route(x, allow);
+    return false;
+}
+
+/* ---- the sender ----------------------------------------------------------------------------- */
+
+/* A page of another site must not act through the browser of somebody who may. What needs no role
+ * may be linked to from anywhere. */
+static bool head_origin(struct web_exchange *x)
+{
+    const char *site = clave__web_header(x, "Sec-Fetch-Site");
+    bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
+    if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
+                                 head_named_host(x), x->peer.is_tls))
+        foreign = true;
+    if (!foreign || x->route->role == WEB_NONE)
+        return true;
+    head_refuse(x, 403, CLAVE_ENOAUTH, "the request comes from a page of another site");
+    return false;
+}
+
+/* The path that the role is needed on; NULL: none is known. */
+static const char *head_path(const struct web_exchange *x)
+{
+    size_t i = 0;
+    if (x->acts_on)
+        return x->acts_on;
+    for (const char *at = x->route->pattern; (at = strchr(at, '{')); at++, i++)
+        if (strncmp(at, "{path}", 6) == 0)
+            return x->params[i];
+    return NULL;
+}
+
+static bool head_sender(struct web_exchange *x)
+{
+    if (!clave__web_identify(x)) {
+        head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+        return false;
+    }
+    bool may = clave__web_may(x, x->route->role, head_path(x));
+    if (!may)
+        clave__web_refuse_role(x, x->route->role, head_path(x));
+    return may;
+}
+
+/* ---- the query ------------------------------------------------------------------------------ */
+
+/* `names` are words with blanks between. */
+static bool head_is_word_of(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = names; n > 0 && (at = strstr(at, name)); at += n)
+        if ((at == names || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* A header that narrows a request, or lets it be repeated, is honoured or refused: its sender
+ * relies on it. A GET may ignore If-None-Match, and does the same however often it is repeated. */
+static bool head_narrowing(struct web_exchange *x)
+{
+    static const struct {
+        const char *name, *methods; /* that must not ignore it; NULL: none may */
+        unsigned honoured;          /* by routes with this flag */
+        const char *text;
+    } narrowing[] = {
+        {"Clave-Guard", NULL, ROUTE_GUARDED,
+         "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi"},
+        {"If-Match", NULL, ROUTE_CONDITIONAL,
+         "If-Match is for PUT and DELETE of /v1/znodes; an operation of /v1/multi has its "
+         "\"version\""},
+        {"If-None-Match", "PUT POST PATCH DELETE", ROUTE_CONDITIONAL,
+         "of the requests that change something only PUT of /v1/znodes knows If-None-Match"},
+        {"Idempotency-Key", "POST PATCH", ROUTE_KEYED,
+         "Idempotency-Key is for POST of /v1/claims: nothing would keep this request from being "
+         "done twice"},
+    };
+    for (size_t i = 0; i < sizeof narrowing / sizeof *narrowing; i++) {
+        const char *methods = narrowing[i].methods;
+        bool ignores = methods && !head_is_word_of(methods, x->q->method);
+        if (ignores || x->route->flags & narrowing[i].honoured ||
+            !clave__web_header(x, narrowing[i].name))
+            continue;
+        head_refuse(x, 400, CLAVE_EINVAL, narrowing[i].text);
+        return false;
+    }
+    return true;
+}
+
+/* Arguments that are there or not. One of "false" would be taken for what it is not. */
+static bool head_flag(struct web_exchange *x, const struct target_arg *a)
+{
+    static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
+    if (!head_is_word_of(flags, a->name) || head_is_word_of("1 true", a->value) || !a->value[0])
+        return true;
+    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                       "%s is a flag: it stands alone, or is left out", a->name);
+    return false;
+}
+
+static bool head_query(struct web_exchange *x)
+{
+    const char *known = x->route->query ? x->route->query : "";
+    for (size_t i = 0; i < x->target.nargs && strcmp(known, "*") != 0; i++) {
+        const char *name = x->target.args[i].name;
+        if (!head_is_word_of(known, name)) {
+            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                               "unknown query parameter \"%.64s\": %s%s", name,
+                               known[0] ? "this request takes " : "this request takes none", known);
+            return false;
+        }
+        if (clave__web_query(x, name) != x->target.args[i].value) {
+            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                               "the query parameter \"%.64s\" is given twice", name);
+            return false;
+        }
+        if (!head_flag(x, &x->target.args[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+bool clave__web_admit(struct web_exchange *x)
+{
+    assert(!x->route && !x->answered);
+    clave__web_find_peer(x);
+    return head_sizes(x) && head_framing(x) && head_target(x) && head_host(x) && head_route(x) &&
+           head_origin(x) && head_sender(x) && head_narrowing(x) && head_query(x) &&
+           clave__web_may_receive(x, x->q->body_length);
+}
+
+/* Which of its roles the sender does not have; `route` is where that of the route is written. */
+static const struct web_need *head_missing(const struct web_exchange *x, struct web_need *route)
+{
+    assert(x->route);
+    *route = (struct web_need){x->needs, x->route->role, head_path(x)};
+    const struct web_need *n = route;
+    while (n && clave__web_may(x, n->role, n->path))
+        n = n->next;
+    return n;
+}
+
+bool clave__web_admit_again(struct web_exchange *x)
+{
+    const char *name = x->who.name; /* who began it, for the audit */
+    clave__web_find_peer(x);
+    if (!x->route || !clave__web_identify(x))
+        return true;
+    if (x->who.found != ACCESS_KNOWN)
+        x->who.name = name;
+    return clave__web_may_still(x);
+}
+
+bool clave__web_may_still(const struct web_exchange *x)
+{
+    struct web_need route;
+    return !head_missing(x, &route);
+}
+
+void clave__web_refuse_now(struct web_exchange *x)
+{
+    struct web_need route;
+    const struct web_need *n = head_missing(x, &route);
+    if (n)
+        clave__web_refuse_role(x, n->role, n->path);
+}
+
+/* ==== limits ================================================================================== */
+
+/* Of the body of a sender who has proved nothing. */
+enum { STRANGE_BODY = 65536 };
+
+static void limit_refuse(struct web_exchange *x, enum sender_share share, enum sender_found found,
+                         size_t most)
+{
+    static const struct {
+        const char *nouns, *verb, *limit, *limit_of_one;
+        unsigned reason;
+    } of[] = {
+        [SENDER_WAITS] = {"requests", "wait", " (--http-max-waiting)", " (--http-max-waiting)",
+                          HTTP_REFUSED_WAITING},
+        [SENDER_CALLS] = {"requests", "wait", " (--http-max-waiting)", " (--http-max-waiting)",
+                          HTTP_REFUSED_WAITING},
+        [SENDER_BYTES] = {"bytes of bodies and answers", "are held", "", "", HTTP_REFUSED_MEMORY},
+        [SENDER_SESSIONS] = {"sessions", "are alive", "", " (--http-max-sender-sessions)", 0},
+    };
+    bool all = found == SENDER_ALL_TAKEN, named = x->who.is_known && x->who.name[0];
+    assert(found != SENDER_MAY && share < sizeof of / sizeof *of && of[share].nouns);
+    const struct problem p = {.status = all && share != SENDER_SESSIONS ? 503 : 429,
+                              .err = CLAVE_ETHROTTLED,
+                              .retry_after_s = 1};
+    if (found == SENDER_NO_MEMORY) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "begin", NULL);
+        return;
+    }
+    x->refused = of[share].reason;
+    if (all)
+        clave__web_problem(x, &p, "%zu %s %s already, and this gate takes no more%s", most,
+                           of[share].nouns, of[share].verb, of[share].limit);
+    else
+        clave__web_problem(x, &p, "%zu %s of %s %s already, and no sender may have more%s", most,
+                           of[share].nouns, named ? x->who.name : "this address", of[share].verb,
+                           of[share].limit_of_one);
+}
+
+static bool limit_enter(struct web_exchange *x, enum sender_share share)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_enter(x, share, &most);
+    if (found != SENDER_MAY)
+        limit_refuse(x, share, found, most);
+    return found == SENDER_MAY;
+}
+
+bool clave__web_may_wait(struct web_exchange *x)
+{
+    return limit_enter(x, SENDER_WAITS);
+}
+
+bool clave__web_may_keep_waiting(struct web_exchange *x)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_may(x, SENDER_WAITS, 1, &most);
+    if (found != SENDER_MAY)
+        limit_refuse(x, SENDER_WAITS, found, most);
+    return found == SENDER_MAY;
+}
+
+bool clave__web_may_call(struct web_exchange *x)
+{
+    return clave__shares_is_own(x) || x->waits || limit_enter(x, SENDER_CALLS);
+}
+
+bool clave__web_may_make_session(struct web_exchange *x)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_may(x, SENDER_SESSIONS, 1, &most);
+    if (found != SENDER_MAY)
+        limit_refuse(x, SENDER_SESSIONS, found, most);
+    return found == SENDER_MAY && clave__web_may_call(x);
+}
+
+/* What all have together is no reason: when another gate has gone, this one has all that was held
+ * there, and no sender may keep another's holders from it. */
+bool clave__web_may_take_up(struct web_exchange *x)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_may(x, SENDER_SESSIONS, 1, &most);
+    bool exceeds = clave__shares_has_most(x, SENDER_SESSIONS, 1, &most);
+    if (found != SENDER_NO_MEMORY && !exceeds)
+        return true;
+    limit_refuse(x, SENDER_SESSIONS, exceeds ? SENDER_HAS_MOST : found, most);
+    return false;
+}
+
+/* n bytes alone are more than there can ever be for it, or there is no room at present. */
+static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, size_t n,
+                               size_t most)
+{
+    if (found == SENDER_NO_MEMORY || n <= most) {
+        limit_refuse(x, SENDER_BYTES, found, most);
+        return;
+    }
+    x->refused = HTTP_REFUSED_MEMORY;
+    clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
+                       "the body takes too much memory: more than the %zu bytes that one sender "
+                       "may have",
+                       most);
+}
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+/* A GET, a DELETE and a renewal need none. */
+static size_t limit_of_body(const struct web_exchange *x)
+{
+    size_t most = clave__web_max_body(x->web), least = SHARES_SMALL;
+    if (!clave__shares_is_own(x) && !clave__shares_reads(x) && !clave__web_is_method(x, "DELETE"))
+        least = x->who.is_known ? most : STRANGE_BODY;
+    return most < least ? most : least;
+}
+
+bool clave__web_may_receive(struct web_exchange *x, int64_t n)
+{
+    size_t most = limit_of_body(x);
+    if (n <= 0)
+        return true;
+    if ((uint64_t)n > most) {
+        const char *why = most == clave__web_max_body(x->web) ? " (--http-max-body)"
+                          : most == STRANGE_BODY ? " of a sender without a token or other proof"
+                                                 : "";
+        clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
+                           "the body is too large: more than %zu bytes%s", most, why);
+        return false;
+    }
+    enum sender_found found = clave__shares_take_body(x, (size_t)n, &most);
+    if (found != SENDER_MAY)
+        limit_refuse_bytes(x, found, (size_t)n, most);
+    return found == SENDER_MAY;
+}
+
+bool clave__web_may_parse(struct web_exchange *x, size_t n)
+{
+    size_t most = 0;
+    enum sender_found found =
+        clave__shares_is_own(x) ? SENDER_MAY : clave__shares_take_tree(x, n, &most);
+    if (found != SENDER_MAY)
+        limit_refuse_bytes(x, found, n + x->received.cap, most);
+    return found == SENDER_MAY;
+}

@@ -1,0 +1,648 @@
+/* session_claims.c - the claims of a session: made, found, forgotten; which of them a node is of;
+ * and those that another gate made or gave back, or this one before it was restarted. Called by the
+ * endpoints of claims, and by the session when it has listed its nodes.
+ *
+ * A connection to the servers is all that makes a gate the session's: another gate that attaches
+ * takes it away. So what was listed on a connection, behind a commit, is all that there is for as
+ * long as that connection lasts, but for what this gate makes and deletes itself. A proof lists the
+ * session's nodes once a connection (clave__claims_look):
+ *
+ *   - a place that is not known here is taken up: read, and made a claim of, which the recipe finds
+ *     at the name of its node;
+ *   - a claim that waits and has no node any more ends: it was given back elsewhere;
+ *   - the node of a claim that is marked as given back is deleted: its delete was lost.
+ *
+ * Invariants: a session has one place a path and owner (clave__claim_is_same_owner); a claim is
+ * freed only when no callback of its recipe, and no contender of its place, can come back to it. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash/siphash.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "client/client_for_gate.h"
+#include "recipe/queue/identity.h"
+#include "web/session/claim.h"
+
+/* The UUID of a node's name begins behind "_c_". */
+enum { CLAIM_DATA = 8192, NODE_ID = 3, NODE_NAME = NODE_ID + CLAVE_UUID_TEXT };
+
+/* A node of a claim on some path. */
+struct claim_node {
+    char uuid[CLAVE_UUID_TEXT + 1];
+    enum queue_kind kind; /* LEASE: of a semaphore, one of those that queue for leases too */
+    bool queues;          /* such a one */
+    int number;
+};
+
+/* ==== whose node is it? ======================================================================= */
+
+enum { ID_VERSION = 14, ID_OWNER = 24 }; /* where these stand */
+
+/* "" is the owner of all that name none. */
+static const char *claim_owner(const char *id)
+{
+    return id && id[ID_VERSION] == '8' ? id + ID_OWNER : "";
+}
+
+bool clave__claim_is_same_owner(const char *id, const char *other)
+{
+    return strcmp(claim_owner(id), claim_owner(other)) == 0;
+}
+
+/* A new id, which names no owner. */
+static void claim_draw_id(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
+{
+    clave__rand_uuid(r, out);
+    out[ID_VERSION] = '4';
+}
+
+/* Each permit has a name of its own, made of the claim's id. */
+static bool claim_has_name(const struct claim *c, const char *uuid)
+{
+    size_t n = c->permits ? c->permits : 1;
+    for (size_t i = 0; i < n; i++) {
+        char one[CLAVE_UUID_TEXT + 1];
+        memcpy(one, c->place.uuid, sizeof one);
+        clave__uuid_mix(one, i, 0);
+        if (strcmp(one, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The number in "_c_<uuid>-lock-0000000001". */
+static int claim_node_number(const char *name)
+{
+    const char *dash = strrchr(name, '-');
+    return dash ? atoi(dash + 1) : 0;
+}
+
+static bool claim_node_parse(const char *path, const char *claimed, struct claim_node *out)
+{
+    size_t len = strlen(claimed),
+           below = len > 1 ? len + 1 : 1; /* the slash after all but the root */
+    if (strncmp(path, claimed, len) != 0 || path[below - 1] != '/')
+        return false;
+    const char *name = path + below;
+    out->queues = strncmp(name, "locks/", strlen("locks/")) == 0;
+    bool leased = strncmp(name, "leases/", strlen("leases/")) == 0;
+    name = out->queues || leased ? strchr(name, '/') + 1 : name;
+    if (strncmp(name, "_c_", NODE_ID) != 0 || strlen(name) <= NODE_NAME || strchr(name, '/'))
+        return false;
+    memcpy(out->uuid, name + NODE_ID, CLAVE_UUID_TEXT);
+    out->uuid[CLAVE_UUID_TEXT] = '\0';
+    out->kind = out->queues || leased ? QUEUE_LEASE : clave__queue_kind_of(name);
+    out->number = out->queues ? -1 : claim_node_number(name);
+    return true;
+}
+
+static bool claim_has_node(const struct claim *c, const struct claim_node *n)
+{
+    return n->kind == c->kind->queue && claim_has_name(c, n->uuid);
+}
+
+/* Of several nodes the first tells the id: that which queues for leases, else the first lease. */
+static void claim_note_other(struct claim *c, const struct claim_node *n)
+{
+    struct claim_other *o = &c->other;
+    if (o->uuid[0] && o->number <= n->number)
+        return;
+    memcpy(o->uuid, n->uuid, sizeof o->uuid);
+    o->fits = n->kind == c->kind->queue;
+    o->number = n->number;
+}
+
+static bool claim_excludes(void *place, const char *path)
+{
+    struct claim *c = LIST_ENTRY((struct queue_place *)place, struct claim, place);
+    struct claim_node n;
+    const char *id;
+    if (clave__http_session_is_mark(path, &id)) {
+        c->marked |= strcmp(id, c->place.uuid) == 0;
+        return c->marked;
+    }
+    if (!claim_node_parse(path, c->path, &n) || claim_has_node(c, &n) ||
+        !clave__claim_is_same_owner(n.uuid, c->place.uuid))
+        return false;
+    claim_note_other(c, &n);
+    return true;
+}
+
+/* ==== made, found, forgotten ================================================================== */
+
+/* ---- from the session ------------------------------------------------------------------------ */
+
+static void claim_session_ended(struct session_part *p, clave_err why)
+{
+    clave__claim_end(clave__claim_of(p), why == CLAVE_OK ? CLAVE_ECLOSED : why);
+}
+
+static void claim_node_missing(struct session_part *p)
+{
+    clave__claim_end(clave__claim_of(p), CLAVE_ENONODE);
+}
+
+static void claim_session_elsewhere(struct session_part *p)
+{
+    clave__claim_went_elsewhere(clave__claim_of(p));
+}
+
+static bool claim_is_open(struct session_part *p)
+{
+    const struct claim *c = clave__claim_of(p);
+    bool waits = c->state == CLAIM_WAITING && !c->placed;
+    bool leaves = c->state >= CLAIM_LEAVING && c->place.ncontenders > 0;
+    return waits || leaves;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+struct claim *clave__claim_find(const struct http_session *s, const char *id)
+{
+    struct claim *found = NULL;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        bool tried =
+            c->state == CLAIM_ENDED &&
+            (c->why == CLAVE_EBUSY || c->why == CLAVE_ECONNLOSS || c->why == CLAVE_ENODEEXISTS);
+        if (!tried && strcmp(c->place.uuid, id) == 0)
+            found = c;
+    }
+    return found;
+}
+
+struct claim *clave__claim_on_path(const struct http_session *s, const char *path, const char *id)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (c->state != CLAIM_ENDED && strcmp(c->path, path) == 0 &&
+            clave__claim_is_same_owner(c->place.uuid, id))
+            return c;
+    }
+    return NULL;
+}
+
+bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        bool is_same = id && strcmp(c->place.uuid, id) == 0;
+        bool leaves = c->state == CLAIM_ENDED && c->place.ncontenders > 0 &&
+                      c->why != CLAVE_ENODEEXISTS; /* that has made none */
+        if (leaves && strcmp(c->path, path) == 0 &&
+            (is_same || (!c->placed && clave__claim_is_same_owner(c->place.uuid, id))))
+            return true;
+    }
+    return false;
+}
+
+bool clave__claim_is_id(const char *key)
+{
+    for (size_t i = 0; i < CLAVE_UUID_TEXT; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (!key[i] || (dash ? key[i] != '-' : !strchr("0123456789abcdef", key[i])))
+            return false;
+    }
+    return key[CLAVE_UUID_TEXT] == '\0';
+}
+
+/* A key that is a UUID is the id; of another one a UUID is made, the same on every gate. */
+void clave__claim_id_of_key(const struct http_session *s, const char *key,
+                            char out[CLAVE_UUID_TEXT + 1])
+{
+    if (clave__claim_is_id(key)) {
+        memcpy(out, key, CLAVE_UUID_TEXT + 1);
+        return;
+    }
+    struct siphash_key k = {(uint64_t)s->id, 0x636c61766531ull};
+    uint64_t a = clave__siphash(k, key, strlen(key));
+    k.k1++;
+    uint64_t b = clave__siphash(k, key, strlen(key));
+    snprintf(out, CLAVE_UUID_TEXT + 1,
+             "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-8%03" PRIx64 "-%012" PRIx64, a >> 32,
+             a >> 16 & 0xffff, a & 0xfff, b >> 52, b & ((UINT64_C(1) << 48) - 1));
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* What another gate cannot know otherwise, when it takes the claim up (session_claims.c). */
+static size_t claim_put_terms(const struct claim *c, char data[CLAIM_DATA], size_t n)
+{
+    const struct {
+        const char *key;
+        int64_t value, unsaid;
+    } terms[] = {{"permits", c->permits, 1},
+                 {"lock_delay_ms", c->lock_delay_ms, 0},
+                 {"max_hold_ms", c->max_hold_ms, 0}};
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%" PRId64, terms[i].value);
+        if (terms[i].value > terms[i].unsaid)
+            n = clave__identity_put_field(data, n, CLAIM_DATA, terms[i].key, text);
+    }
+    return c->permits > 1 ? clave__identity_put_field(data, n, CLAIM_DATA, "claim", c->place.uuid)
+                          : n;
+}
+
+/* What its node says: for `clave locks`, the page and deadlocks. */
+static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
+{
+    const struct clave_mem *mem = &c->part.s->all->web->mem;
+    if (t->found.node) {
+        c->len = t->found.len;
+        c->data = clave__mem_strndup(mem, t->found.len > 0 ? t->found.data : "", t->found.len);
+        return c->data ? CLAVE_OK : CLAVE_ENOMEM;
+    }
+    const clave_identity id = {.host = t->host,
+                               .name = t->name,
+                               .command = t->command,
+                               .traceparent = t->traceparent,
+                               .revocable = t->revocable ? 1 : -1};
+    const char *text = t->text ? t->text : t->name ? t->name : "";
+    char data[CLAIM_DATA];
+    if (c->kind->plain) {
+        c->len = strlen(text);
+    } else {
+        c->len = clave_identity_format(&id, data, sizeof data);
+        if (t->lock_delay_ms > 0)
+            c->len = clave__lock_delay_field_put(data, c->len, sizeof data);
+        c->len = claim_put_terms(c, data, c->len);
+        text = data;
+    }
+    if (c->len >= CLAIM_DATA)
+        return CLAVE_ETOOBIG;
+    c->data = clave__mem_strndup(mem, text, c->len);
+    return c->data ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Room for one more: the oldest that have ended, and that nobody waits for, are forgotten. */
+static bool claim_make_room(struct http_session *s)
+{
+    size_t n = 0, ended = 0;
+    for (struct list *l = s->parts.prev, *before; l != &s->parts; l = before) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        before = l->prev;
+        if (c->state == CLAIM_ENDED && c->place.ncontenders == 0 && list_empty(&c->polls) &&
+            ++ended > SESSION_ENDED_CLAIMS)
+            clave__claim_free(&c->part); /* as if there had been no request */
+        else
+            n++;
+    }
+    return n < SESSION_CLAIMS + SESSION_ENDED_CLAIMS;
+}
+
+static struct claim *claim_alloc(struct http_session *s, const struct claim_terms *t)
+{
+    assert(t->kind->size >= sizeof(struct claim));
+    assert(!t->id || strlen(t->id) == CLAVE_UUID_TEXT);
+    struct web *w = s->all->web;
+    struct claim *c = clave__mem_zalloc(&w->mem, t->kind->size);
+    if (!c)
+        return NULL;
+    c->part = (struct session_part){.s = s,
+                                    .ended = claim_session_ended,
+                                    .missing = claim_node_missing,
+                                    .elsewhere = claim_session_elsewhere,
+                                    .is_open = claim_is_open,
+                                    .free = clave__claim_free};
+    c->kind = t->kind;
+    c->part.more = t->kind->more;
+    c->proof.done = clave__claim_on_proven;
+    list_init(&c->proof.link);
+    list_init(&c->polls);
+    list_push_back(&s->parts, &c->part.link);
+    c->path = clave__mem_strdup(&w->mem, t->path);
+    c->limit = t->limit;
+    c->permits = t->permits;
+    c->max_hold_ms = t->max_hold_ms;
+    c->lock_delay_ms = t->lock_delay_ms;
+    c->revocable = t->revocable;
+    c->trying = t->trying;
+    if (t->id)
+        memcpy(c->place.uuid, t->id, sizeof c->place.uuid);
+    else
+        claim_draw_id(&w->rand, c->place.uuid);
+    /* Another gate may have it, of which this one knows nothing yet. */
+    bool has_more = s->resumed || clave__http_session_is_shared(s);
+    bool knows = has_more && !clave__http_session_must_look(s) && !s->blind;
+    bool queues = c->kind->queue != QUEUE_LEASE;
+    c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
+    c->place.below = has_more ? "/" : NULL;
+    clave__claim_limit(c, t->found.node ? t->found.ends_at : CLAVE_NEVER);
+    if (t->found.node) {
+        c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
+        c->place.at = queues ? c->at : NULL;
+        c->waited = true; /* what it is now is asked */
+    }
+    c->place.excludes = claim_excludes;
+    c->place.unused = clave__claim_place_unused;
+    return c;
+}
+
+clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out)
+{
+    *out = NULL;
+    assert(!t->kind->misfit(t));
+    assert(s->client);
+    if (clave__path_fault(t->path, strlen(t->path), false))
+        return CLAVE_EPATH;
+    if (clave__claim_is_being_left(s, t->path, t->id))
+        return CLAVE_EINUSE;
+    if (!claim_make_room(s))
+        return CLAVE_EQUOTA;
+    struct claim *c = claim_alloc(s, t);
+    if (!c)
+        return CLAVE_ENOMEM;
+    clave_err err = c->path && (!t->found.node || c->at) ? claim_describe(c, t) : CLAVE_ENOMEM;
+    clave_async_client_tick(s->client, s->all->web->now);
+    if (err == CLAVE_OK && s->state != HTTP_SESSION_LIVE)
+        err = CLAVE_ECLOSED; /* its time was up just now */
+    if (err == CLAVE_OK)
+        err = c->kind->begin(c);
+    if (err != CLAVE_OK) {
+        clave__claim_free(&c->part);
+        return err;
+    }
+    clave__http_session_flush(s);
+    *out = c;
+    return CLAVE_OK;
+}
+
+/* ==== what another gate made ================================================================== */
+
+/* ---- taking up ------------------------------------------------------------------------------- */
+
+/* A node of the session that no claim here has, while what it says is read. */
+struct claim_found {
+    struct http_session *s;
+    char uuid[CLAVE_UUID_TEXT + 1]; /* the claim's id */
+    /* While max_hold_ms is measured: what the node said, when it was granted by the servers' clock,
+     * and when that was asked by ours. */
+    char *data;
+    size_t len;
+    int64_t granted, asked, ends_at;
+    char node[];
+};
+
+/* What of its terms only its node tells, since another gate has them from the request. */
+static int64_t claim_found_number(const clave_result *res, const char *key)
+{
+    char text[24];
+    return clave__identity_get_field(res->data, res->len, key, text, sizeof text)
+               ? clave__identity_number(text)
+               : 0;
+}
+
+static const struct claim_kind *claim_kind_of_nodes(enum queue_kind queue)
+{
+    const struct claim_kind *const *k = clave__claim_kinds;
+    while (*k && (*k)->queue != queue)
+        k++;
+    return *k;
+}
+
+/* The length of the path that is claimed: of a semaphore the directory above. */
+static size_t claim_found_path(const struct claim_found *f, uint32_t limit, enum queue_kind *kind)
+{
+    const char *name = clave__path_name(f->node);
+    size_t n = clave__path_parent_len(f->node, strlen(f->node));
+    size_t locks = strlen("/locks"), leases = strlen("/leases");
+    *kind = clave__queue_kind_of(name);
+    bool queues = *kind == QUEUE_LOCK && limit > 0 && n >= locks &&
+                  strncmp(f->node + n - locks, "/locks", locks) == 0;
+    bool leased = *kind == QUEUE_LEASE && n >= leases &&
+                  strncmp(f->node + n - leases, "/leases", leases) == 0;
+    if (!queues && !leased)
+        return *kind == QUEUE_LEASE ? 0 : n;
+    *kind = QUEUE_LEASE;
+    n = clave__path_parent_len(f->node, n);
+    return n > 0 ? n : 1;
+}
+
+/* The claim is on this path; NULL: the node is of none. */
+static char *claim_found_terms(const struct claim_found *f, const clave_result *res,
+                               struct claim_terms *t)
+{
+    const struct clave_mem *mem = &f->s->all->web->mem;
+    clave_identity said = {.limit = 0};
+    enum queue_kind queue = QUEUE_OTHER;
+    char *text = clave__mem_strndup(mem, res->len > 0 ? res->data : "", res->len);
+    if (!text)
+        return NULL;
+    clave__identity_parse(text, res->len, &said);
+    size_t n = claim_found_path(f, said.limit, &queue);
+    char *path = n > 0 ? clave__mem_strndup(mem, f->node, n) : NULL;
+    *t = (struct claim_terms){
+        .path = path,
+        .kind = claim_kind_of_nodes(queue),
+        .limit = queue == QUEUE_LEASE ? said.limit : 0,
+        .permits = (uint32_t)claim_found_number(res, "permits"),
+        .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
+        .max_hold_ms = claim_found_number(res, "max_hold_ms"),
+        .revocable = said.revocable > 0,
+        .id = f->uuid,
+        .found = {.node = f->node, .data = res->data, .len = res->len, .ends_at = f->ends_at}};
+    clave__mem_free(mem, text);
+    return path;
+}
+
+static void claim_on_found_gone(clave_async_client *client, const clave_result *res, void *arg);
+
+/* It was given back, but the delete of its node was lost: nobody else makes that any more. */
+static bool claim_found_delete(struct claim_found *f)
+{
+    return clave_async_delete(f->s->client, f->node, -1, claim_on_found_gone, f) == CLAVE_OK;
+}
+
+/* true: its delete is under way. */
+static bool claim_found_take(struct claim_found *f, const clave_result *res)
+{
+    struct http_session *s = f->s;
+    struct claim_terms t;
+    struct claim *c;
+    char id[CLAVE_UUID_TEXT + 1];
+    /* One of several leases says which claim they are of. */
+    if (clave__identity_get_field(res->data, res->len, "claim", id, sizeof id) &&
+        clave__claim_is_id(id))
+        memcpy(f->uuid, id, sizeof f->uuid);
+    if (clave__http_session_has_mark(s, f->uuid))
+        return claim_found_delete(f);
+    char *path = claim_found_terms(f, res, &t);
+    const struct claim *known = path ? clave__claim_on_path(s, path, f->uuid) : NULL;
+    bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* by another of its nodes */
+    if (path && !taken && t.kind && !t.kind->misfit(&t))
+        (void)clave__claim_new(s, &t, &c); /* else it is looked for on the next connection */
+    clave__mem_free(&s->all->web->mem, path);
+    return false;
+}
+
+static void claim_found_end(struct claim_found *f)
+{
+    struct http_session *s = f->s;
+    clave__mem_free(&s->all->web->mem, f->data);
+    clave__mem_free(&s->all->web->mem, f);
+    assert(s->taking > 0);
+    if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
+        clave__http_session_known(s);
+}
+
+static void claim_on_found_gone(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim_found *f = arg;
+    (void)client;
+    if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
+        f->s->looked_on = 0;
+    claim_found_end(f);
+}
+
+/* ---- for how long it has been held ---- */
+
+/* By the servers' clock alone: the time of a write, which says when it was granted, for the next
+ * gate, less that of the write by which the granting gate said so. From when it was asked for, so
+ * the hold ends early by a round trip at most. */
+static void claim_on_measured(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim_found *f = arg;
+    struct http_session *s = f->s;
+    clave_result said = {.err = res->err, .data = f->data, .len = f->len};
+    (void)client;
+    if (res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE) {
+        int64_t held = res->stat->mtime - f->granted;
+        f->ends_at = f->asked + claim_found_number(&said, "max_hold_ms") - (held > 0 ? held : 0);
+        if (claim_found_take(f, &said))
+            return;
+    } else if (res->err != CLAVE_ENONODE) {
+        s->looked_on = 0;
+    }
+    claim_found_end(f);
+}
+
+static bool claim_found_measure(struct claim_found *f, const clave_result *res)
+{
+    const struct clave_mem *mem = &f->s->all->web->mem;
+    char field[48];
+    int64_t since = claim_found_number(res, "since");
+    bool limited = claim_found_number(res, "max_hold_ms") > 0 &&
+                   (since > 0 || claim_found_number(res, CLAIM_GRANTED) > 0);
+    if (!limited)
+        return false;
+    f->granted = since > 0 ? since : res->stat->mtime;
+    int n = since > 0 ? 0 : snprintf(field, sizeof field, "since=%" PRId64 "\n", f->granted);
+    f->data = clave__mem_alloc(mem, res->len + sizeof field);
+    if (!f->data)
+        return false;
+    memcpy(f->data, res->data, res->len);
+    memcpy(f->data + res->len, field, (size_t)n);
+    f->len = res->len + (size_t)n;
+    f->asked = f->s->all->web->now;
+    return clave_async_set(f->s->client, f->node, f->data, f->len, res->stat->version,
+                           claim_on_measured, f) == CLAVE_OK;
+}
+
+static void claim_on_found(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim_found *f = arg;
+    bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == f->s->id;
+    (void)client;
+    if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
+        f->s->looked_on = 0;
+    bool goes_on = own && f->s->state == HTTP_SESSION_LIVE;
+    if (goes_on && claim_found_measure(f, res))
+        return;
+    if (!goes_on || !claim_found_take(f, res))
+        claim_found_end(f);
+}
+
+static void claim_find_terms(struct http_session *s, const char *node, const char *uuid)
+{
+    const struct clave_mem *mem = &s->all->web->mem;
+    struct claim_found *f = clave__mem_zalloc(mem, sizeof *f + strlen(node) + 1);
+    if (!f)
+        return;
+    f->s = s;
+    f->ends_at = CLAVE_NEVER;
+    memcpy(f->node, node, strlen(node) + 1);
+    memcpy(f->uuid, uuid, CLAVE_UUID_TEXT);
+    if (clave_async_get(s->client, f->node, NULL, claim_on_found, f) == CLAVE_OK)
+        s->taking++;
+    else
+        clave__mem_free(mem, f);
+}
+
+/* ---- the listing ----------------------------------------------------------------------------- */
+
+/* The claim here that this node is of; one that has ended may still delete it. NULL: none. */
+static struct claim *claim_of_node(const struct http_session *s, const char *path)
+{
+    for (struct list *l = s->parts.prev; l != &s->parts; l = l->prev) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        struct claim_node n;
+        bool over = c->state == CLAIM_ENDED && c->place.ncontenders == 0;
+        if (!over && claim_node_parse(path, c->path, &n) && claim_has_node(c, &n))
+            return c;
+    }
+    return NULL;
+}
+
+static void claim_look_at(struct http_session *s, const char *path)
+{
+    const char *name = clave__path_name(path);
+    enum queue_kind kind = clave__queue_kind_of(name);
+    char uuid[CLAVE_UUID_TEXT + 1] = "";
+    struct claim *c = claim_of_node(s, path);
+    if (c) {
+        c->there = true;
+        return;
+    }
+    if (strncmp(name, "_c_", NODE_ID) != 0 || strlen(name) <= NODE_ID + CLAVE_UUID_TEXT ||
+        kind == QUEUE_OTHER)
+        return;
+    memcpy(uuid, name + NODE_ID, CLAVE_UUID_TEXT);
+    claim_find_terms(s, path, uuid);
+}
+
+/* Its node is known, and is not there: only what is held is checked by the proof itself. */
+static bool claim_is_missing(const struct claim *c)
+{
+    bool placed = c->state == CLAIM_WAITING && c->placed;
+    return !c->there && (placed || c->state == CLAIM_DELAYED || c->state == CLAIM_PROVING);
+}
+
+static void claims_end_missing(struct http_session *s)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->parts);
+    while ((l = list_pop_front(&round))) {
+        list_push_back(&s->parts, l);
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        bool marked = clave__http_session_has_mark(s, c->place.uuid);
+        if (c->state == CLAIM_ENDED && c->why == CLAVE_ENONODE && marked)
+            c->why = CLAVE_OK; /* the proof did not know why its node was gone */
+        if (claim_is_missing(c))
+            clave__claim_end(c, marked ? CLAVE_OK : CLAVE_ENONODE);
+    }
+}
+
+void clave__claims_look(struct http_session *s, const clave_result *res)
+{
+    const char *path, *id;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
+        clave__claim_of(LIST_ENTRY(l, struct session_part, link))->there = false;
+    for (size_t i = 0; i < res->nnames; i++) {
+        path = clave__client_own_path(s->client, res->names[i]);
+        if (path && clave__http_session_is_mark(path, &id))
+            (void)clave__http_session_mark(s, id);
+    }
+    for (size_t i = 0; i < res->nnames; i++) {
+        path = clave__client_own_path(s->client, res->names[i]);
+        if (path && !clave__http_session_is_mark(path, &id))
+            claim_look_at(s, path);
+    }
+    claims_end_missing(s);
+    clave__http_session_trim_marks(s);
+}
