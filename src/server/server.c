@@ -1,6 +1,6 @@
-/* server.c - creating and freeing a server, its options, its clock, and which sessions and
- * connections have had their time. The driver sets the time with clave__server_tick before anything
- * else. */
+/* server.c - creating and freeing a server, its options, its clock, and the expiry of sessions and
+ * of connections without one. The driver sets the time with clave__server_tick before it calls
+ * anything else. */
 #include <assert.h>
 #include <string.h>
 
@@ -11,13 +11,16 @@
 
 enum { DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_OUTPUT = 512 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
-/* What it takes to end a session, with a line of the log, and for each of its nodes. */
+/* The cost in looks of ending a session, which includes a line in the log, and of removing each of
+ * its nodes. */
 enum { LOOKS_AN_END = 30, LOOKS_A_NODE = 2 };
-/* Connections cut in one tick because they have no session. */
+/* How many connections without a session are cut in one tick at most. */
 enum { CUT_A_TICK = 1000 };
-/* Watches of closed connections dropped in one tick: less than a millisecond. */
+/* How many watches of closed connections are dropped in one tick, which takes less than a
+ * millisecond. */
 enum { DROPPED_A_TICK = 500 };
-/* Frame lengths above this are four-letter words. */
+/* An upper bound for max_frame: the first four bytes of a four-letter word, read as a length,
+ * exceed it. */
 enum { MOST_FRAME = 0x20000000 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -27,7 +30,7 @@ static int32_t server_or_default(int32_t v, int32_t fallback)
     return v > 0 ? v : fallback;
 }
 
-/* The options that may change while it serves. */
+/* Takes over the options that may change while the server is serving. */
 static void server_take_limits(struct server *s, const struct server_options *o)
 {
     assert(s->limits.tick_ms > 0); /* the defaults follow from it */
@@ -95,7 +98,7 @@ static void server_free_access(const struct server *s, const struct server_acces
     clave__mem_free(&s->mem, a->words);
 }
 
-/* Replaces all of it, or nothing. */
+/* Takes over all of the access options, or none. */
 static clave_err server_take_access(struct server *s, const struct server_options *o)
 {
     struct server_access a = {NULL};
@@ -213,8 +216,9 @@ static struct owner *server_next_owner(const struct tree *t, const struct owner 
     return at ? MAP_ENTRY(at, struct owner, in_tree) : NULL;
 }
 
-/* Removes nodes of sessions that are in no log and no snapshot, as Apache does. Removing a node may
- * remove other owners' nodes below it; if the next owner is gone then, the walk starts anew. */
+/* Removes nodes whose sessions are in no log and no snapshot, as Apache does. Removing a node may
+ * remove nodes of other owners below it; if that took away the owner that would have been next, the
+ * walk starts again. */
 static void server_expire_orphans(struct server *s)
 {
     struct owner *o = server_next_owner(&s->tree, NULL);
@@ -246,8 +250,9 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* What a client sent while the disk or other clients held us up has not been taken, so the client
- * does not count as silent; nor after that, until the driver has been told to read it. */
+/* True if the session's client may have sent something that we have not taken because of the disk
+ * or of other clients: then its silence does not count. It does not count either until the driver
+ * has been told to read from the connection again. */
 static bool server_is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
@@ -262,19 +267,21 @@ static const struct server_conn *server_oldest_sessionless(const struct server *
                : LIST_ENTRY(s->conns.sessionless.next, struct server_conn, in_sessionless);
 }
 
-/* After a restart all clients come back at once, perhaps behind a queue of TLS handshakes, so a
- * connection that was made in time and has no session yet may be this session's client, unless
- * nobody may take the session up. Such a connection holds up no session for longer than it may live
- * after its turn, and none once the restart is over. */
-static bool server_may_be_back(const struct server *s, const struct session *session)
+/* True if the session's client may be among those still reconnecting. After a restart all clients
+ * come back at once, perhaps behind a queue of TLS handshakes, so a connection that was accepted in
+ * time and has no session yet may belong to this session, unless the session cannot be resumed by
+ * anyone. Such a connection delays a session's expiry only until its own time to start a session is
+ * up, and only connections that were accepted within one timeout of the start count. */
+static bool server_client_may_return(const struct server *s, const struct session *session)
 {
     const struct server_conn *oldest = server_oldest_sessionless(s);
     return !session->barred && !session->conn && oldest &&
            oldest->accepted_at <= s->started_at + session->timeout_ms;
 }
 
-/* A few at a time: a client that lives does not wait until thousands of dead ones are buried. One
- * that is heard while it is due stays alive. */
+/* Expires the sessions that are due, a bounded number per turn, so that clients that are alive need
+ * not wait until thousands of dead sessions have been removed. A session that is heard from while
+ * it is due stays alive. */
 static void server_expire_sessions(struct server *s)
 {
     struct session *session;
@@ -283,7 +290,7 @@ static void server_expire_sessions(struct server *s)
     while ((session = clave__sessions_next_due(&s->sessions, &looks))) {
         const size_t owned = s->tree.ephemerals;
         const uint64_t sent = s->counts.packets_sent;
-        if (server_is_held_up(s, session) || server_may_be_back(s, session) ||
+        if (server_is_held_up(s, session) || server_client_may_return(s, session) ||
             clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_postpone(&s->sessions, session);
         looks -= LOOKS_AN_END + LOOKS_A_NODE * (int)(owned - s->tree.ephemerals) +
@@ -291,8 +298,9 @@ static void server_expire_sessions(struct server *s)
     }
 }
 
-/* When the oldest is to be cut; at the next tick if this one had too many. While it waits for its
- * turn, those behind it are not cut either. */
+/* When the oldest connection without a session is to be cut; the next tick, if this one had more of
+ * them than it may cut. While the oldest is still waiting for its turn to shake hands, none behind
+ * it is cut either. */
 static int64_t server_sessionless_deadline(const struct server *s)
 {
     const struct server_conn *oldest = server_oldest_sessionless(s);
@@ -317,7 +325,8 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
 {
     s->now = now > s->now ? now : s->now;
     s->wall = wall;
-    /* After a turn without a pause, what is read now may have come while that went on. */
+    /* If there was no pause after the last turn, what is read now may have arrived while that turn
+     * was running. */
     bool at_once = now <= s->turn.ended + 1;
     s->turn.input_since = s->now - (at_once ? s->turn.ended - s->turn.began : 0);
     s->turn.began = s->now;
@@ -334,7 +343,8 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
         clave__sweep(s);
     clave__word_step(s);
     clave__conns_drop_watches(s, DROPPED_A_TICK);
-    clave__conns_take_left(s); /* what the server has done by itself has bounds of its own */
+    clave__conns_take_left(
+        s); /* comes last: the work above has bounds of its own and is not charged to this turn */
 }
 
 void clave__server_end_turn(struct server *s, int64_t now)

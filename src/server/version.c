@@ -1,6 +1,6 @@
-/* version.c - the version that monitoring programs are given: the ZooKeeper release whose protocol
- * the server speaks, clave's own version, and a date. The date comes from the build
- * (cmake/built.cmake) and not from the compiler, so that builds are reproducible. */
+/* version.c - the version reported to monitoring programs: the ZooKeeper release whose protocol the
+ * server speaks, clave's own version, and the date of the build. The build system supplies the date
+ * (cmake/built.cmake), not the compiler, so that builds are reproducible. */
 #include "server/monitoring/server_metrics.h"
 
 #ifndef CLAVE_BUILT

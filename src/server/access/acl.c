@@ -1,5 +1,6 @@
 /* acl.c - access lists: sharing them between nodes, checking permissions, and validating the list
- * of a request; see acl.h. Lists are compared as bytes: equal lists have equal encodings. */
+ * in a request; see acl.h. Lists are compared as encoded bytes, since equal lists have equal
+ * encodings. */
 #include "server/access/acl.h"
 
 #include <assert.h>
@@ -8,7 +9,8 @@
 #include "base/memory.h"
 #include "wire/x509_name.h"
 
-/* Longer lists are refused: finding duplicates compares every entry with every other. */
+/* Longer lists are refused, because looking for duplicates compares every entry with every
+ * other. */
 enum { MAX_ENTRIES = 1024 };
 
 static bool server_acl_is(struct jbytes s, const char *text)
@@ -174,7 +176,8 @@ void clave__acl_put_masked(struct jwriter *w, const struct acl *list)
 
 /* ---- a request's list ------------------------------------------------------------------------ */
 
-/* As Java's split(":"), which drops empty parts at the end: exactly two parts. */
+/* Splits like Java's split(":"), which drops empty parts at the end: there must be exactly two
+ * parts. */
 static bool acl_digest_valid(struct jbytes id)
 {
     int32_t n = id.n, colons = 0;
@@ -204,7 +207,7 @@ static bool acl_same_entry(const struct wire_acl *a, const struct wire_acl *b)
            clave__jbytes_eq(a->id, b->id);
 }
 
-/* Appends the entry unless the list already has it. */
+/* Appends the entry unless it is already in the list. */
 static clave_err acl_append_entry(struct buf *room, int32_t *count, const struct wire_acl *a)
 {
     struct jreader r = clave__jreader(clave__buf_bytes(room), clave__buf_len(room));
@@ -258,7 +261,7 @@ clave_err clave__acl_fix_up(struct jvec asked, const struct identities *who, str
         else if (!acl_entry_valid(&a, who))
             err = CLAVE_EINVALIDACL;
         else if (asked.count == 1)
-            break; /* the common case: a list of one valid entry is used as it is */
+            break; /* the usual case, a single valid entry, is used without a copy */
         else
             err = acl_append_entry(room, &count, &a);
     }

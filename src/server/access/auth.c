@@ -1,6 +1,6 @@
 /* auth.c - the identities of a connection: digest users, certificate subject, address and uid, and
- * whether they match an ACL's id. request.c adds digests, conn.c the certificate; acl.c asks. An
- * identity is never removed while the connection lives. */
+ * whether they match the id in an access list. request.c adds digest users, conn.c the certificate;
+ * acl.c asks. An identity is never removed while the connection lives. */
 #include "server/access/auth.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "base/ip_range.h"
 #include "wire/x509_name.h"
 
-/* The digest users of one connection are bounded, since each makes every check slower. */
+/* The number of digest users per connection is bounded, because each makes every check slower. */
 enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20, MAX_SUBJECT = 64 * 1024 };
 
 void clave__identities_init(struct identities *who, const struct clave_mem *mem,
@@ -88,11 +88,11 @@ static clave_err auth_add_digest(struct identities *who, struct jbytes auth)
 clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth)
 {
     if (server_auth_is(scheme, "ip"))
-        return CLAVE_OK; /* every connection already has its address */
+        return CLAVE_OK; /* the address is already an identity of every connection */
     if (server_auth_is(scheme, "digest") && auth.n >= 0)
         return auth_add_digest(who, auth);
     if (server_auth_is(scheme, "x509") && who->has_subject)
-        return CLAVE_OK; /* likewise */
+        return CLAVE_OK; /* so is the subject of its certificate */
     if (server_auth_is(scheme, "uid") && who->has_uid)
         return CLAVE_OK;
     return CLAVE_EAUTHFAILED;
@@ -158,7 +158,7 @@ static bool auth_parse_uid(struct jbytes id, uint32_t *out)
         v = v * 10 + (uint64_t)(id.p[i] - '0');
     }
     *out = (uint32_t)v;
-    return v < UINT32_MAX; /* which stands for nobody in system calls */
+    return v < UINT32_MAX; /* UINT32_MAX is not a user: system calls take it to mean none */
 }
 
 bool clave__uid_valid(struct jbytes id)

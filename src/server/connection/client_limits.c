@@ -1,6 +1,6 @@
-/* client_limits.c - the table of limits on clients, and what is said when one is reached
- * (conn.h). A message a second for each, so that a client that is refused does not fill
- * the log. */
+/* client_limits.c - the table of limits on clients, and the log's message when one is exceeded; see
+ * conn.h. Each limit logs at most one message a second, so a client that keeps being refused does
+ * not fill the log. */
 #include "server/connection/conn.h"
 
 #include <inttypes.h>
@@ -13,8 +13,8 @@ enum { LIMIT_PAUSE_MS = 1000, ADVICE_CAP = 48 };
 static const struct {
     const char *name; /* the metric's label; the flag is --max-NAME */
     size_t fallback;
-    const char *what;   /* that there would be too many of */
-    const char *advice; /* in place of the flag, if there is none */
+    const char *what;   /* completes "N ... , the limit is M" */
+    const char *advice; /* what to do instead of raising the flag, if there is no flag */
 } table[SERVER_LIMITS] = {
     [LIMIT_WATCHES] = {"watches", 10000000, "watches of all connections"},
     [LIMIT_CONNECTION_WATCHES] = {"connection_watches", 1000000, "watches of its connection"},
@@ -39,7 +39,7 @@ size_t clave__client_limit_default(enum server_limit limit)
     return table[limit].fallback;
 }
 
-/* "--max-connection-watches" */
+/* The flag that raises the limit, "--max-connection-watches", or the table's advice. */
 static const char *client_limit_advice(enum server_limit limit, char out[ADVICE_CAP])
 {
     if (table[limit].advice)

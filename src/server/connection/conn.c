@@ -1,12 +1,11 @@
-/* conn.c - a connection as its driver sees it: accepted, fed with input, gone; and the flow control
- * over all connections. The driver calls the clave__server_conn_ functions. A frame that has come
- * in whole goes to session.c, request.c or, when it is a four-letter word, to four_letter.c. What
- * they answer, and how a connection is closed, is in conn_output.c; how much of whose input a turn
- * takes, in fair_schedule.c.
+/* conn.c - a connection as its driver sees it: accepted, fed with input, gone; and flow control
+ * across all connections. The driver calls the clave__server_conn_ functions. A complete frame goes
+ * to session.c, request.c or, if it is a four-letter word, four_letter.c. Answering and closing are
+ * in conn_output.c; how much input a turn takes from each connection is decided in fair_schedule.c.
  *
- * What must stay true: input that cannot be taken now stays in the backlog, in order, and is taken
- * when its turn comes; connections that were stopped for the output of all go on in the order in
- * which they were stopped. */
+ * What must stay true: input that cannot be taken now stays in the backlog, in order, until its
+ * connection's turn comes. Connections that were paused because of the total output resume in the
+ * order in which they were paused. */
 #include "server/connection/conn.h"
 
 #include <assert.h>
@@ -14,20 +13,22 @@
 
 #include "base/memory.h"
 
-/* Bytes an idle connection keeps of each of its buffers. */
+/* How many bytes of each buffer an idle connection keeps. */
 enum { KEEP_BUFFER = 1024 };
-/* Watches dropped with their connection; the rest goes a piece a turn. */
+/* How many watches are dropped together with their connection; the rest are dropped a few per
+ * turn. */
 enum { DROPPED_AT_ONCE = 16 };
-/* Light connections (conn.h) whose output is sent before that of a heavy one. */
+/* How many light connections (conn.h) may send their output before a heavy one does. */
 enum { LIGHT_IN_A_ROW = 16 };
 
-/* ---- a new one ------------------------------------------------------------------------------- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
-/* The longest frame of a client without a session: a ConnectRequest has 49 bytes. */
+/* The longest frame accepted from a client without a session. A ConnectRequest has 49 bytes. */
 enum { MAX_FIRST_FRAME = 1024 };
-/* The longest chunk of input from the driver, in addition to a frame. */
+/* The longest chunk of input that the driver passes in, beyond a frame. */
 enum { MAX_CHUNK = 1024 * 1024 };
-/* A client that does not read is disconnected at this many times max_output. */
+/* A client that does not read is disconnected when its output reaches this many times
+ * max_output. */
 enum { DISCONNECT_FACTOR = 512 };
 
 bool clave__server_is_full(const struct server *s)
@@ -87,8 +88,9 @@ static void conn_update_wants_read(struct server_conn *c)
     c->wanted_read = wants;
 }
 
-/* Resumes connections in the order in which they were stopped, until there is too much output
- * again. Not called while a request is being processed, since resuming processes theirs. */
+/* Resumes paused connections in the order in which they were paused, until there is too much output
+ * again. Must not be called while a request is being processed, because resuming a connection
+ * processes its requests. */
 static void conn_resume_paused(struct server *s)
 {
     while (!list_empty(&s->conns.paused) && !clave__conns_are_full(s))
@@ -131,7 +133,8 @@ static void conn_take_frame(struct server_conn *c, const uint8_t *p, size_t n)
         clave__conn_request(c, p, n);
 }
 
-/* The input is not a frame: a four-letter word, or not our protocol. */
+/* Handles input that is not a frame: a four-letter word, or something that is not ZooKeeper's
+ * protocol. */
 static void conn_refuse_frame(struct server_conn *c, int why, size_t n)
 {
     if (c->state == CONN_NEW && why == CLAVE_ETOOBIG) {
@@ -140,7 +143,7 @@ static void conn_refuse_frame(struct server_conn *c, int why, size_t n)
     }
     if (why == CLAVE_ETOOBIG)
         (void)clave__client_limit_allows(c, LIMIT_REQUEST,
-                                         n); /* counted, and logged with the flag */
+                                         n); /* counts it, and names the flag in the log */
     else
         clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
                         why == CLAVE_ENOMEM ? "out of memory"
@@ -148,8 +151,8 @@ static void conn_refuse_frame(struct server_conn *c, int why, size_t n)
     clave__conn_close(c);
 }
 
-/* Processes frames while there is room for their output and in this turn; returns how many bytes
- * were used. */
+/* Processes frames as long as there is room for their output and the turn has room for them.
+ * Returns how many bytes were used. */
 static size_t conn_take(struct server_conn *c, const void *p, size_t n)
 {
     const uint8_t *frame;
@@ -274,8 +277,8 @@ void *clave__server_conn_user(const struct server_conn *c)
     return c->user;
 }
 
-/* Drops at most *most of its watches, and frees it with the last one. Until then it is closed, and
- * gets no event. */
+/* Drops up to *most watches of a closed connection, and frees the connection after its last one.
+ * Until then it stays closed and gets no events. Returns true if it was freed. */
 static bool conn_drop_watches(struct server_conn *c, size_t *most)
 {
     assert(!clave__conn_is_open(c) && !c->session);
@@ -316,7 +319,8 @@ void clave__server_conn_closed(struct server_conn *c)
     conn_resume_paused(s);
 }
 
-/* A little output does not wait for the much of others, which is sent all the same. */
+/* Light connections go first, so that a short answer need not wait while long ones are sent, but
+ * after LIGHT_IN_A_ROW of them a heavy one has its turn. */
 struct server_conn *clave__server_next_ready(struct server *s)
 {
     struct list *light = &s->conns.ready[TURN_LIGHT], *heavy = &s->conns.ready[TURN_HEAVY];

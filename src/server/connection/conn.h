@@ -1,13 +1,13 @@
-/* conn.h - one connection: frames in, messages out, and which of them may leave.
+/* conn.h - one connection of a client: frames in, messages out, and when each message may leave.
  *
- *   NEW ───────────────▶ SERVING ──▶ CLOSING     (a four-letter word is answered in NEW, then it
- *    └───▶ RESUMING ───────┘                       closes)
+ *   NEW ───────────────▶ SERVING ──▶ CLOSING     (a four-letter word is answered in NEW, then the
+ *    └───▶ RESUMING ───────┘                       connection closes)
  *
- * With --require-auth, a client that comes back with a session and is not known by its certificate
- * or as a user of the machine is RESUMING until it has authenticated: it has been told that the
- * session goes on, and the session knows nothing of it.
+ * A client that comes back to its session while --require-auth is set is RESUMING until it has
+ * authenticated, unless its certificate or its user on this machine already identifies it. It has
+ * been told that its session continues, but the session is not yet attached to this connection.
  *
- * A message leaves when the newest transaction that it shows is durable, and the messages before it
+ * A message leaves once the newest transaction that it shows is durable and all messages before it
  * have left. */
 #ifndef CLAVE_SERVER_CONNECTION_CONN_H
 #define CLAVE_SERVER_CONNECTION_CONN_H
@@ -19,18 +19,18 @@
 
 enum conn_state { CONN_NEW, CONN_RESUMING, CONN_SERVING, CONN_CLOSING };
 
-/* Replies that leave together. */
+/* A count of replies that leave together. */
 struct replies {
     uint32_t all;
-    uint32_t writes; /* to requests that are logged */
+    uint32_t writes; /* of these, answers to requests that are logged */
 };
 
-/* Output up to `end` depends on `zxid`. */
+/* The output up to `end` may leave once transaction `zxid` is durable. */
 struct mark {
     uint64_t end; /* bytes since the connection began */
     int64_t zxid;
-    int64_t since;          /* when its requests were read */
-    struct replies replies; /* in this part of the output */
+    int64_t since;          /* when the requests that it answers were read */
+    struct replies replies; /* how many end in this part of the output */
 };
 
 struct server_conn {
@@ -44,33 +44,36 @@ struct server_conn {
     struct list in_waiting;
     struct list in_with_output;
     struct list in_paused;
-    struct list in_left; /* conn.h */
-    size_t owed;         /* looks that it had cost at owed_at, less its share since */
+    struct list in_left; /* in server_turn.left */
+    size_t owed;         /* the cost of its requests in looks at owed_at, less what has drained
+                            (fair_schedule.c) */
     int64_t owed_at;
-    struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
-    bool list_goes_on;      /* there is more of it to come */
+    struct word_list *list; /* the list that answers its four-letter word; NULL: none */
+    bool list_goes_on;      /* that list has more pieces to come */
     bool wanted_read;       /* as last reported to the driver */
 
     struct frame_reader frames;
-    struct buf backlog;   /* input that arrived while none could be processed */
-    int64_t unread_since; /* when the first of it came, or what is in the socket; INT64_MAX: none */
+    struct buf backlog;   /* input that could not be processed when it arrived */
+    int64_t unread_since; /* when input that is still unprocessed, here or in the socket, began to
+                             wait; INT64_MAX: there is none */
     struct buf out;
     size_t undelivered; /* memory of `out`, as counted in s->undelivered; 0: `out` is empty */
     int64_t undelivered_since; /* when `out` was last empty, or the client last took some */
     uint64_t written;          /* bytes since the connection began, up to the end of `out` */
-    uint64_t releasable;       /* of these, bytes that may leave */
+    uint64_t releasable;       /* of these, how many may leave */
     struct mark *marks;        /* a ring of mark_cap, a power of two */
     size_t mark_cap;
     size_t mark_head;
     size_t mark_count;
-    size_t undurable; /* replies that wait for the disk */
-    struct list slow; /* requests whose replies wait, for slow_requests.c */
+    size_t undurable; /* replies that are waiting for the disk */
+    struct list slow; /* struct slow_request: requests whose replies are waiting */
 
     int64_t accepted_at;
-    int64_t start_by;        /* when it must have a session; INT64_MAX: it waits for its turn */
-    int64_t told_id;         /* the session that the handshake's answer names; 0: none */
-    int32_t told_ms;         /* and its timeout */
-    uint32_t handshake;      /* its number (sessions.handshakes) */
+    int64_t start_by;   /* by when it must have a session; INT64_MAX: it still waits for its turn to
+                           shake hands */
+    int64_t told_id;    /* the session named in our answer to its handshake; 0: none yet */
+    int32_t told_ms;    /* the timeout named there */
+    uint32_t handshake; /* the number of its handshake (sessions.handshakes) */
     struct session *session; /* NULL: none yet, or it has ended */
     struct identities who;
     struct watcher watcher;
@@ -87,46 +90,50 @@ struct server_conn {
 
 /* ---- messages out (conn_output.c) ------------------------------------------------------------ */
 
-/* A frame being written at the end of the output. */
+/* A frame that is being written at the end of a connection's output. */
 struct message {
     struct server_conn *c;
     struct jwriter w;
     size_t begin;
     int32_t xid;
-    bool refused; /* see _bound */
-    int64_t zxid; /* it leaves when this is durable */
+    bool refused; /* it has become an error; see clave__message_bound */
+    int64_t zxid; /* it may leave when this transaction is durable */
 };
 
-/* What a message shows that says nothing about the tree or sessions. */
+/* For a message that shows nothing of the tree or the sessions, and so need not wait. */
 enum { SHOWS_NOTHING = 0 };
 
-/* `shows`: the newest transaction of which the message can show anything; s->last_zxid is always
- * right, and waits for every other client's fsync (see clave__visible_zxid_at). */
+/* Begins a message. `shows` is the newest transaction that the message may reveal. s->last_zxid is
+ * always safe, but makes the message wait for every other client's fsync; clave__visible_zxid_at
+ * often finds a smaller one. */
 struct message clave__message_begin(struct server_conn *c, int64_t shows);
-/* Ends the message. `reply`: it answers a request, and counts as outstanding if it waits for the
- * disk. Without memory the connection is cut: no message is ever skipped. */
+/* Ends the message. `reply`: it answers a request, and counts as outstanding while it waits for the
+ * disk. If there is no memory the connection is cut: a message is never skipped. */
 void clave__message_end(struct message *m, bool reply);
-/* The header of a reply. Its zxid is m->zxid, but where Apache has 0 or -1: never the last one
- * applied, since the client comes back with it, and is refused by a server that lost it. */
+/* Writes the header of a reply. Its zxid is m->zxid, except where Apache sends 0 or -1. It must not
+ * be the last transaction applied: the client presents it when it reconnects, and a server that
+ * lost that transaction in a crash would refuse the client. */
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err);
-/* Call it before _end of the answer to a read, and between the parts of one that has many. An
- * answer beyond the bound becomes a header with MARSHALLINGERROR: it would take the memory of all,
- * and few clients could read it. false: it has become that, and gets nothing more. Whatever writes
- * a list stops there (clave__jwriter_is_full), so that the rest takes neither memory nor time. */
+/* Enforces LIMIT_ANSWER. Call it before _end of the answer to a read, and between the parts of an
+ * answer that has many. An answer that is too large becomes a header with MARSHALLINGERROR, because
+ * it would use up everybody's memory and few clients could read it. Returns false if that has
+ * happened; write nothing more then. Code that writes a list stops as soon as
+ * clave__jwriter_is_full, so the rest costs neither memory nor time. */
 bool clave__message_bound(struct message *m);
-/* A reply that is a header only. */
+/* Sends a reply that consists of a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t shows, clave_err err);
-/* The same of an answer that shows nothing, with Apache's zxid. */
+/* As clave__conn_reply, for an answer that shows nothing and has a given zxid, as Apache's has. */
 void clave__conn_reply_as_apache(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
-/* `zxid` of the header; -1: the client missed the event, nobody knows which it was. */
+/* Sends a watch event. `zxid` is that of the header; -1 if the client missed the event, so that its
+ * zxid is unknown. */
 void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
                             const struct watch_event *ev);
-/* The n bytes that were put at the end of the output are no frame, but the answer to a four-letter
- * word, or a piece of it. They wait for nothing, so that a server whose disk hangs can still be
- * asked. `err`: they are not whole; the connection is cut. */
+/* Call it after appending n bytes of the answer to a four-letter word to the output, which are not
+ * a frame. They do not wait for the disk, so a server whose disk hangs can still be asked. `err`:
+ * the bytes are incomplete; the connection is cut. */
 void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err);
 
-/* Releases output that has become durable. */
+/* Lets the output leave whose transactions have become durable. */
 void clave__conn_release(struct server_conn *c);
 
 /* ---- the end (conn_output.c) ----------------------------------------------------------------- */
@@ -136,32 +143,34 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
     return c->state != CONN_CLOSING;
 }
 
-/* Sends nothing more, and closes when the output has left. */
+/* Sends nothing more, and closes once the queued output has left. */
 void clave__conn_close(struct server_conn *c);
-/* Closes at once and drops the output. */
+/* Drops the output and closes at once. */
 void clave__conn_cut(struct server_conn *c);
 
-/* That was the last piece of its list, if it has one. */
+/* Notes that the four-letter word's list is complete, or abandoned. */
 void clave__conn_end_list(struct server_conn *c);
 
-/* A line about this connection, and its session. */
+/* Logs a message with this connection and its session as its subject. */
 __attribute__((format(printf, 3, 4))) void clave__conn_log(const struct server_conn *c, int level,
                                                            const char *fmt, ...);
 
-/* clave__server_next_ready returns it. */
+/* Makes clave__server_next_ready return this connection. */
 void clave__conn_mark_ready(struct server_conn *c);
 
 /* ---- output that waits for its client (conn_output.c) ---------------------------------------- */
 
-/* The output of all connections together is at twice its bound: none is read until clients have
- * taken some, or those that take nothing have been disconnected. */
+/* True if the output of all connections is at twice its bound. No connection is read until clients
+ * have taken some, or those that take none have been disconnected. */
 bool clave__conns_are_full(const struct server *s);
-/* No request is taken from it until some of its output has left, or the disk has caught up. */
+/* True if no request may be taken from this connection until some of its output has left or the
+ * disk has caught up. */
 bool clave__conn_is_full(const struct server_conn *c);
-/* Updates the totals; called after every change to the output. What counts is its memory. */
+/* Updates the totals to the memory that this connection's output occupies; call it after every
+ * change to the output. `some_taken`: the client took some. */
 void clave__conn_count_output(struct server_conn *c, bool some_taken);
-/* The next client that has taken nothing for too long while others wait for it, the longest first;
- * NULL: none. _deadline is when the next one is due, INT64_MAX: none. */
+/* The client that has gone longest without taking output, if that is too long while others wait for
+ * it; else NULL. clave__conns_deadline is when the next one will be due, INT64_MAX if none is. */
 struct server_conn *clave__conns_next_stalled(struct server *s);
 int64_t clave__conns_deadline(const struct server *s);
 
@@ -169,9 +178,9 @@ int64_t clave__conns_deadline(const struct server *s);
 
 /* Disconnects the clients that are stalled. */
 void clave__conns_drop_stalled(struct server *s);
-/* Drops so many watches of connections that are gone. */
+/* Drops up to `most` watches of connections that are gone. */
 void clave__conns_drop_watches(struct server *s, size_t most);
-/* A turn begins: takes what the last one has left, until this one has enough. */
+/* Begins a turn: takes the input that the last turn left over, until this turn has had enough. */
 void clave__conns_take_left(struct server *s);
 
 /* Processes input from the backlog, if it may be processed now. */
@@ -179,82 +188,88 @@ void clave__conn_resume(struct server_conn *c);
 
 /* ---- messages in ----------------------------------------------------------------------------- */
 
-/* The first frame: session.c. */
+/* The first frame, which must be a ConnectRequest: session.c. */
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n);
-/* Whether it has an identity that --require-auth asks for, or none is asked for. */
+/* True if the client has an identity that satisfies --require-auth, or if none is required. */
 bool clave__conn_is_known(const struct server_conn *c);
-/* It was RESUMING and is known now: the session becomes its own, and the connection that had it is
- * closed. false: there is no such session any more, and this connection is closed. */
+/* For a RESUMING connection that has just authenticated: attaches the session to it and cuts the
+ * connection that had the session. Returns false, and closes this connection, if the session has
+ * ended or has continued on a later connection. */
 bool clave__conn_take_up(struct server_conn *c);
-/* Four letters in place of a length: monitoring/four_letter.c. */
+/* The first frame had four letters where its length should be: monitoring/four_letter.c. */
 void clave__conn_word(struct server_conn *c, uint32_t word);
-/* The client has taken some of its list. */
+/* Call it when the client has taken some of the list that answers its four-letter word. */
 void clave__word_go_on(struct server_conn *c);
-/* Puts the next piece of one list whose client waits for it. */
+/* Writes the next piece of one of the lists whose clients are ready for it. */
 void clave__word_step(struct server *s);
-/* Frees the list of a connection, if any. */
+/* Frees the connection's list, if it has one. */
 void clave__word_end(struct server_conn *c);
-/* A request: request.c. */
+/* Handles a request: request.c. */
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n);
 
 /* ---- limits on what one client may have (client_limits.c) ------------------------------------ */
 
-/* The limits on what one client may have the server keep or send. Each has a name and a default in
- * the table of client_limits.c, from which follow the metric and the line in the log;
- * src/cmd/serve/settings.c has its flag. Requests ask _allows before they keep or send it. */
+/* The limits on what a single client may make the server keep or send. The table in client_limits.c
+ * has the name and default of each, from which its metric and its line in the log follow; its flag
+ * is in src/cmd/serve/settings.c. Requests call clave__client_limit_allows before they keep or send
+ * anything that is limited. */
 
-/* Whether n is within the limit. If not, the refusal is counted and, once a second for each limit,
- * logged; what the client is told is the caller's part. */
+/* True if n is within the limit. If not, the refusal is counted and, at most once a second for each
+ * limit, logged; telling the client is up to the caller. */
 bool clave__client_limit_allows(struct server_conn *c, enum server_limit limit, size_t n);
-/* As the metrics name it: "connection_watches". */
+/* The limit's name as metrics show it: "connection_watches". */
 const char *clave__client_limit_name(enum server_limit limit);
-/* Takes those given; the others have their defaults. */
+/* Sets every limit to most[i], or to its default where that is 0. */
 void clave__client_limits_set(struct server *s, const size_t most[SERVER_LIMITS]);
 
-/* ---- how much of whose input a turn takes (fair_schedule.c) ---------------------------------- */
+/* ---- sharing a turn between connections (fair_schedule.c) ------------------------------------ */
 
-/* A turn takes s->work_a_turn looks' worth of requests. What is beyond that waits in the backlog of
- * its connection, and comes in the next turn. So that a client that asks for little does not wait
- * for a turn of each client that asks for much, connections are of two classes: one is light as
- * long as it costs less than a tenth of the loop's time. Light ones come first, and a quarter of
- * each turn is for those of them whose input arrives in it. Neither class ever waits for more than
- * one turn of the other. */
+/* A turn of the loop takes requests worth s->turn.most_looks; input beyond that stays in the
+ * backlog of its connection until the next turn. So that a client that asks for little need not
+ * wait behind each client that asks for much, connections fall into two classes: one is light as
+ * long as it costs less than a tenth of the loop's time, otherwise it is heavy. Light ones go
+ * first, and a quarter of each turn is kept for light ones whose input arrives during it. Neither
+ * class ever waits for more than one turn of the other. */
 
 void clave__fair_schedule_init(struct server *s, size_t work_a_turn);
-/* By what it has cost lately. */
+/* The class of a connection, by its recent cost. */
 enum turn_class clave__fair_schedule_class_of(const struct server_conn *c);
 
 void clave__fair_schedule_begin(struct server *s);
-/* Call it after _begin until it is NULL: the next connection whose input the last turn has left. */
+/* The next connection whose input was left over by the last turn. Call it after _begin until it
+ * returns NULL. */
 struct server_conn *clave__fair_schedule_next(struct server *s);
-/* Whether some input waits for the next turn. */
+/* True if any input is waiting for the next turn. */
 bool clave__fair_schedule_has_left(const struct server *s);
 
-/* Whether this turn takes no more of the connection's requests: other clients, and the disk, would
- * wait for them. */
+/* True if this turn takes no more requests of the connection, since other clients and the disk
+ * would have to wait. */
 bool clave__fair_schedule_is_full(const struct server_conn *c);
-/* A request of it has cost so many looks. */
+/* Adds the cost of a request, in looks, to what the connection has cost recently. */
 void clave__fair_schedule_charge(struct server_conn *c, size_t looks);
-/* Call it when the connection has had its chance: it stays in the queue if the turn is the reason
- * that it has a backlog. `had_some`: some of its input was taken; those that had none come first.
- */
+/* Call it when the connection has had its chance. It stays in the queue if it still has a backlog
+ * only because the turn is full. `had_some`: some of its input was taken, so it goes to the end of
+ * the queue; otherwise it keeps its place. */
 void clave__fair_schedule_leave(struct server_conn *c, bool had_some);
 
 /* ---- slow requests (slow_requests.c) --------------------------------------------------------- */
 
-/* The log's lines about requests that took slow_ms or longer, from when they began to wait to be
- * read until their replies could leave. Pings are not among them. */
+/* Logs requests that took slow_ms or longer, counted from when they began to wait to be read until
+ * their replies could leave. Pings are left out. */
 
-/* After a request, while slow_ms is set: remembers it, a frame of n bytes, until its reply may
- * leave and its turn has ended. `work`: s->work before it. */
+/* Call it after each request while slow_ms is set. Remembers the request, whose frame has n bytes,
+ * until its turn has ended and its reply may leave. `work` is s->counts.bytes_written from before
+ * the request. */
 void clave__slow_requests_note(struct server_conn *c, uint64_t work, const void *frame, size_t n);
-/* The turn ends: reports what was too slow without the disk. With s->slow_turn only. */
+/* Call it at the end of a turn, only if s->slow.turn is set: reports the requests that were slow
+ * without having to wait for the disk. */
 void clave__slow_requests_end_turn(struct server *s, int64_t now);
-/* Some replies may leave: reports those that took too long. */
+/* Call it when replies have been released: reports those that took too long. */
 void clave__slow_requests_release(struct server_conn *c);
-/* The connection ends. */
+/* The connection is gone: forgets its requests. */
 void clave__slow_requests_drop(struct server_conn *c);
-/* Says how many lines there would have been, when a second has passed without any more. */
+/* Once a second has passed since the first of them, logs how many slow requests were left out of
+ * the log. */
 void clave__slow_requests_tell_rest(struct server *s);
 
 #endif

@@ -1,15 +1,18 @@
-/* conn_output.c - what a connection is sent, when it may leave, how much of it may wait, and the
- * end of a connection, which drops it; see conn.h. Everything that answers or refuses a client
- * calls it; it knows nothing of input.
+/* conn_output.c - the output of a connection: composing messages, deciding when each may leave,
+ * bounding how much may queue up, and closing, which drops what is queued. See conn.h. Every path
+ * that answers or refuses a client ends here; nothing in this file looks at input.
  *
- * A client that does not read its answers costs memory, so a connection is no longer read while it
- * has max_output bytes of output, or thousands of replies that wait for the disk; while the output
- * of all connections together is over its bound, none with output is read, and at twice the bound
- * none at all. Then the client that has taken nothing for longest is disconnected.
+ * How it works: messages are appended to `out`. Each one depends on a transaction, and a ring of
+ * marks records which part of the output depends on which; clave__conn_release moves `releasable`
+ * forward as transactions become durable. A client that does not read its answers costs memory, so
+ * a connection is not read while it has max_output bytes queued or thousands of replies waiting for
+ * the disk. While all connections together have more than max_undelivered queued, no connection
+ * that has output is read; at twice that, none is read at all, and the client that has gone longest
+ * without taking any output is disconnected.
  *
  * What must stay true: no byte leaves before the transaction that it shows is durable. A closed
- * connection has no session and takes no input. All output that is counted in conns.undelivered
- * belongs to a connection in conns.with_output. */
+ * connection has no session and takes no input. Every connection whose output is counted in
+ * conns.undelivered is in conns.with_output. */
 #include <assert.h>
 #include <stdarg.h>
 
@@ -18,10 +21,10 @@
 #include "wire/opcode.h"
 
 enum { FIRST_MARKS = 4 };
-/* Making this much of an answer takes as long as a small request. */
+/* Producing this much of an answer takes about as long as a small request. */
 enum { BYTES_A_REQUEST = 1024 };
 
-/* ---- what the driver and the log are told ---------------------------------------------------- */
+/* ---- telling the driver and the log ---------------------------------------------------------- */
 
 void clave__conn_mark_ready(struct server_conn *c)
 {
@@ -85,17 +88,18 @@ bool clave__server_conn_wants_close(const struct server_conn *c)
     return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
 }
 
-/* ---- how much output may wait for its client ------------------------------------------------- */
+/* ---- how much output may queue up ------------------------------------------------------------ */
 
-/* How long all clients wait for one that takes no output. */
+/* Once the output of all connections is at twice its bound, how long the server waits for a client
+ * that takes none before it disconnects that client. */
 enum { NO_PROGRESS_MS = 1000 };
-/* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
- */
+/* Above either of these, a connection that has replies waiting for the disk is not read: its number
+ * of such replies, and the bytes of log records that the driver has not taken yet. */
 enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
 
-/* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a
- * connection without output may still get a little, so that clients that read do not wait for the
- * others. */
+/* True if this connection has to pause because of what all connections together have queued.
+ * Between the bound and twice the bound, a connection without output may still be read, so that
+ * clients that do read their answers need not wait for those that do not. */
 static bool conn_is_throttled(const struct server_conn *c)
 {
     const struct server *s = c->s;
@@ -153,12 +157,12 @@ struct server_conn *clave__conns_next_stalled(struct server *s)
             LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output);
         if (c->mark_count == 0)
             return c;
-        clave__conn_count_output(c, true); /* its output waits for our disk */
+        clave__conn_count_output(c, true); /* it waits for our disk, not for its client */
     }
     return NULL;
 }
 
-/* ---- which output may leave ------------------------------------------------------------------ */
+/* ---- when output may leave ------------------------------------------------------------------- */
 
 static struct mark *conn_mark_at(const struct server_conn *c, size_t i)
 {
@@ -182,26 +186,30 @@ static bool conn_grow_marks(struct server_conn *c)
     return true;
 }
 
-/* The transaction that must be durable before a message leaves that shows this one: what was queued
- * before it leaves first. Whatever the message says is so in the tree as of this transaction, since
- * what it shows has not changed after `shows`. */
+/* The transaction that must be durable before a message that shows transaction `shows` may leave.
+ * Messages leave in order, so it is at least the one that the output queued before this message
+ * depends on. As of this transaction the message describes the tree correctly: nothing that it
+ * shows has changed since `shows`. */
 static int64_t conn_depends_on(const struct server_conn *c, int64_t shows)
 {
     const struct server *s = c->s;
     int64_t queued =
         c->mark_count ? conn_mark_at(c, c->mark_count - 1)->zxid : s->txn_log.durable_zxid;
-    int64_t zxid = shows < s->last_zxid ? shows : s->last_zxid; /* nodes of others may know more */
+    int64_t zxid = shows < s->last_zxid
+                       ? shows
+                       : s->last_zxid; /* data written by another server may name a later zxid */
     return zxid > queued ? zxid : queued;
 }
 
-/* The message that was just written, if it is a reply. */
+/* Counts the message just written: nothing if it is not a reply. */
 static struct replies conn_replies(const struct server_conn *c, bool reply)
 {
     bool writes = reply && clave__opcode(c->last_op)->flags & OPCODE_WRITE;
     return (struct replies){reply, writes};
 }
 
-/* Ties the output up to its present end to a transaction. */
+/* Makes the output up to its present end depend on transaction `zxid`. Returns false if there is no
+ * memory for another mark. */
 static bool conn_put_mark(struct server_conn *c, int64_t zxid, struct replies replies)
 {
     const struct server *s = c->s;
@@ -235,14 +243,16 @@ static void conn_note_replies(struct server_conn *c, int64_t since, struct repli
     c->last_latency = ms;
 }
 
-/* A message was written: it leaves now if what it depends on is durable. */
+/* Called when a message is complete: lets it leave now if what it depends on is durable, and
+ * otherwise makes it wait. */
 static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
 {
     struct server *s = c->s;
     struct replies replies = conn_replies(c, reply);
     s->counts.packets_sent++;
     c->sent++;
-    /* With marks left, clave__server_durable has not come to this connection yet. */
+    /* If marks are left, clave__server_durable has yet to come to this connection, and order must
+     * be kept. */
     if (zxid <= s->txn_log.durable_zxid && c->mark_count == 0) {
         c->releasable = c->written;
         conn_note_replies(c, s->now, replies);

@@ -1,11 +1,15 @@
-/* fair_schedule.c - the queues of connections whose input waits for the next turn, and what each
- * has cost lately; see conn.h. */
+/* fair_schedule.c - fair scheduling of input: the two queues of connections whose input waits for
+ * the next turn, and the recent cost of each connection. See conn.h, which has the rules.
+ *
+ * The cost of a connection is a debt that its requests add to and that drains at a fixed rate. A
+ * connection with little debt is light, one with more is heavy. */
 #include "server/connection/conn.h"
 
 #include <assert.h>
 
-/* A light connection costs at most this part of a turn's work at once, and this part of it in each
- * millisecond: with the driver's two milliseconds, a tenth of the loop's time. */
+/* A connection is light while its debt is at most a tenth of a turn's work. The debt drains by a
+ * twentieth of a turn's work per millisecond: with the driver's turns of two milliseconds, that
+ * lets a light connection have a tenth of the loop's time. */
 enum { LIGHT_AT_ONCE = 10, LIGHT_A_MS = 20 };
 
 void clave__fair_schedule_init(struct server *s, size_t work_a_turn)
@@ -56,14 +60,14 @@ bool clave__fair_schedule_has_left(const struct server *s)
     return !list_empty(&s->turn.left[TURN_LIGHT]) || !list_empty(&s->turn.left[TURN_HEAVY]);
 }
 
-/* Requests of a heavy connection: the last quarter is for light ones whose input has yet to come.
- */
+/* What class k may use of a turn. The last quarter is out of reach for heavy connections: it is for
+ * light ones whose input arrives during the turn. */
 static size_t fair_schedule_most_of(const struct server *s, enum turn_class k)
 {
     return k == TURN_LIGHT ? s->turn.most_looks : s->turn.most_looks - s->turn.most_looks / 4;
 }
 
-/* Those of class k that were left are next, up to so many looks. */
+/* Makes class k the next to have its waiting input taken, until the turn has cost `most` looks. */
 static void fair_schedule_enter(struct server *s, enum turn_class k, size_t most)
 {
     s->turn.class = k;
@@ -71,8 +75,9 @@ static void fair_schedule_enter(struct server *s, enum turn_class k, size_t most
     s->turn.most[TURN_HEAVY] = k == TURN_HEAVY ? most : 0;
 }
 
-/* Heavy ones that had none of the last turn come first in this one: however little a turn takes,
- * both classes go on. */
+/* If both classes have input waiting, the first one is served until half of the turn is used. A
+ * heavy queue that got nothing in the last turn goes first in this one, so both make progress
+ * however little a turn takes. */
 void clave__fair_schedule_begin(struct server *s)
 {
     const bool both =

@@ -1,7 +1,11 @@
-/* slow_requests.c - see conn.h; request.c notes requests, conn_output.c releases them. The
- * engine has no clock of its own: how long a turn took, it learns at the end of it. So while
- * slow_ms is set, and only then, it keeps what a line needs: of each request whose reply waits, and
- * of the others in a turn the few that waited longest or made most work. */
+/* slow_requests.c - finds the requests that took longer than slow_ms and logs them; see conn.h.
+ * request.c notes each request, conn_output.c reports when replies are released.
+ *
+ * The engine has no clock of its own, so it learns how long a turn took only when the turn ends.
+ * Therefore, while slow_ms is set, it remembers what a log line would need: for each request whose
+ * reply waits for the disk, and for the ten most telling of the others in each turn (those that
+ * waited longest to be read or, if equal, did the most work). Nothing is kept while slow_ms is
+ * 0. */
 #include "server/connection/conn.h"
 
 #include <assert.h>
@@ -14,41 +18,41 @@
 
 enum { PATH_CAP = 120, LINES_A_SECOND = 10, SECOND_MS = 1000 };
 
-struct slow_what {
-    int64_t since; /* when it began to wait to be read, as far as is known */
-    int64_t read;  /* when the turn began that has read it */
+struct slow_info {
+    int64_t since; /* when it may have begun to wait to be read */
+    int64_t read;  /* when the turn that read it began */
     int32_t op;
     int32_t path_len;
     size_t bytes;
     int64_t session;
 };
 
-/* One whose reply waits for the disk. */
+/* A request whose reply waits for the disk. */
 struct slow_request {
     struct list link;
-    uint64_t end; /* of its reply, as in struct mark */
-    struct slow_what what;
+    uint64_t end; /* where its reply ends in the output, as in struct mark */
+    struct slow_info what;
     char path[];
 };
 
-/* One whose reply waits for the end of the turn only. */
+/* A request whose reply waits only for the end of the turn. */
 struct slow_in_turn {
-    struct slow_what what;
+    struct slow_info what;
     uint64_t work;
     char path[PATH_CAP];
 };
 
 struct slow_turn {
-    size_t noted; /* requests */
-    size_t late;  /* of these, those that were slow before they were read */
+    size_t noted; /* requests in this turn */
+    size_t late;  /* of these, how many were slow before they were even read */
     size_t n;
-    size_t least; /* which of the n comes last */
+    size_t least; /* index in `most` of the entry to be replaced next */
     struct slow_in_turn most[LINES_A_SECOND];
 };
 
 /* ---- noting ---------------------------------------------------------------------------------- */
 
-/* The path is the first thing in the body of every request that has one. */
+/* The path is the first field of every request that has one. */
 static struct jbytes slow_path(const struct server_conn *c, const void *frame, size_t n)
 {
     enum { HEADER = 8 };
@@ -68,7 +72,7 @@ static void slow_copy_path(char *to, struct jbytes path)
         to[i] = (unsigned char)path.p[i] < ' ' ? '?' : path.p[i];
 }
 
-static void slow_note_waiting(struct server_conn *c, const struct slow_what *what,
+static void slow_note_waiting(struct server_conn *c, const struct slow_info *what,
                               struct jbytes path)
 {
     struct slow_request *q = clave__mem_alloc(&c->s->mem, sizeof *q + (size_t)path.n);
@@ -80,9 +84,9 @@ static void slow_note_waiting(struct server_conn *c, const struct slow_what *wha
     list_push_back(&c->slow, &q->link);
 }
 
-/* What has waited longer to be read comes first, then what made more work: that is why the others
- * of its turn have waited. */
-static bool slow_comes_before(const struct slow_what *a, uint64_t work,
+/* Orders requests by how much they explain: those that waited longest to be read first, then those
+ * that did the most work, since they are what the rest of the turn waited for. */
+static bool slow_comes_before(const struct slow_info *a, uint64_t work,
                               const struct slow_in_turn *b)
 {
     int64_t late_a = a->read - a->since, late_b = b->what.read - b->what.since;
@@ -97,7 +101,7 @@ static void slow_find_least(struct slow_turn *t)
             t->least = i;
 }
 
-static void slow_note_in_turn(struct server *s, const struct slow_what *what, struct jbytes path,
+static void slow_note_in_turn(struct server *s, const struct slow_info *what, struct jbytes path,
                               uint64_t work)
 {
     struct slow_turn *t = s->slow.turn;
@@ -119,10 +123,10 @@ void clave__slow_requests_note(struct server_conn *c, uint64_t work, const void 
     if (!s->slow.turn)
         s->slow.turn = clave__mem_zalloc(&s->mem, sizeof *s->slow.turn);
     if (c->last_op == OP_PING || !s->slow.turn)
-        return; /* without memory a line is lost, no request */
+        return; /* without memory we lose a line of the log, never a request */
     struct jbytes path = slow_path(c, frame, n);
     int64_t since = c->unread_since < s->turn.input_since ? c->unread_since : s->turn.input_since;
-    struct slow_what what = {.since = since,
+    struct slow_info what = {.since = since,
                              .read = s->now,
                              .op = c->last_op,
                              .path_len = path.n,
@@ -148,8 +152,9 @@ void clave__slow_requests_tell_rest(struct server *s)
     s->slow.untold = 0;
 }
 
-/* `turn` and `disk`: how long it has waited for the end of its turn, and then for the disk. */
-static void slow_tell(struct server *s, const struct slow_what *q, const char *path, int64_t turn,
+/* Logs one request, if it was slow. `turn` is how long its reply waited for the end of the turn
+ * that read it, `disk` how long it then waited for the disk, both in ms. */
+static void slow_tell(struct server *s, const struct slow_info *q, const char *path, int64_t turn,
                       int64_t disk)
 {
     int64_t unread = q->read - q->since;
@@ -176,7 +181,7 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
         peer ? peer : "a client that is gone");
 }
 
-/* ---- when it is known ------------------------------------------------------------------------ */
+/* ---- when the times are known ---------------------------------------------------------------- */
 
 void clave__slow_requests_end_turn(struct server *s, int64_t now)
 {

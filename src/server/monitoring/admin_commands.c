@@ -1,5 +1,5 @@
-/* admin_commands.c - the commands of Apache's AdminServer, as JSON; see listing.h. One table
- * of commands: a new one is a function and a line in `commands`. Names of fields are Apache's. */
+/* admin_commands.c - the commands of Apache's AdminServer, as JSON; see listing.h. A new command is
+ * a function and a line in the table `commands`. Fields have Apache's names. */
 #include "server/monitoring/listing.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static void command_read_only(struct server *s, struct json *j)
     clave__json_bool(j, "read_only", false);
 }
 
-/* One server has no quorum: what a standalone Apache server answers. */
+/* A single server has no quorum; this is the answer of a standalone Apache server. */
 static void command_votes(struct server *s, struct json *j)
 {
     (void)s;
@@ -48,7 +48,7 @@ static void command_zab(struct server *s, struct json *j)
     clave__json_string(j, "zabstate", "");
 }
 
-/* ---- the driver's part ----------------------------------------------------------------------- */
+/* ---- the driver's information ---------------------------------------------------------------- */
 
 static void command_configuration(struct server *s, struct json *j)
 {
@@ -143,11 +143,11 @@ static bool command_watch_summary(struct listing *l)
 
 /* ---- the commands ---------------------------------------------------------------------------- */
 
-/* Missing on purpose: hash (there is no log of digests), the trace mask, observers, Java's system
- * properties, and the configuration as it was read, which may contain secrets. */
+/* Left out on purpose: hash (we keep no log of digests), the trace mask, observers, Java's system
+ * properties, and the raw configuration, which may contain secrets. */
 static const struct command {
-    const char *names[3]; /* the first is the one in the answer */
-    command_run *run;     /* all there is to say, but for the parts */
+    const char *names[3]; /* the answer uses the first */
+    command_run *run;     /* writes the whole answer, unless there are parts */
     const char *error;
     listing_part *parts[LISTING_PARTS];
 } commands[] = {
@@ -159,7 +159,7 @@ static const struct command {
     {{"environment", "env", "envi"}, .run = command_environment},
     {{"is_read_only", "isro"}, .run = command_read_only},
     {{"last_snapshot", "lsnp"}, .run = command_last_snapshot},
-    /* as a standalone Apache server */
+    /* the answer of a standalone Apache server */
     {{"leader", "lead"}, .error = "server is not initialized"},
     {{"monitor", "mntr"}, .run = command_monitor},
     {{"ruok"}, .run = NULL},
@@ -203,7 +203,7 @@ static bool admin_open(struct listing *l)
     return false;
 }
 
-/* And the last one. */
+/* The last part of every answer. */
 static bool admin_close(struct listing *l)
 {
     const struct command *c = l->what;

@@ -1,7 +1,9 @@
-/* four_letter.c - the four-letter words (ruok, mntr, ...): each is answered with a text, then the
- * connection closes. conn.c calls clave__conn_word for a first frame whose length is a word. A new
- * one is a function and a line in `words`. Answers never wait for the disk. A long one is made in
- * pieces, one when the client has taken the last, and one a turn for all clients together. */
+/* four_letter.c - the four-letter words (ruok, mntr, ...), each answered with a text, after which
+ * the connection closes. conn.c calls clave__conn_word when the first frame's length is in fact a
+ * word. A new word is a function and a line in the table `words`.
+ *
+ * Answers never wait for the disk. Long ones are made in pieces: a client gets its next piece when
+ * it has taken the last one, and each turn makes one piece for all clients together. */
 #include "server/monitoring/listing.h"
 #include "server/monitoring/server_metrics.h"
 
@@ -132,9 +134,9 @@ static bool four_letter_crst(struct listing *l)
 /* All words of Apache 3.9. */
 static const struct word {
     const char *name;
-    void (*answer)(struct server *s, struct text *t); /* or */
-    listing_part *parts[LISTING_PARTS];               /* or */
-    const char *lacks; /* what the server would need to answer it, whatever the whitelist is */
+    void (*answer)(struct server *s, struct text *t); /* answers with one text, or */
+    listing_part *parts[LISTING_PARTS];               /* with a list, or */
+    const char *lacks; /* completes "this server has ...", the only answer to this word */
 } words[] = {
     {"conf", .answer = four_letter_conf},
     {"cons", .parts = {clave__connections_text}},
@@ -166,7 +168,7 @@ static const struct word *four_letter_find(uint32_t word)
     return NULL;
 }
 
-/* Whether the word is in the whitelist, or the whitelist is "*". */
+/* True if the whitelist contains the word or is "*". */
 static bool four_letter_is_listed(const struct server *s, const char *name)
 {
     const char *at = s->access.words;
@@ -180,7 +182,7 @@ static bool four_letter_is_listed(const struct server *s, const char *name)
     return false;
 }
 
-/* The beginning of a TLS record with the first message of a handshake. */
+/* True if the word is the beginning of a TLS record with a ClientHello. */
 static bool four_letter_is_tls_hello(uint32_t word)
 {
     return word >> 16 == 0x1603;
@@ -197,17 +199,18 @@ static void four_letter_say(struct server_conn *c, void (*answer)(struct server 
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Each costs whoever removes a connection, a node or a watch a look at its place. */
+/* The number of lists is bounded, since whenever a connection, node or watch is removed, the cursor
+ * of each has to be checked. */
 enum { MOST_LISTS = 64 };
 
 struct word_list {
-    struct list in_listings; /* while it is the server's turn */
+    struct list in_listings; /* while it waits for its next piece to be made */
     struct list in_lists;
     struct server_conn *c;
     struct listing listing;
 };
 
-/* The client has taken all that came before. */
+/* Writes the next piece; the client has taken everything before it. */
 static void four_letter_put_piece(struct word_list *w)
 {
     struct server_conn *c = w->c;
@@ -223,7 +226,8 @@ static void four_letter_put_piece(struct word_list *w)
     clave__word_end(c);
 }
 
-/* A client that reads is never the one that has waited longest among so many. */
+/* Makes room for another list by dropping the one whose client has gone longest without taking a
+ * piece. With this many lists, that is never a client that reads. */
 static void four_letter_make_room(struct server *s)
 {
     if (s->listings.n < MOST_LISTS)
@@ -255,7 +259,7 @@ static void four_letter_list_begin(struct server_conn *c, listing_part *const *p
     four_letter_put_piece(w);
 }
 
-/* Its turn comes when the client has taken everything. */
+/* The list gets its next turn once the client has taken everything. */
 void clave__word_go_on(struct server_conn *c)
 {
     if (c->list_goes_on && clave__buf_len(&c->out) == 0 && list_empty(&c->list->in_listings))

@@ -1,10 +1,10 @@
-/* listing.c - the lists of connections, sessions and watches, in pieces (listing.h): as text for
- * cons, stat, dump, wchs, wchc and wchp, as JSON for the admin commands. Both forms of a list have
- * the same fields in the same order, which is Apache's.
+/* listing.c - the lists of connections, sessions and watches, made in pieces (listing.h): as text
+ * for cons, stat, dump, wchs, wchc and wchp, as JSON for the admin commands. Both forms of a list
+ * have the same fields in the same order, which is Apache's.
  *
- * A list is a walk with a cursor (base/list.h, base/map.h), which whatever is removed meanwhile
- * moves along. What must stay true: each part starts with its place cleared and leaves no cursor
- * behind, or a later removal would write to a listing that is gone. */
+ * A list is a walk with a cursor (base/list.h, base/map.h), which is moved along when the element
+ * it points to is removed. What must stay true: each part starts with a cleared place and leaves no
+ * cursor behind, otherwise a later removal would write to a listing that is gone. */
 #include "server/monitoring/listing.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 #include "server/connection/conn.h"
 #include "server/monitoring/server_metrics.h"
 
-/* ---- formatted text; a piece that does not fit is dropped whole ------------------------------ */
+/* ---- formatted text; a piece that does not fit is dropped as a whole ------------------------- */
 
 static void text_append(struct text *t, const char *p, size_t n)
 {
@@ -41,7 +41,7 @@ void clave__text_path(struct text *t, struct jbytes path)
         text_append(t, path.p, (size_t)path.n);
 }
 
-/* ---- an answer in pieces --------------------------------------------------------------------- */
+/* ---- an answer made in pieces ---------------------------------------------------------------- */
 
 /* Begins the part at l->at. */
 static void listing_clear_place(struct listing *l)
@@ -98,7 +98,7 @@ clave_err clave__listing_step(struct listing *l, struct buf *out)
     return l->text.err != CLAVE_OK ? l->text.err : l->json.err;
 }
 
-/* The next connection, in the order in which they came. NULL: there is none left. */
+/* The next connection, in the order in which they were accepted. NULL: there are no more. */
 static struct server_conn *listing_next_conn(struct listing *l)
 {
     struct list *e;
@@ -129,13 +129,13 @@ static const char *list_connections_op(int32_t op)
     return "NA";
 }
 
-/* When it was accepted, by the wall clock. */
+/* When the connection was accepted, in ms since the epoch. */
 static int64_t list_connections_since(const struct server *s, const struct server_conn *c)
 {
     return s->wall - (s->now - c->accepted_at);
 }
 
-/* That of a connection is a whole number. */
+/* The average latency of a connection, which Apache shows as a whole number. */
 static int64_t list_connections_average(const struct latency *l)
 {
     return l->sum / (l->count > 0 ? (int64_t)l->count : 1);
@@ -239,7 +239,8 @@ bool clave__connections_reset(struct listing *l)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-/* The next session, or NULL. false: none is left. */
+/* Goes to the next session, or to a place without one (*out is NULL). Returns false if none is
+ * left. */
 static bool list_sessions_next(struct listing *l, struct session **out)
 {
     struct map_node *at;
@@ -250,8 +251,8 @@ static bool list_sessions_next(struct listing *l, struct session **out)
 
 /* ---- sessions: owners of nodes --------------------------------------------------------------- */
 
-/* Goes to the next node of the present owner; after the last of them, to the place where the next
- * owner may be. */
+/* Goes to the next node of the present owner or, after its last node, to where the next owner may
+ * be. */
 enum owner_look { OWNER_NOTHING, OWNER_NODE, OWNER_BEGINS, OWNER_OVER, OWNER_END };
 
 static enum owner_look list_sessions_look(struct listing *l, struct jbytes *path, int64_t *id)
@@ -301,7 +302,7 @@ bool clave__owners_text(struct listing *l)
     struct text *t = &l->text;
     struct jbytes path;
     int64_t id;
-    if (!l->begun) /* between two requests every owner has nodes */
+    if (!l->begun) /* between two requests, every owner has nodes */
         clave__text_put(t, "ephemeral nodes dump:\nSessions with Ephemerals (%zu):\n",
                         l->s->tree.owners.count);
     enum owner_look found = list_sessions_look(l, &path, &id);
@@ -330,7 +331,7 @@ bool clave__session_connections_text(struct listing *l)
 
 /* ---- sessions as JSON ------------------------------------------------------------------------ */
 
-/* Sessions are sorted by a heap, so that each look costs little. */
+/* The sessions, sorted with a heap so that each step is cheap. */
 struct expiry {
     int64_t at;
     int64_t id;
@@ -395,7 +396,7 @@ bool clave__expiries_collect(struct listing *l)
     return more;
 }
 
-/* One key for each time at which sessions expire. */
+/* Writes one key for each time at which sessions expire. */
 bool clave__expiries_json(struct listing *l)
 {
     struct json *j = &l->json;
@@ -440,7 +441,7 @@ bool clave__owners_json(struct listing *l)
 
 /* ---- watches --------------------------------------------------------------------------------- */
 
-/* Apache lists one of its two tables of watches: all but those on children. */
+/* Apache lists only one of its two tables of watches: all watches except those on children. */
 enum { LISTED = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
 
 static const struct server_conn *list_watches_conn(const struct watch_seen *seen)
@@ -448,7 +449,7 @@ static const struct server_conn *list_watches_conn(const struct watch_seen *seen
     return LIST_ENTRY(seen->by, const struct server_conn, watcher);
 }
 
-/* The watches of a closed connection are about to be dropped. */
+/* True if a watch is listed: those of a closed connection are about to be dropped. */
 static bool list_watches_is_listed(const struct watch_seen *seen)
 {
     return (seen->marks & LISTED) && clave__conn_is_open(list_watches_conn(seen));
@@ -460,11 +461,12 @@ static int64_t list_watches_session(const struct watch_seen *seen)
     return c->session ? c->session->id : 0;
 }
 
-/* What one look at the watches has found. A group is the watches of a connection, or those on a
- * path; it is over only if it had a listed one. */
+/* The outcome of one step through the watches. A group is the watches of a connection, or those on
+ * a path. The end of a group is reported only if something in it was listed. */
 enum look { LOOK_NOTHING, LOOK_WATCH, LOOK_GROUP_OVER, LOOK_END };
 
-/* Goes to the next connection, or to the next place where a path may be; false: none is left. */
+/* Goes to the next connection, or to the next place where a path may be. Returns false if none is
+ * left. */
 static bool list_watches_next_group(struct listing *l, bool by_path)
 {
     struct watches *t = &l->s->watches;
@@ -492,7 +494,7 @@ static enum look list_watches_look(struct listing *l, bool by_path, struct watch
     return list_watches_next_group(l, by_path) ? LOOK_NOTHING : LOOK_END;
 }
 
-/* true for the first watch of a group. */
+/* Returns true for the first watch of a group. */
 static bool list_watches_is_first(struct listing *l)
 {
     bool first = !l->has_group;
@@ -562,7 +564,7 @@ bool clave__watches_by_path_text(struct listing *l)
 
 /* ---- watches as JSON ------------------------------------------------------------------------- */
 
-/* A session that has moved is listed once. */
+/* True if the connection still has its session, so that a session that has moved is listed once. */
 static bool list_watches_is_current(const struct watch_seen *seen)
 {
     const struct server_conn *c = list_watches_conn(seen);

@@ -1,12 +1,12 @@
-/* quantiles.c - quantiles of recent values; see quantiles.h. The server notes each request's time
- * in one, so noting must stay cheap. */
+/* quantiles.c - quantiles of recent values; see quantiles.h. The server notes the time of each
+ * request, so noting has to be cheap. */
 #include "server/monitoring/quantiles.h"
 
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Values below EXACT have a range each; then there are EXACT / 2 to each power of two. */
+/* Values below EXACT have a range each; above, there are EXACT / 2 ranges for each power of two. */
 enum { EXACT = 16, BITS = 3, MOST_BITS = 32 };
 _Static_assert(QUANTILES_RANGES == EXACT + (MOST_BITS - BITS - 1) * EXACT / 2, "one range a place");
 
@@ -23,7 +23,7 @@ static size_t quantiles_range(int64_t value)
     return EXACT + (shift - 1) * EXACT / 2 + (size_t)(v >> shift) - EXACT / 2;
 }
 
-/* The largest value of a range. */
+/* The largest value in a range. */
 static int64_t quantiles_most(size_t range)
 {
     if (range < EXACT)
@@ -50,7 +50,8 @@ void clave__quantiles_note(struct quantiles *q, int64_t now, int64_t value, uint
     q->count += n;
 }
 
-/* Those of a window that lie too long back do not count, though nothing came that removed them. */
+/* The count of a range in the windows that still matter. A window that is too old does not count,
+ * even if no new value has come to replace it. */
 static uint64_t quantiles_recent(const struct quantiles *q, int64_t now, size_t range)
 {
     uint64_t n = 0;

@@ -1,11 +1,11 @@
-/* server_metrics.c - the figures that monitoring reads: one table with the name, type, help and
- * value of each, for mntr, for the admin command monitor and for the page that Prometheus reads,
- * which differ only in how they write it. The page adds the metrics that are more than a number:
- * times, and those with labels. The driver's HTTP server calls clave__metrics.
+/* server_metrics.c - the figures for monitoring. One table has the name, type, help text and value
+ * of each; mntr, the admin command monitor and the page for Prometheus all use it and differ only
+ * in their format. The page adds metrics that are more than a number: times, and metrics with
+ * labels. The driver's HTTP server calls clave__metrics.
  *
- * docs/operate/monitoring.md lists the names: those of Apache 3.9 where it has such a metric, the
- * others begin with "clave_" or are older than that rule. A test holds that page and contrib/
- * against what is here. */
+ * Names are those of Apache 3.9 where it has such a metric; others begin with "clave_" or are older
+ * than that rule. docs/operate/monitoring.md lists them, and a test compares that page and contrib/
+ * with this file. */
 #include "server/monitoring/server_metrics.h"
 
 #include <inttypes.h>
@@ -86,11 +86,11 @@ static const char *mntr_cpu_seconds(const struct server *s, char out[DECIMAL_CAP
 #define AT(member) .at = offsetof(struct server, member), .size = sizeof((struct server *)0)->member
 enum { IN_BOTH = IN_MNTR | IN_MONITOR };
 
-/* The names are those of Apache where it has the figure. */
+/* Where Apache has the figure, the name is Apache's. */
 static const struct figure figures[] = {
     {{.name = "version"}, IN_BOTH, .constant = clave__server_version},
     {{.name = "server_state"}, IN_BOTH, .constant = "standalone"},
-    {{"avg_latency", PROMETHEUS_GAUGE, 0, "Milliseconds from a request to its answer, on average."},
+    {{"avg_latency", PROMETHEUS_GAUGE, 0, "Average milliseconds from a request to its answer."},
      IN_BOTH | IN_LATENCY,
      .get = mntr_average},
     {{"max_latency", PROMETHEUS_GAUGE, 0, "The longest latency, in milliseconds."},
@@ -99,10 +99,11 @@ static const struct figure figures[] = {
     {{"min_latency", PROMETHEUS_GAUGE, 0, "The shortest latency, in milliseconds."},
      IN_BOTH | IN_LATENCY,
      AT(counts.latency.min)},
-    {{"packets_received", PROMETHEUS_GAUGE, 0, "Since the start, or stat_reset."},
+    {{"packets_received", PROMETHEUS_GAUGE, 0,
+      "Packets from clients since the start, or stat_reset."},
      IN_BOTH | IN_LOAD,
      AT(counts.packets_received)},
-    {{"packets_sent", PROMETHEUS_GAUGE, 0, "Since the start, or stat_reset."},
+    {{"packets_sent", PROMETHEUS_GAUGE, 0, "Packets to clients since the start, or stat_reset."},
      IN_BOTH | IN_LOAD,
      AT(counts.packets_sent)},
     {{"bytes_received_count", PROMETHEUS_BARE_COUNTER, 0, "Bytes that clients have sent."},
@@ -112,18 +113,19 @@ static const struct figure figures[] = {
      IN_BOTH | IN_LOAD,
      AT(conns.n)},
     {{"connection_request_count", PROMETHEUS_BARE_COUNTER, 0,
-      "Sessions that clients asked for or came back to."},
+      "Requests to start or to resume a session."},
      IN_BOTH | IN_LOAD,
      AT(counts.connect_requests)},
-    {{"connection_rejected", PROMETHEUS_BARE_COUNTER, 0, "Connections turned away by a limit."},
+    {{"connection_rejected", PROMETHEUS_BARE_COUNTER, 0,
+      "Connections turned away because of a limit."},
      IN_BOTH | IN_LOAD,
      AT(counts.connections_rejected)},
     {{"connection_drop_count", PROMETHEUS_BARE_COUNTER, 0,
-      "Connections closed by clients, their session open."},
+      "Connections closed by clients without closing the session."},
      IN_BOTH | IN_LOAD,
      AT(counts.connections_dropped)},
     {{"sessionless_connections_expired", PROMETHEUS_BARE_COUNTER, 0,
-      "Connections that did not start a session."},
+      "Connections closed because they did not start a session in time."},
      IN_BOTH | IN_LOAD,
      AT(counts.sessionless_expired)},
     {{"outstanding_requests", PROMETHEUS_GAUGE, 0, "Answers waiting for the disk."},
@@ -139,13 +141,14 @@ static const struct figure figures[] = {
      IN_BOTH | IN_LOAD,
      .get = mntr_commits},
     {{"snap_count", PROMETHEUS_BARE_COUNTER, 0,
-      "Snapshots sent to learners, of which there are none."},
+      "Snapshots sent to learners: always 0, there are none."},
      IN_BOTH | IN_LOAD,
      .constant = "0"},
-    {{"unrecoverable_error_count", PROMETHEUS_BARE_COUNTER, 0, "0: such an error ends the server."},
+    {{"unrecoverable_error_count", PROMETHEUS_BARE_COUNTER, 0,
+      "Always 0: such an error ends the server."},
      IN_BOTH | IN_LOAD,
      .constant = "0"},
-    {{"znode_count", PROMETHEUS_GAUGE, 0, "Znodes, the root counted twice."},
+    {{"znode_count", PROMETHEUS_GAUGE, 0, "Znodes, counting the root twice."},
      IN_BOTH | IN_NODES,
      .get = mntr_nodes},
     {{"watch_count", PROMETHEUS_GAUGE, 0, "Watches."}, IN_BOTH | IN_STATE, AT(watches.count)},
@@ -161,7 +164,7 @@ static const struct figure figures[] = {
     {{"open_file_descriptor_count", PROMETHEUS_GAUGE, 0, "Open files."},
      IN_BOTH | IN_PROCESS,
      AT(driver.stats.open_files)},
-    {{"max_file_descriptor_count", PROMETHEUS_GAUGE, 0, "Most files that may be open."},
+    {{"max_file_descriptor_count", PROMETHEUS_GAUGE, 0, "Limit on open files."},
      IN_BOTH | IN_PROCESS,
      AT(driver.stats.max_files)},
     {{"uptime", PROMETHEUS_GAUGE, 0, "Milliseconds since the start."},
@@ -170,30 +173,31 @@ static const struct figure figures[] = {
     {{"global_sessions", PROMETHEUS_GAUGE, 0, "Sessions."},
      IN_BOTH | IN_LOAD,
      AT(sessions.table.count)},
-    {{"local_sessions", PROMETHEUS_GAUGE, 0, "None: all are on the disk."},
+    {{"local_sessions", PROMETHEUS_GAUGE, 0, "Always 0: every session is on the disk."},
      IN_BOTH | IN_LOAD,
      .constant = "0"},
     {{"stale_sessions_expired", PROMETHEUS_BARE_COUNTER, 0, "Sessions that have expired."},
      IN_BOTH | IN_LOAD,
      AT(counts.sessions_expired)},
     {{"digest_mismatches_count", PROMETHEUS_BARE_COUNTER, 0,
-      "Transactions after which the digest in the log differed."},
+      "Transactions after which the tree did not match the digest in the log."},
      IN_BOTH | IN_LOAD,
      AT(replay.digest_mismatches)},
-    {{"data_dir_size", PROMETHEUS_GAUGE, 0, "Bytes of the snapshots."},
+    {{"data_dir_size", PROMETHEUS_GAUGE, 0, "Size of the snapshots in bytes."},
      IN_DISK,
      AT(driver.stats.snapshot_bytes)},
-    {{"log_dir_size", PROMETHEUS_GAUGE, 0, "Bytes of the logs."},
+    {{"log_dir_size", PROMETHEUS_GAUGE, 0, "Size of the logs in bytes."},
      IN_DISK,
      AT(driver.stats.log_bytes)},
     {{"data_dir_free_bytes", PROMETHEUS_GAUGE, 0,
       "Bytes that may still be written to the disk of the data directory."},
      IN_MNTR | IN_DISK,
      AT(driver.stats.free_bytes)},
-    {{"data_dir_total_bytes", PROMETHEUS_GAUGE, 0, "Bytes of that disk."},
+    {{"data_dir_total_bytes", PROMETHEUS_GAUGE, 0,
+      "Size in bytes of the disk of the data directory."},
      IN_MNTR | IN_DISK,
      AT(driver.stats.total_bytes)},
-    {{"process_resident_memory_bytes", PROMETHEUS_GAUGE, 0, "Memory in use."},
+    {{"process_resident_memory_bytes", PROMETHEUS_GAUGE, 0, "Resident memory in bytes."},
      IN_PROCESS,
      AT(driver.stats.resident_bytes)},
     {{"process_cpu_seconds", PROMETHEUS_COUNTER, 0, "CPU time, user and system."},
@@ -252,10 +256,10 @@ static void prometheus_put_info(struct prometheus *p)
 
 enum { NEVER = 0 };
 
-/* Apache has those of an ensemble on a single server, too, and they are empty there. */
+/* Apache also exposes an ensemble's metrics on a standalone server, where they are empty. */
 static const struct {
     struct prometheus_family family;
-    size_t at; /* its quantiles in struct server; NEVER: nothing is ever noted */
+    size_t at; /* its quantiles in struct server; NEVER: it stays empty */
 } summaries[] = {
     {{"readlatency", PROMETHEUS_SUMMARY, 0, "Milliseconds from a read to its answer."},
      offsetof(struct server, counts.read_ms)},
@@ -265,10 +269,11 @@ static const struct {
       "Milliseconds until a write is committed."},
      offsetof(struct server, counts.write_ms)},
     {{"server_write_committed_time_ms", PROMETHEUS_SUMMARY, 0,
-      "Of other servers' writes: there are none."},
+      "Always empty: there are no other servers."},
      NEVER},
-    {{"proposal_latency", PROMETHEUS_SUMMARY, 0, "Of followers: there are none."}, NEVER},
-    {{"election_time", PROMETHEUS_SUMMARY, 0, "Of elections of a leading server: there are none."},
+    {{"proposal_latency", PROMETHEUS_SUMMARY, 0, "Always empty: there are no followers."}, NEVER},
+    {{"election_time", PROMETHEUS_SUMMARY, 0,
+      "Always empty: there are no elections of a leading server."},
      NEVER},
     {{"fsynctime", PROMETHEUS_SUMMARY, 3,
       "Milliseconds to write a batch of transactions to the disk."},
@@ -370,7 +375,7 @@ clave_err clave__metrics(const struct server *s, enum prometheus_format format, 
     return p.err;
 }
 
-/* ---- what the driver measures, and what the server says of itself ---------------------------- */
+/* ---- figures from the driver, and the server's health ---------------------------------------- */
 
 void clave__server_set_driver_info(struct server *s, const struct driver_info *info)
 {
@@ -392,8 +397,8 @@ void clave__server_note_snapshot(struct server *s, int64_t ms)
     clave__quantiles_note(&s->counts.snapshot_ms, s->now, ms, 1);
 }
 
-/* The session of a restored directory ends with the time for which nothing is granted, and a tick
- * later at most. */
+/* How much longer nothing is granted after a restore, in ms: until the session of the restore
+ * expires, at most a tick after its timeout. */
 static int64_t stats_quiet_ms(const struct server *s)
 {
     const struct session *quiet = s->sessions.of_restore;
@@ -403,7 +408,8 @@ static int64_t stats_quiet_ms(const struct server *s)
     return left > 0 ? left : 1;
 }
 
-/* Of another epoch: only the files can tell. */
+/* Transactions since the newest snapshot; -1 if that is of another epoch, because then only the
+ * files could tell. */
 static int64_t stats_snapshot_behind(const struct server *s)
 {
     int64_t from = s->driver.stats.snapshot_zxid, to = s->last_zxid;

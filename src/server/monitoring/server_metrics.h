@@ -1,28 +1,29 @@
 /* server_metrics.h - what monitoring reads. Map of the folder:
  *
- *   server_metrics.c   the table of figures: a new field of mntr or a new metric is a line; the
- * page for Prometheus, most of it from the table; what the driver measures four_letter.c      the
- * four-letter words, as text; mntr has figures of the table admin_commands.c   the admin commands,
- * as JSON; monitor has figures of the table listing.c          answers in pieces: cons, dump, wchc
- * and so on, as text and as JSON quantiles.c        quantiles of recent times
+ *   server_metrics.c   the table of figures, where a new field of mntr or a new metric is a line;
+ *                      the page for Prometheus, mostly made from it; what the driver measures
+ *   four_letter.c      the four-letter words, as text; mntr has figures of the table
+ *   admin_commands.c   the admin commands, as JSON; monitor has figures of the table
+ *   listing.c          answers made in pieces: cons, dump, wchc and so on, as text and as JSON
+ *   quantiles.c        quantiles of recent times
  *
- * Prometheus' formats are in base/prometheus.h. Nothing here waits until a write is on
- * the disk. */
+ * Prometheus' formats are in base/prometheus.h. No answer here waits for the disk. */
 #ifndef CLAVE_SERVER_MONITORING_SERVER_METRICS_H
 #define CLAVE_SERVER_MONITORING_SERVER_METRICS_H
 
 #include "base/prometheus.h"
 #include "server/connection/conn.h"
 
-/* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up
- * to 3.4, the only one that go-zookeeper reads. */
+/* In version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has the format that
+ * Apache used up to 3.4, since go-zookeeper reads no other. */
 extern const char clave__server_version[];
 
 enum { DECIMAL_CAP = 32 }; /* room for a number and its NUL */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Who shows a figure: mntr, monitor, and the sections of the page of metrics, in their order. */
+/* Where a figure is shown: in mntr, in monitor, and in one of the page's sections, in their
+ * order. */
 enum {
     IN_MNTR = 1,
     IN_MONITOR = 2,
@@ -35,42 +36,43 @@ enum {
 };
 
 struct figure {
-    /* Its name is the field of monitor, too; mntr puts "zk_" before it. Only those that a section
-     * of the page shows have the rest of it. */
+    /* Its name is also the field's name in monitor, and in mntr after "zk_". The rest is set only
+     * if a section of the page shows the figure. */
     struct prometheus_family metric;
     unsigned shown;
-    /* The value: a number in struct server, below 0 when it is not known; or what is computed,
-     * which may be NULL when it is not known; or a constant. */
+    /* The value is one of: the offset of a number in struct server, unknown if negative; a
+     * function, which may return NULL if the value is unknown; a constant. */
     size_t at;
     size_t size;
     const char *(*get)(const struct server *s, char out[DECIMAL_CAP]);
     const char *constant;
 };
 
-/* Calls `visit` with each figure that is shown there and known, in the order of the table. */
+/* Calls `visit` with each figure shown in this place whose value is known, in the order of the
+ * table. */
 typedef void figure_visit(void *arg, const struct figure *f, const char *value);
 void clave__figures_each(const struct server *s, unsigned shown, figure_visit *visit, void *arg);
 
-/* ---- values that are shown in other places too ----------------------------------------------- */
+/* ---- values that are also shown elsewhere ---------------------------------------------------- */
 
-/* As Java prints a double with up to four decimals: "0.0", "4.25". */
+/* Formats the average as Java prints a double with up to four decimals: "0.0", "4.25". */
 const char *clave__latency_average(const struct latency *l, char out[DECIMAL_CAP]);
-/* Apache counts its root twice, as "" and as "/". */
+/* The number of nodes as Apache counts them: the root twice, as "" and as "/". */
 size_t clave__count_nodes(const struct server *s);
-/* Bytes of the snapshots and of the logs; 0: not known. */
+/* Sizes of the snapshots and the logs in bytes; 0: unknown. */
 struct data_sizes {
     int64_t snapshots;
     int64_t logs;
 };
 struct data_sizes clave__data_sizes(const struct server *s);
 
-/* Resets the counters of the server. */
+/* Resets the counters, as srst does. */
 void clave__stats_reset(struct server *s);
 
 /* ---- the page that Prometheus reads -----------------------------------------------------------
  */
 
-/* Appends all metrics. ETOOBIG, ENOMEM: discard them. */
+/* Appends the page. ETOOBIG, ENOMEM: discard what was appended. */
 clave_err clave__metrics(const struct server *s, enum prometheus_format format, struct buf *out);
 
 #endif

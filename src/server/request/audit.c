@@ -1,6 +1,6 @@
-/* audit.c - writes the lines of request.h; write.c, request.c and session.c call it once the
- * transaction is in the log. A value never has a tab or the end of a line in it, so that no client
- * can forge one. */
+/* audit.c - writes the lines of the audit log (request.h). write.c, request.c and session.c call it
+ * once the transaction is in the log. Values never contain a tab or a newline, so no client can
+ * forge a line. */
 #include "server/request/request.h"
 
 #include <assert.h>
@@ -67,7 +67,7 @@ static void audit_end(struct server *s, bool failed)
     clave__buf_trim(&s->audit.line, KEEP_LINE);
 }
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- who did it ------------------------------------------------------------------------------ */
 
 /* The names of all identities: "joe,127.0.0.1". */
 static void audit_put_users(struct server *s, const struct identities *who)
@@ -111,7 +111,7 @@ static void audit_begin(struct server_conn *c, int64_t session, const char *oper
     audit_put(c->s, "operation", operation);
 }
 
-/* ---- what ------------------------------------------------------------------------------------ */
+/* ---- what was done --------------------------------------------------------------------------- */
 
 static const char *audit_operation(int32_t op)
 {
@@ -135,7 +135,7 @@ static const char *audit_mode(int32_t mode)
     return mode >= 0 && (size_t)mode < sizeof names / sizeof *names ? names[mode] : "unknown";
 }
 
-/* "world:anyone:cdrwa", with nothing between two entries, as Apache has it. */
+/* Writes an access list, "world:anyone:cdrwa", with nothing between two entries, as Apache does. */
 static void audit_put_acl(struct server *s, struct jvec acl)
 {
     static const struct {
@@ -166,13 +166,15 @@ void clave__audit_write(struct server_conn *c, int32_t op, const union wire_body
                         const struct change *made)
 {
     struct server *s = c->s;
-    if (!s->audit.write || !audit_operation(op)) /* check, in a multi */
+    if (!s->audit.write || !audit_operation(op)) /* a check in a multi, for instance */
         return;
     const struct opcode *kind = clave__opcode(op);
-    audit_begin(c, s->txn.head.client, audit_operation(op)); /* c may have been cut meanwhile */
+    audit_begin(c, s->txn.head.client,
+                audit_operation(op)); /* from the transaction, because c may have been cut since */
     if (kind->effect != EFFECT_NONE) {
         audit_begin_pair(s, "znode");
-        /* All their bodies begin with the path; a create may have added a number to it. */
+        /* The body of each of them begins with the path. A create may have appended a number to it.
+         */
         audit_put_value(s, made && kind->effect == EFFECT_CREATE ? made->path : body->path);
     }
     if (kind->effect == EFFECT_CREATE)

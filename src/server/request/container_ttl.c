@@ -1,13 +1,12 @@
-/* container_ttl.c - removes containers that have become empty and nodes whose time to live has
- * passed. clave__server_tick calls it when s->next_sweep has come. A sweep looks at every node that
- * was there when it began, over as many turns as that takes. Each removal is a transaction of its
- * own.
- */
+/* container_ttl.c - sweeps: removing containers that have become empty and nodes whose time to live
+ * has passed. clave__server_tick starts one when sweep.next has come. A sweep looks at every node
+ * that was in the list when it began, over as many turns as that takes. Each removal is a
+ * transaction of its own. */
 #include "server/request/request.h"
 
 #include <assert.h>
 
-/* What it takes to remove a node. */
+/* The cost of removing a node, in looks. */
 enum { LOOKS_A_REMOVAL = 20 };
 enum { MINUTE_MS = 60000, BATCHES_A_MINUTE = 600 };
 
@@ -22,7 +21,7 @@ static bool container_is_over(const struct server *s, const struct node *n)
         return unchanged_ms > clave__owner_ttl_ms(n->stat.owner);
     if (n->stat.cversion > 0)
         return true;
-    /* It never had children, and may be about to get some. */
+    /* It never had children; perhaps its client is just about to create the first. */
     return s->limits.never_used_ms > 0 && unchanged_ms > s->limits.never_used_ms;
 }
 
@@ -40,7 +39,8 @@ static clave_err container_sweep_one(struct server *s, struct node *n)
     return err;
 }
 
-/* How many one turn removes at most: a tenth of a second's share, so that they need few syncs. */
+/* How many nodes one turn removes at most: a tenth of what may be removed in a second, so that few
+ * syncs are needed. */
 static int32_t container_sweep_batch(const struct server *s)
 {
     int32_t n = s->limits.container_rate / BATCHES_A_MINUTE;
@@ -74,7 +74,7 @@ void clave__sweep(struct server *s)
             continue;
         const uint64_t sent = s->counts.packets_sent;
         if (container_sweep_one(s, n) != CLAVE_OK)
-            break; /* out of memory: the next sweep is soon enough */
+            break; /* out of memory: the next sweep will do */
         removed++;
         looks -= LOOKS_A_REMOVAL + LOOKS_AN_EVENT * (int)(s->counts.packets_sent - sent);
     }

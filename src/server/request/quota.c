@@ -1,6 +1,6 @@
-/* quota.c - counting and checking quotas; see request.h. write.c checks before a change and notes
- * after it; server.c recounts when it starts. With no quota set, every call returns after one
- * lookup. */
+/* quota.c - counting and enforcing quotas; see request.h. write.c checks before a change and
+ * reports it afterwards; server.c recounts when it starts. Where no quota is set, every call
+ * returns after one lookup. */
 #include "server/request/request.h"
 
 #include <inttypes.h>
@@ -27,7 +27,8 @@ static bool quota_has_any(const struct server *s)
     return root && root->stat.num_children > 0;
 }
 
-/* The node of this name that a quota on `path` has. NULL: none, or no memory to look for it. */
+/* The node called `name` that belongs to the quota on `path`. NULL: there is none, or no memory to
+ * look it up. */
 static struct node *quota_find_part(struct server *s, struct jbytes path, const char *name)
 {
     struct buf *b = &s->scratch.quota_path;
@@ -41,7 +42,8 @@ static struct node *quota_find_part(struct server *s, struct jbytes path, const 
     return n == s->tree.root ? NULL : n;
 }
 
-/* The nearest path at or above this one that has limits; *limits is their node. n = 0: none. */
+/* The nearest path at or above `path` that has limits; *limits is the node with them. n is 0 if
+ * there is none. */
 static struct jbytes quota_nearest(struct server *s, struct jbytes path, struct node **limits)
 {
     for (; path.n > 1; path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n)) {
@@ -58,7 +60,7 @@ static bool quota_ends_with(struct jbytes path, const char *name)
     return (size_t)path.n > n && memcmp(path.p + path.n - n, name, n) == 0;
 }
 
-/* The path whose quota this node belongs to. n = 0: it is not part of a quota. */
+/* The path whose quota the node at `part` belongs to; n is 0 if it is not part of a quota. */
 static struct jbytes quota_of(struct jbytes part, const char *name)
 {
     const size_t root = sizeof quota_root - 1;
@@ -70,7 +72,8 @@ static struct jbytes quota_of(struct jbytes part, const char *name)
 
 /* ---- stats ----------------------------------------------------------------------------------- */
 
-/* The number after `key` in "count=2,bytes=8" or "...=;byteHardLimit=9"; false: there is none. */
+/* Finds the number after `key` in text such as "count=2,bytes=8" or "...=;byteHardLimit=9". Returns
+ * false if it is not there. */
 static bool quota_get_number(const struct node *n, const char *key, int64_t *out)
 {
     const size_t len = strlen(key);
@@ -98,7 +101,8 @@ static bool quota_get_stats(const struct node *n, struct quota_stats *out)
     return quota_get_number(n, "count=", &out->nodes) && quota_get_number(n, "bytes=", &out->bytes);
 }
 
-/* Only the data change, no version. Without memory the counts are wrong until the next start. */
+/* Writes the counts into the stats node. Only its data change, not its version. If there is no
+ * memory, the counts are wrong until the next start. */
 static void quota_put_stats(struct server *s, struct node *n, const struct quota_stats *f)
 {
     char text[64];
@@ -165,7 +169,7 @@ static void quota_note(struct server *s, const struct change *c)
     }
 }
 
-/* A new stats node starts with what exists now. */
+/* Lets a newly created stats node start with a count of what exists now. */
 static void quota_begin(struct server *s, const struct change *c)
 {
     bool is_new = clave__opcode(c->type)->effect == EFFECT_CREATE;

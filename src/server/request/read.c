@@ -1,13 +1,13 @@
-/* read.c - requests that change nothing of the tree: exists, getData, getChildren, getACL, sync and
- * so on, and those that set, check and remove watches. The table in request.c refers to them;
+/* read.c - requests that do not change the tree: exists, getData, getChildren, getACL, sync and so
+ * on, and those that set, check and remove watches. The table in request.c dispatches to them;
  * multiRead is there, the table of watches in tree/watch.c.
  *
  * A reply waits until the newest transaction that it can show is durable, and for nothing else
- * (conn.h): a read of what is on the disk does not wait for another client's write. The reply to a
+ * (conn.h): reading what is on the disk does not wait for another client's write. The reply to a
  * sync waits for everything before it.
  *
- * What must stay true: clave__visible_zxid_at may answer a zxid that is too new, which only delays
- * an answer, but never one too old, which would show what a power cut may undo. */
+ * What must stay true: clave__visible_zxid_at may return a zxid that is too new, which merely
+ * delays an answer, but never one that is too old, which would show what a power cut may undo. */
 #include "server/request/request.h"
 
 #include <assert.h>
@@ -18,11 +18,12 @@
 
 /* ---- what an answer has to wait for ---------------------------------------------------------- */
 
-/* A node that was deleted has left the zxid of that in its parent's pzxid; if the parent is gone
- * too, in that of the parent's parent. */
+/* The newest transaction that "there is no such node" can show. Deleting a node leaves the zxid in
+ * its parent's pzxid; if the parent is gone as well, that of the parent's own deletion is in the
+ * grandparent, and so on. */
 static int64_t visible_by_absence(const struct server *s, struct jbytes path)
 {
-    enum { MOST_STEPS = 8 }; /* each is a hash of the path */
+    enum { MOST_STEPS = 8 }; /* each step hashes the path */
     const struct node *living = NULL;
     for (int left = MOST_STEPS; !living && left > 0; left--) {
         path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n);
@@ -31,7 +32,8 @@ static int64_t visible_by_absence(const struct server *s, struct jbytes path)
     return living ? living->stat.pzxid : s->last_zxid;
 }
 
-/* The server writes the figures of quotas by itself, and leaves no zxid. */
+/* True for nodes with figures of quotas. The server updates those without a transaction, so they
+ * carry no zxid of the update. */
 static bool visible_is_of_quota(const struct node *n)
 {
     static const char quota[] = "/zookeeper/quota/";
@@ -47,7 +49,8 @@ int64_t clave__visible_zxid_at(const struct server *s, struct jbytes path, const
         return visible_by_absence(s, path);
     if (visible_is_of_quota(n))
         return s->last_zxid;
-    /* setACL leaves no zxid in the node: any may be why a node is shown, or is not. */
+    /* A setACL leaves no zxid in its node, and any of them may be the reason why this client is
+     * shown a node or not. */
     int64_t newest = s->tree.acl_zxid;
     newest = n->stat.mzxid > newest ? n->stat.mzxid : newest;
     return n->stat.pzxid > newest ? n->stat.pzxid : newest;
@@ -67,8 +70,9 @@ clave_err clave__read_find(const struct server_conn *c, const struct request_op 
     return clave__acl_allows((*out)->acl, &c->who, op->perms) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
 
-/* A watch that is set already costs nothing more. Beyond a limit: BADARGUMENTS. QUOTAEXCEEDED would
- * say more, but clients of before 3.7, and kazoo up to 2.8, break at a code they do not know. */
+/* Adds a watch. One that is already set costs nothing, so the limits do not apply to it. Exceeding
+ * a limit is answered with BADARGUMENTS: QUOTAEXCEEDED would say more, but clients older than 3.7,
+ * and kazoo up to 2.8, fail on error codes that they do not know. */
 static clave_err conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks)
 {
     struct server *s = c->s;
@@ -83,7 +87,7 @@ static clave_err conn_add_watch(struct server_conn *c, struct jbytes path, unsig
     return clave__watch_add(&s->watches, &c->watcher, path, marks);
 }
 
-/* Leaves the watch that the request asks for, if it is one that can. */
+/* Sets the watch that the request asks for, if its outcome allows one. */
 static clave_err read_watch(struct server_conn *c, const struct wire_request *q, clave_err found)
 {
     unsigned flags = clave__opcode(q->op)->flags;
@@ -95,7 +99,7 @@ static clave_err read_watch(struct server_conn *c, const struct wire_request *q,
                           flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA);
 }
 
-/* ---- what is shown of a node ----------------------------------------------------------------- */
+/* ---- what a reply contains of a node --------------------------------------------------------- */
 
 void clave__read_exists(struct jwriter *w, const struct server_conn *c, const struct node *n)
 {
@@ -142,7 +146,7 @@ void clave__read_number_below(struct jwriter *w, const struct server_conn *c, co
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* As in Apache, of all reads only exists looks at the path's bytes. */
+/* As in Apache, exists is the only read that checks the path's bytes. */
 static bool read_is_bad_path(const struct wire_request *q)
 {
     struct jbytes path = q->body.path;
@@ -181,7 +185,7 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q,
     clave__message_end(&m, true);
 }
 
-/* When the reply leaves, everything before it is durable. */
+/* By the time this reply leaves, everything before it is durable. */
 void clave__conn_sync(struct server_conn *c, const struct wire_request *q,
                       const struct request_op *op)
 {
@@ -201,7 +205,8 @@ static bool read_is_blank(struct jbytes s)
     return true;
 }
 
-/* The prefix is one of the text, not of the path; an empty prefix and "/" match everything. */
+/* The prefix is matched as text, not by path component; an empty prefix and "/" match
+ * everything. */
 static void read_put_ephemerals(struct jwriter *w, const struct server_conn *c,
                                 struct jbytes prefix)
 {
@@ -233,14 +238,15 @@ void clave__conn_ephemerals(struct server_conn *c, const struct wire_request *q,
     clave__message_end(&m, true);
 }
 
-/* ---- setWatches: what a client missed -------------------------------------------------------- */
+/* ---- setWatches: catching up on missed events ------------------------------------------------ */
 
-/* For each path a re-attached client gets the event that it missed, or its watch again. */
+/* One kind of watch in a setWatches: for each path, the client gets the event that it missed while
+ * it was disconnected or, if there was none, its watch again. */
 struct catch_up {
     struct server_conn *c;
-    int64_t since; /* the newest zxid it has seen */
+    int64_t since; /* the newest zxid that the client has seen */
     unsigned mark;
-    int32_t (*missed)(const struct node *n, int64_t since); /* 0: nothing */
+    int32_t (*missed)(const struct node *n, int64_t since); /* the type of event missed; 0: none */
 };
 
 static int32_t watch_missed_by_data(const struct node *n, int64_t since)
@@ -263,7 +269,7 @@ static int32_t watch_missed_by_child(const struct node *n, int64_t since)
     return n->stat.pzxid > since ? EVENT_CHILDREN_CHANGED : 0;
 }
 
-/* A persistent watch is set again; it reports no past events. */
+/* Sets a persistent watch again; it does not report past events. */
 static int32_t watch_missed_by_persistent(const struct node *n, int64_t since)
 {
     (void)n;
@@ -315,8 +321,9 @@ clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wir
         struct catch_up u = {c, m->relative_zxid, lists[i].mark, lists[i].missed};
         err = watch_catch_up_paths(&u, lists[i].paths);
     }
-    /* No client looks at this answer, so a watch that is not set again would be an event that never
-     * comes. Beyond a bound the client is disconnected, as without memory. */
+    /* Clients do not look at this answer, so failing to set a watch would mean an event that never
+     * arrives. If a limit is exceeded, the client is therefore disconnected, as when memory runs
+     * out. */
     return err == CLAVE_EBADARGS ? CLAVE_ENOMEM : err;
 }
 
@@ -388,10 +395,12 @@ void clave__conn_watch(struct server_conn *c, const struct wire_request *q,
         clave__conn_cut(c);
         return;
     }
-    /* Watches are no part of what a power cut could undo; the events before this have waited. */
+    /* A power cut cannot undo watches, so this has nothing to wait for beyond the messages before
+     * it. */
     struct message m = clave__message_begin(c, SHOWS_NOTHING);
     clave__message_header(&m, q->xid, m.zxid, err);
     if (err == CLAVE_OK)
-        clave__wire_put_reply(&m.w, q->op, &none); /* of addWatch: an ErrorResponse with code OK */
+        clave__wire_put_reply(&m.w, q->op,
+                              &none); /* the reply to addWatch is an ErrorResponse with code OK */
     clave__message_end(&m, true);
 }

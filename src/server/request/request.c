@@ -1,18 +1,20 @@
-/* request.c - a frame of a connection that has a session is decoded here and answered by the table
+/* request.c - decodes each frame of a connection that has a session and dispatches it by the table
  * below, in which a new opcode is one line. conn.c calls it for every frame after the handshake.
  *
- * What is answered here and not in read.c or write.c: pings; auth, sasl and whoAmI, whose answers
- * show nothing of the tree; and multi and multiRead, which are made of lines of the table.
+ * Most requests are answered in read.c and write.c. Answered here are pings; auth, sasl and whoAmI,
+ * whose answers show nothing of the tree; and multi and multiRead, which are made up of other
+ * requests of the table.
  *
- * What must stay true: a client that has not authenticated, where it must, changes nothing that
- * others have, and keeps no session alive. A multi makes all of its changes or none, each op sees
- * those before it, and it is one transaction of the log. */
+ * What must stay true: where authentication is required, a client that has not authenticated
+ * changes nothing that belongs to others and keeps no session alive. A multi makes all of its
+ * changes or none, each operation sees the ones before it, and the whole is one transaction of the
+ * log. */
 #include <assert.h>
 
 #include "server/connection/conn.h"
 #include "server/request/request.h"
 
-/* ---- who the client is ----------------------------------------------------------------------- */
+/* ---- authentication -------------------------------------------------------------------------- */
 
 static void auth_op_add(struct server_conn *c, const struct wire_request *q,
                         const struct request_op *op)
@@ -35,10 +37,10 @@ static void auth_op_add(struct server_conn *c, const struct wire_request *q,
     clave__conn_close(c);
 }
 
-/* There is no SASL. Apache without JAAS answers with no token and no error, at which kazoo begins
- * again and again until its session expires. This is Apache's answer to a wrong password, which
- * ends every client's attempt at once. The empty token is for Java's client: it reads one whatever
- * the error is. */
+/* Refuses SASL, which this server does not have. Apache without JAAS answers with no token and no
+ * error, which makes kazoo start over again and again until its session expires. So we give
+ * Apache's answer to a wrong password instead, at which every client gives up immediately. The
+ * empty token is there for the Java client, which reads one whatever the error is. */
 static void auth_op_sasl(struct server_conn *c, const struct wire_request *q,
                          const struct request_op *op)
 {
@@ -65,7 +67,7 @@ static void auth_op_who_am_i(struct server_conn *c, const struct wire_request *q
 
 /* ---- multi: writes, all or nothing ----------------------------------------------------------- */
 
-/* The line of the table below; never NULL, but all NULL for what the server does not know. */
+/* The line of the table for an opcode. Never NULL: the line of an unknown opcode is empty. */
 static const struct request_op *request_op_of(int32_t op);
 
 static bool multi_all_may_be_in(const struct wire_ops *ops, unsigned flag)
@@ -78,18 +80,20 @@ static bool multi_all_may_be_in(const struct wire_ops *ops, unsigned flag)
     return true;
 }
 
-/* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
+/* Writes the result of the newest change, with the Stat as it is now, before later operations
+ * change it. */
 static void multi_put_made(struct jwriter *w, int32_t op, const struct change *c)
 {
     assert(c->state == CHANGE_DONE || c->type == OP_CHECK);
-    /* Apache answers every create with a Stat as a create2. */
+    /* Apache answers every create that returns a Stat like a create2. */
     if (clave__opcode(op)->effect == EFFECT_CREATE && op != OP_CREATE)
         op = OP_CREATE2;
     clave__wire_put_result_header(w, op, CLAVE_OK);
     clave__write_put_reply(w, op, c);
 }
 
-/* Makes one op after another, with their results in s->results; *done counts those made. */
+/* Makes the changes of all operations in order, with their results in s->results. *done counts the
+ * ones that succeeded. */
 static clave_err multi_make_all(struct server_conn *c, const struct wire_ops *ops, int32_t *done)
 {
     struct server *s = c->s;
@@ -101,15 +105,15 @@ static clave_err multi_make_all(struct server_conn *c, const struct wire_ops *op
         clave_err err = request_op_of(op.op)->act(c, op.op, &op.body);
         if (err != CLAVE_OK)
             return err;
-        assert(s->txn.count == (size_t)*done + 1); /* each op makes one change */
+        assert(s->txn.count == (size_t)*done + 1); /* each operation makes one change */
         multi_put_made(&w, op.op, &s->txn.changes[s->txn.count - 1]);
     }
     clave__wire_put_ops_end(&w);
     return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Undoes everything and records the failure as Apache does: the ops before the one that failed with
- * 0, that one with its code, those after it with -2. */
+/* Undoes everything and records the failure as Apache does: code 0 for the operations before the
+ * one that failed, its own error for that one, and -2 for those after it. */
 static clave_err multi_record_failure(struct server_conn *c, int32_t count, int32_t done,
                                       clave_err why)
 {
@@ -134,7 +138,7 @@ static clave_err multi_record_failure(struct server_conn *c, int32_t count, int3
     return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Each op has made one change. */
+/* Writes an audit line for each operation; each has made one change. */
 static void multi_audit_all(struct server_conn *c, const struct wire_ops *ops)
 {
     struct jreader r = clave__wire_ops_reader(ops);
@@ -153,7 +157,7 @@ static void multi_reply_with_results(struct server_conn *c, int32_t xid)
     clave__message_end(&m, true);
 }
 
-/* The whole request counts as one that could not be read. */
+/* Answers a multi that was malformed, which counts as a single failed request. */
 static void refuse_multi(struct server_conn *c, const struct wire_request *q,
                          const struct request_op *op)
 {
@@ -208,7 +212,8 @@ static void multi_put_read(struct jwriter *w, const struct server_conn *c,
         op->show(w, c, n);
 }
 
-/* Found before the results are written: the header comes first. */
+/* The newest transaction that any part of the answer shows. It has to be known before the results
+ * are written, because the header comes first. */
 static int64_t multi_newest_shown(const struct server *s, const struct wire_ops *ops)
 {
     struct jreader r = clave__wire_ops_reader(ops);
@@ -222,7 +227,7 @@ static int64_t multi_newest_shown(const struct server *s, const struct wire_ops 
     return newest;
 }
 
-/* Each read has an error of its own. Their watch flags are ignored. */
+/* Each read in a multiRead has an error of its own; their watch flags are ignored. */
 static void conn_multi_read(struct server_conn *c, const struct wire_request *q,
                             const struct request_op *op)
 {
@@ -252,7 +257,7 @@ static void request_answer_ping(struct server_conn *c, const struct wire_request
     clave__conn_reply(c, XID_PING, SHOWS_NOTHING, CLAVE_OK);
 }
 
-/* As Apache does: answers, then closes. */
+/* Answers an unknown opcode, then closes the connection, as Apache does. */
 static void server_request_refuse(struct server_conn *c, const struct wire_request *q)
 {
     clave__conn_log(c, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
@@ -276,7 +281,7 @@ static const struct request_op request_ops[] = {
     [AT + OP_SET_DATA] = {.answer = clave__conn_write, .act = clave__write_set_data},
     [AT + OP_SET_ACL] = {.answer = clave__conn_write, .act = clave__write_set_acl},
     [AT + OP_RECONFIG] = {.answer = clave__conn_write, .act = clave__write_reconfig},
-    [AT + OP_CHECK] = {.act = clave__write_check}, /* in a multi only */
+    [AT + OP_CHECK] = {.act = clave__write_check}, /* only inside a multi */
     [AT + OP_MULTI] = {.answer = conn_multi},
 
     [AT + OP_EXISTS] = {.answer = clave__conn_read, .show = clave__read_exists, .perms = READ},
@@ -318,9 +323,10 @@ static const struct request_op *request_op_of(int32_t op)
     return at < sizeof request_ops / sizeof *request_ops ? &request_ops[at] : &none;
 }
 
-/* What harms nobody before the client has authenticated. The session that it made on this
- * connection it may keep, and end while it holds nothing. If it is RESUMING, a ping does not keep
- * the session, so no answer may say that it goes on. */
+/* True for requests that a client may make before it has authenticated, since they harm nobody. It
+ * may keep the session that it created on this connection, and close it while it owns no nodes. But
+ * a RESUMING client may not ping: the ping would not keep its session alive, so no answer may
+ * suggest that the session continues. */
 static bool request_is_harmless(const struct server_conn *c, int32_t op)
 {
     if (op == OP_AUTH)
@@ -330,11 +336,12 @@ static bool request_is_harmless(const struct server_conn *c, int32_t op)
             (op == OP_CLOSE_SESSION && !clave__tree_find_owner(&c->s->tree, c->session->id)));
 }
 
-/* As Apache with enforce.auth.enabled, which however refuses a ping and closeSession, too. What
- * comes before the client has authenticated is answered with an error, and is the last. */
+/* Enforces --require-auth. As in Apache with enforce.auth.enabled, except that Apache refuses pings
+ * and closeSession too. Any other request from a client that has not authenticated is answered with
+ * an error, after which the connection closes. */
 static bool request_is_let_in(struct server_conn *c, const struct wire_request *q)
 {
-    if (clave__conn_is_known(c)) /* the rule may have been switched off just now */
+    if (clave__conn_is_known(c)) /* also true if authentication has just stopped being required */
         return c->state == CONN_SERVING || clave__conn_take_up(c);
     if (request_is_harmless(c, q->op))
         return true;
@@ -368,18 +375,19 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     s->counts.packets_received++;
     c->received++;
     c->last_op = q.op;
-    if (q.xid >= 0) /* the client's last real request, as Apache shows it */
+    if (q.xid >= 0) /* this is the client's last real request, which Apache shows as well */
         c->last_xid = q.xid;
     if (q.op >= 0 && (size_t)q.op < sizeof s->counts.requests / sizeof *s->counts.requests)
         s->counts.requests[q.op]++;
     const struct request_op *op = request_op_of(q.op);
     if (!request_is_let_in(c, &q))
         return;
-    /* As in Apache, packets that only authenticate are no sign of life; nor is what is refused. */
+    /* As in Apache, packets that only authenticate do not count as a sign of life. Neither do
+     * requests that are refused. */
     if (q.op != OP_AUTH && q.op != OP_SASL)
         clave__session_heard(&s->sessions, c->session);
     if (c->who.is_super && clave__session_nodes_answer(c, &q))
-        ; /* answered */
+        ; /* already answered */
     else if (op->answer)
         op->answer(c, &q, op);
     else

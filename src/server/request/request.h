@@ -1,13 +1,13 @@
-/* request.h - requests of clients, from a decoded frame to the answer.
+/* request.h - the requests of clients, from a decoded frame to the answer.
  *
- *   request.c   the table, one line an opcode: who answers, which function does it; multi
+ *   request.c   the table, one line per opcode: how it is answered and what it does; multi
  *   read.c      what changes nothing, and requests about watches
  *   write.c     what changes something, one transaction each
  *   session.c   the handshake, closeSession, and sessions that expire
  *   zookeeper_sessions.c, container_ttl.c, quota.c, audit.c
  *
- * What the protocol says of an opcode (name, body, reply, effect) is in wire/opcode.h. A function
- * that answers is called once for each request and answers it, or cuts the connection. */
+ * What the protocol says about an opcode (name, body, reply, effect) is in wire/opcode.h. A
+ * function that answers a request is called once and either answers it or cuts the connection. */
 #ifndef CLAVE_SERVER_REQUEST_REQUEST_H
 #define CLAVE_SERVER_REQUEST_REQUEST_H
 
@@ -19,26 +19,27 @@
 
 struct request_op;
 
-/* Answers a whole request. */
+/* Answers a request. */
 typedef void request_answer(struct server_conn *c, const struct wire_request *q,
                             const struct request_op *op);
-/* Checks a request whose body could be read, and does it: a write makes its change in s->txn, where
- * it sees those of the ops before it. ZooKeeper's code, or ENOMEM. */
+/* Checks an operation, whose body has been decoded, and carries it out: a write makes its change in
+ * s->txn, where it sees the changes of the operations before it. Returns a code of ZooKeeper's, or
+ * ENOMEM. */
 typedef clave_err request_act(struct server_conn *c, int32_t op, const union wire_body *body);
-/* Writes what the reply says of a node. */
+/* Writes the part of a reply that describes a node. */
 typedef void request_show(struct jwriter *w, const struct server_conn *c, const struct node *n);
 
 struct request_op {
-    request_answer *answer; /* NULL: not a request by itself */
-    request_act *act;       /* of writes and requests about watches */
-    request_show *show;     /* of reads of one node */
-    int32_t perms;          /* likewise: the client needs at least one of these */
-    bool shows_others;      /* likewise: it shows nodes below that one, too */
+    request_answer *answer; /* NULL: not a request in its own right */
+    request_act *act;       /* for writes and requests about watches */
+    request_show *show;     /* for reads of a single node */
+    int32_t perms; /* for reads: permissions on the node, of which the client needs at least one */
+    bool shows_others; /* for reads: the reply also shows nodes below that one */
 };
 
 /* ---- reads and watches (read.c) -------------------------------------------------------------- */
 
-/* Requests that name one node, and what each shows of it. */
+/* Requests that name one node, and how each describes the node. */
 request_answer clave__conn_read;
 request_show clave__read_exists;
 request_show clave__read_data;
@@ -49,12 +50,13 @@ request_show clave__read_number_below;
 request_answer clave__conn_sync;
 request_answer clave__conn_ephemerals;
 
-/* The node, if it exists and the client may do this with it; otherwise ZooKeeper's code. */
+/* Finds a node, checking that it exists and that the client has the permission that `op` needs;
+ * otherwise returns ZooKeeper's code. */
 clave_err clave__read_find(const struct server_conn *c, const struct request_op *op,
                            struct jbytes path, struct node **out);
 
-/* The newest transaction that an answer can show which says of this path what the node is, or that
- * there is none: read.c. */
+/* The newest transaction that an answer about this path can reveal, be it about the node or about
+ * its absence (n is NULL). See read.c. */
 int64_t clave__visible_zxid_at(const struct server *s, struct jbytes path, const struct node *n);
 
 /* setWatches, setWatches2, addWatch, checkWatches, removeWatches. */
@@ -68,15 +70,17 @@ request_act clave__watch_op_remove;
 
 /* Begins s->txn with the next zxid. */
 void clave__write_begin(struct server *s, int64_t client, int32_t cxid, int32_t type);
-/* Logs the transaction, then fires its watches; the caller ends it. ENOMEM: it is undone and ended,
- * nothing is logged. */
+/* Logs the transaction, then fires its watches; the caller ends it. ENOMEM: it was undone and
+ * ended, and nothing was logged. */
 clave_err clave__write_commit(struct server *s);
-/* Undoes the changes and logs that the request failed. ENOMEM, also as `why`: nothing is logged. */
+/* Undoes the changes and logs that the request failed with `why`. ENOMEM, also as `why`: nothing is
+ * logged. */
 clave_err clave__write_fail(struct server *s, clave_err why);
 
-/* A write by itself: checked and made by the request_act of its opcode, logged, answered. */
+/* Handles a write outside a multi: the request_act of its opcode checks and makes it, then it is
+ * logged and answered. */
 request_answer clave__conn_write;
-request_act clave__write_create; /* all four creates */
+request_act clave__write_create; /* all four kinds of create */
 request_act clave__write_delete;
 request_act clave__write_delete_container;
 request_act clave__write_set_data;
@@ -84,48 +88,52 @@ request_act clave__write_set_acl;
 request_act clave__write_check;
 request_act clave__write_reconfig;
 
-/* Writes the body of the reply to an op that made this change, with the Stat of this moment. */
+/* Writes the body of the reply to an operation that made this change, with the Stat as it is
+ * now. */
 void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c);
 
 /* ---- the end of a session (session.c) -------------------------------------------------------- */
 
 request_answer clave__conn_close_session;
-/* The server itself ends a session and its nodes. ENOMEM: the session lives on. */
+/* Ends a session and removes its nodes on the server's own account. ENOMEM: the session lives
+ * on. */
 clave_err clave__session_expire(struct server *s, int64_t id);
 
 /* ---- sessions as nodes, for operators (zookeeper_sessions.c) --------------------------------- */
 
-/* A request of a super user. false: it is about something else. */
+/* Handles a request of a super user. Returns false if the request is not about these nodes. */
 bool clave__session_nodes_answer(struct server_conn *c, const struct wire_request *q);
 
 /* ---- the audit log (audit.c) ----------------------------------------------------------------- */
 
-/* A line for each request that changes something or tries to, and for each node that goes with its
- * session, in the format of Apache ZooKeeper. Without an audit log these do nothing. */
+/* Writes a line for each request that changes something or tries to, and for each node that is
+ * removed with its session, in the format of Apache ZooKeeper. Without an audit log these functions
+ * do nothing. */
 
-/* A write by itself, or one of a multi. `made`: its change; NULL: it failed. */
+/* Reports a write, alone or as part of a multi. `made` is its change; NULL if it failed. */
 void clave__audit_write(struct server_conn *c, int32_t op, const union wire_body *body,
                         const struct change *made);
-/* A multi of which nothing was done. */
+/* Reports a multi of which nothing was done. */
 void clave__audit_failed_multi(struct server_conn *c);
-/* A super user has ended a session, or failed to, by deleting its node. */
+/* Reports that a super user has ended a session by deleting its node, or has failed to. */
 void clave__audit_end_session(struct server_conn *c, struct jbytes path, clave_err err);
-/* The changes of s->txn are the nodes that a session had. */
+/* Reports the nodes that a session owned, which are the changes of s->txn. */
 void clave__audit_ephemerals(struct server *s, int64_t session);
 
 /* ---- quotas (quota.c) ------------------------------------------------------------------------ */
 
-/* /zookeeper/quota<path>/zookeeper_limits limits the nodes and bytes at and below a path;
- * zookeeper_stats next to it has the present figures. Only the nearest quota at or above a node
- * counts. The server writes the figures by itself: they are not logged, and the node's version does
- * not change. */
+/* The node zookeeper/quota<path>/zookeeper_limits limits the number of nodes and bytes at and below
+ * a path; zookeeper_stats next to it has the current figures. Only the nearest quota at or above a
+ * node counts. The server updates the figures on its own: that is not logged, and the node's
+ * version does not change. */
 
-/* Counts all quotas anew, after recovery. */
+/* Counts everything under every quota anew, after recovery. */
 void clave__quota_recount(struct server *s);
-/* Updates the figures for the changes of s->txn. */
+/* Updates the figures by the changes of s->txn. */
 void clave__quota_note(struct server *s);
-/* Whether this many more nodes are allowed at or below this path, and data of the length `to` where
- * `from` was; -1: null. What grows nothing is allowed beyond a limit, too. EQUOTA: not allowed. */
+/* Checks a change against the quota: `nodes` more nodes at or below this path, and data of length
+ * `to` instead of `from`, where -1 means null. A change that adds nothing passes even where the
+ * limit is already exceeded. EQUOTA: it does not pass. */
 clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int32_t from,
                              int32_t to);
 

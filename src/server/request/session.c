@@ -1,12 +1,13 @@
-/* session.c - sessions from handshake to end. conn.c passes the first frame of a connection: its
- * client gets a new session, takes up the one it had, or is refused. closeSession and expiry
- * (server.c) end a session by one transaction that removes everything it owns. When a session
- * expires is decided by session_tracker.c.
+/* session.c - sessions from the handshake to their end. conn.c passes in the first frame of a
+ * connection, whose client then gets a new session, resumes the one it had, or is refused.
+ * closeSession and expiry (server.c) end a session with a single transaction that removes
+ * everything it owns. session_tracker.c decides when a session expires.
  *
- * What must stay true: a new session is logged before its id can leave; taking one up logs nothing,
- * so it never gets a longer timeout than the logged one. A session that exists changes only for a
- * client that is known (clave__conn_is_known): its password follows from its id, so anybody has it.
- * A session leaves the table only after the transaction that ends it has been logged. */
+ * What must stay true: a new session is logged before its id leaves the server. Resuming a session
+ * logs nothing, so it never gets a longer timeout than the one in the log. An existing session
+ * changes only for a client that clave__conn_is_known: passwords are derived from ids, so anyone
+ * can compute them. A session leaves the table only after the transaction that ends it has been
+ * logged. */
 #include <assert.h>
 #include <string.h>
 
@@ -41,10 +42,10 @@ static void connect_attach(struct server_conn *c, struct session *session)
     clave__session_heard(&c->s->sessions, session);
 }
 
-/* The answer names this session. Longer frames are allowed from now on. */
+/* Records which session the answer will name. From now on longer frames are allowed. */
 static void connect_tell(struct server_conn *c, const struct session *session, int32_t timeout_ms)
 {
-    assert(c->told_id == 0); /* one handshake for each connection */
+    assert(c->told_id == 0); /* there is one handshake per connection */
     c->told_id = session->id;
     c->told_ms = timeout_ms;
     c->handshake = ++c->s->sessions.handshakes;
@@ -92,7 +93,7 @@ static void connect_open_session(struct server_conn *c, const struct wire_connec
     connect_respond(c, q, c->s->last_zxid);
 }
 
-/* ---- a re-attached session ------------------------------------------------------------------- */
+/* ---- resuming a session ---------------------------------------------------------------------- */
 
 static bool connect_is_password_of(int64_t id, struct jbytes passwd)
 {
@@ -107,9 +108,9 @@ bool clave__conn_is_known(const struct server_conn *c)
     return !*schemes || c->peer.is_gate || clave__identities_have_scheme(&c->who, schemes);
 }
 
-/* Its client has come back by a later handshake, and counts on it that what it sent on this
- * connection, and has not been done by then, never will be. */
-static bool connect_is_overtaken(const struct server_conn *c, struct session *session)
+/* True if the client has since resumed the session with a later handshake. It then relies on this:
+ * whatever it sent on this connection and was not done by then never will be. */
+static bool connect_is_superseded(const struct server_conn *c, struct session *session)
 {
     return (int32_t)(*clave__session_taken_by(session) - c->handshake) > 0;
 }
@@ -119,7 +120,7 @@ bool clave__conn_take_up(struct server_conn *c)
     assert(c->state == CONN_RESUMING);
     struct session *session = clave__sessions_find(&c->s->sessions, c->told_id);
     bool ended = !session || session->barred;
-    if (ended || connect_is_overtaken(c, session)) {
+    if (ended || connect_is_superseded(c, session)) {
         clave__conn_log(c, CLAVE_LOG_INFO, "%s is closed: session 0x%llx %s", c->peer.text,
                         (unsigned long long)c->told_id,
                         ended ? "has ended before it authenticated"
@@ -133,7 +134,8 @@ bool clave__conn_take_up(struct server_conn *c)
     return true;
 }
 
-/* Why it may not have the session; NULL: it may. */
+/* The reason why the client may not resume the session, as the beginning of a log message; NULL if
+ * it may. */
 static const char *connect_resume_fault(struct session *session, bool known, struct jbytes passwd)
 {
     if (!session)
@@ -147,9 +149,9 @@ static const char *connect_resume_fault(struct session *session, bool known, str
     return NULL;
 }
 
-/* Nothing is logged: the disk keeps the first timeout. So, unlike in Apache, the session never gets
- * a longer one: the client would rely on it, but a restarted server would count by the logged one.
- */
+/* Resumes a session. Nothing is logged, so the disk keeps the original timeout. Unlike in Apache,
+ * the session therefore never gets a longer one: the client would rely on it, but a restarted
+ * server would go by the one in the log. */
 static void connect_resume_session(struct server_conn *c, const struct wire_connect_request *q,
                                    int32_t timeout_ms)
 {
@@ -164,21 +166,24 @@ static void connect_resume_session(struct server_conn *c, const struct wire_conn
                          &(struct log_about){.connection = c->peer.text, .session = q->session_id},
                          "refused %s: %s session 0x%llx", c->peer.text, fault,
                          (unsigned long long)q->session_id);
-        connect_respond(c, q, c->s->last_zxid); /* the session may have ended just now */
+        connect_respond(c, q, c->s->last_zxid); /* the session may have just ended, in a transaction
+                                                   that is not durable yet */
         clave__conn_close(c);
         return;
     }
-    /* What is lent is counted by the session's present timeout. */
+    /* A client that has yet to authenticate borrows the session, and the loan runs for the
+     * session's present timeout. */
     int32_t most = known ? session->logged_timeout_ms : session->timeout_ms;
     connect_tell(c, session, timeout_ms < most ? timeout_ms : most);
     if (known)
         connect_attach(c, session);
     else
         c->state = CONN_RESUMING;
-    connect_respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
+    connect_respond(c, q, SHOWS_NOTHING); /* the client already knew that the session existed */
 }
 
-/* As Apache. The client has another server's state, or one that this server has lost. */
+/* As in Apache: the client has seen the state of another server, or state that this server has
+ * lost. */
 static void connect_refuse_newer(struct server_conn *c, int64_t seen)
 {
     struct server *s = c->s;
@@ -229,8 +234,8 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
 
 /* ---- the end of a session -------------------------------------------------------------------- */
 
-/* An ephemeral node has no children, except in data written by others (TTL nodes from before 3.5.4,
- * for instance): its children go with it. */
+/* The deepest node below n, or n itself. An ephemeral node has no children except in data written
+ * by other software (TTL nodes from before 3.5.4, for instance); then its children go with it. */
 static struct node *end_session_lowest_of(struct node *n)
 {
     while (!list_empty(&n->children))

@@ -1,18 +1,19 @@
-/* session_tracker.c - the table of sessions and the ring that expires them; see session_tracker.h.
- * Every session in the table is in the ring or in `due`, and expires at the end of a tick, never
- * earlier than its timeout. */
+/* session_tracker.c - the table of sessions, and the ring that expires them; see session_tracker.h.
+ * Every session in the table is in the ring or in `due`. It expires at the end of a tick, never
+ * before its timeout. */
 #include "server/request/session_tracker.h"
 
 #include <assert.h>
 
 #include "base/memory.h"
 
-/* Apache marks ids with the server's number in the top byte; a standalone server is 1. */
+/* Apache puts the number of the server into the top byte of a session's id; a standalone server has
+ * 1. */
 enum { SERVER_ID = 1, ID_SHIFT = 56 };
 
 /* ---- ids and passwords ----------------------------------------------------------------------- */
 
-/* java.util.Random, seeded with the id and Apache's constant. */
+/* The algorithm is java.util.Random's, seeded with the id and Apache's constant. */
 void clave__session_password(int64_t id, uint8_t out[WIRE_PASSWORD_LEN])
 {
     const uint64_t multiplier = 0x5DEECE66Du, mask = ((uint64_t)1 << 48) - 1;
@@ -30,7 +31,7 @@ int64_t clave__session_id_at(int64_t wall)
     return (int64_t)((uint64_t)wall << 24 >> 8) | (int64_t)SERVER_ID << ID_SHIFT;
 }
 
-/* A clock that was set back must not produce an id twice. */
+/* Ids only go up, so setting the clock back cannot produce the same id twice. */
 int64_t clave__sessions_new_id(const struct sessions *t)
 {
     return t->newest_id < t->first_id ? t->first_id : t->newest_id + 1;
@@ -61,13 +62,14 @@ static void session_tracker_put_in_ring(struct sessions *t, struct session *s)
     list_push_back(&t->ring[tick % SESSION_RING], &s->in_ring);
 }
 
-/* Only notes the time; the session moves when its place in the ring comes up. */
+/* Extends the session's life. Only the time is noted here; the session moves within the ring when
+ * its old place comes up. */
 static void session_tracker_touch(const struct sessions *t, struct session *s)
 {
     s->expires = session_tracker_end_of_tick(t, t->now + s->timeout_ms);
 }
 
-/* In milliseconds; the default timeouts are 4 to 40 s. */
+/* In ms. The default timeouts are 4 to 40 s. */
 static const struct histogram_bounds slack_bounds = {
     10, {100, 250, 500, 1000, 2500, 5000, 10000, 20000, 40000, 80000}};
 
@@ -76,7 +78,7 @@ void clave__session_heard(struct sessions *t, struct session *s)
     int64_t before = clave__session_expires(t, s);
     session_tracker_touch(t, s);
     s->lent = LENT_NOTHING;
-    /* Most requests come in the same tick as the one before. */
+    /* Noted once per tick: most requests arrive in the same tick as the one before. */
     if (clave__session_expires(t, s) != before)
         clave__histogram_note(&t->slack_ms, before > t->now ? before - t->now : 0);
 }
@@ -146,11 +148,11 @@ int64_t clave__sessions_deadline(const struct sessions *t)
 /* ---- sessions without a connection, by address ----------------------------------------------- */
 
 struct detached {
-    struct map_node node; /* its hash is the key */
-    size_t count;         /* above 0 */
+    struct map_node node; /* the hash is the key */
+    size_t count;         /* never 0 */
 };
 
-static bool detached_is_it(const struct map_node *node, const void *key)
+static bool detached_matches(const struct map_node *node, const void *key)
 {
     (void)node;
     (void)key;
@@ -159,11 +161,11 @@ static bool detached_is_it(const struct map_node *node, const void *key)
 
 static struct detached *detached_find(const struct sessions *t, uint32_t hash)
 {
-    struct map_node *n = clave__map_find(&t->detached, hash, detached_is_it, NULL);
+    struct map_node *n = clave__map_find(&t->detached, hash, detached_matches, NULL);
     return n ? MAP_ENTRY(n, struct detached, node) : NULL;
 }
 
-/* Never 0. */
+/* The hash of an address; never 0, which means none. */
 static uint32_t detached_hash(const struct sessions *t, const struct peer_addr *from)
 {
     uint32_t hash = clave__map_hash_bytes(&t->detached, from->ip, clave__peer_counted(from));
@@ -181,7 +183,7 @@ static void detached_count_out(struct sessions *t, struct session *s)
     clave__mem_free(t->mem, d);
 }
 
-/* Without memory it is not counted. */
+/* If there is no memory, the session is not counted. */
 static void detached_count_in(struct sessions *t, struct session *s, uint32_t hash)
 {
     assert(hash != 0 && s->detached_from == 0);
@@ -196,7 +198,7 @@ static void detached_count_in(struct sessions *t, struct session *s, uint32_t ha
 
 void clave__session_attach(struct sessions *t, struct session *s, struct server_conn *conn)
 {
-    assert(!s->conn); /* the one before was cut */
+    assert(!s->conn); /* the previous connection was cut */
     s->conn = conn;
     detached_count_out(t, s);
 }

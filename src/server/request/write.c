@@ -1,14 +1,14 @@
-/* write.c - requests that change something: the checks of each op in ZooKeeper's order, then one
- * transaction, its events and the reply. The table in request.c refers to them; a multi there makes
- * several in one transaction. container_ttl.c and session.c make transactions of the server's own.
+/* write.c - requests that change something: the checks of each operation in ZooKeeper's order, then
+ * one transaction, its watch events and the reply. The table in request.c dispatches to them; a
+ * multi, also there, makes several in one transaction. container_ttl.c and session.c use the same
+ * functions for changes that the server makes on its own.
  *
- * A write is checked against the tree as it is now, made at once in s->txn (store/txn.h), and
- * logged; only then do watches fire. As in ZooKeeper, a request that fails takes a zxid and is
- * logged too.
+ * A write is checked against the tree as it is, applied at once in s->txn (store/txn.h) and logged;
+ * only then do watches fire. As in ZooKeeper, a request that fails also takes a zxid and is logged.
  *
- * What must stay true: a change that is not logged is undone before anything else happens, so the
- * tree, the log and its digests agree; without memory the client is disconnected, never told a lie.
- */
+ * What must stay true: a change that could not be logged is undone before anything else happens, so
+ * the tree, the log and its digests agree. A client whose request fails for lack of memory is
+ * disconnected, never told something untrue. */
 #include "server/request/request.h"
 
 #include <assert.h>
@@ -31,7 +31,8 @@ struct event_delivery {
     const struct acl *acl;
 };
 
-/* An event reveals that a node exists, so only clients that may read the node get it. */
+/* Sends an event to a watcher. It would reveal that the node exists, so it goes only to clients
+ * that may read the node. */
 static void write_send_event(void *arg, struct watcher *w, const struct watch_event *ev)
 {
     const struct event_delivery *t = arg;
@@ -67,7 +68,8 @@ static void write_fire_change(struct server *s, const struct change *c)
     }
 }
 
-/* The server itself ends a session that expires: no request of a client has its number. */
+/* How an ephemeral node came to be removed. Cxid 0 marks a session that the server itself ended
+ * because it expired: requests of clients have other numbers. */
 static enum server_gone write_how_gone(const struct txn_head *head, const struct node *n)
 {
     if (head->type == OP_CLOSE_SESSION)
@@ -120,8 +122,8 @@ clave_err clave__write_fail(struct server *s, clave_err why)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Apache's checks, in Apache's order: whether it looks like a path at all (EMARSHALLING, EBADARGS),
- * then whether it is a valid one (EBADARGS), then permissions (ENOAUTH). */
+/* Checks whether the path looks like a path at all (EMARSHALLING, EBADARGS). Apache's order is this
+ * check, then whether it is a valid path (EBADARGS), then permissions (ENOAUTH). */
 static clave_err write_check_shape(struct jbytes path)
 {
     if (path.n < 0)
@@ -132,8 +134,8 @@ static clave_err write_check_shape(struct jbytes path)
     return CLAVE_OK;
 }
 
-/* A null path is a bad argument here, but a malformed request in write_check_shape: Apache
- * checks the two in a different order. */
+/* Checks that the path is valid. Here a null path is a bad argument, while write_check_shape takes
+ * it for a malformed request: operations of Apache make the two checks in different orders. */
 static clave_err write_check_path(struct jbytes path)
 {
     if (path.n < 0)
@@ -156,7 +158,7 @@ static clave_err write_check_access(const struct node *n, const struct server_co
     return clave__acl_allows(n->acl, &c->who, perm) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
 
-/* -1 matches any version; any other must be the node's. */
+/* Version -1 matches every node; any other must equal the node's. */
 static clave_err write_check_version(int32_t expected, int32_t version)
 {
     return expected == -1 || expected == version ? CLAVE_OK : CLAVE_EBADVERSION;
@@ -167,7 +169,7 @@ static int32_t write_next_version(int32_t version)
     return (int32_t)((uint32_t)version + 1);
 }
 
-/* Adds a change of node n to s->txn without making it. ENOMEM. */
+/* Adds a change of node n to s->txn without making it yet. ENOMEM. */
 static clave_err write_add_change(struct server *s, int32_t type, struct jbytes path,
                                   struct node *n, struct change **out)
 {
@@ -182,7 +184,7 @@ static clave_err write_add_change(struct server *s, int32_t type, struct jbytes 
 /* ---- create -----------------------------------------------------------------------------------
  */
 
-/* When so few sequence numbers are left, the log says so once. */
+/* With this many sequence numbers left below a parent, the log says so, once. */
 enum { FEW_NUMBERS = 10000000 };
 
 static bool create_is_sequential(int32_t mode)
@@ -196,7 +198,7 @@ static bool create_has_ttl(int32_t mode)
     return mode == MODE_PERSISTENT_TTL || mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
-/* Op and mode must agree on whether there is a TTL. */
+/* The opcode and the mode must agree on whether the node has a TTL. */
 static clave_err create_check_mode(const struct server *s, int32_t op, const struct wire_create *m)
 {
     if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
@@ -209,7 +211,8 @@ static clave_err create_check_mode(const struct server *s, int32_t op, const str
     return op == OP_CREATE_TTL && !in_range ? CLAVE_EBADARGS : CLAVE_OK;
 }
 
-/* Only the op makes a container; the mode CONTAINER in another op makes a plain node. */
+/* Only the opcode createContainer makes a container; with any other, the mode CONTAINER makes a
+ * plain node. */
 static int64_t create_owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
 {
     int32_t mode = m->flags;
@@ -220,8 +223,8 @@ static int64_t create_owner_of(const struct server_conn *c, int32_t op, const st
     return mode == MODE_EPHEMERAL || mode == MODE_EPHEMERAL_SEQUENTIAL ? c->session->id : 0;
 }
 
-/* Whether the parent has another number. At the end Apache gives the last one again and again; two
- * nodes with one number are two holders of a lock. */
+/* True if the parent has a sequence number left. When Apache runs out it hands out the last number
+ * again and again, and two nodes with the same number are two holders of one lock. */
 static bool create_has_number(struct server_conn *c, const struct node *parent)
 {
     if (parent->stat.cversion == INT32_MAX - FEW_NUMBERS)
@@ -232,7 +235,8 @@ static bool create_has_number(struct server_conn *c, const struct node *parent)
                                       (size_t)(uint32_t)parent->stat.cversion + 1);
 }
 
-/* The number is the parent's stored cversion: how many children it ever had. */
+/* Appends the sequence number: the parent's stored cversion, which counts how many children were
+ * ever created. */
 static clave_err create_append_sequence(struct server *s, const struct node *parent,
                                         struct jbytes *path)
 {
@@ -248,7 +252,8 @@ static clave_err create_append_sequence(struct server *s, const struct node *par
     return CLAVE_OK;
 }
 
-/* A path with fewer bytes than it may have nodes needs no counting. */
+/* Checks the lengths of name and path, and the depth. A path with fewer bytes than the depth allows
+ * nodes cannot be too deep, so it is not counted. */
 static clave_err create_check_size(struct server_conn *c, struct jbytes path)
 {
     const struct limit_state *limits = c->s->refused.limits;
@@ -262,7 +267,7 @@ static clave_err create_check_size(struct server_conn *c, struct jbytes path)
     return fits ? CLAVE_OK : CLAVE_EBADARGS;
 }
 
-/* Whether a node may be created at this path. */
+/* Checks whether a node may be created at this path. */
 static clave_err create_check_place(struct server_conn *c, const struct node *parent,
                                     struct jbytes path)
 {
@@ -279,7 +284,8 @@ static clave_err create_check_place(struct server_conn *c, const struct node *pa
     return CLAVE_OK;
 }
 
-/* OperationTimeout is what Curator and kazoo try again by themselves. */
+/* After a restore, ephemeral nodes are refused for a while with OperationTimeout, an error at which
+ * Curator and kazoo try again. */
 static clave_err create_check_owner(const struct server *s, int64_t owner)
 {
     bool refused = s->sessions.of_restore && clave__owner_kind(owner) == NODE_EPHEMERAL;
@@ -296,7 +302,8 @@ static clave_err create_node(struct server *s, struct change *c, const struct wi
     c->acl = clave__acls_take(&s->tree.acls, acl, ACL_NEW_KEY);
     clave_err err = c->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        c->path = clave__node_path_bytes(c->node); /* outlives the request */
+        c->path =
+            clave__node_path_bytes(c->node); /* the node's own copy, which outlives the request */
     return err;
 }
 
@@ -337,7 +344,7 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     return create_node(s, change, m, acl);
 }
 
-/* Refused: this server is no ensemble. */
+/* Refuses a reconfig: this server is not an ensemble. */
 clave_err clave__write_reconfig(struct server_conn *c, int32_t op, const union wire_body *body)
 {
     (void)c;
@@ -382,8 +389,8 @@ clave_err clave__write_delete(struct server_conn *c, int32_t op, const union wir
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
-/* deleteContainer is meant for the server itself. A client that sends it may do no more than with
- * delete, and may not delete ephemeral nodes. */
+/* deleteContainer is meant for the server itself. A client may send it, but can do no more with it
+ * than with delete, and cannot delete ephemeral nodes. */
 clave_err clave__write_delete_container(struct server_conn *c, int32_t op,
                                         const union wire_body *body)
 {
@@ -400,7 +407,7 @@ clave_err clave__write_delete_container(struct server_conn *c, int32_t op,
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
-/* Finds the node, if it exists and the connection has this permission. */
+/* Finds the node; checks that it exists and that the connection has the given permission on it. */
 static clave_err write_find_node(const struct server *s, const struct server_conn *c,
                                  struct jbytes path, int32_t perm, struct node **out)
 {
@@ -467,16 +474,17 @@ clave_err clave__write_check(struct server_conn *c, int32_t op, const union wire
     if (err == CLAVE_OK)
         err = write_add_change(s, op, m->path, n, &change);
     if (err == CLAVE_OK)
-        change->version = write_next_version(n->stat.version); /* as in Apache's log */
+        change->version =
+            write_next_version(n->stat.version); /* the resulting one, as in Apache's log */
     return err;
 }
 
-/* ---- a write by itself ----------------------------------------------------------------------- */
+/* ---- a write outside a multi ----------------------------------------------------------------- */
 
 void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c)
 {
     unsigned parts = clave__opcode(op)->reply;
-    assert(!(parts & REPLY_STAT) || c->state == CHANGE_DONE); /* else it has no node */
+    assert(!(parts & REPLY_STAT) || c->state == CHANGE_DONE); /* otherwise there is no node */
     if (parts & REPLY_PATH)
         clave__jput_bytes(w, c->path);
     if (parts & REPLY_STAT)
@@ -491,7 +499,7 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q,
     clave__write_begin(s, c->session->id, q->xid, q->op);
     clave_err err = q->malformed ? CLAVE_EMARSHALLING : op->act(c, q->op, &q->body);
     if (err == CLAVE_OK)
-        t->head.type = t->changes[0].type; /* it is logged as the change that it makes */
+        t->head.type = t->changes[0].type; /* logged with the type of its change */
     clave_err logged = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
     if (logged != CLAVE_OK) {
         clave__conn_cut(c);

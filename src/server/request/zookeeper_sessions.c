@@ -1,7 +1,9 @@
-/* zookeeper_sessions.c - sessions as nodes, for operators; see request.h. request.c asks
- * for each request of a super user. Ending a session must not let another client own what its
- * holder still believes to hold: its connection is cut and it is not taken up again, but its nodes
- * stay until it expires, as if the holder were out of reach. */
+/* zookeeper_sessions.c - sessions as nodes, so that operators can list and end them; see request.h.
+ * request.c calls it for each request of a super user.
+ *
+ * Ending a session must not let another client own what its holder still believes to hold. So the
+ * session's connection is cut and nobody can resume it, but its nodes stay until it expires, as if
+ * the holder could not reach the server. */
 #include "server/request/request.h"
 
 #include <assert.h>
@@ -13,9 +15,9 @@ static const char top[] = "/zookeeper/sessions";
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* SESSION_NODE_NOW, "0x.../now", exists to be deleted only. */
+/* SESSION_NODE_NOW is "0x.../now", which exists only to be deleted. */
 enum session_node_kind {
-    SESSION_NODE_NONE, /* a path below `top` that is none of these */
+    SESSION_NODE_NONE, /* any other path below `top` */
     SESSION_NODE_TOP,
     SESSION_NODE,
     SESSION_NODE_NOW
@@ -23,7 +25,7 @@ enum session_node_kind {
 
 struct session_node {
     enum session_node_kind kind;
-    struct session *session; /* of the last two */
+    struct session *session; /* of the last two kinds */
 };
 
 static bool zookeeper_sessions_parse(const char **p, const char *end, int64_t *id)
@@ -87,14 +89,14 @@ static void zookeeper_sessions_put_names(struct jwriter *w, const struct server 
     }
 }
 
-/* A "name=value" a line. */
+/* Writes one "name=value" line per property. */
 static void zookeeper_sessions_put_data(struct jwriter *w, const struct server *s,
                                         const struct session_node *n)
 {
     char text[300] = "";
     if (n->kind == SESSION_NODE) {
         const struct owner *o = clave__tree_find_owner(&s->tree, n->session->id);
-        bool restore = n->session == s->sessions.of_restore; /* nobody's */
+        bool restore = n->session == s->sessions.of_restore; /* it belongs to nobody */
         snprintf(text, sizeof text,
                  "timeout_ms=%d\nexpires_in_ms=%" PRId64 "\nconnection=%s\nephemerals=%zu"
                  "\nending=%s\nrestore=%s\n",
@@ -133,7 +135,7 @@ static clave_err zookeeper_sessions_end(struct server_conn *c, const struct sess
 {
     struct server *s = c->s;
     struct session *session = n->session;
-    assert(c->session); /* only requests of a session come here */
+    assert(c->session); /* requests come from connections with a session */
     if (n->kind == SESSION_NODE_NONE)
         return CLAVE_ENONODE;
     if (n->kind == SESSION_NODE_TOP || session == c->session)

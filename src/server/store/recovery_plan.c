@@ -1,6 +1,6 @@
-/* recovery_plan.c - the order of the files of a directory, and the judgement on each; see
- * recovery_plan.h. Invariant: what may have been acknowledged is never dropped. Whatever does not
- * fit is refused. */
+/* recovery_plan.c - the order in which the files of a directory are read, and the verdict on each;
+ * see recovery_plan.h. What must stay true: nothing that may have been acknowledged is ever
+ * dropped. A file that does not fit is refused. */
 #include "server/store/recovery_plan.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include "server/server_internal.h"
 #include "server/store/txn_log.h"
 
-/* The oldest snapshot that the logs reach back to, or else the newest. */
+/* The oldest snapshot that the logs reach back to; if there is none, the newest. */
 static size_t recovery_oldest(const struct recovery_files *f)
 {
     size_t i = 0;
@@ -61,7 +61,9 @@ static void recovery_load(struct recovery *r, const void *p, size_t n, struct re
     }
     if (out->err == CLAVE_ECORRUPT) {
         out->verdict = RECOVERY_SKIPPED;
-        r->snapshot += r->start == RECOVER_FROM_NEWEST ? SIZE_MAX : 1; /* down or up */
+        r->snapshot += r->start == RECOVER_FROM_NEWEST
+                           ? SIZE_MAX
+                           : 1; /* to the next older one, or to the next newer one */
         return;
     }
     out->verdict = out->err == CLAVE_OK ? RECOVERY_FINE : RECOVERY_REFUSED;
@@ -70,7 +72,8 @@ static void recovery_load(struct recovery *r, const void *p, size_t n, struct re
         r->log++;
 }
 
-/* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
+/* Judges a log that was replayed. Apache pads logs with zeros, and after a torn tail it continues
+ * in a new file. */
 static enum recovery_verdict recovery_judge_log(const struct recovery *r, clave_err err,
                                                 const struct log_replay *log, bool padded)
 {

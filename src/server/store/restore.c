@@ -1,6 +1,6 @@
-/* restore.c - the state of a backup as the first state of another server (restore.h).
- * The engine keeps the promise by one session that is nobody's: SESSION_OF_RESTORE in
- * request/session_tracker.h. */
+/* restore.c - makes the state of a backup the initial state of another server; see restore.h. To
+ * grant nothing while earlier holders may still believe that they hold something, the engine uses a
+ * session that belongs to nobody: SESSION_OF_RESTORE in request/session_tracker.h. */
 #include "server/store/restore.h"
 
 #include <assert.h>
@@ -8,7 +8,8 @@
 #include "server/request/request.h"
 #include "server/server_internal.h"
 
-/* 2020-01-01, and ten minutes, in ms. A unit has fewer than 2^32 steps of a zxid. */
+/* 2020-01-01 as ms since 1970, and ten minutes in ms. There are fewer than 2^32 zxid steps in ten
+ * minutes. */
 #define CLOCK_BEGIN ((int64_t)1577836800 * 1000)
 enum { CLOCK_UNIT_MS = 600000, CLOCK_STEPS_A_MS = 4096, EPOCH_SHIFT = 32 };
 
@@ -24,7 +25,7 @@ int64_t clave__restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall)
     int64_t zxid = (since / CLOCK_UNIT_MS) << EPOCH_SHIFT | steps;
     int64_t newest = last_zxid >> EPOCH_SHIFT;
     newest = epoch > newest ? epoch : newest;
-    assert(newest < INT32_MAX); /* an epoch has 31 bits */
+    assert(newest < INT32_MAX); /* epochs have 31 bits */
     if (zxid > last_zxid && zxid >> EPOCH_SHIFT > epoch)
         return zxid;
     return (newest + 1) << EPOCH_SHIFT | steps;
@@ -37,7 +38,8 @@ static void restore_end_sessions(struct server *s)
         clave__sessions_remove(&s->sessions, MAP_ENTRY(at, struct session, in_table));
 }
 
-/* As if each session had been closed, so that the parents' Stats are what they would be. */
+/* Removes the ephemeral nodes as if each session had been closed, so that the Stats of their
+ * parents come out right. */
 static clave_err restore_remove_ephemerals(struct server *s)
 {
     clave_err err = CLAVE_OK;
@@ -57,7 +59,7 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
     clave__quota_recount(s);
     s->last_zxid = r->zxid;
     clave_err err = restore_remove_ephemerals(s);
-    clave__server_log_taken(s); /* the snapshot has it all */
+    clave__server_log_taken(s); /* the snapshot that follows has it all */
     s->txn_log.durable_zxid = s->last_zxid;
     return err == CLAVE_OK
                ? clave__sessions_add(&s->sessions, SESSION_OF_RESTORE, r->quiet_ms, &quiet)
@@ -75,7 +77,7 @@ int32_t clave__restore_longest_session(const struct server *s)
     return longest_ms;
 }
 
-/* The restore may not have known what this server allows. */
+/* The restore may have been done without knowing this server's limits. */
 void clave__restore_start(struct server *s)
 {
     struct session *quiet = s->sessions.of_restore;

@@ -1,17 +1,17 @@
-/* snapshot.h - snapshots in Apache's format. In a file are, in this order: header, sessions, the
- * map of access lists, nodes, and up to three parts that each end in a seal (a checksum of
- * everything before).
+/* snapshot.h - snapshots in Apache's format. A file consists of a header, sessions, the map of
+ * access lists, the nodes, and up to three parts that each end in a seal, a checksum of everything
+ * before it.
  *
- * One is saved in pieces, a little in each turn of the loop, while clients go on writing. The file
- * shows the tree as it was when the snapshot began: a session, an access list or a node that is
- * about to change or to go is written first, unless it was already.
+ * A snapshot is saved in pieces, a little in each turn of the loop, while clients go on writing.
+ * The file shows the tree as it was when the snapshot began: a session, access list or node that is
+ * about to change or disappear is written first, unless it has been written already.
  *
  *   IDLE ──▶ SESSIONS ──▶ LISTS ──▶ NODES ──▶ END ──▶ IDLE
  *                                              (waits until the log is durable up to the zxid)
  *
- * A reader is shown what is in a file, in its order: the loader makes a tree of it; the history of
- * locks takes from it what it needs, without a tree. That a file is whole is known at its end only,
- * so what a visitor was shown before may be wrong. */
+ * Reading calls a visitor for each thing in the file, in order. The loader builds a tree from it;
+ * the history of locks picks out what it needs, without a tree. Whether a file is intact is known
+ * only at its end, so what a visitor is shown before that may be wrong. */
 #ifndef CLAVE_SERVER_STORE_SNAPSHOT_H
 #define CLAVE_SERVER_STORE_SNAPSHOT_H
 
@@ -32,14 +32,17 @@ struct server;
 
 struct snapshot_save {
     enum save_phase phase;
-    clave_err err; /* ENOMEM: the rest is only gone through, so that every node is marked again */
+    clave_err
+        err; /* ENOMEM: the rest is only walked through, so that every node ends up marked again */
     int64_t zxid;
     uint64_t digest;
-    struct list sessions; /* those not written yet; written and new ones are in sessions.all */
-    struct list lists;    /* likewise, and acls.all */
-    struct node *next;    /* in depth-first order; NULL: all are written */
-    struct buf ahead[SAVE_END]; /* by phase: what had to be written before its turn */
-    uint32_t sum;               /* of the file so far */
+    struct list sessions; /* sessions still to be written; those written, and new ones, are in
+                             sessions.all */
+    struct list
+        lists; /* in the same way, access lists still to be written; the others are in acls.all */
+    struct node *next;          /* the next one in depth-first order; NULL: all are written */
+    struct buf ahead[SAVE_END]; /* for each phase, what had to be written before its turn */
+    uint32_t sum;               /* the checksum of the file so far */
 };
 
 void clave__snapshot_save_init(struct server *s);
@@ -51,14 +54,16 @@ struct snapshot_node {
     struct jbytes path; /* "" is the root */
     struct jbytes data;
     int64_t acl_key;
-    struct node_stat stat; /* without num_children, which no file has */
+    struct node_stat stat; /* num_children is not set, since files do not have it */
 };
 
-/* Any other result than CLAVE_OK ends the reading. `arg` is that of the reader. */
+/* Receives the content of a file; `arg` is the reader's. Any result other than CLAVE_OK stops the
+ * reading. */
 struct snapshot_visitor {
-    /* timeout_ms 0: no session, but the id that the next one gets. NULL: none is wanted. */
+    /* A timeout_ms of 0 means that this is not a session but the id to give to the next one. May be
+     * NULL. */
     clave_err (*session)(void *arg, int64_t id, int32_t timeout_ms);
-    /* Before the first list: so many follow. NULL, and list too: none is wanted. */
+    /* Called before the first access list with their number. May be NULL, as may `list`. */
     clave_err (*lists)(void *arg, size_t n);
     clave_err (*list)(void *arg, int64_t key, struct jvec entries);
     clave_err (*node)(void *arg, const struct snapshot_node *n);
@@ -78,7 +83,7 @@ struct snapshot_reader {
     uint64_t digest;
 };
 
-/* Reads all of a file. ECORRUPT: `fault` says what is wrong and at which offset. */
+/* Reads a whole file. ECORRUPT: `fault` says what is wrong and at which offset. */
 clave_err clave__snapshot_read(struct snapshot_reader *in, const void *p, size_t n);
 
 #endif

@@ -1,10 +1,9 @@
-/* snapshot_load.c - reads a snapshot in Apache's format (snapshot.h), and loads the tree and
- * the sessions from it. Recovery calls it; it leaves a whole tree or an empty one. snapshot_save.c
- * writes such files.
+/* snapshot_load.c - reads snapshots in Apache's format (snapshot.h), and loads the tree and the
+ * sessions from one. Used by recovery; it leaves either the whole tree or an empty one.
+ * snapshot_save.c writes such files.
  *
- * Apache saves while writes continue, so its file may have some later changes already, and lack the
- * access lists of nodes that were created meanwhile; the log that is replayed afterwards corrects
- * both. */
+ * Apache saves while writes continue, so its file may contain some later changes, and may lack the
+ * access lists of nodes created meanwhile. The log, which is replayed afterwards, corrects both. */
 #include "server/store/snapshot.h"
 
 #include <assert.h>
@@ -20,7 +19,7 @@
 
 /* ---- reading a file -------------------------------------------------------------------------- */
 
-/* What a visitor finds wrong: writes `fault` with the offset, and is ECORRUPT. */
+/* Reports what a visitor found wrong: writes `fault`, with the offset, and returns ECORRUPT. */
 static clave_err snapshot_damaged(struct snapshot_reader *in, const char *fmt, ...)
 {
     va_list ap;
@@ -125,7 +124,7 @@ static clave_err snapshot_get_nodes(struct snapshot_reader *in)
     }
 }
 
-/* A seal is the checksum of everything before it. */
+/* Reads a seal, which is a checksum of everything before it. */
 static clave_err snapshot_get_seal(struct snapshot_reader *in, const uint8_t **from, uint32_t *sum)
 {
     *sum = clave__checksum(*sum, *from, (size_t)(in->r.p - *from));
@@ -138,7 +137,7 @@ static clave_err snapshot_get_seal(struct snapshot_reader *in, const uint8_t **f
                                  : snapshot_damaged(in, "a seal is not the checksum of the file");
 }
 
-/* The parts added in 3.6 and 3.9 may be missing. */
+/* Reads the parts at the end, some of which were added in 3.6 and 3.9 and may be missing. */
 static clave_err snapshot_get_seals(struct snapshot_reader *in)
 {
     const uint8_t *from = in->begin;
@@ -146,7 +145,7 @@ static clave_err snapshot_get_seals(struct snapshot_reader *in)
     clave_err err = snapshot_get_seal(in, &from, &sum);
     if (err != CLAVE_OK || in->r.n == 0)
         return err;
-    /* Without digests Apache 3.9 writes only its zxid and a seal: 21 bytes. */
+    /* Apache 3.9 without digests writes only the zxid and a seal here, 21 bytes. */
     if (in->r.n != 8 + 8 + 5) {
         in->digest_zxid = clave__jget_long(&in->r);
         in->has_digest = clave__jget_int(&in->r) == DIGEST_VERSION;
@@ -163,7 +162,7 @@ static clave_err snapshot_get_seals(struct snapshot_reader *in)
 clave_err clave__snapshot_read(struct snapshot_reader *in, const void *p, size_t n)
 {
     assert(in->visitor->node && (in->visitor->lists || !in->visitor->list));
-    assert(in->newest == 0 && !in->has_digest); /* one reader for each file */
+    assert(in->newest == 0 && !in->has_digest); /* each file needs its own reader */
     in->begin = p;
     in->r = clave__jreader(p, n);
     clave_err err = snapshot_get_header(in);
@@ -178,7 +177,7 @@ clave_err clave__snapshot_read(struct snapshot_reader *in, const void *p, size_t
 
 /* ---- loading: sessions ----------------------------------------------------------------------- */
 
-/* Keys count up from 1; one near the end of the range is not a valid key. */
+/* Keys count up from 1, so a key near the end of the range cannot be valid. */
 #define MAX_KEY (INT64_MAX / 2)
 
 struct known_list {
@@ -189,10 +188,10 @@ struct known_list {
 struct loading {
     struct server *s;
     struct snapshot_reader in;
-    struct known_list *lists; /* by key, once all are known */
+    struct known_list *lists; /* by key, once all of them have been read */
     size_t nlists;
     bool is_sorted;
-    struct acl *missing; /* replaces lists that are not in the map; NULL: not needed yet */
+    struct acl *missing; /* stands in for lists missing from the map; NULL: not needed so far */
 };
 
 static clave_err load_session(void *arg, int64_t id, int32_t timeout_ms)
@@ -201,7 +200,7 @@ static clave_err load_session(void *arg, int64_t id, int32_t timeout_ms)
     struct session *session;
     if (timeout_ms != 0)
         return clave__sessions_add(sessions, id, timeout_ms, &session);
-    if (id > 0) /* the next id: save_put_session_count */
+    if (id > 0) /* announces the id of the next session: see snapshot_put_session_count */
         clave__sessions_note_id(sessions, id - 1);
     return CLAVE_OK;
 }
@@ -233,8 +232,9 @@ static clave_err load_list(void *arg, int64_t key, struct jvec entries)
     return CLAVE_OK;
 }
 
-/* Apache writes the lists first, so the list of a node created meanwhile may be missing. Until the
- * node's creation is replayed, nobody may do anything with it. NULL: no memory. */
+/* The stand-in for an access list that is missing from the file. Apache writes the lists first, so
+ * the list of a node created while it saves may not be there. Nobody may do anything with such a
+ * node until its creation is replayed. NULL: no memory. */
 static struct acl *load_missing_list(struct loading *l)
 {
     static const uint8_t nobody[] = {0,   0, 0, 0, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
@@ -260,7 +260,7 @@ static struct acl *load_list_of(struct loading *l, int64_t key)
 
 /* ---- loading: nodes -------------------------------------------------------------------------- */
 
-/* The root already exists: it takes the file's values. */
+/* The root already exists, so it takes over the values in the file. */
 static clave_err load_set_root(struct loading *l, const struct node_spec *spec)
 {
     struct tree *t = &l->s->tree;
@@ -304,9 +304,9 @@ static clave_err load_node(void *arg, const struct snapshot_node *n)
     return spec.acl ? load_add_node(l, &spec) : CLAVE_ENOMEM;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- loading a file -------------------------------------------------------------------------- */
 
-/* Sets the zxid from which the log is replayed, and that from which its digests count. */
+/* Sets the zxid from which the log is replayed, and the one from which on its digests count. */
 static clave_err load_settle_zxid(struct loading *l)
 {
     struct server *s = l->s;
@@ -317,7 +317,8 @@ static clave_err load_settle_zxid(struct loading *l)
     s->txn_log.durable_zxid = s->last_zxid;
     s->replay.fuzzy_zxid = in->newest;
     s->replay.fuzzy_digest = in->digest;
-    /* Apache does not know the digest of a tree that no transaction has changed, and writes 0. */
+    /* Apache does not know the digest of a tree that no transaction has changed yet, and writes 0.
+     */
     s->replay.has_fuzzy_digest = in->has_digest && in->digest_zxid > 0 &&
                                  in->digest_zxid >= s->last_zxid && in->digest_zxid == in->newest;
     clave__txn_log_check_fuzzy_digest(s);
@@ -341,7 +342,7 @@ void clave__server_snapshot_named(struct server *s, int64_t zxid)
     s->replay.named_zxid = zxid;
 }
 
-/* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
+/* Empties the server: `bare` without any nodes, to load a snapshot, otherwise as if it were new. */
 static clave_err load_reset_server(struct server *s, bool bare)
 {
     assert(!s->serving && list_empty(&s->conns.all) && s->txn.count == 0);

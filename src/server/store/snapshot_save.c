@@ -1,15 +1,15 @@
-/* snapshot_save.c - snapshots: when one is due, and its bytes in Apache's format, a piece in each
- * turn of the loop; the driver asks for one piece after the other (snapshot.h).
- * snapshot_load.c reads them.
+/* snapshot_save.c - saving snapshots in Apache's format: deciding when one is due, and writing it
+ * piece by piece, one in each turn of the loop, as the driver asks for them (snapshot.h).
+ * snapshot_load.c reads such files.
  *
- * The file shows the tree as it was when the snapshot began, though clients go on writing: tree.c,
- * session_tracker.c and acl.c report what is about to change or to go, and if it is not in the file
- * yet, it is written first, into snapshot_save.ahead.
+ * The file shows the tree as it was when the snapshot began, although clients go on writing.
+ * tree.c, session_tracker.c and acl.c report what is about to change or disappear; if it is not in
+ * the file yet, it is copied first into snapshot_save.ahead.
  *
- * What must stay true: nothing is in the file twice, and no node before its parent; nothing follows
- * in a phase while some of `ahead` is left. The end of the file is written only when the log is
- * durable up to the snapshot's zxid, because a server that finds a whole file loads it instead of
- * the log. */
+ * What must stay true: nothing is in the file twice, and no node comes before its parent. Within a
+ * phase, nothing else is written while some of `ahead` is left. The end of the file is written only
+ * once the log is durable up to the snapshot's zxid, because a server that finds a complete file
+ * loads it in place of the log. */
 #include "server/store/snapshot.h"
 
 #include <assert.h>
@@ -18,13 +18,15 @@
 #include "server/server_internal.h"
 #include "server/store/adler32.h"
 
-/* ---- when ------------------------------------------------------------------------------------ */
+/* ---- when a snapshot is due ------------------------------------------------------------------ */
 
 enum { LONG_LOG = 256 << 20, NODE_BYTES = 80, ALL = 1024 };
-/* A million takes some half a second to replay. */
+/* A log this many times longer than usual, a million transactions, takes about half a second to
+ * replay. */
 enum { MANY = 10 };
 
-/* Between half of all that the limits allow and all of it, as in Apache. */
+/* Begins counting towards the next snapshot, and draws how much of the limits it may use up:
+ * between a half and all, as in Apache. */
 void clave__snapshot_schedule(struct server *s)
 {
     s->snapshot.txns_since = 0;
@@ -38,7 +40,7 @@ void clave__snapshot_count(struct server *s, size_t bytes)
     s->snapshot.bytes_since += (int64_t)bytes;
 }
 
-/* About what a snapshot would have. */
+/* Roughly the size that a snapshot would have. */
 static int64_t schedule_tree_bytes(const struct server *s)
 {
     return (int64_t)(s->tree.data_bytes + s->tree.nodes.count * NODE_BYTES);
@@ -49,9 +51,10 @@ static bool schedule_is_over(const struct server *s, int64_t value, int64_t most
     return value > most * s->snapshot.share / ALL;
 }
 
-/* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
- * as it has: then saving costs no more than logging does. But a log of many short transactions
- * takes long to replay, however large the tree is. A snap_count that was set is taken as it is. */
+/* True if enough transactions have been logged. A large tree is saved only after as many
+ * transactions as it has nodes, with as many bytes as it has, so that saving costs no more than
+ * logging. However, a log of many short transactions takes long to replay however large the tree
+ * is, so there is a bound on their number too. An explicit snap_count is taken literally. */
 static bool schedule_has_enough(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;
@@ -63,7 +66,8 @@ static bool schedule_has_enough(const struct server *s)
             schedule_is_over(s, s->snapshot.bytes_since, schedule_tree_bytes(s)));
 }
 
-/* Of nodes of a megabyte, 100000 transactions would fill any disk. */
+/* True if enough bytes have been logged, whatever the number of transactions: 100000 transactions
+ * that each write a megabyte would fill any disk. */
 static bool schedule_is_long(const struct server *s)
 {
     int64_t most = schedule_tree_bytes(s);
@@ -89,9 +93,10 @@ static void snapshot_put_header(struct jwriter *w)
     clave__jput_long(w, -1);
 }
 
-/* If the newest session has ended, the log that has it may be purged. So that its id is not given
- * out again, the next id is written with a timeout of 0. Apache takes that for a session that
- * expires at once, and no client has its id. */
+/* Writes the number of sessions. If the newest session has ended, the log that tells so may be
+ * purged, and a server could hand out its id again. To prevent that, the next id is written as a
+ * session with a timeout of 0. To Apache that is a session that expires at once, and no client
+ * knows its id. */
 static void snapshot_put_session_count(struct jwriter *w, const struct sessions *t)
 {
     bool ended = t->newest_id != 0 && !clave__sessions_find(t, t->newest_id);
@@ -131,11 +136,12 @@ static void snapshot_put_node(struct jwriter *w, const struct node *n)
     clave__jput_long(w, s->pzxid);
 }
 
-/* ---- what is about to change is written first ------------------------------------------------ */
+/* ---- copying what is about to change --------------------------------------------------------- */
 
 enum { FEW_PARENTS = 32 };
 
-/* Once memory has run out it writes nothing; but everything is still marked as written. */
+/* After memory has run out this writer writes nothing, but the callers go on marking everything as
+ * written. */
 static struct jwriter snapshot_writer(const struct snapshot_save *v, struct buf *b)
 {
     struct jwriter w = clave__jwriter(b);
@@ -161,8 +167,8 @@ static void copy_before_list_goes(struct acls *t, const struct acl *list)
     v->err = w.err;
 }
 
-/* Writes a node and those above it that are not written yet, the highest first: the loader needs
- * the parent before the child. */
+/* Writes a node together with those of its ancestors that have not been written, topmost first,
+ * since the loader needs a parent before its children. */
 static void copy_with_parents(struct snapshot_save *v, struct jwriter *w, struct tree *t,
                               struct node *n)
 {
@@ -192,11 +198,11 @@ static void copy_before_node_changes(struct tree *t, struct node *n)
     assert(v->phase != SAVE_IDLE);
     struct jwriter w = snapshot_writer(v, &v->ahead[SAVE_NODES]);
     copy_with_parents(v, &w, t, n);
-    if (n == v->next) /* it may be about to go */
+    if (n == v->next) /* the node may be about to disappear */
         v->next = clave__tree_next(n, t->root);
 }
 
-/* Begins with the snapshot, and ends with it. */
+/* Turns the reports of upcoming changes on when a snapshot begins, and off when it ends. */
 static void snapshot_copy_on_write(struct server *s, bool begin)
 {
     s->sessions.before_remove = begin ? copy_before_session_goes : NULL;
@@ -209,10 +215,10 @@ static void snapshot_copy_on_write(struct server *s, bool begin)
 
 enum { DIGEST_VERSION = 2 };
 
-/* A piece ends after server_options.snapshot_piece elements, or as many bytes as if each had so
- * many: both are about a millisecond's work. */
+/* A piece ends after server_options.snapshot_piece elements, or after as many bytes as if each had
+ * ELEMENT_BYTES. Either is about a millisecond's work. */
 enum { ELEMENT_BYTES = 256 };
-/* As much may be written ahead before the log waits. */
+/* How many pieces' worth of bytes may be written ahead before the log has to wait. */
 enum { PIECES_AHEAD = 8 };
 
 static size_t save_piece_bytes(const struct server *s)
@@ -220,13 +226,13 @@ static size_t save_piece_bytes(const struct server *s)
     return (size_t)s->limits.snapshot_piece * ELEMENT_BYTES;
 }
 
-/* One piece of the file under way. */
+/* A piece of the file that is being written. */
 struct save_piece {
     struct jwriter w;
-    size_t items;  /* that may still be looked at */
-    size_t end;    /* bytes in the buffer at which the piece is large enough */
-    size_t summed; /* bytes in the buffer that are in the sum */
-    bool waits;    /* for the log, before the end */
+    size_t items;  /* how many elements it may still look at */
+    size_t end;    /* it is large enough at this many bytes in the buffer */
+    size_t summed; /* how many bytes in the buffer the checksum covers */
+    bool waits;    /* holds back the end of the file until the log is durable */
 };
 
 static void save_sum(struct snapshot_save *v, struct save_piece *p)
@@ -236,7 +242,7 @@ static void save_sum(struct snapshot_save *v, struct save_piece *p)
     p->summed += n;
 }
 
-/* The checksum of the file so far. */
+/* Writes the checksum of the file so far. */
 static void save_put_seal(struct snapshot_save *v, struct save_piece *p)
 {
     save_sum(v, p);
@@ -263,8 +269,9 @@ static bool save_piece_has_room(const struct save_piece *p)
     return p->items > 0 && clave__buf_len(p->w.b) < p->end;
 }
 
-/* What was written ahead of the phase, and during it: as much as the piece has room for. true: all
- * of it. Until then nothing else may follow, since a node's parent may be in the rest. */
+/* Moves what was written ahead for the phase into the piece, as far as there is room. Returns true
+ * if nothing is left of it. Until then nothing else of this phase may be written, because a node's
+ * parent may be in the rest. */
 static bool save_take_ahead(struct snapshot_save *v, struct save_piece *p)
 {
     assert(v->phase != SAVE_IDLE && v->phase != SAVE_END);
@@ -279,7 +286,7 @@ static bool save_take_ahead(struct snapshot_save *v, struct save_piece *p)
     return clave__buf_len(ahead) == 0;
 }
 
-/* Each of these returns true when its phase is over. */
+/* The phases. Each function returns true when its phase is complete. */
 
 static bool save_sessions(struct server *s, struct save_piece *p)
 {
@@ -321,8 +328,8 @@ static bool save_nodes(struct server *s, struct save_piece *p)
     return !v->next;
 }
 
-/* The end says that the file is whole, and a server that finds it loads it instead of the log: so
- * the log has to be on the disk up to there. */
+/* Writes the end of the file, which declares it complete. A server that finds a complete file loads
+ * it in place of the log, so the log must be on the disk up to this point first. */
 static bool save_end(struct server *s, struct save_piece *p)
 {
     struct snapshot_save *v = &s->snapshot.save;
@@ -344,10 +351,11 @@ static bool save_phase_is_over(struct server *s, struct save_piece *p)
     return work[s->snapshot.save.phase](s, p);
 }
 
-/* Every element counts as unsaved, without a visit. */
+/* Begins a snapshot. Flipping the `saved` flags makes every element count as unsaved without
+ * visiting it. */
 static void save_begin(struct server *s)
 {
-    assert(s->txn.count == 0); /* a change that is undone must not be in it */
+    assert(s->txn.count == 0); /* a change that might be undone must not get into it */
     struct snapshot_save *v = &s->snapshot.save;
     struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
     struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);

@@ -1,6 +1,6 @@
-/* txn.c - applies the changes of one transaction to the tree, and undoes them; see txn.h. Requests
- * (write.c, request.c), container_ttl.c and recovery (txn_record.c) change the tree through here.
- */
+/* txn.c - applies the changes of a transaction to the tree and undoes them; see txn.h. Requests
+ * (write.c, request.c), container_ttl.c and recovery (txn_record.c) all change the tree through
+ * this file. */
 #include "server/store/txn.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/memory.h"
 
-/* Capacity kept between transactions. */
+/* The capacity that is kept between transactions. */
 enum { KEEP_CHANGES = 64 };
 
 static bool txn_is_create(int32_t type)
@@ -23,8 +23,8 @@ static bool txn_is_delete(int32_t type)
     return type == OP_DELETE || type == OP_DELETE_CONTAINER;
 }
 
-/* The change of a node is the last one that was made or undone, if no other of that node comes
- * after it in that order. */
+/* True if change i is the last to have affected its node, in the order in which changes were made
+ * or, in an undo, undone. */
 static bool txn_is_last_of_node(const struct txn *t, size_t i)
 {
     const struct change *c = &t->changes[i];
@@ -36,7 +36,7 @@ static bool txn_is_last_of_node(const struct txn *t, size_t i)
     return true;
 }
 
-/* A node is linked in the tree unless the last change of it has taken it away. */
+/* Checks that each node is in the tree exactly if the last change to affect it left it there. */
 static void txn_check(const struct txn *t)
 {
     CHECK(t->count <= t->cap && (t->cap == 1) == (t->changes == &t->one));
@@ -69,7 +69,7 @@ void clave__txn_fini(struct txn *t)
 
 void clave__txn_begin(struct txn *t, const struct txn_head *head)
 {
-    assert(t->count == 0); /* the one before has ended */
+    assert(t->count == 0); /* the previous transaction has ended */
     t->head = *head;
     t->timeout_ms = 0;
     t->err = 0;
@@ -101,8 +101,9 @@ struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Neither value goes down: a snapshot may be ahead of the transaction being replayed. Of many nodes
- * deleted below one parent, the first changes it. */
+/* Raises the parent's cversion and pzxid after a child was created or deleted. Neither goes down,
+ * since a snapshot may be ahead of the transaction that is replayed. When a transaction deletes
+ * many nodes below one parent, only the first of them changes it. */
 static void txn_raise_parent(struct txn *t, struct node *parent, int32_t cversion)
 {
     if (cversion <= parent->stat.cversion && t->head.zxid <= parent->stat.pzxid)
@@ -202,7 +203,7 @@ clave_err clave__txn_make(struct txn *t)
     case OP_SET_ACL:
         txn_make_set_acl(t, c);
         break;
-    default: /* check, error: nothing changes */
+    default: /* check and error change nothing */
         return CLAVE_OK;
     }
     if (err == CLAVE_OK)
@@ -213,7 +214,7 @@ clave_err clave__txn_make(struct txn *t)
 
 /* ---- undoing --------------------------------------------------------------------------------- */
 
-/* Restores everything but the number of children, which linking maintains. */
+/* Restores everything except the number of children, which linking takes care of. */
 static void txn_restore_stat(struct txn *t, struct node *n, const struct node_stat *before)
 {
     int32_t num_children = n->stat.num_children;
@@ -260,7 +261,8 @@ void clave__txn_undo(struct txn *t)
     txn_check(t);
 }
 
-/* A node that is no longer in the tree is freed by the newest change that refers to it. */
+/* Drops what a change holds. A node that is no longer in the tree is freed by the newest change
+ * that refers to it. */
 static void txn_end_change(struct txn *t, struct change *c)
 {
     if (c->other_data)
@@ -275,8 +277,9 @@ static void txn_end_change(struct txn *t, struct change *c)
 void clave__txn_end(struct txn *t)
 {
     txn_check(t);
-    /* The old data of a setData may lie inside a node that a later change deletes. In the order in
-     * which the changes were made, each node is freed last. */
+    /* The old data of a setData may lie inside the allocation of a node that a later change
+     * deletes. Going through the changes in the order in which they were made, each node is freed
+     * last. */
     for (size_t i = 0; i < t->count; i++)
         if (t->changes[i].state != CHANGE_UNDONE)
             txn_end_change(t, &t->changes[i]);

@@ -1,17 +1,17 @@
-/* txn_record.c - the bytes of transactions, and their changes made again from them; see
- * txn_log.h. txn_log.c puts the records in a log and replays them, `clave data` and the gate
- * show them.
+/* txn_record.c - encodes and decodes transactions, and applies them again from a record; see
+ * txn_log.h. txn_log.c puts the records into a log and replays them; `clave data` and the gate show
+ * them.
  *
- * Replaying accepts a tree that is ahead of the log, because Apache's snapshots are fuzzy: saved
- * while writes continue, they have some later changes already. So a change that is there is not
- * made twice, and neither a version nor a zxid ever goes down. */
+ * Replaying accepts a tree that is ahead of the log, because Apache's snapshots are fuzzy: they are
+ * saved while writes continue, so they may contain some later changes. Therefore a change that is
+ * already there is not made twice, and neither a version nor a zxid ever goes down. */
 #include "server/store/txn_log.h"
 
 #include <assert.h>
 
-/* ---- making the changes again ---------------------------------------------------------------- */
+/* ---- applying changes again ------------------------------------------------------------------ */
 
-/* Makes a change that will not be undone. */
+/* Makes a change that will never be undone. */
 static clave_err txn_make_for_good(struct txn *t)
 {
     assert(t->count == 1);
@@ -20,8 +20,8 @@ static clave_err txn_make_for_good(struct txn *t)
     return err;
 }
 
-/* A snapshot taken while writes continued may contain children of a node that the log has
- * yet to delete; the log creates them again later. */
+/* Removes everything below a node that is to be deleted. A fuzzy snapshot may contain children of a
+ * node that the log has yet to delete; the log creates them again later. */
 static void txn_drop_children(struct txn *t, struct node *top)
 {
     while (!list_empty(&top->children)) {
@@ -66,8 +66,9 @@ static void txn_redo_set_acl(struct txn *t, struct node *n, struct acl *acl)
     clave__acls_drop(&t->tree->acls, old);
 }
 
-/* The snapshot already has the node. It may lack its list: Apache writes the lists first,
- * so a node created meanwhile may refer to a missing one. */
+/* Replays the creation of a node that is already in the snapshot. The snapshot may lack its access
+ * list: Apache writes the lists first, so a node created meanwhile may refer to one that is
+ * missing. */
 static void txn_create_again(struct txn *t, struct node *n, const struct change *c)
 {
     struct node *parent = n->parent;
@@ -103,12 +104,13 @@ static clave_err txn_redo_new_node(struct txn *t, struct change *c)
         txn_create_again(t, c->node, c);
     if (c->node || !c->parent)
         return CLAVE_OK;
-    if (c->version == -1 && c->parent->stat.cversion < INT32_MAX) /* before ZooKeeper 3.3 */
+    if (c->version == -1 &&
+        c->parent->stat.cversion < INT32_MAX) /* the record has none before ZooKeeper 3.3 */
         c->version = c->parent->stat.cversion + 1;
     return clave__txn_make(t);
 }
 
-/* For the table of kinds: txn_kind.replay. */
+/* Implementations of txn_kind.replay. */
 static clave_err txn_redo_create(struct txn *t, const struct change_record *r)
 {
     if (r->path.n <= 1)
@@ -125,7 +127,7 @@ static clave_err txn_redo_create(struct txn *t, const struct change_record *r)
     return err;
 }
 
-/* A reconfig sets the data of /zookeeper/config. */
+/* Sets the data of a node; for a reconfig, that node is /zookeeper/config. */
 static clave_err txn_redo_set(struct txn *t, const struct change_record *r)
 {
     bool sets_acl = r->kind->type == OP_SET_ACL;
@@ -143,7 +145,7 @@ static clave_err txn_redo_set(struct txn *t, const struct change_record *r)
     return err;
 }
 
-/* What the session owns that was not in the list. */
+/* Deletes what the session owns that was not in the record's list. */
 clave_err clave__txn_redo_end_of_session(struct txn *t)
 {
     clave_err err = CLAVE_OK;
@@ -161,7 +163,7 @@ clave_err clave__txn_redo_end_of_session(struct txn *t)
 
 enum { NEW_NODE = TXN_PATH | TXN_DATA | TXN_ACL | TXN_PARENT_CVERSION };
 
-/* The usual ones first. */
+/* The most frequent ones come first. */
 static const struct txn_kind kinds[] = {
     {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, txn_redo_create},
     {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, txn_redo_set},
@@ -193,7 +195,7 @@ static const struct txn_kind *txn_kind(int32_t type)
 static void txn_put_change(struct jwriter *w, const struct change *c)
 {
     unsigned has = txn_kind(c->type)->fields;
-    assert(has != 0); /* or nobody could read it */
+    assert(has != 0); /* a kind without fields cannot be read back */
     if (has & TXN_PATH)
         clave__jput_bytes(w, c->path);
     if (has & TXN_DATA)
@@ -210,7 +212,7 @@ static void txn_put_change(struct jwriter *w, const struct change *c)
         clave__jput_int(w, c->err);
 }
 
-/* Releases before 3.8.2 cannot read a create2 in a multi. */
+/* Releases before 3.8.2 cannot read a create2 inside a multi. */
 static int32_t txn_type_in_multi(const struct change *c)
 {
     return c->type == OP_CREATE2 ? OP_CREATE : c->type;
@@ -264,7 +266,7 @@ void clave__txn_write(struct jwriter *w, const struct txn *t)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* false: the bytes are cut short, or no such change is ever recorded. */
+/* Returns false if the bytes are cut short, or no such change is ever recorded. */
 static bool txn_get_change(struct jreader *r, int32_t type, struct change_record *c)
 {
     const struct txn_kind *kind = txn_kind(type);
@@ -287,7 +289,7 @@ static bool txn_get_change(struct jreader *r, int32_t type, struct change_record
     return has != 0 && !r->bad;
 }
 
-/* One of a multi. */
+/* Reads one operation of a multi. */
 static bool txn_get_op(struct jreader *r, struct change_record *c)
 {
     int32_t type = clave__jget_int(r);
@@ -310,7 +312,7 @@ static bool txn_get_multi(struct jreader *r, struct txn_record *t)
     return !r->bad;
 }
 
-/* The list of paths came with 3.6. */
+/* Reads the list of paths in a closeSession, which was introduced in 3.6. */
 static void txn_get_paths(struct jreader *r, struct txn_record *t)
 {
     struct jreader ahead = *r;

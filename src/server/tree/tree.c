@@ -1,10 +1,11 @@
-/* tree.c - the znodes by path, and one of them: the meaning of its stored owner, the Stat that
- * clients see, its digest. store/txn.c changes the tree; requests and snapshots read it.
+/* tree.c - the znodes, by path. Also what belongs to a single node: the meaning of its stored
+ * owner, the Stat that clients see, and its digest. store/txn.c changes the tree; requests and
+ * snapshots read it.
  *
- * What must stay true: the digest over all nodes matches Apache's bit by bit, since both check it
- * in the log, so whatever changes a node's Stat, path or data calls clave__tree_changed or links
- * and unlinks it. A node that a snapshot has still to write is reported (before_change) before it
- * changes. */
+ * What must stay true: the digest over all nodes equals Apache's bit by bit, because both servers
+ * check it in the log. So whatever changes a node's Stat, path or data calls clave__tree_changed,
+ * or unlinks the node and links it again. While a snapshot is being written, a node that it has yet
+ * to write is reported (before_change) before it changes. */
 #include "server/tree/tree.h"
 
 #include <assert.h>
@@ -54,8 +55,8 @@ struct wire_stat clave__node_wire_stat(const struct node *n)
 {
     const struct node_stat *s = &n->stat;
     bool ephemeral = clave__owner_kind(s->owner) == NODE_EPHEMERAL;
-    /* The cversion that clients see counts creations and deletions: the creations, plus those
-     * children that no longer exist. */
+    /* Clients see a cversion that counts creations and deletions: the creations, plus those of the
+     * created children that no longer exist. */
     uint32_t cversion = (uint32_t)s->cversion * 2u - (uint32_t)s->num_children;
     return (struct wire_stat){
         .czxid = s->czxid,
@@ -94,10 +95,10 @@ static uint8_t *node_put_int(uint8_t *p, int32_t v)
     return p + 4;
 }
 
-/* Sets head_crc; call it whenever the data have changed. */
+/* Sets head_crc; call it whenever the data has changed. */
 static void node_update_head(struct node *n, const struct crc32 *by)
 {
-    enum { LONG_DATA = 1024 }; /* for which zlib is faster */
+    enum { LONG_DATA = 1024 }; /* above this, zlib is faster */
     uint32_t crc = clave__crc32(by, 0, clave__node_path(n), n->path_len);
     if (n->data_len >= LONG_DATA && !by->folds)
         crc = (uint32_t)crc32(crc, n->data, (uInt)n->data_len);
@@ -106,7 +107,7 @@ static void node_update_head(struct node *n, const struct crc32 *by)
     n->head_crc = crc;
 }
 
-/* Apache's digest of a node, from head_crc and the Stat; 0 below /zookeeper. */
+/* Apache's digest of a node, computed from head_crc and the Stat; 0 for nodes below /zookeeper. */
 static uint32_t node_digest(const struct node *n, const struct crc32 *by)
 {
     static const char system[] = "/zookeeper/";
@@ -127,7 +128,7 @@ static uint32_t node_digest(const struct node *n, const struct crc32 *by)
     return clave__crc32(by, n->head_crc, stat, STAT);
 }
 
-/* Data of up to this many bytes are part of the node's own allocation. */
+/* Data of up to this many bytes is stored in the node's own allocation. */
 enum { INLINE_DATA = 256 };
 
 /* ---- invariants ------------------------------------------------------------------------------ */
@@ -137,7 +138,8 @@ struct tree_sums {
     uint64_t digest;
 };
 
-/* What is below a node adds up, and every child is one by its path. */
+/* Checks that the counts below a node add up, and that each of its children is its child by
+ * path. */
 static void tree_check_node(const struct node *n, struct tree_sums *sums)
 {
     int32_t children = 0;
@@ -156,7 +158,7 @@ static void tree_check_node(const struct node *n, struct tree_sums *sums)
     sums->ephemerals += clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL;
 }
 
-/* The counts and the digest of the tree are those of the nodes linked in it. */
+/* Checks the tree's counts and digest against the nodes linked in it. */
 static void tree_check(const struct tree *t)
 {
     struct tree_sums sums = {0};
@@ -202,7 +204,7 @@ struct node *clave__tree_next(const struct node *n, const struct node *top)
         return LIST_ENTRY(n->children.next, struct node, sibling);
     while (n != top) {
         const struct node *parent = n->parent;
-        assert(parent); /* n was not below top */
+        assert(parent); /* n must be below top */
         if (n->sibling.next != &parent->children)
             return LIST_ENTRY(n->sibling.next, struct node, sibling);
         n = parent;
@@ -252,14 +254,14 @@ static void tree_drop_owner(struct tree *t, int64_t id)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Always inside the node's memory (see _new_node), so it never equals the address of another block.
- */
+/* Always inside the node's allocation, even for empty data (see _new_node), so it never equals the
+ * address of another allocation. */
 static uint8_t *tree_inline_data(struct node *n)
 {
     return (uint8_t *)(n + 1) + n->path_len;
 }
 
-/* Where the memory of a node begins. */
+/* Where the allocation that contains a node begins. */
 static void *tree_block_of(struct node *n)
 {
     return n->stat.owner ? (void *)clave__node_owned(n) : (void *)n;

@@ -1,6 +1,6 @@
 /* watch.c - the server's watches; see watch.h. An entry joins a path and a connection: it is in the
- * list of its path, in the list of its watcher, and in a map by both. An entry without marks is
- * freed at once, and so is a path without entries. */
+ * list of its path, in the list of its watcher, and in a map keyed by both. An entry that has no
+ * marks left is freed at once, as is a path that has no entries left. */
 #include "server/tree/watch.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 enum { ONE_SHOT = WATCH_DATA | WATCH_CHILD };
 
-/* All entries of one path. The path's bytes follow. */
+/* A path that is watched, with all of its entries. The bytes of the path follow the struct. */
 struct watched {
     struct map_node in_paths;
     struct list entries;
@@ -92,7 +92,8 @@ static void watch_forget_path_if_unused(struct watches *t, struct watched *p)
     clave__mem_free(t->mem, p);
 }
 
-/* Removes marks; the entry goes with the last one, its path stays. */
+/* Removes marks. Losing its last mark frees the entry, but never its path, which the caller may
+ * still be using. */
 static void watch_clear_marks(struct watches *t, struct watch *e, unsigned marks)
 {
     marks &= e->marks;
@@ -201,7 +202,7 @@ struct watch_seen clave__watch_of_watcher(struct list *e)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* The marks that an event on a path concerns. */
+/* The marks that are triggered by an event of this type on the watched path itself. */
 static unsigned watch_marks_for(int32_t type)
 {
     switch (type) {

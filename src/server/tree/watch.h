@@ -1,7 +1,8 @@
 /* watch.h - the server's watches, by path and by connection.
  *
- * A connection has at most one entry for a path. The entry's marks say in which of Apache's
- * tables it would be, and in which mode; so a connection gets each event once. */
+ * A connection has at most one entry per path. The entry's marks say which of Apache's tables of
+ * watches it would be in, and in which mode. Since they share one entry, a connection gets each
+ * event only once. */
 #ifndef CLAVE_SERVER_TREE_WATCH_H
 #define CLAVE_SERVER_TREE_WATCH_H
 
@@ -11,9 +12,9 @@
 #include "wire/jute.h"
 
 enum watch_marks {
-    WATCH_DATA = 1,       /* one-shot, by getData and exists */
-    WATCH_CHILD = 2,      /* one-shot, by getChildren */
-    WATCH_PERSISTENT = 4, /* both, until removed */
+    WATCH_DATA = 1,       /* one-shot; set by getData and exists */
+    WATCH_CHILD = 2,      /* one-shot; set by getChildren */
+    WATCH_PERSISTENT = 4, /* data and children, until removed */
     WATCH_RECURSIVE = 8,  /* the node and everything below it, until removed */
     WATCH_ALL = 15,
 };
@@ -22,32 +23,33 @@ struct watches {
     const struct clave_mem *mem;
     struct map paths;
     struct map entries;  /* by path and watcher */
-    size_t count;        /* marks */
-    size_t recursive;    /* WATCH_RECURSIVE marks */
-    struct list cursors; /* those in lists of entries */
+    size_t count;        /* the number of marks in all entries */
+    size_t recursive;    /* how many of them are WATCH_RECURSIVE */
+    struct list cursors; /* cursors walking lists of entries */
 };
 
-/* A connection's part of the watches, embedded in it. */
+/* A connection's part in the watches, embedded in the connection. */
 struct watcher {
     struct list entries;
-    size_t count;        /* marks */
-    uint64_t last_event; /* number of the newest event it was sent */
+    size_t count;        /* the number of marks in its entries */
+    uint64_t last_event; /* the number of the newest event it was sent */
 };
 
 struct watch_event {
     int32_t type; /* enum wire_event_type */
     struct jbytes path;
-    uint64_t number; /* of this event: each watcher gets it once */
+    uint64_t number; /* the number of this event, so that each watcher gets it once */
 };
-/* Sends an event to a watcher; must not touch the watches. */
+/* Sends an event to a watcher; must not change the watches. */
 typedef void watch_send(void *arg, struct watcher *w, const struct watch_event *ev);
 
 /* `seed` keys the hash of the paths, which clients choose. ENOMEM. */
 clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, uint64_t seed);
-void clave__watches_fini(struct watches *t); /* no entries are left */
+void clave__watches_fini(struct watches *t); /* all entries must be gone */
 
 void clave__watcher_init(struct watcher *w);
-/* Drops at most *most of its entries, and counts *most down. true: none is left. */
+/* Drops at most *most entries of the watcher, and counts *most down. Returns true if none is
+ * left. */
 bool clave__watcher_drop(struct watches *t, struct watcher *w, size_t *most);
 
 clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes path,
@@ -57,10 +59,10 @@ unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, st
                             unsigned marks);
 void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks);
 
-/* The entries of a node of `paths`. They and those of a watcher are walked with a cursor that is in
- * `cursors`. */
+/* The entries of a path, given a node of the map `paths`. This list and that of a watcher are
+ * walked with a cursor in `cursors`. */
 struct list *clave__watch_entries(struct map_node *path);
-/* What an entry of such a list says: in the list of its path, or of its watcher. */
+/* What a place in such a list stands for: in the list of a path, or in that of a watcher. */
 struct watch_seen {
     struct jbytes path;
     struct watcher *by;
@@ -69,7 +71,8 @@ struct watch_seen {
 struct watch_seen clave__watch_of_path(struct list *e);
 struct watch_seen clave__watch_of_watcher(struct list *e);
 
-/* Sends the event to every watcher it concerns; one-shot marks are removed. */
+/* Sends the event to every watcher that it concerns, and removes the one-shot marks that it
+ * triggers. */
 void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_send *send,
                        void *arg);
 
