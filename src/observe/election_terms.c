@@ -1,5 +1,5 @@
-/* election_terms.c - the elections of a tree over time (election_terms.h). Invariant: only the last
- * term of an election may be unfinished. */
+/* election_terms.c - the elections of a tree over time (election_terms.h). What must stay true:
+ * only the last term of an election may be unfinished. */
 #include "observe/election_terms.h"
 
 #include <assert.h>
@@ -66,7 +66,7 @@ static void election_changed(struct election_model *m, struct election *e)
     list_push_back(&m->changed, &e->in_changed);
 }
 
-/* Finds it or makes it; NULL: no memory. */
+/* Finds the election or makes it; NULL: no memory. */
 static struct election *election_at(struct election_model *m, const char *path)
 {
     struct election *e = clave__election_find(m, path);
@@ -136,7 +136,8 @@ static void election_ended(struct election_model *m, int64_t at, const struct lo
 {
     struct election *e = clave__election_find(m, p->queue->path);
     struct election_term *term = e ? election_last_term(e) : NULL;
-    /* The token of a place that may not be read is not known, nor that of others. */
+    /* Unreadable places all have the same unknown token, so the term must not be matched by it
+     * alone. */
     if (!term || term->token != p->token || !p->holds)
         return;
     term->to = at;
@@ -144,8 +145,8 @@ static void election_ended(struct election_model *m, int64_t at, const struct lo
     election_changed(m, e);
 }
 
-/* A candidate that no session owns has come or gone: there may be an election that has had no
- * leader yet, and has none until that candidate is deleted. */
+/* A left-over candidate has come or gone. Its election may never have had a leader, and has none
+ * until the candidate is deleted. */
 static void election_left_over(struct election_model *m, const struct lock_node *p)
 {
     struct election *e = election_at(m, p->queue->path);
@@ -184,7 +185,7 @@ void clave__election_begin(struct election_model *m, const struct lock_model *lo
     }
 }
 
-/* The leader of then may be the first one of now: it is one term. */
+/* Takes over earlier terms. If their last leader is the first one here, that is a single term. */
 static void election_take_terms(struct election_model *m, struct election *e, struct election *from,
                                 int64_t at)
 {
@@ -261,7 +262,7 @@ int64_t clave__election_vacant_ms(const struct election *e, int64_t now)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The length of the name of the leader's node, which the value begins with; 0: it is no value. */
+/* The length of the leader's node name with which the value begins; 0: it is not a value. */
 static size_t election_value_name_len(const char *data, size_t len)
 {
     const char *end = data ? memchr(data, '\n', len) : NULL;
@@ -340,7 +341,7 @@ static bool election_value_is_text(const char *p, size_t n)
     return true;
 }
 
-/* A former leader's value counts as none. */
+/* Writes the value; that of a former leader counts as none. */
 static void election_value_json(struct json *j, const struct election *e,
                                 const struct lock_node *leader)
 {
@@ -412,9 +413,10 @@ void clave__election_json(struct json *j, const char *key, const struct election
     clave__json_close(j, '}');
 }
 
-/* ---- its state as a number ----------------------------------------------------------------- */
+/* ---- its state as a number ------------------------------------------------------------------- */
 
-/* An election whose last leader is gone differs from one that never had any. */
+/* The token of the last leader, so that an election that lost its leader differs from one that
+ * never had any. */
 static uint64_t election_last_token(const struct election *e)
 {
     const struct election_term *last = election_last_term(e);

@@ -1,7 +1,9 @@
-/* election_terms.h - the elections of a tree over time: their terms, with who led and why it ended,
- * the gaps between them, and the value that the leader publishes. Who leads and stands now is in
- * the model of locks. An election without candidates is kept, for its terms, while there are fewer
- * than MOST_ELECTIONS; so are the last MOST_TERMS of each. Times are wall clock. */
+/* election_terms.h - the elections of a tree over time: their terms (who led, and why that ended),
+ * the gaps in between, and the value that the leader publishes. Who leads and who stands at the
+ * moment is in the model of locks.
+ *
+ * An election without candidates is kept for the sake of its terms, as long as there are fewer than
+ * MOST_ELECTIONS. Of each election the last MOST_TERMS are kept. Times are wall clock. */
 #ifndef CLAVE_OBSERVE_ELECTION_TERMS_H
 #define CLAVE_OBSERVE_ELECTION_TERMS_H
 
@@ -11,7 +13,7 @@
 struct election_term {
     struct list link;
     int64_t token;
-    int64_t from, to; /* to -1: it has not ended */
+    int64_t from, to; /* to is -1 while the term lasts */
     enum lock_cause cause;
     char who[];
 };
@@ -19,18 +21,18 @@ struct election_term {
 struct election {
     struct ordered_node node; /* in election_model.elections, by path */
     struct list in_changed;
-    struct list terms; /* the oldest first */
+    struct list terms; /* oldest first */
     size_t nterms;
     uint64_t terms_total;
     int64_t vacant_since; /* -1: somebody leads, or nobody ever did */
-    int64_t vacant_ms;    /* so far, without the vacancy of now */
-    int64_t told_leader;  /* that an event has told, by clave__election_leader_id */
-    bool told_over;       /* the same */
-    bool value_changed;   /* since then */
-    bool over;            /* the node of its path is gone: nobody is to lead */
-    char *value;          /* data of the value's node: a node's name, a newline, the value */
+    int64_t vacant_ms;    /* the sum of all vacancies so far, without the present one */
+    int64_t told_leader;  /* the leader according to the last event, by clave__election_leader_id */
+    bool told_over;       /* `over` according to the last event */
+    bool value_changed;   /* since the last event */
+    bool over;            /* the node of its path is gone: there is nothing left to lead */
+    char *value; /* data of the value's node: the name of the leader's node, a newline, the value */
     size_t nvalue;
-    bool cut; /* there is more of it */
+    bool cut; /* the value is longer than what is kept */
     char path[];
 };
 
@@ -44,27 +46,28 @@ void clave__election_model_init(struct election_model *m, const struct clave_mem
                                 uint64_t seed);
 void clave__election_model_fini(struct election_model *m);
 
-/* Those who lead when the model of locks has loaded. */
+/* Notes who leads when the model of locks has been loaded. */
 void clave__election_begin(struct election_model *m, const struct lock_model *locks);
-/* Something has happened to a lock: a candidate leads, or the leader's node is gone. _set_cause
- * says later why. Without memory a term is not recorded. */
+/* Notes a change of a lock: a candidate leads, or the leader's node is gone; _set_cause tells the
+ * reason later. If there is no memory, the term is not recorded. */
 void clave__election_note(struct election_model *m, enum lock_change what, int64_t at,
                           const struct lock_node *p);
 void clave__election_set_cause(struct election_model *m, const char *path, int64_t token,
                                enum lock_cause cause);
-/* Takes the terms of another model, all of which are older. A leader there who does not lead now
- * led until `at` at the latest. */
+/* Takes over the terms of another model, all of which are older. A leader there that does not lead
+ * now led at most until `at`. */
 void clave__election_take_before(struct election_model *m, struct election_model *from, int64_t at);
-/* Any node may be told. Those of values are beside the election, with "-value" at the end of the
- * name, and say which leader's they are. */
+/* Any node may be passed in. The nodes of values are named after their election with "-value"
+ * appended, and say which leader's value they have. */
 void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len);
 void clave__election_node_gone(struct election_model *m, const char *path);
-/* The length of the path of the election whose value the node of this name may have; 0: none. */
+/* The length of the path of the election whose value a node of this name may have; 0: it is no such
+ * name. */
 size_t clave__election_value_of(const char *path);
-/* The node of this path, if it is that of an election, is gone, or there again. */
+/* The node at this path is gone, or back; ignored unless it is the node of an election. */
 void clave__election_set_over(struct election_model *m, const char *path, bool over);
 
-/* An election that may have changed, once; NULL: no more. */
+/* Returns each election that may have changed, once; NULL: there are no more. */
 struct election *clave__election_take_changed(struct election_model *m);
 /* Frees the election if nothing about it is worth keeping. `exists`: it has candidates. */
 void clave__election_settle(struct election_model *m, struct election *e, bool exists);
@@ -72,24 +75,24 @@ void clave__election_settle(struct election_model *m, struct election *e, bool e
 /* NULL: none. */
 struct election *clave__election_find(const struct election_model *m, const char *path);
 struct election *clave__election_after(const struct election_model *m, const char *path);
-/* It has or had a leader, or one of its candidates is left over; otherwise only a value is known of
- * it. */
+/* True if the election has or had a leader, or has a candidate that is left over; otherwise only a
+ * value is known. */
 bool clave__election_is_shown(const struct election *e, const struct lock_model *locks);
-/* Which one it is: by its token, or, where that may not be read, by the number in its name. NULL,
- * nobody leads: 0. */
+/* Identifies a leader: by its token or, where that may not be read, by the number in its name. 0 if
+ * nobody leads (NULL). */
 int64_t clave__election_leader_id(const struct lock_node *leader);
 int64_t clave__election_vacant_ms(const struct election *e, int64_t now);
 
 struct election_view {
     const struct lock_model *locks;
     size_t most_candidates;
-    void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
+    void (*members)(struct json *j, const void *arg); /* writes additional members; may be NULL */
     const void *arg;
 };
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v);
 
-/* As clave__lock_etag, of an election. `q`: its candidates; NULL: none. */
+/* Like clave__lock_etag, but for an election. `q` has its candidates; NULL: there are none. */
 uint64_t clave__election_digest(const struct election *e, const struct lock_queue *q);
 
 #endif

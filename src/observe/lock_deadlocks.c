@@ -1,6 +1,7 @@
 /* lock_deadlocks.c - deadlocks among the locks of a model (lock_deadlocks.h). The places that can
- * be part of one become a scan, as recipe/deadlock makes from the server; its wait-for graph is
- * solved there. Invariant: a scan has the places of one moment. */
+ * be part of a deadlock are collected into a scan, the form in which recipe/deadlock reads them
+ * from a server, and the wait-for graph is solved there. What must stay true: a scan has the places
+ * of a single moment. */
 #include "observe/lock_deadlocks.h"
 
 #include <assert.h>
@@ -35,10 +36,10 @@ void clave__lock_deadlocks_fini(struct lock_deadlocks *w)
     deadlocks_clear(w, &w->found);
 }
 
-/* ---- which places ---------------------------------------------------------------------------- */
+/* ---- which places count ---------------------------------------------------------------------- */
 
-/* All leases count, whoever has them; of those who acquire a lease also the first, whose turn it
- * is. */
+/* The next place to be considered. Every lease counts, whoever holds it. Of those acquiring a
+ * lease, the linked ones count, and also the first, because it has the turn. */
 static struct lock_node *deadlocks_place_after(const struct lock_queue *q,
                                                const struct lock_node *last)
 {
@@ -58,7 +59,7 @@ static const struct queue_order_rule *deadlocks_rule(const struct lock_queue *q)
     return rule == &clave__queue_order_latch ? NULL : rule; /* a candidate does not wait */
 }
 
-/* ---- a scan of them -------------------------------------------------------------------------- */
+/* ---- collecting the places ------------------------------------------------------------------- */
 
 static clave_err deadlocks_add_node(struct queue_scan *s, struct queue_scan_queue *to,
                                     const struct lock_node *p)
@@ -117,7 +118,7 @@ static clave_err deadlocks_scan(struct queue_scan *s, const struct lock_model *m
     while (err == CLAVE_OK && n > 0 && (q = clave__lock_model_linked_after(m, q))) {
         bool with_leases = !q->leases && q->partner && q->partner->node.marks;
         if (with_leases)
-            continue; /* its leases are linked too, and take it along */
+            continue; /* its leases are linked as well and include it */
         err = deadlocks_add_queue(s, q);
         if (err == CLAVE_OK && q->partner)
             err = deadlocks_add_queue(s, q->partner);
@@ -134,10 +135,10 @@ static void deadlocks_scan_fini(struct queue_scan *s)
     clave__mem_free(s->mem, s->queues);
 }
 
-/* ---- what is found --------------------------------------------------------------------------- */
+/* ---- what was found -------------------------------------------------------------------------- */
 
-/* A member that waits for a part of itself waits for no lock; then the path is that of the lock it
- * holds. */
+/* The path that a member waits at. If it waits for a part of itself, that is not a lock, and the
+ * path is that of the lock it holds. */
 static size_t deadlocks_path_len(const clave_deadlock_member *member)
 {
     return member->path ? strlen(member->path)
@@ -171,7 +172,8 @@ static void deadlocks_json(struct json *j, const clave_deadlock *d)
     clave__json_close(j, '}');
 }
 
-/* One block: the deadlock, its paths' pointers, their texts, the JSON. NULL: no memory. */
+/* Copies a deadlock into one allocation: the struct, the pointers to its paths, their texts, the
+ * JSON. NULL: no memory. */
 static struct lock_deadlock *deadlocks_keep(const struct lock_deadlocks *w, const clave_deadlock *d)
 {
     struct buf text;
@@ -254,7 +256,8 @@ void clave__lock_deadlocks_look(struct lock_deadlocks *w, const struct lock_mode
     deadlocks_scan_fini(&s);
 }
 
-/* The path that is waited for is the lock's; of a semaphore's sides, below it. */
+/* True if the path that is waited for is the lock's own or, for the sides of a semaphore, below
+ * it. */
 static bool deadlocks_is_at(const struct lock_queue *q, const char *path)
 {
     size_t n = strlen(q->path);

@@ -1,9 +1,10 @@
-/* lock_history.c - what happened to locks (lock_history.h): why holds ended, the history, counts.
+/* lock_history.c - what happened to locks (lock_history.h): why holds ended, the history, and
+ * counts.
  *
- * Invariants: each place that has ended is given out once, after SETTLE_MS or when its cause is
- * said; the numbers of entries grow by one, and only the oldest entries are dropped; a hold that
- * began before the gate looked is counted when it ends and not measured, since nobody knows when it
- * began. */
+ * What must stay true: each place that has ended is handed out exactly once, after SETTLE_MS or
+ * when its cause has been said. Entries are numbered consecutively, and only the oldest are
+ * dropped. A hold that began before the gate started is counted when it ends, but its duration is
+ * not, since its beginning is unknown. */
 #include "observe/lock_history.h"
 
 #include <assert.h>
@@ -14,11 +15,11 @@
 #include "observe/lock_json.h"
 #include "recipe/queue/identity.h"
 
-/* ---- why a hold ended ---------------------------------------------------------------------- */
+/* ---- why a hold ended ------------------------------------------------------------------------ */
 
 enum { SETTLE_MS = 100, MOST_SAID = 10000 };
 
-/* What somebody knows of a node that still exists, or is just going. */
+/* What is known about a node that still exists or is just going. */
 struct said_cause {
     struct map_node node;
     struct list link;
@@ -61,7 +62,7 @@ void clave__lock_end_causes_fini(struct lock_end_causes *e)
     clave__map_fini(&e->by_token);
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- causes that were said ------------------------------------------------------------------- */
 
 static bool cause_eq(const struct map_node *node, const void *key)
 {
@@ -100,9 +101,9 @@ void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token, en
         clave__lock_end_causes_say(e, token, cause);
 }
 
-/* ---- what has ended -------------------------------------------------------------------------- */
+/* ---- places that have ended ------------------------------------------------------------------ */
 
-/* Of the owner of a slot, or of one that waits for it; 0: not known. */
+/* Hashes the id of the owner of a slot, or of one waiting for it; 0: unknown. */
 static uint32_t end_slot_id(const struct lock_end_causes *e, const struct lock_node *p)
 {
     char id[CLAVE_SLOT_ID_MAX + 1];
@@ -137,7 +138,7 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
         return NULL;
     struct lock_end *end = LIST_ENTRY(e->pending.next, struct lock_end, link);
     struct said_cause *said = cause_find(e, end->token);
-    bool may_be_taken = end->kind == LOCK_KIND_SLOT && !end->held; /* its slot may come yet */
+    bool may_be_taken = end->kind == LOCK_KIND_SLOT && !end->held; /* its slot may still appear */
     if ((!said || may_be_taken) && end->due > now)
         return NULL;
     if (said) {
@@ -181,7 +182,7 @@ int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e)
 
 /* ---- the history --------------------------------------------------------------------------- */
 
-/* Nothing makes as many entries in a millisecond. */
+/* Numbers advance by this much per ms; nothing makes entries that fast. */
 enum { NUMBERS_PER_MS = 1000 };
 enum { MOST_ENTRIES = 20000, KEPT_BYTES = 16 << 20, PLACE_MAX = 16384 };
 #define KEPT_MS (INT64_C(7) * 86400000)
@@ -330,9 +331,9 @@ void clave__history_json(struct json *j, const struct history_entry *e)
     clave__json_close(j, '}');
 }
 
-/* ---- counts and durations ------------------------------------------------------------------ */
+/* ---- counts and durations -------------------------------------------------------------------- */
 
-/* Milliseconds. */
+/* In ms. */
 static const struct histogram_bounds durations = {
     12, {1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 60000, 300000, 3600000}};
 
@@ -346,13 +347,14 @@ void clave__lock_counters_init(struct lock_counters *m)
     }
 }
 
-/* The clocks of servers and gate may differ. */
+/* The duration from `then` to `at`, never negative, since the clocks of servers and gate may
+ * differ. */
 static int64_t counters_since(int64_t at, int64_t then)
 {
     return at > then ? at - then : 0;
 }
 
-/* The owner of a lease or slot has waited since it queued for it. */
+/* When the owner began to queue: for a lease or slot, that was in the other queue. */
 static int64_t counters_queued(const struct lock_node *p)
 {
     const struct lock_node *turn = clave__lock_turn_of(p);
@@ -364,8 +366,10 @@ void clave__lock_counters_note(struct lock_counters *m, enum lock_change what,
 {
     enum lock_queue_kind kind = clave__lock_kind(p->queue);
     if (p->left_over)
-        return;                                               /* nobody has waited */
-    bool holds = p->holds && !clave__lock_acquired(p->queue); /* the first to wait has the turn */
+        return; /* nobody has waited */
+    bool holds = p->holds &&
+                 !clave__lock_acquired(
+                     p->queue); /* the first to wait for a lease has its turn, but holds nothing */
     if (what == LOCK_GRANTED)
         clave__histogram_note(&m->waited[kind], counters_since(at, counters_queued(p)));
     if (what == LOCK_ENDED && !holds && kind != LOCK_KIND_SLOT)
@@ -384,6 +388,6 @@ void clave__lock_counters_note_cause(struct lock_counters *m, const struct lock_
     if (end->held)
         m->ends[end->kind][end->cause]++;
     else if (end->kind == LOCK_KIND_SLOT &&
-             !end->left_over) /* only now is it certain that it did not get one */
+             !end->left_over) /* only now is it certain that it was not granted */
         clave__histogram_note(&m->left[end->kind], end->waited);
 }

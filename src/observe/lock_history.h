@@ -1,15 +1,16 @@
 /* lock_history.h - what happened to the locks of a tree: who queued for, held and lost what, and
- * when; why a hold ended; how often and how long, in numbers.
+ * when; why a hold ended; and counts and durations.
  *
- * The history has the newest MOST_ENTRIES entries of at most KEPT_MS and KEPT_BYTES, whichever is
- * least. It ends with the gate; what was before the gate may be put in front of it.
+ * The history keeps the newest entries: at most MOST_ENTRIES of them, no older than KEPT_MS, in at
+ * most KEPT_BYTES. It ends with the gate; what happened before the gate started may be put in front
+ * of it.
  *
- * Why a hold ended the tree does not show: a node is gone, and that is all. A part of the program
- * that knows more says so before or at once after (a claim of this gate that is released, a lock
- * that an operator breaks). Otherwise the hold was released if its session has other nodes in
- * queues SETTLE_MS later, since a session that ends takes all of them with it. A slot was given
- * back unless P/broken says otherwise; a node that no session owned was deleted by somebody.
- * Otherwise nobody knows. */
+ * The tree does not show why a hold ended: a node is gone, and that is all. A part of the program
+ * that knows more says so beforehand or right afterwards (a claim of this gate is released, an
+ * operator breaks a lock). If nobody does, the hold counts as released if its session still has
+ * other nodes in queues SETTLE_MS later, since a session that ends takes all of its nodes with it.
+ * A slot counts as given back unless P/broken says otherwise, and a node that no session owned was
+ * deleted by somebody. In all other cases the cause is unknown. */
 #ifndef CLAVE_OBSERVE_LOCK_HISTORY_H
 #define CLAVE_OBSERVE_LOCK_HISTORY_H
 
@@ -18,40 +19,40 @@
 #include "base/list.h"
 #include "observe/lock_model.h"
 
-/* ---- why a hold ended ---------------------------------------------------------------------- */
+/* ---- why a hold ended ------------------------------------------------------------------------ */
 
 enum lock_cause {
     LOCK_UNKNOWN,
     LOCK_RELEASED,
-    LOCK_EXPIRED, /* the session */
-    LOCK_CLOSED,  /* the session, by its client */
-    LOCK_BROKEN,  /* by an operator */
+    LOCK_EXPIRED, /* its session expired */
+    LOCK_CLOSED,  /* its client closed the session */
+    LOCK_BROKEN,  /* an operator broke it */
     LOCK_CAUSES
 };
 /* "unknown", "released", ... */
 const char *clave__lock_cause_name(enum lock_cause cause);
 
-/* A place that is gone, as it was. */
+/* A place that is gone, as it was at the end. */
 struct lock_end {
     struct list link;
-    int64_t due; /* by the engine's clock */
+    int64_t due; /* when its cause is settled, by the engine's clock */
     int64_t session, token;
     enum lock_cause cause;
     enum lock_queue_kind kind;
     bool held;
-    bool kept;      /* a slot: released unless somebody says that it was broken */
+    bool kept;      /* it was a slot: given back, unless we are told that it was broken */
     bool left_over; /* no session owned it, so somebody else deleted it: it was broken */
-    int64_t waited; /* ms, of one that did not hold */
-    uint32_t id;    /* a hash of its id, of one that waited for a slot; 0: not known */
-    uint64_t entry; /* its number in the history; 0: none */
-    char path[];    /* of the lock */
+    int64_t waited; /* if it did not hold: for how long it waited, in ms */
+    uint32_t id;    /* if it waited for a slot: a hash of its id; 0: unknown */
+    uint64_t entry; /* the number of its entry in the history; 0: none */
+    char path[];    /* the path of the lock */
 };
 
 struct lock_end_causes {
     const struct clave_mem *mem; /* borrowed */
-    struct list pending;         /* by due */
-    struct list said;            /* causes, the oldest first */
-    struct map by_token;         /* the same */
+    struct list pending;         /* ordered by `due` */
+    struct list said;            /* causes that were said, oldest first */
+    struct map by_token;         /* the same, by token */
 };
 
 /* ENOMEM. */
@@ -59,37 +60,39 @@ clave_err clave__lock_end_causes_init(struct lock_end_causes *e, const struct cl
                                       uint64_t seed);
 void clave__lock_end_causes_fini(struct lock_end_causes *e);
 
-/* The node with this token is gone or will be for this reason. The newest of the causes that are
- * not used are kept; without memory it stays unknown. */
+/* Says why the node with this token is gone or is about to go. Causes that are not used are dropped
+ * when newer ones need the room; if there is no memory, the cause stays unknown. */
 void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum lock_cause cause);
-/* The same of one who sees only how the node went: not where something is said already. */
+/* The same from somebody who only saw the node go: does not override what was said. */
 void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token,
                                     enum lock_cause cause);
 
-/* A place has ended. NULL: no memory, and its cause is not found out. */
+/* A place has ended. NULL: no memory, so its cause will not be found out. */
 struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
                                             const struct lock_node *p, const char *path);
-/* The next whose cause is settled, for clave__lock_end_causes_free; NULL: none is due. */
+/* Returns an ended place whose cause is settled, to be freed with clave__lock_end_causes_free;
+ * NULL: none is due. */
 struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t now,
                                              const struct lock_model *m);
-/* The slot is there. Its transaction has also ended a place that waited, which may have been seen
- * to go before: then that was no end. For clave__lock_end_causes_free; NULL: there is none. */
+/* A slot has appeared. Taking it also ended its owner's waiting place, whose end may have been seen
+ * first; that was then not an end. Returns that place, to be freed with
+ * clave__lock_end_causes_free; NULL: there is none. */
 struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
                                               const struct lock_node *slot, const char *path);
 void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end);
-/* When the next one is due; CLAVE_NEVER. */
+/* When the next one is due; CLAVE_NEVER: none. */
 int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e);
 
-/* ---- the history --------------------------------------------------------------------------- */
+/* ---- the history ----------------------------------------------------------------------------- */
 
 struct history_entry {
     struct ordered_node node; /* by number */
     uint64_t n;
     int64_t at;   /* wall clock */
-    int64_t zxid; /* 0: not known */
+    int64_t zxid; /* 0: unknown */
     enum lock_change what;
     enum lock_queue_kind kind;
-    enum lock_cause cause; /* of ENDED */
+    enum lock_cause cause; /* for LOCK_ENDED */
     size_t size;
     const char *place; /* JSON */
     char path[];
@@ -98,55 +101,55 @@ struct history_entry {
 struct history {
     const struct clave_mem *mem; /* borrowed */
     struct ordered entries;
-    uint64_t last; /* the number of the newest; 0: there was none */
-    int64_t from;  /* nothing is missing since then; wall clock */
+    uint64_t last; /* the number of the newest entry; 0: there was none */
+    int64_t from;  /* the history is complete since then; wall clock */
     size_t bytes;
 };
 
 void clave__history_init(struct history *h, const struct clave_mem *mem, uint64_t seed);
 void clave__history_fini(struct history *h);
 
-/* Before the first entry: numbers are larger than those of any earlier history, which began before
- * `at`, and leave room for entries in front of it. */
+/* To be called before the first entry. Numbers are greater than those of any earlier history, which
+ * began before `at`, and leave room for entries in front. */
 void clave__history_begin(struct history *h, int64_t at);
-/* Returns the entry's number; 0: there was no memory for it. `zxid` 0: it is not known. `path` is
+/* Adds an entry and returns its number; 0: there was no memory. A `zxid` of 0 is unknown. `path` is
  * that of the lock. */
 uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lock_change what,
                             const struct lock_node *p, const char *path);
-/* Takes the entry back: it was nothing to tell after all. */
+/* Takes the entry back because it turned out that there was nothing to report. */
 void clave__history_forget(struct history *h, uint64_t n);
-/* Why a hold ended is known now. The entry may be gone. */
+/* Why a hold ended is now known. The entry may be gone already. */
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause);
 
-/* Takes the newest entries of another history, which is older than all of this one, as far as there
- * is room for them. The memory of both is one. */
+/* Puts the newest entries of another history, all of which are older, in front of this one, as far
+ * as there is room. Both must use the same memory hooks. */
 void clave__history_take_before(struct history *h, struct history *from);
 
-/* The first after number n; NULL. */
+/* The first entry after number n; NULL: there is none. */
 const struct history_entry *clave__history_after(const struct history *h, uint64_t n);
-/* That of number n; NULL. */
+/* Entry number n; NULL: there is none. */
 const struct history_entry *clave__history_find(const struct history *h, uint64_t n);
 void clave__history_json(struct json *j, const struct history_entry *e);
 
-/* ---- counts and durations ------------------------------------------------------------------ */
+/* ---- counts and durations -------------------------------------------------------------------- */
 
-/* Of what happens to locks, of all clients. What is so now (holders, waiters) is read from the
- * model when a page is made: web/observe/lock_metrics.h. */
+/* Counts of what happens to locks, over all clients. The present numbers of holders and waiters are
+ * read from the model when a page is made: web/observe/lock_metrics.h. */
 struct lock_counters {
-    struct histogram waited[LOCK_KINDS]; /* until they were granted */
-    struct histogram left[LOCK_KINDS];   /* until they gave up, or their session ended */
+    struct histogram waited[LOCK_KINDS]; /* until granted */
+    struct histogram left[LOCK_KINDS];   /* until they gave up or their session ended */
     struct histogram held[LOCK_KINDS];
     uint64_t ends[LOCK_KINDS][LOCK_CAUSES];
 };
 
 void clave__lock_counters_init(struct lock_counters *m);
 
-/* Each change of a place once, at that time by the wall clock. */
+/* Notes a change of a place; call it once per change. `at` is wall clock. */
 void clave__lock_counters_note(struct lock_counters *m, enum lock_change what,
                                const struct lock_node *p, int64_t at);
-/* A slot was granted to one who was seen to go from the queue before. */
+/* Notes that a slot was granted to an owner who was seen leaving the queue before. */
 void clave__lock_counters_note_taken(struct lock_counters *m, const struct lock_end *waited);
-/* Why a hold has ended is known. */
+/* Notes the cause of a hold's end, once it is known. */
 void clave__lock_counters_note_cause(struct lock_counters *m, const struct lock_end *end);
 
 #endif

@@ -1,7 +1,8 @@
-/* lock_holders.c - see lock_holders.h. Called by lock_model.c. Invariant: those of one kind that
- * hold are the first of that kind in the queue, left-over places aside, so what changes is found at
- * the end of them. A left-over place never holds, and everybody behind it waits, as the recipes do:
- * they see its name, and not whose it is. */
+/* lock_holders.c - decides who holds; see lock_holders.h. Called by lock_model.c. What must stay
+ * true: the holders of a kind are always the first places of that kind in the queue, left-over ones
+ * aside, so whatever changes is at the end of the holders. A left-over place never holds, and
+ * everybody behind it waits; the recipes do the same, since they see a node's name but not whose it
+ * is. */
 #include "observe/lock_holders.h"
 
 #include <assert.h>
@@ -9,8 +10,8 @@
 
 #include "base/path.h"
 
-/* A bit for each kind from QUEUE_LOCK on: of those that wait, then of holders, then of those left
- * over. */
+/* Marks: one bit for each kind from QUEUE_LOCK on, first for those that wait, then for holders,
+ * then for those left over. */
 enum {
     HOLDING_SHIFT = QUEUE_KINDS - 1,
     LEFT_OVER_SHIFT = 2 * HOLDING_SHIFT,
@@ -86,8 +87,8 @@ static const struct lock_node *holders_first(const struct lock_queue *q, unsigne
     return marks ? holders_place(clave__ordered_first(&q->places, marks)) : NULL;
 }
 
-/* Is a place of one of these kinds before it? Nodes of two kinds with one number are a downgrade by
- * one owner, who does not wait for itself. */
+/* True if there is a place of one of these kinds before p. Two nodes of different kinds with the
+ * same number are a downgrade by one owner, who does not wait for itself. */
 static bool holders_has_before(const struct lock_node *p, unsigned kinds)
 {
     const struct lock_node *first = holders_first(p->queue, kinds);
@@ -103,7 +104,8 @@ bool clave__lock_is_outside(const struct lock_node *p)
     return holders_has_before(p, clave__queue_kind_unseen(p->kind, p->name));
 }
 
-/* The read node of a downgrade repeats what the write node said, but its delay is over. */
+/* The read node of a downgrade repeats what the write node said about a delay, but the delay is
+ * over. */
 bool clave__lock_is_delayed(const struct lock_node *p)
 {
     bool begins = p->delays && (p->kind == QUEUE_LOCK || p->kind == QUEUE_WRITE);
@@ -173,9 +175,10 @@ uint32_t clave__lock_limit(const struct lock_queue *q)
     return p ? p->limit : 0;
 }
 
-/* The newest lease may still wait for room if its session is the first of those who acquire one:
- * Curator and clave leave that queue as soon as there is room. It does not when the leases are no
- * more than the limit; kazoo makes a lease when there is room for it. */
+/* The newest lease, if it is still waiting for room; else NULL. It may be waiting if its session is
+ * also the first of those acquiring a lease, because Curator and clave leave that queue as soon as
+ * they find room. It is not waiting if there are no more leases than the limit, nor if it is
+ * kazoo's, which makes a lease only once there is room. */
 static const struct lock_node *holders_lease_without_room(const struct lock_queue *q)
 {
     uint32_t limit = clave__lock_limit(q);
@@ -190,9 +193,10 @@ static const struct lock_node *holders_lease_without_room(const struct lock_queu
                                                                                          : NULL;
 }
 
-/* With more leases than the limit a lease's own place and limit decide, as they do for one that was
- * found again (contender_turn.c): it may wait though nobody acquires, when its session's place
- * there was taken away. */
+/* If there are more leases than the limit, each lease is decided by its own position and the limit
+ * in its node, as the recipes do for a lease found again after a lost answer (contender_turn.c). So
+ * a lease may be waiting although nobody is acquiring, after its session's place in that queue was
+ * taken away. */
 static void holders_update_leases(struct lock_model *m, struct lock_queue *q, int64_t at,
                                   const struct lock_node *fresh)
 {

@@ -1,8 +1,10 @@
-/* lock_json.c - a lock and its places as JSON, and the number that changes with them (lock_json.h).
+/* lock_json.c - a lock and its places as JSON, and a number that changes whenever they do
+ * (lock_json.h).
  *
- * Invariants: what other clients wrote into nodes is text to be shown, never to be trusted: the
- * JSON writer escapes it. A number does not come back while there are places: each has a token of
- * its own, and its version, whether it holds and whether it was asked only ever go up. */
+ * What must stay true: whatever other clients wrote into nodes is only displayed, never trusted;
+ * the JSON writer escapes it. The number does not return to an earlier value while there are
+ * places: each place has a token of its own, and its version, and whether it holds and has been
+ * asked to release, only ever go up. */
 #include "observe/lock_json.h"
 
 #include <string.h>
@@ -32,7 +34,8 @@ void clave__lock_token_json(struct json *j, const char *key, int64_t token)
 
 /* ---- a place --------------------------------------------------------------------------------- */
 
-/* Of a semaphore, those who acquire a lease wait, though the first of them holds their queue. */
+/* The role of a place. Everyone who is acquiring a semaphore's lease is waiting, although the first
+ * of them holds their queue. */
 static const char *lock_json_role(const struct lock_node *p)
 {
     static const char *const roles[QUEUE_KINDS][2] = {
@@ -62,8 +65,8 @@ const char *clave__lock_role_of_side(const struct lock_node *p)
     return reads ? "to-read" : "to-write";
 }
 
-/* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
- * (base/rand.h). */
+/* Curator and clave both protect names with "_c_<uuid>-"; they are told apart by the version of the
+ * UUID (base/rand.h). */
 const char *clave__lock_client(const struct lock_node *p)
 {
     enum { AT_VERSION = sizeof "_c_01234567-0123-" - 1 };
@@ -147,7 +150,7 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
     clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder) : -1);
 }
 
-/* The lists of a lock, in this order. */
+/* The lists of a lock, in the order in which they are written. */
 static const struct {
     const char *name;
     struct lock_node *(*after_key)(const struct lock_queue *q, const struct lock_key *key);
@@ -197,7 +200,7 @@ void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue
     clave__json_close(j, '}');
 }
 
-/* ---- in pieces ------------------------------------------------------------------------------- */
+/* ---- piece by piece -------------------------------------------------------------------------- */
 
 clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem,
                                 const struct lock_queue *q)
@@ -222,7 +225,7 @@ static clave_err lock_json_walk_remember(struct lock_walk *w, struct lock_key la
     return err == CLAVE_OK ? clave__buf_set_text(&w->name, last.name) : err;
 }
 
-/* The lock may have vanished meanwhile: then its lists end here. */
+/* Writes places. If the lock has vanished since the last piece, its lists end here. */
 static clave_err lock_json_walk_places(struct lock_walk *w, struct json *j,
                                        const struct lock_queue *q, size_t *budget)
 {
@@ -264,13 +267,14 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
     return err == CLAVE_OK ? j->err : err;
 }
 
-/* ---- its state as a number ----------------------------------------------------------------- */
+/* ---- its state as a number ------------------------------------------------------------------- */
 
-/* Of each side. A change of a place further back is not seen, except that one came or went. */
+/* How many places of each list the number covers in full. A change of a place further back goes
+ * unnoticed, unless a place came or went. */
 enum { DIGEST_PLACES = 1000 };
 
-/* The same key everywhere. Whoever chooses names so that two states of a lock have one digest has
- * kept a change of that lock from those who wait for it, and nothing else. */
+/* The key is the same everywhere, so that all gates agree. A client that chooses names to make two
+ * states of a lock collide only hides a change of that lock from those waiting for one. */
 static uint64_t etag_bytes(const void *p, size_t n)
 {
     return clave__siphash(clave__siphash_key(1), p, n);
@@ -294,8 +298,8 @@ static uint64_t etag_add_places(uint64_t digest, const struct lock_queue *q,
     return digest;
 }
 
-/* The newest, of a queue in which places come at the end only: with how many there are it tells
- * whether any came or went. */
+/* Covers the newest place. In a queue where places are added only at the end, this and the number
+ * of places tell whether any came or went. */
 static uint64_t etag_add_last(uint64_t digest, const struct lock_queue *q)
 {
     struct ordered_node *last = q ? clave__ordered_last(&q->places, ORDERED_ANY) : NULL;

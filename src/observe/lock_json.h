@@ -5,29 +5,29 @@
 #include "base/json_writer.h"
 #include "observe/lock_model.h"
 
-/* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "slot",
- * "leader", "candidate"; of a read-write lock "reader", "writer", and of those that wait "to-read",
- * "to-write"; "outside": see clave__lock_is_outside; "left-over". */
+/* The role of a place, in the words of `clave locks` and `clave top`: "holder", "waiting", "lease",
+ * "slot", "leader", "candidate"; in a read-write lock "reader" and "writer", or "to-read" and
+ * "to-write" while waiting; "outside" (see clave__lock_is_outside); "left-over". */
 const char *clave__lock_role_of_side(const struct lock_node *p);
-/* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
- * be read. */
+/* Which software made the node, judged by its name and data: "clave", "curator", "kazoo" or
+ * "other"; NULL: it may not be read. */
 const char *clave__lock_client(const struct lock_node *p);
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_node *p);
-/* null when it is 0: of a node that may not be read. */
+/* Writes null if the token is 0, because the node may not be read. */
 void clave__lock_token_json(struct json *j, const char *key, int64_t token);
-/* null when `ms` is negative. */
+/* Writes null if `ms` is negative. */
 void clave__lock_time_json(struct json *j, const char *key, int64_t ms);
 
-/* All of it, with at most so many holders, waiters and left-over places; `nholders`, `nwaiters` and
- * `nleft_over` tell how many there are. `now` is wall clock. */
+/* Writes the whole lock, with at most `most` holders, waiters and left-over places each;
+ * `nholders`, `nwaiters` and `nleft_over` tell how many there are. `now` is wall clock. */
 void clave__lock_json(struct json *j, const char *key, const struct lock_queue *q, int64_t now,
                       size_t most);
 
-/* Of a lock that is gone. */
+/* Writes a lock that is gone. */
 void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue_kind kind);
 
-/* The same of a lock of any size, piece by piece, while it may change. */
+/* The same for a lock of any size, piece by piece, while it may be changing. */
 enum lock_walk_phase {
     LOCK_WALK_HEAD,
     LOCK_WALK_HOLDERS,
@@ -37,23 +37,23 @@ enum lock_walk_phase {
 };
 struct lock_walk {
     const struct clave_mem *mem;
-    void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
+    void (*members)(struct json *j, const void *arg); /* writes additional members; may be NULL */
     const void *arg;
     char *path; /* owned */
     bool leases;
     enum lock_walk_phase phase;
-    struct buf number, name; /* the key of the place written last, with NULs */
+    struct buf number, name; /* the key of the place written last, NUL-terminated */
 };
 /* ENOMEM. */
 clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem,
                                 const struct lock_queue *q);
 void clave__lock_walk_fini(struct lock_walk *w);
-/* Writes about `budget` places. ENOMEM, and the error of j. */
+/* Writes about `budget` more places. ENOMEM, or the error of j. */
 clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const struct lock_model *m,
                                  int64_t now, size_t budget);
 
-/* A number for all that is shown of a lock and may change: the same at every gate that sees the
- * same tree, and another one after each change. */
+/* A number that covers everything that is shown of a lock and may change: every gate that sees the
+ * same tree computes the same one, and it is different after each change. */
 uint64_t clave__lock_etag(const struct lock_queue *q);
 
 #endif

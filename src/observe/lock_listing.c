@@ -1,5 +1,5 @@
-/* lock_listing.c - see lock_listing.h. Invariant: the model is what it would be if the tree had
- * these nodes and no others; it never stops loading, since nobody is told of changes. */
+/* lock_listing.c - see lock_listing.h. What must stay true: the model equals that of a tree with
+ * just these nodes. It stays in the state of loading, because nobody wants to hear of changes. */
 #include "observe/lock_listing.h"
 
 #include <assert.h>
@@ -43,7 +43,7 @@ char *clave__lock_mark_path(const struct clave_mem *mem, const char *path)
 {
     return lock_path_beside(mem, path, "-held");
 }
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- adding what was read -------------------------------------------------------------------- */
 
 clave_err clave__lock_listing_init(struct lock_listing *l, const struct clave_mem *mem,
                                    uint64_t seed, const char *path)
@@ -65,7 +65,7 @@ static clave_err lock_listing_err(const struct lock_listing *l)
     return l->model.left_out > 0 ? CLAVE_ENOMEM : CLAVE_OK;
 }
 
-/* There are places among them, or the sides of a semaphore. */
+/* True if places, or the sides of a semaphore, are among the names. */
 static bool lock_listing_is_known(const char *const *names, size_t n)
 {
     bool known = false;
@@ -90,7 +90,7 @@ clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
     char *dir = clave__lock_side_path(mem, l->path, side);
     if (!dir)
         return CLAVE_ENOMEM;
-    if (side == LOCK_SIDE_KAZOO) /* that it is there tells that the path is a semaphore's */
+    if (side == LOCK_SIDE_KAZOO) /* its existence shows that the path is a semaphore's */
         clave__lock_model_node(&l->model, 0, dir, &unknown, NULL, 0);
     l->model.plain = l->certain && side == LOCK_SIDE_PATH && !lock_listing_is_known(names, n);
     clave_err err = lock_listing_err(l);
@@ -119,14 +119,14 @@ void clave__lock_listing_gone(struct lock_listing *l, const char *path)
     clave__lock_model_gone(&l->model, 0, path);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 bool clave__lock_listing_holds(const struct lock_listing *l, const struct lock_node *p)
 {
     return p->holds && strcmp(p->queue->path, l->path) == 0;
 }
 
-/* The queue of those that wait for a lease, of which none need be taken. */
+/* The queue of those waiting for a lease, even if no lease is taken. */
 static const struct lock_queue *lock_listing_acquires(const struct lock_listing *l)
 {
     const struct lock_queue *leases = clave__lock_model_get(&l->model, l->path, true);
@@ -134,7 +134,7 @@ static const struct lock_queue *lock_listing_acquires(const struct lock_listing 
     return leases && leases->partner ? leases->partner : clave__lock_queue_at(&l->model, &key);
 }
 
-/* The next one of those in this queue that have these marks. */
+/* The next place after p in this queue that has these marks. */
 static const struct lock_node *lock_listing_of(const struct lock_queue *q,
                                                const struct lock_node *p, uint32_t marks)
 {

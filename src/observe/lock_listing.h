@@ -1,63 +1,63 @@
-/* lock_listing.h - one lock, from one listing of its nodes: for those who look once, such as `clave
- * locks`, a guarded write or a question about a token. A lock_model of these nodes decides who
- * holds.
+/* lock_listing.h - one lock, from a single listing of its nodes: for those who look once, such as
+ * `clave locks`, a guarded write, or a question about a token. A lock_model of just these nodes
+ * decides who holds.
  *
- * Of locks, read-write locks and elections the names alone tell it. Of a semaphore it may also need
- * the limit that a lease says, and whose the first place is that waits for one; of a lock with the
- * mark of a lock delay, what the first place says. Whose a node is, and whether it is left over,
- * only its Stat tells.
+ * For locks, read-write locks and elections the names alone are enough. For a semaphore it may also
+ * take the limit that a lease names, and the owner of the first place waiting for one; for a lock
+ * with the mark of a lock delay, the content of the first place. Whose a node is, and whether it is
+ * left over, can only be told from its Stat.
  *
- * The order of the readings matters: the leases are listed before those who wait for one, and the
- * mark is read after the names. Then whoever holds by the listing did hold at some moment before
- * it, and still does as long as the node is there. */
+ * The order of the reads matters: list the leases before those waiting for one, and read the mark
+ * after the names. Then whoever holds according to the listing did hold at some moment before it
+ * was read, and still does for as long as the node exists. */
 #ifndef CLAVE_OBSERVE_LOCK_LISTING_H
 #define CLAVE_OBSERVE_LOCK_LISTING_H
 
 #include "observe/lock_model.h"
 
-/* Where the nodes of one lock can be. */
+/* Where nodes of one lock can be. */
 enum lock_side {
     LOCK_SIDE_PATH,
     LOCK_SIDE_LEASES,
     LOCK_SIDE_LOCKS,
-    LOCK_SIDE_KAZOO, /* its semaphores queue beside the path */
+    LOCK_SIDE_KAZOO, /* beside the path, where clients queue for kazoo's semaphores */
     LOCK_SIDES
 };
-/* The path whose children they are, to be freed. NULL: no memory. */
+/* The path whose children these nodes are, to be freed by the caller. NULL: no memory. */
 char *clave__lock_side_path(const struct clave_mem *mem, const char *path, enum lock_side side);
-/* The path of the mark of a lock delay, likewise. */
+/* The path of the mark of a lock delay, to be freed by the caller. NULL: no memory. */
 char *clave__lock_mark_path(const struct clave_mem *mem, const char *path);
 
 struct lock_listing {
     struct lock_model model;
     const char *path; /* borrowed */
-    char *locks;      /* where those wait who acquire a lease */
-    /* The path is a lock's for certain: when its children are of no known kind, they are those of a
-     * program written by hand (simple_prefix, clave/async/mutex.h), the lowest number first. */
+    char *locks;      /* where clients wait that are acquiring a lease */
+    /* The path is certainly that of a lock. So if its children are of no known kind, they are those
+     * of a program written by hand (simple_prefix, clave/async/mutex.h), the lowest number
+     * first. */
     bool certain;
 };
 
-/* ENOMEM: _fini is harmless. */
+/* ENOMEM: calling _fini is harmless then. */
 clave_err clave__lock_listing_init(struct lock_listing *l, const struct clave_mem *mem,
                                    uint64_t seed, const char *path);
 void clave__lock_listing_fini(struct lock_listing *l);
 
-/* The children of a side, as of one listing. ENOMEM. */
+/* Adds the children of a side, as listed. ENOMEM. */
 clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
                                     const char *const *names, size_t n);
-/* What the node at this path says, a place or the mark. Without data when that may not be read.
- * ENOMEM. */
+/* Adds the content of the node at this path, a place or the mark; without data if it may not be
+ * read. ENOMEM. */
 clave_err clave__lock_listing_node(struct lock_listing *l, const char *path, const clave_stat *stat,
                                    const void *data, size_t len);
 void clave__lock_listing_gone(struct lock_listing *l, const char *path);
 
-/* The places, holders first, then the others in the order of the queue, left over or not: the one
- * after `p`; NULL: the first. Of a semaphore, left-over leases come before those who acquire one.
- */
+/* Returns the place after `p`, or the first if p is NULL: holders first, then all others in queue
+ * order, left over or not. In a semaphore, left-over leases come before those acquiring one. */
 const struct lock_node *clave__lock_listing_after(const struct lock_listing *l,
                                                   const struct lock_node *p);
 bool clave__lock_listing_holds(const struct lock_listing *l, const struct lock_node *p);
-/* In the words of clave__lock_role_of_side. */
+/* The role of a place, in the words of clave__lock_role_of_side. */
 const char *clave__lock_listing_role(const struct lock_listing *l, const struct lock_node *p);
 
 #endif

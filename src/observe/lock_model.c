@@ -1,13 +1,13 @@
-/* lock_model.c - the places and queues of a tree, as its nodes come and go (lock_model.h).
+/* lock_model.c - the places and queues of a tree as its nodes come and go (lock_model.h).
  *
- * A node's path says which queue it belongs to and what kind of place it is; its Stat says since
- * when, and which session owns it; its data says whose it is. Each is kept in a struct lock_node,
+ * A node's path tells which queue it belongs to and what kind of place it is; its Stat tells since
+ * when, and which session owns it; its data tells whose it is. Each place is a struct lock_node,
  * ordered in its queue by the number in its name and linked into the list of its session. After
- * every change lock_holders.c decides again who holds. lock_view.c reads what is here.
+ * every change, lock_holders.c decides again who holds. lock_view.c interprets the result.
  *
- * Invariants: a place is in the queue of its parent's path and counted in its session; a session
- * lasts as long as it has a place; a queue that has changed is in the list `dirty`; who holds is
- * decided before a call returns. */
+ * What must stay true: a place is in the queue of its parent's path and counted in its session; a
+ * session exists as long as it has a place; a queue that has changed is in the list `dirty`; who
+ * holds is decided before a call returns. */
 #include "observe/lock_model.h"
 
 #include <assert.h>
@@ -31,9 +31,10 @@ static const char locks_name[] = "/locks", queue_name[] = "/queue", kazoo_name[]
 static const char leases_name[] = "/leases", owners_name[] = "/owners";
 static const char mark_name[] = "-held", limit_name[] = "/limit";
 
-/* ---- names and keys ------------------------------------------------------------------------ */
+/* ---- names and keys -------------------------------------------------------------------------- */
 
-/* The server's digits at the end; names of kazoo's leases have none and are ordered as a whole. */
+/* The number is the digits that the server appended. Names of kazoo's leases have none and are
+ * ordered as a whole. */
 static struct lock_key lock_key_of(const char *name)
 {
     enum queue_kind kind = clave__queue_kind_of(name);
@@ -68,10 +69,10 @@ char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node 
     return path;
 }
 
-/* ---- where a node belongs ------------------------------------------------------------------ */
+/* ---- where a node belongs -------------------------------------------------------------------- */
 
-/* Where a node belongs, by its path alone. What it says may show that it is nothing of a lock after
- * all. */
+/* Where a node belongs, judged by its path alone. Its content may still show that it is not part of
+ * a lock. */
 struct lock_path {
     enum queue_kind kind;
     struct lock_queue_key key;
@@ -92,20 +93,21 @@ static bool lock_path_is_slot(const struct lock_path *s)
            clave__slot_name_parse(s->name, id);
 }
 
-/* Without a folder of that many characters at its end: "/" is there for a root. */
+/* Removes a component of n characters from the end of the queue's path; what is left of a path
+ * directly below the root is "/". */
 static void lock_path_go_up(struct lock_path *s, size_t n)
 {
     s->key.len = s->key.len > n ? s->key.len - n : 1;
     s->key.leases = true;
 }
 
-/* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
- * path. A slot is below "owners". */
+/* A lease is a node below "leases", or has a bare UUID as its name, as kazoo's do, below "leases"
+ * or right below the path. A slot is a node below "owners". */
 static struct lock_path lock_path_of(const struct lock_model *m, const char *path)
 {
     struct lock_path s = {.name = clave__path_name(path)};
     size_t len = (size_t)(s.name - path);
-    len -= len > 1; /* the slash, unless it is the root */
+    len -= len > 1; /* without the slash, unless it is the root's */
     s.key = (struct lock_queue_key){path, len, false};
     if (lock_path_is_slot(&s)) {
         s.kept = true;
@@ -206,8 +208,7 @@ static void lock_node_part(struct lock_node *p)
     s->nwaits -= !p->holds;
 }
 
-/* ---- a place ----------------------------------------------------------------------------------
- */
+/* ---- a place --------------------------------------------------------------------------------- */
 
 static size_t lock_node_size(const struct lock_node *p)
 {
@@ -217,7 +218,7 @@ static size_t lock_node_size(const struct lock_node *p)
 
 static void lock_node_free(struct lock_model *m, struct lock_node *p)
 {
-    assert(list_empty(&p->in_session)); /* it has parted from its session */
+    assert(list_empty(&p->in_session)); /* it was removed from its session */
     assert(m->nplaces > 0 && m->bytes >= lock_node_size(p));
     m->bytes -= lock_node_size(p);
     m->nplaces--;
@@ -227,7 +228,7 @@ static void lock_node_free(struct lock_model *m, struct lock_node *p)
     clave__mem_free(m->mem, p);
 }
 
-/* The parser changes what it reads. */
+/* Parses a copy, because the parser modifies its input. */
 static void lock_node_read_identity(struct lock_node *p)
 {
     char text[LOCK_DATA_MAX + 1];
@@ -288,7 +289,7 @@ static struct lock_node *lock_node_new(struct lock_model *m, enum queue_kind kin
     memcpy(p->name, name, n);
     p->number = (uint32_t)(kept ? n + 1 : (size_t)(lock_key_of(name).number - name));
     p->kept = kept;
-    if (kept) /* one that may not be read comes last */
+    if (kept) /* an unreadable one sorts last */
         snprintf(p->name + n + 1, TOKEN_CAP, "%016" PRIx64,
                  stat->czxid ? (uint64_t)stat->czxid : UINT64_MAX);
     m->nplaces++;
@@ -329,7 +330,7 @@ static int lock_place_compare(const void *key, const struct ordered_node *node)
 
 /* ---- invariants ------------------------------------------------------------------------------ */
 
-/* The counts of a queue are those of its places. Returns how many there are. */
+/* Checks a queue's counts against its places. Returns the number of places. */
 static size_t lock_model_check_places(const struct lock_queue *q)
 {
     size_t n = 0, holders = 0, left_over = 0, kept = 0, bare = 0, kinds = 0;
@@ -352,8 +353,8 @@ static size_t lock_model_check_places(const struct lock_queue *q)
     return n;
 }
 
-/* Every place is in one queue, and queues are partners of each other: one of leases, and one of
- * those who acquire them. */
+/* Checks that every place is in one queue, and that partners are mutual: one queue of leases and
+ * one of clients acquiring them. */
 static void lock_model_check(const struct lock_model *m)
 {
     size_t n = 0;
@@ -378,8 +379,8 @@ struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
     return node ? ORDERED_ENTRY(node, struct lock_queue, node) : NULL;
 }
 
-/* Of a semaphore at `path`: the queue of those who acquire a lease, in Curator's layout or kazoo's.
- */
+/* For a semaphore at `path`: the queue of those acquiring a lease. The suffix is that of Curator's
+ * layout or kazoo's. */
 static struct lock_queue *lock_queue_of_acquires(const struct lock_model *m, const char *path,
                                                  const char *suffix)
 {
@@ -395,8 +396,9 @@ static struct lock_queue *lock_queue_of_acquires(const struct lock_model *m, con
     return q;
 }
 
-/* The path of the semaphore or the slots whose acquires have a queue at this path: its length; 0:
- * it is none. "/locks" alone is the queue of a semaphore at the root. */
+/* If `path` is the queue in which a semaphore's leases, or slots, are acquired: the length of the
+ * path of that semaphore or those slots, otherwise 0. "/locks" is the queue of a semaphore at the
+ * root. */
 static size_t lock_semaphore_len(const char *path, size_t len, const char *suffix)
 {
     size_t n = strlen(suffix);
@@ -405,7 +407,8 @@ static size_t lock_semaphore_len(const char *path, size_t len, const char *suffi
     return len > n ? len - n : suffix[0] == '/';
 }
 
-/* Others may have a lock at P/queue. */
+/* True if a queue at P/queue can belong to this. Without slots or their limit it is somebody's lock
+ * at P/queue. */
 static bool lock_queue_may_be_slots(const struct lock_queue *q)
 {
     return q->nkept > 0 || (q->limited && q->places.count == 0);
@@ -457,7 +460,8 @@ void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q)
     list_push_back(&m->dirty, &q->in_dirty);
 }
 
-/* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
+/* A change of the waiting side, which is not shown on its own, changes what is shown of its
+ * partner. */
 static void lock_queue_changed(struct lock_model *m, struct lock_queue *q)
 {
     clave__lock_model_set_dirty(m, q);
@@ -465,7 +469,8 @@ static void lock_queue_changed(struct lock_model *m, struct lock_queue *q)
         clave__lock_model_set_dirty(m, q->partner);
 }
 
-/* What is at the path may be slots now, or none any more: then a queue at P/queue is a lock. */
+/* Slots may have appeared or disappeared at the path. In the latter case, a queue at P/queue is a
+ * lock of its own. */
 static void lock_queue_see_slots(struct lock_model *m, struct lock_queue *q)
 {
     struct lock_queue *other = q->leases ? q->partner : NULL;
@@ -479,8 +484,9 @@ static void lock_queue_see_slots(struct lock_model *m, struct lock_queue *q)
     }
 }
 
-/* An acquire that says a limit is one of a semaphore, of which there need be no lease. There may
- * be one already whose partner is another queue: kazoo's, or that of slots. */
+/* A waiter whose node names a limit shows that its queue belongs to a semaphore, which need not
+ * have any lease yet. One may already exist with another queue as its partner: kazoo's, or that of
+ * slots. */
 static void lock_queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
                                       const struct lock_node *p)
 {
@@ -492,7 +498,8 @@ static void lock_queue_find_semaphore(struct lock_model *m, const struct lock_qu
         m->left_out++;
 }
 
-/* Its partner goes: those who acquire a lease may have another queue beside it. */
+/* The partner of q is about to be freed. Those acquiring a lease may have another queue, beside
+ * that one. */
 static void lock_queue_widowed(struct lock_model *m, struct lock_queue *q)
 {
     q->partner = NULL;
@@ -559,7 +566,7 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
         q = lock_queue_new(m, &site->key);
     if (!q || !lock_node_set_data(m, p, data, len)) {
         if (q && q->places.count == 0)
-            lock_queue_changed(m, q); /* it is freed when that is taken */
+            lock_queue_changed(m, q); /* taking the change frees it */
         lock_node_free(m, p);
         return false;
     }
@@ -579,8 +586,8 @@ static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock
     lock_queue_find_semaphore(m, q, p);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
-    /* Not before it is known whether it waits at all: linking looks at every place of the session.
-     */
+    /* Only now is it known whether the place waits at all. Linking visits every place of the
+     * session. */
     clave__lock_link(m, p->session);
     lock_queue_changed(m, q);
     return true;
@@ -608,7 +615,7 @@ static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_node 
     lock_queue_changed(m, q);
 }
 
-/* A lease's limit may have changed with the data. false: no memory. */
+/* Updates a place from new data, which may change a lease's limit. false: no memory. */
 static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_node *p,
                                int32_t version, const void *data, size_t len)
 {
@@ -641,7 +648,8 @@ static struct lock_node *lock_place_at(const struct lock_model *m, const struct 
     return node ? ORDERED_ENTRY(node, struct lock_node, node) : NULL;
 }
 
-/* "P-__lock__" is where kazoo's semaphores at P queue: the node tells that P is one. */
+/* "P-__lock__" is where clients queue for kazoo's semaphore at P, so its existence shows that P is
+ * one. */
 static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool exists)
 {
     size_t n = lock_semaphore_len(path, strlen(path), kazoo_name);
@@ -655,8 +663,8 @@ static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool ex
     lock_queue_changed(m, q);
 }
 
-/* "P/limit" says how many slots there are at P: those who wait are known by it when nobody owns
- * one. `len`: of its data, SIZE_MAX: it is gone. */
+/* "P/limit" says how many slots there are at P, by which they are recognised while nobody owns one.
+ * `len` is the length of its data; SIZE_MAX: the node is gone. */
 static void lock_model_see_limit(struct lock_model *m, const char *path, const void *data,
                                  size_t len)
 {
@@ -678,7 +686,8 @@ static void lock_model_see_limit(struct lock_model *m, const char *path, const v
     lock_queue_changed(m, q);
 }
 
-/* "P-held" is the mark of a lock delay at P: it may decide whether the first place there holds. */
+/* "P-held" is the mark of a lock delay at P, on which it can depend whether the first place there
+ * holds. */
 static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *path, int64_t token)
 {
     size_t len = strlen(path), n = sizeof mark_name - 1;
@@ -697,9 +706,10 @@ static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *pa
     lock_queue_changed(m, q);
 }
 
-/* The names of slots, and of kazoo's leases, are not enough: what a slot's node says makes it one,
- * and any program may have persistent nodes whose names are UUIDs. One of those is a lease that was
- * left over only where kazoo's queue beside the path tells that it is a semaphore's. */
+/* True if the node really is a place. For slots and kazoo's leases the name is not enough: a slot
+ * is recognised by its data, and any program may have persistent nodes whose names are UUIDs. Such
+ * a node is a left-over lease only where kazoo's queue beside the path shows that the path is a
+ * semaphore's. */
 static bool lock_model_takes(const struct lock_model *m, const struct lock_path *site,
                              const clave_stat *stat, const void *data, size_t len)
 {
@@ -759,7 +769,8 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
     lock_model_check(m);
 }
 
-/* The newest first: of two places in one queue the second is never granted. */
+/* Removes the newest first: then a second place of the session in the same queue is never
+ * granted. */
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id)
 {
     for (struct lock_session *s; (s = lock_session_find(m, id));)
@@ -812,7 +823,7 @@ void clave__lock_model_fini(struct lock_model *m)
     clave__map_fini(&m->kept);
 }
 
-/* Nodes of the first load came in any order, so only now is it known who held. */
+/* The first load brought the nodes in arbitrary order, so only now can it be decided who held. */
 void clave__lock_model_loaded(struct lock_model *m)
 {
     assert(m->loading);

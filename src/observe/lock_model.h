@@ -1,28 +1,28 @@
-/* lock_model.h - the locks, read-write locks, semaphores, slots and elections of a tree, of clave,
- * Curator and kazoo alike, made from nodes that come and go.
+/* lock_model.h - a model of the locks, read-write locks, semaphores, slots and elections in a tree,
+ * whether of clave, Curator or kazoo, kept up to date as nodes come and go.
  *
- * The model asks nobody. It knows what clave__lock_model_node and _gone told it, and whatever the
- * order of the nodes, it is always what a reading of the whole tree at that moment would give.
- * There are two exceptions: what a node said before Curator's request to release it replaced the
- * text is kept; and a persistent node that may be one of kazoo's leases counts from when the queue
- * beside it is known.
+ * The model never asks a server. It knows what clave__lock_model_node and _gone have told it and,
+ * whatever the order in which it was told, always equals what reading the whole tree at that moment
+ * would give. There are two exceptions. When Curator's request to release replaces the text of a
+ * node, what the node said before is kept. And a persistent node that may be one of kazoo's leases
+ * counts only from when kazoo's queue beside the path is known.
  *
- * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
- * milliseconds. The folder:
+ * Changing one place takes time logarithmic in its queue. Times are wall clock in milliseconds. The
+ * folder:
  *
  *   lock_model       the queues and places of a tree
  *   lock_holders     who holds: decided here, and nowhere else
  *   lock_view        which queues are locks, of which kind, and their places in order
- *   lock_who         whose a place is, in words
+ *   lock_who         the owner of a place, in words
  *   lock_json        a lock and a place as JSON, and its state as a number
- *   lock_listing     one lock, from one listing of its nodes
+ *   lock_listing     one lock, from a single listing of its nodes
  *   lock_history     who held what when; why holds ended; counts and durations
  *   lock_deadlocks   owners that wait for each other
  *   election_terms   terms, vacancies and values of elections
- *   lock_replay      all of that for the time before, from a transaction log
+ *   lock_replay      all of this for an earlier time, from a transaction log
  *
- * Used by src/web, `clave top` and `clave locks`. One who looks once fills a lock_listing, one who
- * follows a tree a lock_model. */
+ * Used by src/web, `clave top` and `clave locks`. To look once, fill a lock_listing; to follow a
+ * tree, keep a lock_model. */
 #ifndef CLAVE_OBSERVE_LOCK_MODEL_H
 #define CLAVE_OBSERVE_LOCK_MODEL_H
 
@@ -33,12 +33,14 @@
 #include "recipe/queue/queue_kind.h"
 
 enum {
-    LOCK_DATA_MAX = 4096, /* longer data of a node is cut; one byte more tells that there is more */
+    LOCK_DATA_MAX =
+        4096, /* data of a node is kept up to this length, plus one byte that shows there is more */
 };
-#define LOCK_MODEL_BYTES ((size_t)256 << 20) /* of the places of a tree */
+#define LOCK_MODEL_BYTES ((size_t)256 << 20) /* for the places of a tree */
 
-/* A session that has places. Only one that waits and has another place can be part of a deadlock:
- * its places are linked. */
+/* A session that has places. Its places are linked, that is, considered when looking for deadlocks,
+ * if it has more than one of them and waits in at least one: no other session can be part of a
+ * deadlock. */
 struct lock_session {
     struct map_node node;
     int64_t id;
@@ -47,46 +49,48 @@ struct lock_session {
     bool linked;
 };
 
-/* A node in a queue. */
+/* A place: a node in a queue. */
 struct lock_node {
     struct ordered_node node; /* in lock_queue.places */
     struct lock_queue *queue;
     struct lock_session *session; /* NULL: the node is not ephemeral */
     struct list in_session;
-    int64_t token;  /* czxid; 0: unreadable */
-    int64_t queued; /* when its node was created; of one that is unreadable, when it was seen */
-    int64_t held;   /* when it was granted, if it holds */
+    int64_t token;  /* its node's czxid; 0: unreadable */
+    int64_t queued; /* when its node was created or, if it is unreadable, first seen */
+    int64_t held;   /* if it holds: when it was granted */
     int32_t version;
-    uint32_t limit; /* of the semaphore, which the node says; 0: it does not */
+    uint32_t limit; /* the semaphore's limit, according to the node; 0: it names none */
     enum queue_kind kind;
     bool holds;
-    /* No session owns its node (clave__queue_node_is_left_over). It neither holds nor waits: those
-     * behind it wait until somebody deletes it. Slots are not, which are meant to be persistent. */
+    /* No session owns the node (clave__queue_node_is_left_over). It neither holds nor waits, and
+     * everybody behind it waits until somebody deletes it. Slots are not left over: they are
+     * persistent by design. */
     bool left_over;
-    bool bare; /* its name is a UUID, right below the path */
-    /* A slot, below P/owners: its owner is an id, and it holds until it is given back. Its number
-     * is its token, so those kept longest come first. */
+    bool bare; /* its name is a bare UUID, and it lies right below the path */
+    /* It is a slot, below P/owners: its owner is an id, and it holds until it is given back. Its
+     * number is its token, so the slots held longest come first. */
     bool kept;
-    struct map_node in_kept; /* in lock_model.kept, if it is kept */
-    /* It held already when it was first seen: `held` is when its node was created. */
+    struct map_node in_kept; /* in lock_model.kept, if it is a slot */
+    /* It already held when it was first seen, so `held` is when its node was created. */
     bool held_before;
-    bool told;  /* that it holds */
-    bool asked; /* to release it; of an election, to resign */
-    /* Its owner begins after a lock delay, if the holder before it was lost. A candidate's node
-     * does not say so. */
+    bool told;  /* that it holds has been reported */
+    bool asked; /* it has been asked to release or, in an election, to resign */
+    /* If the holder before it is lost, it begins only after a lock delay. A candidate's node does
+     * not tell. */
     bool delays;
-    /* The client may not read the node: its name says its kind and its place in the queue, and
-     * nothing says whose it is. */
+    /* The client is not allowed to read the node. Its name tells its kind and its place in the
+     * queue, but nothing tells whose it is. */
     bool unreadable;
-    bool owned; /* its data names its owner, who may have places of other sessions: it is linked */
+    bool owned; /* its data names an owner, who may have places of other sessions too; so it is
+                   linked */
     size_t ndata;
-    bool cut;        /* there is more than is kept */
-    char *data;      /* with a NUL after it; NULL: none */
-    uint32_t number; /* where the number begins in the name; 0: it has none */
+    bool cut;        /* the data is longer than what is kept */
+    char *data;      /* NUL-terminated; NULL: there is none */
+    uint32_t number; /* where the number begins in the name; 0: it has no number */
     char name[];
 };
 
-/* What the places of a queue are ordered by: the number, then the name. */
+/* The key that orders the places of a queue: by the number, then by the name. */
 struct lock_key {
     const char *number, *name;
 };
@@ -95,32 +99,34 @@ static inline struct lock_key clave__lock_key(const struct lock_node *p)
     return (struct lock_key){p->name + p->number, p->name};
 }
 
-/* The marks of a queue in the set of all of them. */
-enum { LOCK_QUEUE_LINKED = 1 }; /* it has places that are linked */
+/* Marks of a queue in the set of all queues. LINKED: it has linked places. */
+enum { LOCK_QUEUE_LINKED = 1 };
 
-/* The places at one path. A semaphore at P is two queues: the leases below P/leases, a queue of the
- * path P with `leases`; and, of the path P/locks, those who wait for one. So are the slots at P:
- * those below P/owners, with `leases`; and those who wait in P/queue. */
+/* The places at one path. A semaphore at P has two queues: its leases, which are the nodes below
+ * P/leases, form the queue of path P with `leases` set; the clients waiting for a lease form the
+ * queue of path P/locks. Slots at P are the same: the owners below P/owners have `leases` set, and
+ * those waiting are in P/queue. */
 struct lock_queue {
     struct ordered_node node; /* in lock_model.queues */
     struct list in_dirty;
     struct ordered places;
-    struct lock_queue *partner; /* the other queue of a semaphore, or of slots */
+    struct lock_queue *partner; /* the other queue of the semaphore or the slots */
     size_t of_kind[QUEUE_KINDS];
     size_t nholders, nleft_over;
-    size_t nkept; /* places that are slots */
+    size_t nkept; /* how many places are slots */
     bool limited; /* P/limit says how many slots there may be: */
     uint32_t slots_limit;
     bool leases;
-    bool kazoo;   /* there is a node of kazoo's, by which the path is a semaphore's */
-    bool told;    /* the last event of it showed it */
-    int64_t mark; /* the token in the mark of a lock delay (clave/async/lock_delay.h); 0: none */
-    size_t nbare; /* places that are leases only if it is a semaphore */
+    bool kazoo;   /* kazoo's node exists that shows that the path is a semaphore's */
+    bool told;    /* it was shown in the last event about it */
+    int64_t mark; /* the token in the mark of a lock delay (clave/async/lock_delay.h); 0: there is
+                     no mark */
+    size_t nbare; /* how many places are leases only if this is a semaphore */
     size_t len;
     char path[];
 };
 
-/* What they are ordered by: the semaphore of a path comes after the queue right at it. */
+/* The key that orders queues: by path, and the semaphore of a path after the queue right at it. */
 struct lock_queue_key {
     const char *path;
     size_t len;
@@ -128,98 +134,106 @@ struct lock_queue_key {
 };
 
 enum lock_change {
-    LOCK_QUEUED,  /* a node is there; GRANTED follows if it holds at once */
-    LOCK_GRANTED, /* once a place */
-    LOCK_ASKED,   /* somebody asked for it, for the first time */
+    LOCK_QUEUED,  /* a node has appeared; if it holds at once, GRANTED follows */
+    LOCK_GRANTED, /* reported once per place */
+    LOCK_ASKED,   /* it was asked to release, for the first time */
     LOCK_ENDED,   /* its node is gone */
 };
 
-/* Runs inside _node and _gone once the model is loaded. The place is valid during the call. */
+/* Reports a change; runs inside _node and _gone once the model is loaded. The place is valid during
+ * the call. */
 typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_node *p, int64_t at);
 
 struct lock_model {
     const struct clave_mem *mem; /* borrowed */
     struct ordered queues;       /* by path */
     struct map sessions;
-    struct map kept;   /* slots, by queue and name */
+    struct map kept;   /* slots, by name */
     struct list dirty; /* queues that have changed since they were last taken */
     size_t nplaces;
-    size_t bytes, max_bytes; /* of places and queues */
-    uint64_t left_out;       /* nodes that were beyond max_bytes; until _clear */
+    size_t bytes, max_bytes; /* the memory of places and queues */
+    uint64_t left_out;       /* nodes that did not fit in max_bytes since the last _clear */
     bool loading;
-    bool plain; /* any node with a number is a place of a lock: of programs written by hand */
+    bool plain; /* any node with a number counts as a place of a lock, as in programs written by
+                   hand */
     uint64_t seed;
     lock_model_cb *changed; /* may be NULL */
     void *arg;
 };
 
-/* max_bytes 0: no bound. ENOMEM. It starts loading: no change is told before _loaded. */
+/* Begins loading: no change is reported before _loaded. A max_bytes of 0 means unlimited.
+ * ENOMEM. */
 clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *mem, uint64_t seed,
                                  size_t max_bytes);
 void clave__lock_model_fini(struct lock_model *m);
-/* Forgets all nodes, and starts loading again. */
+/* Forgets all nodes and begins loading again. */
 void clave__lock_model_clear(struct lock_model *m);
 void clave__lock_model_loaded(struct lock_model *m);
 
-/* A node is there, or was written. Any node may be told; those of no queue are ignored. One that
- * may not be read has a Stat whose czxid is 0. A node for which there is no memory, or which is
- * beyond max_bytes, is counted in left_out: from then on the model may be wrong, and says so. */
+/* A node exists, or was written. Any node may be passed in; those that belong to no queue are
+ * ignored. For a node that may not be read, pass a Stat with a czxid of 0. If there is no memory
+ * for a node, or it does not fit in max_bytes, left_out counts it: from then on the model may be
+ * wrong, and says so. */
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len);
-/* A node that is there was written: what a log tells. An older version changes nothing. */
+/* An existing node was written, as reported by a log. A version older than the present one changes
+ * nothing. */
 void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
                                const void *data, size_t len);
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
-/* A session has ended: all its nodes are gone. */
+/* A session has ended, and all its nodes are gone with it. */
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id);
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-/* A lock is a queue with places that is not the waiting side of a semaphore. They come in the order
- * of their paths. */
+/* The queue at this path that is a lock, which means that it has places and is not the waiting side
+ * of a semaphore; NULL: there is none. Locks are ordered by path. */
 struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path);
-/* The semaphore of that path, or what is right at it. */
+/* The semaphore at that path if `leases`, otherwise the lock right at it; NULL: there is none. */
 struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases);
-/* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
+/* The first lock after the path; with `leases`, also after the semaphore at that path. "" gives the
+ * first lock. */
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
                                            bool leases);
-/* The next queue that has linked places, of any kind; NULL: the first. */
+/* The next queue of any kind that has linked places; q is NULL for the first. */
 struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
                                                   const struct lock_queue *q);
 bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
-/* Something that is shown of this queue has changed: _take_dirty returns it again. */
+/* Something that is shown of this queue has changed, so _take_dirty will return it again. */
 void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q);
-/* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
- * given back by _settle, which frees a queue without places. */
+/* Returns a lock that has changed or vanished (then it has no places); NULL: there are no more.
+ * Hand the result back to _settle, which frees a queue without places. */
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
-/* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
+/* True if a node with this name is a place in a queue, or a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
-/* The token of the slot that was broken, if this is a node P/broken; else 0. */
+/* The token of the slot that was broken, if this is a node P/broken; otherwise 0. */
 int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len);
-/* True if there may be locks below the node at this path, since it is no place itself. If such a
- * node may not be read, the locks below it are not seen. */
+/* True if there may be locks below the node at this path, which is so unless it is a place itself.
+ * If such a node may not be read, the locks below it cannot be seen. */
 bool clave__lock_may_be_below(const char *path);
-/* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
+/* True if the name is a UUID, as that of a kazoo lease; it is one only if its path is a
+ * semaphore's. */
 bool clave__lock_is_bare(const char *name);
-/* It ends with a number of the server's, whatever it begins with. */
+/* True if the name ends with a sequence number, whatever it begins with. */
 bool clave__lock_is_plain(const char *name);
-/* It has places, or awaits leases or slots, and is neither the waiting side of a semaphore nor
- * something else of kazoo's. */
+/* True if the queue is shown as a lock: it has places, or somebody waits for its leases or slots,
+ * and it is neither the waiting side of a semaphore nor something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
-/* These are slots, owned or waited for. */
+/* True if these are slots, owned or waited for. */
 bool clave__lock_is_slots(const struct lock_queue *q);
-/* The leases or slots that those in this queue acquire; NULL: it is no waiting side. */
+/* The leases or slots that the clients in this queue are acquiring; NULL: this is not a waiting
+ * side. */
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q);
 struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
                                         const struct lock_queue_key *key);
 
-/* Of a lease or slot: the place in the other queue with which its owner has waited for it. NULL:
- * none is there. */
+/* For a lease or slot: the place in the other queue with which its owner waited for it; NULL: it is
+ * not there. */
 const struct lock_node *clave__lock_turn_of(const struct lock_node *p);
-/* The path of the lock to which this happened. NULL: there is nothing to tell, because it is no
- * lock or only a step of an acquire that shows elsewhere. */
+/* The path of the lock to which the change happened. NULL: there is nothing to report, since it is
+ * not a lock, or only a step of an acquire that is reported elsewhere. */
 const char *clave__lock_told_path(enum lock_change what, const struct lock_node *p);
 
 enum lock_queue_kind {
@@ -235,14 +249,14 @@ enum lock_queue_kind clave__lock_kind(const struct lock_queue *q);
 /* "lock", "rw", "semaphore", "slot", "election", "mixed". */
 const char *clave__lock_kind_name(enum lock_queue_kind kind);
 
-/* Of slots, and of a semaphore: what the newest of its nodes says that says one; 0: not known, or
- * another kind. */
+/* The limit of a semaphore or of slots, according to the newest node that names one; 0: unknown, or
+ * of another kind. */
 uint32_t clave__lock_limit(const struct lock_queue *q);
 size_t clave__lock_nwaiters(const struct lock_queue *q);
 size_t clave__lock_nleft_over(const struct lock_queue *q);
 
-/* Holders of a lock, those who wait, and what is left over, in the order of the queue: the next one
- * after this place, or after its key if it may be gone; NULL: the first. */
+/* The holders, the waiters and the left-over places of a lock, each in queue order: the next one
+ * after the given place, or after its key if the place may be gone. NULL gives the first. */
 struct lock_node *clave__lock_holder_after(const struct lock_queue *q, const struct lock_node *p);
 struct lock_node *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_node *p);
 struct lock_node *clave__lock_left_over_after(const struct lock_queue *q,
@@ -254,16 +268,18 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key);
 
-/* The path of its node, to be freed; NULL: no memory. */
+/* The path of the place's node, to be freed by the caller; NULL: no memory. */
 char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);
 
-/* -1: it held already when it was seen, and nobody may know since when. */
+/* Since when the place has held, or -1: it already held when it was first seen, and its node may
+ * not be read. */
 int64_t clave__lock_held_since(const struct lock_node *p);
 
-/* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
- */
+/* True for a stock kazoo lock that does not see some places before it: whether it holds cannot be
+ * told from its place. */
 bool clave__lock_is_outside(const struct lock_node *p);
-/* First in its queue, and within its lock delay: the mark is that of a holder that was lost. */
+/* True while a place waits for its lock delay: it is to begin only after a delay if its predecessor
+ * was lost, and the mark is that of a holder other than itself. */
 bool clave__lock_is_delayed(const struct lock_node *p);
 
 #endif

@@ -1,6 +1,6 @@
-/* lock_replay.c - the locks of a tree, from its transactions (lock_replay.h). Invariant: model,
- * history and elections are what web/observe/observe.c would have made of the same nodes, except
- * for what only a log knows. */
+/* lock_replay.c - reconstructs the locks of a tree from its transactions (lock_replay.h). What must
+ * stay true: model, history and elections are what web/observe/observe.c would have made of the
+ * same nodes, apart from what only a log knows. */
 #include "observe/lock_replay.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static void replay_on_change(void *arg, enum lock_change what, const struct lock
     }
 }
 
-/* A break deletes the slot, and then writes whose it was, in one transaction. */
+/* A break deletes the slot and then records whose it was, all in one transaction. */
 static void replay_see_broken(struct lock_replay *r, const char *path, const void *data, size_t len)
 {
     int64_t token = clave__lock_broken_slot(path, data, len);
@@ -75,7 +75,7 @@ void clave__lock_replay_free(struct lock_replay *r)
     clave__mem_free(&mem, r);
 }
 
-/* Nobody reads what has changed: it is only settled. */
+/* Settles all changes; nobody is interested in them one by one. */
 static void replay_settle(struct lock_replay *r)
 {
     for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&r->model));)

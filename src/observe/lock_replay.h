@@ -1,9 +1,10 @@
-/* lock_replay.h - what happened to the locks of a tree before the gate looked, from the tree's
- * transactions in their order. A driver that has the logs of a server makes one, on any thread:
- * first the tree as it was, then each transaction. The result is given to clave__web_take_replay.
+/* lock_replay.h - reconstructs what happened to the locks of a tree before the gate began to watch,
+ * from the tree's transactions in order. A driver with access to a server's logs makes one, on any
+ * thread, feeds it the tree as it was and then each transaction, and hands the result to
+ * clave__web_take_replay.
  *
- * A log knows more than the tree shows: with which transaction a place was granted or ended, at
- * which time of the server, and why. */
+ * A log knows more than the tree shows: which transaction granted or ended a place, when it
+ * happened by the server's clock, and why. */
 #ifndef CLAVE_OBSERVE_LOCK_REPLAY_H
 #define CLAVE_OBSERVE_LOCK_REPLAY_H
 
@@ -14,7 +15,7 @@
 struct lock_replay_txn {
     int64_t zxid;
     int64_t time;    /* wall clock */
-    int64_t session; /* that did it */
+    int64_t session; /* the session that made it */
 };
 
 struct lock_replay {
@@ -22,9 +23,10 @@ struct lock_replay {
     struct lock_model model;
     struct history history;
     struct election_model elections;
-    struct lock_replay_txn txn; /* the one that is told */
-    enum lock_cause ends;       /* by it: the session; LOCK_UNKNOWN: it is a deletion */
-    int64_t slot;               /* the token of the last slot that is gone, and its entry: */
+    struct lock_replay_txn txn; /* the transaction being replayed */
+    enum lock_cause ends;       /* why places end in this transaction: because of their session;
+                                   LOCK_UNKNOWN: by a deletion */
+    int64_t slot; /* the token of the last slot that went, and its entry in the history: */
     uint64_t slot_entry;
 };
 
@@ -34,26 +36,27 @@ clave_err clave__lock_replay_new(struct lock_replay **out, const struct clave_me
 /* NULL is ignored. */
 void clave__lock_replay_free(struct lock_replay *r);
 
-/* The tree before the first transaction: any node may be told, in any order; then _loaded. */
+/* Tells a node of the tree as it was before the first transaction, in any order; then call
+ * _loaded. */
 void clave__lock_replay_node(struct lock_replay *r, const char *path, const clave_stat *stat,
                              const void *data, size_t len);
 void clave__lock_replay_loaded(struct lock_replay *r);
 
-/* What follows is of this transaction. */
+/* Begins a transaction, to which all following calls belong. */
 void clave__lock_replay_txn(struct lock_replay *r, const struct lock_replay_txn *txn);
 void clave__lock_replay_created(struct lock_replay *r, const char *path, bool ephemeral,
                                 const void *data, size_t len);
 void clave__lock_replay_written(struct lock_replay *r, const char *path, int32_t version,
                                 const void *data, size_t len);
 void clave__lock_replay_deleted(struct lock_replay *r, const char *path);
-/* The session has ended, and everything of it with it. `expired`: by the server. */
+/* The session has ended, and everything it owned is gone. `expired`: the server ended it. */
 void clave__lock_replay_closed(struct lock_replay *r, bool expired);
 
-/* Dates the holders that were there at the model's first load: the log says when they were granted.
- */
+/* Corrects the dates of the holders that the model found when it was loaded, since the log says
+ * when they were granted. */
 void clave__lock_replay_date(const struct lock_replay *r, struct lock_model *m);
 
-/* False if there was no room for all places, so that the result may be wrong. */
+/* False if there was no room for all places, so the result may be wrong. */
 bool clave__lock_replay_is_complete(const struct lock_replay *r);
 
 #endif

@@ -1,11 +1,12 @@
-/* lock_view.c - what the queues of a model are to those who look: which of them are locks, of which
- * kind, and who has which place in them (lock_model.h).
+/* lock_view.c - how the queues of a model look to users: which of them are locks and of which kind,
+ * and who has which place in them (lock_model.h).
  *
- * Some queues are not shown by themselves. Those who acquire a semaphore's lease, or a slot, queue
- * beside the leases or owners, and are its waiters. UUIDs right below a path are the leases of one
- * of kazoo's semaphores only if its queue is there, too; they may be the members of a party.
+ * Some queues are not shown on their own. Clients that acquire a semaphore's lease or a slot queue
+ * beside the leases or owners; they are shown as its waiters. Nodes named by a bare UUID right
+ * below a path are leases of a kazoo semaphore only if kazoo's queue is there too, since they may
+ * also be the members of a party.
  *
- * Invariant: nothing is changed here. */
+ * What must stay true: nothing here changes the model. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "recipe/queue/identity.h"
 #include "recipe/slots/slot_node.h"
 
-/* ---- slots that were broken ------------------------------------------------------------------ */
+/* ---- broken slots ---------------------------------------------------------------------------- */
 
 int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
 {
@@ -27,10 +28,11 @@ int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
     return says ? strtoll(token, NULL, 10) : 0;
 }
 
-/* ---- which queues are locks ---------------------------------------------------------------- */
+/* ---- which queues are locks ------------------------------------------------------------------ */
 
-/* A semaphore that nobody holds is known by the limit that waiters say, as clave's do; slots are
- * known by the limit in the node beside their queue. */
+/* True if this is an empty set of leases or slots that clients are waiting for. A semaphore that
+ * nobody holds is recognised by the limit in its waiters' nodes, where clave's clients write it;
+ * slots are recognised by the limit in the node beside their queue. */
 static bool lock_awaits_leases(const struct lock_queue *q)
 {
     if (!q->leases || q->places.count > 0)
@@ -38,7 +40,8 @@ static bool lock_awaits_leases(const struct lock_queue *q)
     return clave__lock_is_slots(q) ? q->partner->places.count > 0 : clave__lock_limit(q) != 0;
 }
 
-/* Nodes named by a bare UUID may belong to another recipe of kazoo's, such as a party. */
+/* Nodes named by a bare UUID alone do not make a semaphore: they may belong to another recipe of
+ * kazoo's, such as a party. */
 static bool lock_is_semaphore(const struct lock_queue *q)
 {
     return q->leases && (q->kazoo || q->nbare < q->places.count || lock_awaits_leases(q));
@@ -94,7 +97,7 @@ struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char
     return q ? q : clave__lock_model_get(m, path, true);
 }
 
-/* ---- kinds --------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 enum lock_queue_kind clave__lock_kind(const struct lock_queue *q)
 {
@@ -121,7 +124,7 @@ const char *clave__lock_kind_name(enum lock_queue_kind kind)
     return names[kind];
 }
 
-/* ---- steps of one acquire ------------------------------------------------------------------ */
+/* ---- steps of an acquire --------------------------------------------------------------------- */
 
 static bool lock_is_owners_turn(const struct lock_node *slot, const struct lock_node *turn)
 {
@@ -135,14 +138,17 @@ const struct lock_node *clave__lock_turn_of(const struct lock_node *p)
 {
     const struct lock_node *turn =
         p->queue->leases ? clave__lock_waiter_after(p->queue, NULL) : NULL;
-    while (turn && p->kept && !lock_is_owners_turn(p, turn)) /* who finds room need not be first */
+    while (turn && p->kept &&
+           !lock_is_owners_turn(
+               p, turn)) /* whoever finds a free slot need not be first in the queue */
         turn = clave__lock_waiter_after(p->queue, turn);
     bool own = turn && (p->kept ? lock_is_owners_turn(p, turn) : turn->session == p->session);
     return own ? turn : NULL;
 }
 
-/* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
- * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
+/* True if this change is only a step of an acquire that is reported elsewhere. To acquire a lease,
+ * clients queue, and the first in that queue has the turn but not yet a lease; when the lease then
+ * appears, that is not another queueing. */
 static bool lock_is_step(enum lock_change what, const struct lock_node *p)
 {
     const struct lock_queue *leases = clave__lock_acquired(p->queue);
@@ -166,7 +172,7 @@ const char *clave__lock_told_path(enum lock_change what, const struct lock_node 
     return acquired ? acquired->path : p->queue->path;
 }
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 int64_t clave__lock_held_since(const struct lock_node *p)
 {
@@ -207,7 +213,7 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
     return q->partner ? lock_place_after(q->partner, key, live) : NULL;
 }
 
-/* Those of a semaphore are in both of its queues. */
+/* Those of a semaphore can be in either of its queues. */
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key)
 {

@@ -1,5 +1,5 @@
-/* lock_who.c - whose a place is, in words (lock_who.h). Invariant: what other clients wrote into
- * nodes is text to be shown, and never trusted. */
+/* lock_who.c - the owner of a place, in words (lock_who.h). What must stay true: whatever other
+ * clients wrote into nodes is only displayed, never trusted. */
 #include "observe/lock_who.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ const char *clave__lock_who_field(const struct lock_node *p, const char *key,
     return there ? out : NULL;
 }
 
-/* Control characters of others are not shown. */
+/* Replaces control characters, which come from other clients. */
 static void lock_who_clean(char *text)
 {
     for (size_t i = 0, n = strlen(text), len; i < n; i += len) {
@@ -42,7 +42,7 @@ static void lock_who_clean(char *text)
     }
 }
 
-/* How many bytes of the text fit in `most`, whole characters only. */
+/* How many bytes of the text fit in `most` without cutting a character. */
 static int lock_who_fits(const char *text, size_t most)
 {
     size_t n = strlen(text);
@@ -59,7 +59,7 @@ static const char *lock_who_first(const char *a, const char *b, const char *c)
     return of ? of : "";
 }
 
-/* A client known by its host or process is shown by these, with its name in brackets. */
+/* True if the client names its host or process; then those are shown, with its name in brackets. */
 static bool lock_who_is_placed(const clave_identity *id)
 {
     return id->pid || *lock_who_first(id->host, NULL, NULL);
