@@ -1,11 +1,11 @@
-/* backoff.c - retry policies (clave/retry.h): how long to wait before attempt n, and what is wrong
- * with a policy. The client uses it for reconnects and reads; the delay is public, for retries of
- * the caller's own. */
+/* backoff.c - retry policies (clave/retry.h): how long to wait before the n-th attempt, and what is
+ * wrong with a policy. The client uses them for reconnects and reads; the delay is public, for
+ * retries of the user's own. */
 #include "clave/retry.h"
 
 #include "client/client_internal.h"
 
-/* Curator's ExponentialBackoffRetry has the same bound. */
+/* The same bound as in Curator's ExponentialBackoffRetry. */
 enum { MAX_DOUBLINGS = 29 };
 
 static int64_t backoff_exponential(const clave_retry *r, int32_t n, uint64_t random)
@@ -22,8 +22,8 @@ static bool backoff_is_all_zero(const clave_retry *r)
     return r->base_ms == 0 && r->max_ms == 0 && r->times == 0 && r->elapsed_ms == 0;
 }
 
-/* Whether the policy has no bound on its attempts, or only one in time: without a pause it would
- * retry as fast as it can. */
+/* True if the policy has no bound on its attempts, or only one in time. Without a pause it would
+ * then retry as fast as it can. */
 static bool backoff_needs_pause(const clave_retry *r)
 {
     return r->kind == CLAVE_RETRY_FOREVER || r->kind == CLAVE_RETRY_EXPONENTIAL ||

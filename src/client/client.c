@@ -1,9 +1,10 @@
-/* client.c - creating, closing and freeing a client, its options, the queries about it, and the
- * handles of watches. Each public call that may run callbacks is surrounded by clave__engine_enter
- * and _leave (deliveries.c).
+/* client.c - creating, closing and freeing a client, its options, queries about it, and the handles
+ * of watches. Each public call that may run callbacks is enclosed in clave__engine_enter and _leave
+ * (deliveries.c).
  *
- * A client lives as long as its user or any object of the API made on it needs it:
- * clave__client_ref and _unref. What 0 in the options stands for is filled in here, once. */
+ * A client lives as long as its user, or any object of the API made on it, needs it; that is what
+ * clave__client_ref and _unref count. Zeros in the options are replaced by their defaults here and
+ * nowhere else. */
 #include <assert.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@
 /* ---- options --------------------------------------------------------------------------------- */
 
 enum { DEFAULT_TIMEOUT_MS = 10000 };
-/* A server may send longer frames than it accepts: a listing has no limit of its own. */
+/* A server may send longer frames than it accepts, since the length of a listing is not limited. */
 enum { CLIENT_REPLY_FRAMES = 4 };
 
 static const char *client_options_retry_text(const clave_retry *reconnect, const clave_retry *reads)
@@ -95,7 +96,7 @@ static void client_options_apply(clave_async_client *c, const clave_client_optio
 
 enum { OUT_ROOM = 256 * 1024 };
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating, closing, freeing -------------------------------------------------------------- */
 
 static void client_init_lists(clave_async_client *c)
 {
@@ -121,7 +122,7 @@ static void client_init_buffers(clave_async_client *c)
     clave__buf_init(&c->multi, mem, frame);
     clave__buf_init(&c->path, mem, frame);
     clave__buf_init(&c->acls, mem, frame);
-    /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
+    /* A name of one byte takes five in the frame, but a pointer and a NUL more once decoded. */
     clave__buf_init(&c->decoded, mem, frame * CLIENT_REPLY_FRAMES * 4);
 }
 
@@ -189,7 +190,7 @@ void clave__client_ref(clave_async_client *c)
     c->refs++;
 }
 
-/* clave__client_unref without the delivery. */
+/* clave__client_unref without delivering callbacks. */
 static void client_drop(clave_async_client *c)
 {
     assert(c->refs > 0);
@@ -214,7 +215,7 @@ void clave_async_client_free(clave_async_client *c)
     clave__engine_enter(c, c->now);
     clave__session_end(c, CLAVE_OK);
     clave__engine_leave(c);
-    /* The user may free what it passed in together with the handle. */
+    /* What the user passed in may be freed together with the handle. */
     c->freed = true;
     c->log = (struct log){0};
     c->state_cb = NULL;
@@ -229,8 +230,8 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-/* The time by which the server has ended the session by itself, whether or not our closeSession
- * arrives. */
+/* When the server will have ended the session on its own at the latest, even if our closeSession
+ * never arrives. */
 static int64_t client_latest_session_end(const clave_async_client *c)
 {
     int64_t by = clave__hold_deadline_contact(&c->hold_deadline);
@@ -245,7 +246,7 @@ void clave_async_client_close(clave_async_client *c, int64_t now)
     if (s->state != CLAVE_STATE_CLOSED && !s->closing) {
         s->closing = true;
         s->close_by = client_latest_session_end(c);
-        /* A handshake under way may already have made a session. */
+        /* a handshake under way may already have created a session */
         if (s->id == 0 && c->link.phase != LINK_HANDSHAKE)
             clave__session_end(c, CLAVE_OK);
         else
@@ -404,8 +405,8 @@ void clave__client_unlisten(struct listener *l)
 void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at)
 {
     assert(t->fire);
-    /* An overdue timer is due now: drivers count the time that is left, and CLAVE_TRY is very old.
-     */
+    /* An overdue timer counts as due now: drivers subtract to get the time that is left, and
+     * CLAVE_TRY is far in the past. */
     clave__timers_set(&c->timers, t, at > c->now ? at : c->now);
 }
 
@@ -424,7 +425,7 @@ bool clave__client_all_refuse(const clave_async_client *c)
     return clave__hosts_all_refuse(&c->hosts);
 }
 
-/* ---- watches, as their users have them ------------------------------------------------------- */
+/* ---- watches as their users see them --------------------------------------------------------- */
 
 clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
                                 void *arg)
@@ -455,7 +456,8 @@ void clave_async_watch_free(clave_async_watch *w)
     clave_async_watch_disarm(w);
     clave__mem_free(&c->mem, w->path);
     clave__mem_free(&c->mem, w);
-    client_drop(c); /* not clave__client_unref: the watch may be a recipe's, in mid-operation */
+    client_drop(c); /* not clave__client_unref: the watch may belong to a recipe that is in the
+                       middle of something */
 }
 
 bool clave_async_watch_is_armed(const clave_async_watch *w)

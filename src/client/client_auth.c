@@ -1,7 +1,8 @@
-/* auth.c - identities (clave_client_options.auths, clave_async_add_auth): each is sent on every
- * connection, before any request that may need it. pipeline.c sends them, driver_calls.c passes the
- * answers. Those of the options are what the user is: before they are accepted the session is not
- * reported as connected (client_connection.c), and if one is refused, the client is closed. */
+/* client_auth.c - identities (clave_client_options.auths, clave_async_add_auth). Each is sent on
+ * every connection, before any request that may need it. pipeline.c sends them, driver_calls.c
+ * passes in the answers. Those in the options are essential: until all of them are accepted the
+ * session is not reported as connected (client_connection.c), and if one is refused, the client is
+ * closed. */
 #include <assert.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ enum auth_phase { AUTH_UNSENT, AUTH_SENT, AUTH_ACCEPTED };
 struct auth {
     struct list link;
     enum auth_phase phase;
-    bool needed;         /* an identity of the options */
+    bool needed;         /* it is one of the options' */
     clave_result_cb *cb; /* NULL once it was called */
     void *arg;
     const char *scheme; /* NUL-terminated, after the bytes */
@@ -45,7 +46,7 @@ static struct auth *auth_first_in(clave_async_client *c, enum auth_phase phase)
     return NULL;
 }
 
-/* Wipes the secret before its memory is freed. */
+/* Wipes the secret before freeing its memory. */
 static void free_auth(clave_async_client *c, struct auth *a)
 {
     volatile char *p = a->bytes;
@@ -132,7 +133,7 @@ void clave__auth_forget(clave_async_client *c, struct auth *a)
 void clave__auth_end(clave_async_client *c)
 {
     for (struct list *l = c->auths.list.next, *next; l != &c->auths.list; l = next) {
-        next = l->next; /* a callback can no longer add one */
+        next = l->next; /* a callback cannot add one any more */
         client_auth_complete(c, LIST_ENTRY(l, struct auth, link), CLAVE_ECLOSED);
     }
 }

@@ -1,17 +1,18 @@
 /* client_connection.c - the connection and the session on it: which host to dial and when, when to
- * give a connection up, and the states users see (CONNECTED, SUSPENDED, RECONNECTED, LOST,
+ * give a connection up, and the states that users see (CONNECTED, SUSPENDED, RECONNECTED, LOST,
  * READ_ONLY, CLOSED, in Curator's order). The driver's calls (driver_calls.c) report what the
  * transport does; the pause before the next round through the hosts follows the retry policy
  * (backoff.c).
  *
- * It is the one place that decides about both. When a connection goes, or the session with it, it
- * tells the requests (pipeline.c) and the heartbeats; what these find out themselves, that the
- * server refuses them or that the session has expired, they report by clave__link_report, and it is
- * acted upon by clave__connection_settle before the next callback runs (deliveries.c). So nobody
- * below finds the connection gone in the middle of what it does.
+ * Connection and session are decided about here and nowhere else. When the connection is lost, or
+ * the session with it, this file tells the requests (pipeline.c) and the heartbeats. What these
+ * find out by themselves, for instance that the server refuses them or that the session has
+ * expired, they report with clave__link_report, and clave__connection_settle acts upon it before
+ * the next callback runs (deliveries.c). So no code below ever finds the connection gone in the
+ * middle of what it is doing.
  *
  * What must stay true: clave__link_enter is the only function that changes the phase of the link
- * (drawn in client_internal.h), and it drops all bytes of the old connection; a link that is given
+ * (drawn in client_internal.h), and it drops all bytes of the old connection. A link that was given
  * up stays in HANGUP until the driver says that the transport is closed. session_enter is the only
  * function that changes the state of the session. */
 #include <assert.h>
@@ -32,7 +33,8 @@ void clave__link_enter(clave_async_client *c, enum link_phase to, int64_t until)
            c->link.phase == LINK_SECURING);
     c->link.phase = to;
     c->link.until = until;
-    if (to != LINK_HANDSHAKE && to != LINK_OPEN) { /* nothing of one connection enters the next */
+    if (to != LINK_HANDSHAKE &&
+        to != LINK_OPEN) { /* nothing of one connection is left for the next */
         if (c->link.verdict.kind < VERDICT_LOST)
             c->link.verdict = (struct verdict){VERDICT_NONE, CLAVE_OK, NULL};
         clave__buf_clear(&c->link.out);
@@ -55,7 +57,7 @@ static int64_t link_session_timeout(const clave_async_client *c)
     return c->session.timeout_ms ? c->session.timeout_ms : c->asked_timeout_ms;
 }
 
-/* How long one attempt may take, so that several fit into a session. */
+/* The longest that an attempt may take, so that several fit into a session. */
 int64_t clave__link_attempt_timeout(const clave_async_client *c)
 {
     assert(c->hosts.count > 0);
@@ -66,9 +68,10 @@ int64_t clave__link_attempt_timeout(const clave_async_client *c)
 
 /* ---- the link: dialling ---------------------------------------------------------------------- */
 
-/* A segment that was lost in an outage of the network is sent again after a second, then two, then
- * four. So a dial takes at most a quarter of the time that the session has left, as a pause does:
- * the next one gets through at once. */
+/* The longest that a dial may take. A TCP segment lost in an outage of the network is sent again
+ * after a second, then after two, then after four. So, like a pause, a dial may take at most a
+ * quarter of the time that the session has left: when the network is back, a fresh dial gets
+ * through at once. */
 static int64_t link_dial_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
@@ -80,9 +83,10 @@ static int64_t link_dial_timeout(const clave_async_client *c)
     return ms < most ? ms : most;
 }
 
-/* TLS is the server's work, and thousands of clients may wait for it. One that came back would wait
- * behind all others, and what was begun for it would be lost: with a single server it stays, and
- * leaves time for one more attempt. */
+/* The longest that a TLS handshake may take. TLS is work for the server, and thousands of clients
+ * may be waiting for theirs. A client that gave up and came back would wait behind all of them, and
+ * the work begun for it would be wasted. So with a single server it keeps waiting, but leaves time
+ * for one more attempt. */
 int64_t clave__link_securing_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
@@ -99,8 +103,8 @@ static void link_dial(clave_async_client *c)
 }
 
 /* The pause before the next round, by the retry policy. The default policy waits at most a quarter
- * of the time that the session has left, so that a server that returns in time is found; one that
- * is there, and denies us everything, is not. */
+ * of the time that the session has left, so that a server that returns is found in time. That does
+ * not apply to a server that is up and denies us everything. */
 static int64_t link_next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
@@ -116,16 +120,17 @@ static int64_t link_next_pause(clave_async_client *c)
     return c->reconnect_is_users || l->denied || pause < most ? pause : most;
 }
 
-/* After a connection or an attempt: dials the next host, at once, or after a pause when all of them
- * failed in a row. Where everything is denied, the session expires again and again: each time the
- * next dial is at once, and the back-off goes on. */
+/* A connection or an attempt has ended: dials the next host, at once, or after a pause if all of
+ * them have failed in a row. Where everything is denied, sessions expire again and again; each time
+ * the next dial is at once, but the back-off continues. */
 void clave__link_gone(clave_async_client *c, bool failed)
 {
     assert(c->link.phase != LINK_IDLE);
     if (!failed && !c->link.denied)
         clave__link_has_served(c);
     clave__link_enter(c, LINK_IDLE, CLAVE_NEVER);
-    /* Closed before it had a session. If the handshake made one, its id is not known. */
+    /* The client was closed before it had a session. If the handshake made one, its id is unknown.
+     */
     if (c->session.closing && c->session.id == 0)
         clave__session_end(c, CLAVE_OK);
     if (c->session.state == CLAVE_STATE_CLOSED)
@@ -162,20 +167,20 @@ void clave__link_drop(clave_async_client *c, clave_err why)
     if (phase == LINK_IDLE || phase == LINK_HANGUP)
         return;
     if (why == CLAVE_EPROTO)
-        c->link.answered = false; /* the answer was of no use */
+        c->link.answered = false; /* that answer was useless */
     if (phase == LINK_OPEN)
         clave__session_detached(c, why);
     clave__link_enter(c, LINK_HANGUP, CLAVE_NEVER);
 }
 
-/* Ends the connection; there will be no other. */
+/* Ends the connection for good. */
 static void link_shut(clave_async_client *c)
 {
     bool idle = c->link.phase == LINK_IDLE;
     clave__link_enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
-/* The server in use, or being dialled, is no longer in the list. */
+/* The server in use, or being dialled, is not in the list any more. */
 static void link_leave_host(clave_async_client *c)
 {
     struct link *l = &c->link;
@@ -210,7 +215,7 @@ clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
     c->hosts = fresh;
     c->link.rounds = 0;
     if (!stays)
-        link_leave_host(c); /* its callbacks run with the next entry */
+        link_leave_host(c); /* the callbacks run with the next entry */
     return CLAVE_OK;
 }
 
@@ -220,7 +225,7 @@ int64_t clave__link_deadline(const clave_async_client *c)
 {
     const struct link *l = &c->link;
     if (l->phase == LINK_OPEN)
-        return l->heard + (int64_t)c->session.timeout_ms * 2 / 3; /* as Apache's clients */
+        return l->heard + (int64_t)c->session.timeout_ms * 2 / 3; /* as Apache's clients do */
     if (l->phase == LINK_IDLE && l->resting)
         return CLAVE_NEVER;
     return l->phase == LINK_HANGUP ? CLAVE_NEVER : l->until;
@@ -246,16 +251,15 @@ void clave__link_tick(clave_async_client *c)
 
 /* ---- the link: refusals ---------------------------------------------------------------------- */
 
-/* This host is of use, so far: when the connection ends, the next attempt need not wait for a
- * pause.
- */
+/* The present host has been useful so far, so when the connection ends, the next attempt may begin
+ * without a pause. */
 void clave__link_is_of_use(clave_async_client *c)
 {
     c->link.answered = true;
     clave__hosts_answered(&c->hosts);
 }
 
-/* The server does not know the session, or refuses to re-attach or make one. */
+/* The server does not know the session, or refuses to re-attach or to make one. */
 static void link_session_refused(clave_async_client *c)
 {
     bool had = c->session.id != 0;
@@ -278,7 +282,7 @@ void clave__link_refused(clave_async_client *c, clave_err err, const char *what)
     }
     clave__client_fault(c, "%s refuses %s: %s", clave__link_host(c, host, sizeof host), what,
                         clave_strerror(err));
-    c->link.answered = false; /* the host is of no use: a pause follows */
+    c->link.answered = false; /* the host is useless, so a pause follows */
     clave__link_drop(c, err);
 }
 
@@ -301,10 +305,10 @@ const char *clave_state_name(clave_state state)
     return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
 }
 
-/* The callbacks see it when the engine is consistent: deliveries.c. */
+/* Puts a state into the queue: callbacks see it once the engine is consistent (deliveries.c). */
 static void session_deliver(struct deliveries *d, clave_state state, clave_err why)
 {
-    assert(d->nstates < DELIVERY_STATES); /* one entry makes a few at most */
+    assert(d->nstates < DELIVERY_STATES); /* one entry produces only a few */
     size_t at = (d->first_state + d->nstates++) % DELIVERY_STATES;
     d->states[at].state = state;
     d->states[at].why = why;
@@ -329,7 +333,7 @@ static void session_take_deadline(clave_async_client *c, bool read_only, bool ma
     assert(c->session.timeout_ms > 0);
     struct hold_deadline *d = &c->hold_deadline;
     clave__hold_deadline_agreed(d, c->session.timeout_ms, c->margin_ms);
-    clave__hold_deadline_expect_relay(d, c->relay_ms); /* until the server is known */
+    clave__hold_deadline_expect_relay(d, c->relay_ms); /* until the kind of server is known */
     if (read_only)
         clave__hold_deadline_attached_read_only(d, sent);
     else if (made)
@@ -338,7 +342,8 @@ static void session_take_deadline(clave_async_client *c, bool read_only, bool ma
         clave__hold_deadline_attached(d, sent);
 }
 
-/* Nothing waits for this but the report: the requests follow the identities on the connection. */
+/* Only the report waits for this: requests are sent behind the identities on the same
+ * connection. */
 void clave__session_admitted(clave_async_client *c)
 {
     struct session *s = &c->session;
@@ -350,8 +355,8 @@ void clave__session_admitted(clave_async_client *c)
     session_enter(c, s->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
 }
 
-/* A new session has another timeout than the one that was requested: a holder that dies is noticed
- * later or earlier than its user believes. Said once. */
+/* Logs, once, that a new session has another timeout than was requested, since the death of a
+ * holder will be noticed later or earlier than its user believes. */
 static void session_tell_timeout(clave_async_client *c)
 {
     struct session *s = &c->session;
@@ -404,7 +409,7 @@ void clave__session_detached(clave_async_client *c, clave_err why)
     clave__pipeline_detached(c);
 }
 
-/* Drops everything that belongs to the session: its requests, watches, id and deadline. */
+/* Drops everything that belongs to the session: requests, watches, id and deadline. */
 static void session_drop(clave_async_client *c, clave_err unsent, clave_err sent)
 {
     struct session *s = &c->session;

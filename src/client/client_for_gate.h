@@ -1,4 +1,4 @@
-/* client_for_gate.h - what a keeper of other people's sessions, and a cache, use of a
+/* client_for_gate.h - what code that keeps sessions on behalf of others, and a cache, use of a
  * clave_async_client beyond the public calls. */
 #ifndef CLAVE_CLIENT_CLIENT_FOR_GATE_H
 #define CLAVE_CLIENT_CLIENT_FOR_GATE_H
@@ -8,21 +8,22 @@
 
 /* The time passed in by the newest call into the client. */
 int64_t clave__client_now(const clave_async_client *c);
-/* While it rests it does not connect again after the connection was lost: somebody else may have
- * attached to the session, and gets it moved away otherwise. A connection that is open stays. Takes
- * effect in the next _tick. */
+/* While the client rests, it does not reconnect after losing its connection: somebody else may have
+ * attached to the session, and reconnecting would take it away from them. An open connection stays.
+ * Takes effect in the next _tick. */
 void clave__client_rest(clave_async_client *c, bool rest);
-/* When the newest answered request was sent, a ping included: what the server sent before, events
- * too, has arrived. INT64_MIN: none was ever answered. */
+/* When the newest request that was answered had been sent, pings included. Everything that the
+ * server sent before that answer, events too, has arrived. INT64_MIN: no request was ever
+ * answered. */
 int64_t clave__client_contact(const clave_async_client *c);
-/* The ephemeral nodes of the session, as res->names; each is asked of _own_path. By the server's
- * state when it answers, which is at least that of the requests before it on this connection. `cb`
- * once, later: EUNIMPLEMENTED: the server is older than 3.6. ECONNLOSS, at once when the connection
- * goes. Others as of clave_async_children. */
+/* Lists the ephemeral nodes of the session as res->names, each to be passed to _own_path. They are
+ * as of the server's state when it answers, which includes the requests before this one on the
+ * connection. `cb` runs once, later. EUNIMPLEMENTED: the server is older than 3.6. ECONNLOSS: at
+ * once when the connection is lost. Other errors as clave_async_children. */
 clave_err clave__client_list_own(clave_async_client *c, clave_result_cb *cb, void *arg);
-/* The path of such a name; NULL: it is not below the chroot. */
+/* The path for such a name; NULL: it is not below the chroot. */
 const char *clave__client_own_path(const clave_async_client *c, const char *name);
-/* In place of the one in its options, which cannot take what a line is about. */
+/* Replaces the log of the options, which cannot take the subject of a line. */
 void clave__client_set_log(clave_async_client *c, const struct log *log);
 
 #endif

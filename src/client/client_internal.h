@@ -1,9 +1,9 @@
-/* client_internal.h - the inside of a clave_async_client, as the files of this folder share it.
+/* client_internal.h - the inside of a clave_async_client, shared by the files of this folder.
  *
- *   client.c             new and free, options, queries, watches as their users have them
+ *   client.c             new and free, options, queries, watches as their users see them
  *   driver_calls.c       what the driver calls: bytes, time, connections; the handshake
- *   deliveries.c         the entries into the client, and the callbacks, which run at their ends
- *   client_connection.c  which host is dialled and when; the states users see; when they end
+ *   deliveries.c         entering and leaving the client; callbacks run on leaving
+ *   client_connection.c  which host is dialled and when; the states that users see
  *   request/             client_create, guaranteed_delete: made of several requests
  *   hold/                heartbeat: what is held, pings, and confirmed heartbeats
  *   pipeline.c           the public requests, from their submission to their answer
@@ -15,11 +15,11 @@
  *   backoff.c            retry policies
  *   timer.c              deadlines in a heap
  *   hold/                hold_deadline: the arithmetic of the hold deadline
- *   client_metrics.c     what it counts
+ *   client_metrics.c     counters
  *
  * Calls go down this list. What a request or a heartbeat finds out about the connection or the
- * session goes up by clave__link_report, and is acted upon before the next callback runs. Recipes
- * include client_for_recipes.h, not this file. */
+ * session is reported upwards with clave__link_report, and acted upon before the next callback
+ * runs. Recipes include client_for_recipes.h, not this file. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
@@ -43,59 +43,63 @@
 enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SECURING, LINK_HANDSHAKE, LINK_OPEN, LINK_HANGUP };
 
 /* What a request or a heartbeat has found out about the connection or the session, for
- * client_connection.c to act upon: the gravest is kept. */
+ * client_connection.c to act upon. If there are several, the gravest is kept. */
 enum verdict_kind {
     VERDICT_NONE,
-    VERDICT_DROP,    /* the connection is of no use */
-    VERDICT_REFUSED, /* the server refuses what the client asks by itself: clave__link_refused */
+    VERDICT_DROP,    /* the connection is useless */
+    VERDICT_REFUSED, /* the server refuses something that the client itself needs:
+                        clave__link_refused */
     VERDICT_LOST,    /* the session is lost */
-    VERDICT_ENDED,   /* the session has ended and no other follows */
+    VERDICT_ENDED,   /* the session has ended, and no other follows */
 };
 struct verdict {
     enum verdict_kind kind;
     clave_err err;
-    const char *what; /* REFUSED */
+    const char *what; /* for REFUSED */
 };
 
 struct link {
     enum link_phase phase;
-    int64_t until;          /* IDLE: dial then; DIALLING to HANDSHAKE: give up then */
+    int64_t until;          /* IDLE: when to dial; DIALLING to HANDSHAKE: when to give up */
     int64_t heard;          /* when the newest bytes of this connection arrived */
-    int64_t handshake_sent; /* the time */
-    uint64_t connections;   /* successful dials */
-    int32_t rounds;         /* through all hosts without one that served */
+    int64_t handshake_sent; /* when the handshake was sent */
+    uint64_t connections;   /* number of successful dials */
+    int32_t rounds;         /* how often all hosts were tried without one that served */
     int64_t failing_since;  /* when the first of these rounds began */
-    bool answered;          /* this connection has given an answer */
-    bool denied;            /* the newest answer: the server wants an identity we do not have */
-    bool resting;           /* no dial begins: see clave__client_rest */
+    bool answered;          /* the present connection has given an answer */
+    bool denied; /* according to the newest answer, the server wants an identity that we do not have
+                  */
+    bool resting; /* no new dial begins: see clave__client_rest */
     struct frame_reader in;
     struct buf out;
-    uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
-    int64_t wrote;      /* when something was last put into `out` */
+    uint64_t out_begin; /* position of the first byte of `out` in the stream of the connection */
+    int64_t wrote;      /* when `out` was last written to */
     struct verdict verdict;
-    size_t cut; /* the server closed the newest connection: of clave__pipeline_cut */
+    size_t cut; /* what clave__pipeline_cut returned when the server closed the newest connection */
 };
 
 void clave__link_start(clave_async_client *c);
-/* Gives up the connection. */
+/* Gives the connection up. */
 void clave__link_drop(clave_async_client *c, clave_err why);
-/* The server answered with an error to something the client asks by itself on every connection
- * (`what`, as in "a ping"): the host counts as failed. EEXPIRED: the session is lost. */
+/* The server answered with an error to something that the client itself asks for on every
+ * connection (`what`, such as "a ping"): the host counts as failed. EEXPIRED: the session is
+ * lost. */
 void clave__link_refused(clave_async_client *c, clave_err err, const char *what);
 void clave__link_tick(clave_async_client *c);
 int64_t clave__link_deadline(const clave_async_client *c);
 
-/* The only function that changes the phase. */
+/* Changes the phase; nothing else does. */
 void clave__link_enter(clave_async_client *c, enum link_phase to, int64_t until);
-/* How long an attempt may take, so that several fit into a session; and the TLS handshake. */
+/* The longest that an attempt, or the TLS handshake, may take, so that several attempts fit into a
+ * session. */
 int64_t clave__link_attempt_timeout(const clave_async_client *c);
 int64_t clave__link_securing_timeout(const clave_async_client *c);
-/* The host in use is of use, so far: when the connection ends, the next attempt need not wait for a
- * pause. */
+/* The present host has been useful so far, so when the connection ends, the next attempt may begin
+ * without a pause. */
 void clave__link_is_of_use(clave_async_client *c);
-/* After a connection or an attempt: dials the next host, or ends the client. */
+/* Called after a connection or an attempt has ended: dials the next host, or ends the client. */
 void clave__link_gone(clave_async_client *c, bool failed);
-/* The host in use, for messages. Returns `out`. */
+/* Writes the name of the present host, for messages. Returns `out`. */
 const char *clave__link_host(const clave_async_client *c, char *out, size_t cap);
 
 static inline bool clave__link_is_open(const struct link *l)
@@ -103,8 +107,8 @@ static inline bool clave__link_is_open(const struct link *l)
     return l->phase == LINK_OPEN;
 }
 
-/* Writes a request to the connection that is not tracked in the pipeline: its answer is recognised
- * by its xid. ENOMEM: nothing is written. */
+/* Writes a request that the pipeline does not track: its answer is recognised by its xid. ENOMEM:
+ * nothing was written. */
 clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_request *q);
 
 /* ---- session: what users see ----------------------------------------------------------------- */
@@ -114,35 +118,36 @@ struct session {
     int64_t id; /* 0: none */
     uint8_t passwd[16];
     int32_t timeout_ms; /* negotiated; 0: not yet */
-    int32_t told_ms;    /* what the user takes it to be: requested, or told since; 0: the default */
-    int64_t last_zxid;  /* of the newest answer */
-    int64_t event_zxid; /* of the newest event, where the server says it (3.9): not every event of
-                           that transaction may have come yet */
-    bool was_connected; /* CONNECTED was reported: the next time it is RECONNECTED */
-    bool known;         /* this session was reported, or is that of the options: it can be lost */
-    bool read_only;     /* attached to a server that is read-only */
-    bool binding;       /* a hold relies on the hold deadline */
+    int32_t told_ms;    /* the timeout that the user expects: the one requested, or the one reported
+                           since; 0: the default */
+    int64_t last_zxid;  /* from the newest answer */
+    int64_t event_zxid; /* the zxid of the newest event, from servers that send it (3.9); further
+                           events of that transaction may still be missing */
+    bool was_connected; /* CONNECTED was reported: next time it will be RECONNECTED */
+    bool known;     /* this session was reported, or was given in the options; so it can be lost */
+    bool read_only; /* attached to a read-only server */
+    bool binding;   /* a hold depends on the hold deadline */
     bool closing;
-    int64_t reported_deadline; /* the hold deadline last reported to recipes */
-    int64_t close_by;          /* closing: by then the server has ended the session by itself */
-    bool may_be_over;          /* closing, and the server may have closed it already */
+    int64_t reported_deadline; /* the hold deadline that was last reported to recipes */
+    int64_t close_by; /* while closing: by then the server has ended the session on its own */
+    bool may_be_over; /* while closing: the server may have closed it already */
 };
 
-/* A session was made (an `id` other than before) or re-attached, by a handshake sent at `sent`. */
+/* A session was made (its id is new) or re-attached by a handshake that was sent at `sent`. */
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
                              int64_t sent);
-/* The server has accepted an identity. When it has accepted those of the options, the state is
- * reported. */
+/* The server has accepted an identity. Once all identities of the options are accepted, the state
+ * is reported. */
 void clave__session_admitted(clave_async_client *c);
-/* The connection is gone. */
+/* The connection was lost. */
 void clave__session_detached(clave_async_client *c, clave_err why);
-/* The session has ended or must be considered ended; another one follows. */
+/* The session has ended or must be assumed to have; another one follows. */
 void clave__session_lose(clave_async_client *c, clave_err why);
-/* The session has ended and no other follows. */
+/* The session has ended, and no other follows. */
 void clave__session_end(clave_async_client *c, clave_err why);
-/* Acts upon the verdict, if there is one; true: there was. */
+/* Acts upon the verdict. Returns true if there was one. */
 bool clave__connection_settle(clave_async_client *c);
-/* Reports LOST when the session's deadline has passed. */
+/* Reports LOST once the session's deadline has passed. */
 void clave__session_tick(clave_async_client *c);
 int64_t clave__session_deadline(const clave_async_client *c);
 
@@ -150,38 +155,40 @@ int64_t clave__session_deadline(const clave_async_client *c);
 
 struct pipeline {
     struct list unsent;
-    struct list sent;   /* in the order of their xids */
-    struct list paused; /* reads that wait to be sent again */
-    int32_t xid;        /* of the newest request */
+    struct list sent;   /* ordered by xid */
+    struct list paused; /* reads waiting to be sent again */
+    int32_t xid;        /* xid of the newest request */
     bool close_sent;
     uint64_t counts[CLIENT_OPCODES];
 };
 
 void clave__pipeline_init(struct pipeline *p);
-/* Takes ownership of the request, which will be answered exactly once. */
+/* Takes over the request, which will be answered exactly once. */
 void clave__pipeline_submit(clave_async_client *c, struct request *r);
-/* Moves as many unsent requests as fit into the link's output. */
+/* Moves unsent requests into the link's output, as many as fit. */
 void clave__pipeline_fill(clave_async_client *c);
-/* Whether a write answered with this error in its reply header passed the leader all the same. */
+/* True if a write that was answered with this error in its reply header has nevertheless passed the
+ * leader. */
 bool clave__pipeline_was_committed(clave_err err);
-/* A reply whose xid is not one of the reserved ones. false: it is not the next one expected. */
+/* Handles a reply whose xid is not a reserved one. Returns false if it is not the reply expected
+ * next. */
 bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body);
 /* The next reply is longer than the client accepts. The read that asked for it is not sent again,
- * since it would end every later connection too. */
+ * because its reply would end every later connection as well. */
 void clave__pipeline_reply_too_big(clave_async_client *c);
-/* The server has closed the connection. Returns the size of the largest unanswered request of
- * which some bytes have left, or 0. Call it before _detached. */
+/* The server has closed the connection. Returns the size of the largest unanswered request of which
+ * some bytes have left, or 0. Call it before _detached. */
 size_t clave__pipeline_cut(clave_async_client *c);
-/* The connection is gone: requests that may be sent again wait, the rest fail. */
+/* The connection was lost: requests that may be sent again wait, all others fail. */
 void clave__pipeline_detached(clave_async_client *c);
-/* Answers a request of deliveries.failed. */
+/* Answers a request in deliveries.failed. */
 void clave__pipeline_failed(struct request *r);
-/* Fails every request: the unsent ones with one error, the sent ones with the other. */
+/* Fails every request: unsent ones with the first error, sent ones with the second. */
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
-/* Requests as the composed ones make them: client_create.c, guaranteed_delete.c. On an error each
- * sets clave_async_client_errmsg. */
+/* Requests as the composed ones make them (client_create.c, guaranteed_delete.c). Each of these
+ * functions sets clave_async_client_errmsg when it fails. */
 struct submit_create {
     const char *path;
     const void *data;
@@ -195,61 +202,62 @@ struct submit_create {
     bool raw;
     enum create_place place;
 };
-/* Of the path these only check that it fits. */
+/* These check only that the path fits. */
 clave_err clave__submit_create(clave_async_client *c, const struct submit_create *s,
                                clave_result_cb *cb, void *arg);
 clave_err clave__submit_delete(clave_async_client *c, const char *path, int32_t version,
                                clave_result_cb *cb, void *arg);
-/* A read of the spec's path, with its watch. */
+/* Submits a read of the spec's path, with its watch. */
 clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_spec *spec);
-/* A request whose body is just a path: the spec's op and path. */
+/* Submits a request whose body is just a path, with the spec's op and path. */
 clave_err clave__submit_path(clave_async_client *c, const struct request_spec *spec);
-/* A multi of the spec's ops. */
+/* Submits a multi of the spec's operations. */
 clave_err clave__submit_multi(clave_async_client *c, struct request_spec *spec);
 
-/* ---- deliveries: callbacks wait here until the engine is consistent -------------------------- */
+/* ---- deliveries: callbacks wait until the engine is consistent ------------------------------- */
 
 enum { DELIVERY_STATES = 16 };
 struct deliveries {
-    unsigned depth; /* of nested entries into the engine: the outermost delivers */
+    unsigned depth; /* how deeply entries into the engine are nested; the outermost one delivers */
     struct {
         clave_state state;
         clave_err why;
     } states[DELIVERY_STATES];
     size_t first_state, nstates;
-    struct list failed; /* requests */
+    struct list failed; /* struct request */
     struct list lost;   /* watches whose session has ended */
     bool deadline_moved;
     struct list client_tasks;
 };
 
 void clave__deliver_init(struct deliveries *d);
-/* Something waits for the next entry, which is due at once. */
+/* True if something waits for the next entry, which is then due at once. */
 bool clave__deliveries_wait(const clave_async_client *c);
-/* These two surround every entry that may run callbacks (clave/async/client.h and
+/* These enclose every call that may run callbacks (clave/async/client.h and
  * docs/guide/event-loop.md list them). */
 void clave__engine_enter(clave_async_client *c, int64_t now);
 void clave__engine_leave(clave_async_client *c);
-/* Runs the waiting callbacks; called by the outermost entry only. */
+/* Runs the waiting callbacks; only the outermost entry calls it. */
 void clave__engine_deliver(clave_async_client *c);
 
 /* ---- heartbeat ------------------------------------------------------------------------------- */
 
-enum { HEARTBEAT_HOLDS = 16 }; /* how many holds one heartbeat checks */
+enum { HEARTBEAT_HOLDS = 16 }; /* how many holds a single heartbeat checks */
 
 struct heartbeat {
     bool ping_out;
     int64_t ping_sent;
     bool confirming; /* a confirmed heartbeat is under way */
     int64_t asked;   /* since when */
-    bool wanted;     /* another one was asked for */
+    bool wanted;     /* another one has been asked for */
     int64_t answered;
-    struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: removed since */
+    struct hold *checked[HEARTBEAT_HOLDS]; /* the holds that it checks; NULL: gone since */
 };
 
 void clave__heartbeat_attached(clave_async_client *c);
-/* The session was re-attached with holds, to a member that may lag behind the previous one and
- * whose leader may be deposed: something is committed before anything else is asked. */
+/* The session was re-attached with holds, perhaps to a member that lags behind the previous one,
+ * whose leader may moreover be deposed. So something is committed before anything else is
+ * requested. */
 void clave__heartbeat_catch_up(clave_async_client *c);
 void clave__heartbeat_detached(clave_async_client *c);
 void clave__heartbeat_tick(clave_async_client *c);
@@ -267,30 +275,31 @@ struct auths {
 
 void clave__auth_init(struct auths *a);
 void clave__auth_fini(clave_async_client *c);
-/* Adds copies of the identities of the options. ETOOBIG, ENOMEM. */
+/* Adds copies of the identities in the options. ETOOBIG, ENOMEM. */
 clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_t n);
-/* Whether the server of this connection has accepted all of those. */
+/* True if the server of this connection has accepted all of these. */
 bool clave__auth_is_settled(clave_async_client *c);
 void clave__auth_detached(clave_async_client *c);
-/* Appends to the link's output the identities not yet sent on this connection. */
+/* Appends the identities that have not been sent on this connection to the link's output. */
 clave_err clave__auth_fill(clave_async_client *c);
-/* The identity that the next answer is for; NULL: none was asked about. */
+/* The identity that the next answer belongs to; NULL: none is outstanding. */
 struct auth *clave__auth_asked(clave_async_client *c);
 void clave__auth_accepted(clave_async_client *c, struct auth *a);
-/* Sets the fault. true: the client cannot do without this identity; else it is forgotten. */
+/* Sets the fault. Returns true if the client cannot do without this identity; otherwise it will be
+ * forgotten. */
 bool clave__auth_refused(clave_async_client *c, const struct auth *a);
 void clave__auth_forget(clave_async_client *c, struct auth *a);
-/* Another one, to be sent by clave__pipeline_fill. ETOOBIG, ENOMEM. */
+/* Adds an identity, which clave__pipeline_fill will send. ETOOBIG, ENOMEM. */
 clave_err clave__auth_add(clave_async_client *c, const clave_auth *q, clave_result_cb *cb,
                           void *arg);
-/* No session follows. */
+/* No session follows: fails the identities that were added. */
 void clave__auth_end(clave_async_client *c);
 
 /* ---- composed requests ----------------------------------------------------------------------- */
 
 /* There is a new session: creates that were waiting for one will be sent in it. */
 void clave__creations_session_made(clave_async_client *c, int64_t id);
-/* No session follows: creates that only wait for time to pass end with ECLOSED. */
+/* No session follows: creates that are merely pausing end with ECLOSED. */
 void clave__creations_end(clave_async_client *c);
 void clave__cleanups_end(clave_async_client *c);
 
@@ -298,14 +307,14 @@ void clave__cleanups_end(clave_async_client *c);
 
 struct clave_async_client {
     struct clave_mem mem;
-    unsigned refs; /* one for the user, one for each object of the API made on it */
+    unsigned refs; /* one for the user, and one for each object of the API made on the client */
     bool freed;    /* by the user: only such objects still need it */
     struct log log;
     struct rand_state rand;
-    uint64_t hash_seed; /* keys the maps of what others choose */
+    uint64_t hash_seed; /* keys hash maps whose keys others choose */
     clave_state_cb *state_cb;
     void *state_arg;
-    struct clave_tls *tls; /* carried for the driver */
+    struct clave_tls *tls; /* only passed on to the driver */
 
     int32_t asked_timeout_ms;
     int32_t margin_ms; /* 0: an eighth of the timeout */
@@ -314,14 +323,15 @@ struct clave_async_client {
     bool keep_order;
     size_t max_frame;
     clave_retry reconnect;
-    bool reconnect_is_users; /* the default policy hurries when a session is about to end */
+    bool reconnect_is_users; /* set by the user; the default policy hurries when the session is
+                                about to end */
     clave_retry reads;
 
     int64_t now;
     struct timers timers;
     struct list listeners;
     struct list holds;
-    struct list confirms; /* confirm_waiters */
+    struct list confirms; /* of struct confirm_waiter */
 
     struct hosts hosts;
     struct link link;
@@ -336,16 +346,16 @@ struct clave_async_client {
     struct deliveries deliveries;
     struct client_metrics metrics;
 
-    struct buf encode;   /* a request while it is made */
-    struct buf path;     /* a full path while it is encoded */
-    struct buf acls;     /* an ACL while it is encoded */
-    struct buf multi;    /* the ops of a multi while they are encoded */
-    struct buf decoded;  /* what a result points to that is not in its frame */
-    bool no_containers;  /* the server does not support them */
-    bool no_ephemerals;  /* the server does not list those of a session */
-    char *grant_warning; /* for the log when something is granted; NULL: nothing, or not any more */
+    struct buf encode;   /* the request being made */
+    struct buf path;     /* the full path being encoded */
+    struct buf acls;     /* the ACL being encoded */
+    struct buf multi;    /* the operations of the multi being encoded */
+    struct buf decoded;  /* whatever a result points to that is not in its frame */
+    bool no_containers;  /* the server does not support containers */
+    bool no_ephemerals;  /* the server cannot list the ephemeral nodes of a session */
+    char *grant_warning; /* to be logged at the first grant; NULL: nothing, or already logged */
     struct client_fault fault;
-    bool fault_is_news; /* set since the dial began */
+    bool fault_is_news; /* set since the present dial began */
 };
 
 /* What is wrong with a retry policy in the options. */
@@ -360,16 +370,17 @@ enum retry_fault {
 };
 enum retry_fault clave__retry_fault(const clave_retry *r);
 
-/* The connection has done what the session needs: it has carried a heartbeat, or has ended without
- * being refused anything. Hosts that failed before it count no longer. (An answer alone is not
- * enough: members that answer and refuse every heartbeat would be dialled without a pause.) */
+/* The connection has served the session: it has carried a heartbeat, or has ended without anything
+ * being refused. Hosts that failed before no longer count as failed. (An answer alone is not
+ * enough: members that answer but refuse every heartbeat would be dialled again without a
+ * pause.) */
 static inline void clave__link_has_served(clave_async_client *c)
 {
     c->link.rounds = 0;
     clave__hosts_served(&c->hosts);
 }
 
-/* The hold deadline has moved, or a hold has come or gone. */
+/* Call it when the hold deadline has moved, or a hold was added or removed. */
 static inline void clave__session_hold_moved(clave_async_client *c)
 {
     struct session *s = &c->session;
@@ -380,14 +391,14 @@ static inline void clave__session_hold_moved(clave_async_client *c)
     if (list_empty(&c->holds))
         s->binding = false;
     else if (deadline > c->now)
-        s->binding = true; /* from the first grant on that could rely on the deadline */
+        s->binding = true; /* from the first grant that could rely on the deadline */
     if (deadline > s->reported_deadline)
         c->deliveries.deadline_moved = true;
     s->reported_deadline = deadline;
 }
 
-/* Called by what client_connection.c itself calls. It is acted upon before any callback runs, in
- * this entry into the client or, outside of one, in the next. */
+/* Reports a verdict. For the files that client_connection.c itself calls. It is acted upon before
+ * any callback runs: in the present entry into the client or, outside of one, in the next. */
 static inline void clave__link_report(clave_async_client *c, enum verdict_kind kind, clave_err err,
                                       const char *what)
 {
@@ -395,9 +406,9 @@ static inline void clave__link_report(clave_async_client *c, enum verdict_kind k
         c->link.verdict = (struct verdict){kind, err, what};
 }
 
-/* For a call that runs no callbacks: notes the time, which never goes back, and nothing else. What
- * the call brings about is delivered by the next entry; until then clave_async_client_deadline is
- * due at once. */
+/* For calls that run no callbacks: only notes the time, which never goes backwards. The effects of
+ * such a call are delivered by the next entry; until then clave_async_client_deadline is due at
+ * once. */
 static inline void clave__engine_note(clave_async_client *c, int64_t now)
 {
     if (now > c->now)

@@ -1,6 +1,6 @@
-/* client_metrics.c - a client's metrics; see client_metrics.h. The recipes' contenders note grants
- * and losses, client_connection.c what becomes of the session. The names are part of the API:
- * clave/metrics.h. */
+/* client_metrics.c - the metrics of a client; see client_metrics.h. The contenders of the recipes
+ * note grants and losses, client_connection.c what becomes of the session. The names of the metrics
+ * are part of the API: clave/metrics.h. */
 #include "client/client_metrics.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "client/client_internal.h"
 #include "wire/opcode.h"
 
-/* ---- noting ---------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
-/* In milliseconds. */
+/* In ms. */
 static const struct histogram_bounds acquire_bounds = {
     14, {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 30000, 120000, 600000}};
 static const struct histogram_bounds deadline_bounds = {

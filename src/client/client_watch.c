@@ -1,15 +1,15 @@
 /* client_watch.c - the registry of watches: which are armed at the server, which events they get,
- * and the setWatches with which a new connection registers them again. pipeline.c says when a
- * request that leaves a watch was sent and answered, driver_calls.c passes the events.
+ * and the setWatches that register them again on a new connection. pipeline.c reports when a
+ * request that sets a watch was sent and answered, driver_calls.c passes in the events.
  *
- * A watch is idle, asked (its request is under way) or armed. A server forgets a client's watches
- * with the connection, so on the next one they are owed, and registered again before any request:
- * one-shot watches with setWatches, which every server knows; persistent ones after them with
- * setWatches2, which those before 3.6 refuse. A session that ends takes them along: their users are
- * told by a LOST event.
+ * A watch is idle, asked (its request is under way) or armed. Servers forget a client's watches
+ * with the connection, so on the next one they are owed and are registered again before any
+ * request: one-shot watches with setWatches, which every server knows, then persistent ones with
+ * setWatches2, which servers before 3.6 refuse. The end of a session takes all watches with it;
+ * their users are told by a LOST event.
  *
  * What must stay true: client_watch_enter is the only function that changes the phase; a watch that
- * is not idle is in the map, and an armed one in exactly one list. */
+ * is not idle is in the map, and an armed one is in exactly one list. */
 #include <assert.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ void clave__client_watches_fini(struct watches *w)
     clave__map_fini(&w->by_path);
 }
 
-/* ---- the map: several watches may have one path ---------------------------------------------- */
+/* ---- the map, in which several watches may share a path -------------------------------------- */
 
 static bool watch_path_eq(const struct map_node *node, const void *key)
 {
@@ -61,9 +61,9 @@ static bool watch_is_persistent(const clave_async_watch *w)
     return w->kind >= WATCH_PERSISTENT;
 }
 
-/* Is the server's entry that serves `w` also that of `o`? A server before 3.9 has one entry for a
- * path, whatever was asked for there: removing the one-shot watch would remove the persistent one.
- */
+/* True if the entry at the server that serves `w` also serves `o`. A server before 3.9 has a single
+ * entry for a path, whatever was set there, so removing the one-shot watch would remove the
+ * persistent one. */
 static bool watch_is_entry_of(const clave_async_watch *w, const clave_async_watch *o)
 {
     if (watch_is_persistent(w))
@@ -71,9 +71,10 @@ static bool watch_is_entry_of(const clave_async_watch *w, const clave_async_watc
     return watch_is_persistent(o) || (o->kind == WATCH_CHILD) == (w->kind == WATCH_CHILD);
 }
 
-/* Which removeWatches takes this watch away, and no other of this client; 0: none does. If only a
- * watch that is still ASKED needs the server's entry, its request removes the entry when it arms
- * nothing. Servers before 3.9 do not know the types of the persistent ones. */
+/* The type with which removeWatches removes this watch and no other one of this client; 0: there is
+ * none. If only a watch that is still ASKED needs the server's entry, the request of that watch
+ * will remove the entry in case it arms nothing. Servers before 3.9 do not know the types of
+ * persistent watches. */
 static int32_t watch_remove_type(const clave_async_watch *w)
 {
     static const int32_t types[WATCH_KINDS] = {WATCHER_DATA, WATCHER_DATA, WATCHER_CHILDREN,
@@ -158,8 +159,9 @@ void clave__client_watch_asked(clave_async_watch *w, struct request *r)
 
 /* ---- disarming ------------------------------------------------------------------------------- */
 
-/* Best effort: without memory or a connection the entry stays at the server until its event, which
- * the client then ignores; a persistent one, until the connection ends. */
+/* Asks the server to forget a watch, as well as possible: without memory or a connection, its entry
+ * stays until its event, which the client then ignores, or, for a persistent watch, until the
+ * connection ends. */
 static void client_watch_send_remove(clave_async_client *c, const char *path, int32_t type)
 {
     struct request *r;
@@ -174,8 +176,9 @@ static void client_watch_send_remove(clave_async_client *c, const char *path, in
     list_push_back(&c->pipeline.unsent, &r->link);
 }
 
-/* Has the server forget an idle watch. Beside a persistent one it was left to remember those of the
- * same path that were disarmed (watch_remove_type); with the persistent one these go, too. */
+/* Makes the server forget an idle watch. While there was a persistent watch on the same path,
+ * disarmed ones were left to the server (watch_remove_type); they go together with the persistent
+ * one. */
 static void client_watch_forget(clave_async_client *c, char *path, enum watch_kind kind)
 {
     static const enum watch_kind beside[] = {WATCH_DATA, WATCH_CHILD};
@@ -243,7 +246,7 @@ static bool watch_concerns(int32_t type, enum watch_kind kind)
 }
 
 /* Moves every armed watch on this path that the event is for to `firing`, and makes the one-shot
- * ones idle. `below`: the event is for a node below the path. */
+ * ones idle. `below`: the event is for a node below this path. */
 static void client_watch_collect(clave_async_client *c, int32_t type, struct jbytes path,
                                  bool below)
 {
@@ -264,7 +267,7 @@ static void client_watch_collect(clave_async_client *c, int32_t type, struct jby
     }
 }
 
-/* Likewise on all paths above it. */
+/* Does the same for all paths above. */
 static void client_watch_collect_above(clave_async_client *c, int32_t type, struct jbytes path)
 {
     bool is_root = path.n <= 1;
@@ -277,7 +280,8 @@ static void client_watch_collect_above(clave_async_client *c, int32_t type, stru
     }
 }
 
-/* The event takes the path along: its callback may use the watch for another path, or free it. */
+/* Runs the callback. The event keeps its own copy of the path, since the callback may use the watch
+ * for another path or free it. */
 static void client_watch_fire(clave_async_watch *w, clave_event_type type)
 {
     assert(w->phase == WATCH_IDLE && w->path);
@@ -290,7 +294,7 @@ static void client_watch_fire(clave_async_watch *w, clave_event_type type)
     clave__mem_free(&c->mem, path);
 }
 
-/* The path of an event as a text, which lasts until the next frame. NULL: there is no memory. */
+/* The path of an event as a string, valid until the next frame. NULL: no memory. */
 static const char *client_watch_event_path(clave_async_client *c, struct jbytes path)
 {
     clave__buf_clear(&c->decoded);
@@ -369,12 +373,11 @@ bool clave__client_watches_deliver_lost(clave_async_client *c)
 
 /* ---- setWatches on a new connection ---------------------------------------------------------- */
 
-/* As in Apache's client, no setWatches is longer than this, however many watches there are. */
+/* Like those of Apache's client, a setWatches is not longer than this, however many watches there
+ * are. */
 enum { SET_WATCHES_BYTES = 128 * 1024 };
 
-/* A server forgets a client's watches with the connection. They are registered again on the next
- * one, before any request: one-shot watches with setWatches, which every server knows; persistent
- * ones after them with setWatches2, which those before 3.6 refuse. */
+/* Makes all armed watches owed to the new connection; see the top of the file. */
 void clave__client_watches_attached(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
@@ -411,8 +414,7 @@ bool clave__client_watches_answered(clave_async_client *c, bool *persistent)
     return asked;
 }
 
-/* Appends the paths of one kind, from the head of a list up to `end`, to c->encode as one vector.
- */
+/* Appends the paths of one kind, from the head of a list up to `end`, to c->encode as a vector. */
 static struct jvec set_watches_paths_of_kind(clave_async_client *c, enum watch_kind kind,
                                              const struct list *head, const struct list *end)
 {
@@ -435,7 +437,8 @@ static struct jvec set_watches_paths_of_kind(clave_async_client *c, enum watch_k
     return v;
 }
 
-/* Where the part of a list that fits in one setWatches ends: bounded in bytes, never empty. */
+/* The end of the part of a list that fits into one setWatches: bounded in bytes, but never
+ * empty. */
 static struct list *set_watches_end(const clave_async_client *c, const struct list *head)
 {
     size_t bytes = 0;
@@ -447,7 +450,7 @@ static struct list *set_watches_end(const clave_async_client *c, const struct li
     return l;
 }
 
-/* Encodes these watches' paths, by kind, one vector after the other in c->encode. */
+/* Encodes the paths of these watches into c->encode, one vector for each kind. */
 static clave_err set_watches_put_paths(clave_async_client *c, const struct list *head,
                                        const struct list *end, struct jvec v[WATCH_KINDS])
 {
@@ -457,7 +460,7 @@ static clave_err set_watches_put_paths(clave_async_client *c, const struct list 
         if (v[kind].count < 0)
             return CLAVE_ENOMEM;
     }
-    const uint8_t *at = clave__buf_bytes(&c->encode); /* the buffer no longer moves */
+    const uint8_t *at = clave__buf_bytes(&c->encode); /* the buffer does not move any more */
     for (int kind = 0; kind < WATCH_KINDS; kind++) {
         v[kind].p = at;
         at += v[kind].n;

@@ -1,16 +1,16 @@
-/* deliveries.c - the entries into the engine, and where callbacks run: one at a time, only when the
- * engine is consistent, and in the order that recipes rely on. First the verdict on the connection
- * is acted upon (client_connection.c); then come state changes, lost watches, failed requests, and
- * moves of the hold deadline. Deferred tasks (clave__client_later) run last, at the end of an
- * entry. Every public call that may run callbacks enters and leaves through clave__engine_enter and
+/* deliveries.c - entering and leaving the engine, and running callbacks: one at a time, only when
+ * the engine is consistent, and in the order that recipes rely on. First the verdict on the
+ * connection is acted upon (client_connection.c); then come state changes, lost watches, failed
+ * requests, and moves of the hold deadline. Deferred tasks (clave__client_later) run last, at the
+ * end of an entry. Every public call that may run callbacks is enclosed in clave__engine_enter and
  * clave__engine_leave. */
 #include <assert.h>
 
 #include "client/client_internal.h"
 
 enum { KEEP_OUT = 64 * 1024 };
-/* What stays of room for messages. A process may have a thousand clients, each of which has listed
- * the same long queue once. */
+/* How much room for messages is kept. A process may have a thousand clients that each listed the
+ * same long queue once. */
 enum { KEEP_ROOM = 4 * 1024 };
 
 void clave__deliver_init(struct deliveries *d)
@@ -32,7 +32,7 @@ void clave__client_later(clave_async_client *c, struct client_task *e)
     list_push_back(&c->deliveries.client_tasks, &e->link);
 }
 
-/* Calls each present listener once, even if some are added or removed meanwhile. */
+/* Calls each listener that is there now once, even if some are added or removed meanwhile. */
 static void deliver_to_listeners(clave_async_client *c, clave_state state, clave_err why)
 {
     struct list round;
@@ -74,7 +74,8 @@ static bool deliver_failure(clave_async_client *c)
     return l != NULL;
 }
 
-/* A waiter removes itself from the list; one added meanwhile waits for the next move. */
+/* Calls one confirm_waiter, which removes itself from the list when done; one that is added
+ * meanwhile waits for the next move. Returns false if there is none. */
 static bool deliver_deadline(clave_async_client *c)
 {
     struct list round;
@@ -106,13 +107,13 @@ void clave__engine_enter(clave_async_client *c, int64_t now)
 {
     c->deliveries.depth++;
     clave__engine_note(c, now);
-    /* First of all, so that input that arrives too late does not count as a sign of life. */
+    /* This comes first, so that input that arrives too late does not count as a sign of life. */
     clave__session_tick(c);
 }
 
-/* Runs one round. Tasks added meanwhile wait for the next entry, so that a caller that retries at
- * once does not keep the client in here for ever. For a closed client there may be no next entry,
- * and it accepts nothing new: all tasks run. */
+/* Runs the tasks that are there now. Those added meanwhile wait for the next entry, so that a
+ * caller that always retries at once does not keep the client in here forever. A closed client
+ * accepts nothing new and may have no next entry, so all of its tasks run. */
 static void deliver_run_tasks(clave_async_client *c)
 {
     struct list round;
@@ -128,7 +129,7 @@ static void deliver_run_tasks(clave_async_client *c)
     } while (c->session.state == CLAVE_STATE_CLOSED && !list_empty(&c->deliveries.client_tasks));
 }
 
-/* Frees the memory that a huge message needed. */
+/* Frees memory that an unusually large message needed. */
 static void deliver_trim(clave_async_client *c)
 {
     struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};

@@ -1,15 +1,15 @@
-/* driver_calls.c - the calls of the driver: connected, input, sent, disconnected. The first frames
- * of a connection are the handshake: ConnectRequest, and ConnectResponse, with which the session is
- * made or attached again. Every later frame goes by its xid to the file that it is for: events to
- * client_watch.c, pings to heartbeat.c, identities to client_auth.c, replies to pipeline.c. What is
- * none of these ends the connection. */
+/* driver_calls.c - the functions that the driver calls: connected, input, sent, disconnected. The
+ * first frames of a connection are the handshake, ConnectRequest and ConnectResponse, which make a
+ * session or re-attach one. Every later frame goes, by its xid, to the file that handles it: events
+ * to client_watch.c, pings to heartbeat.c, identities to client_auth.c, replies to pipeline.c. A
+ * frame that is none of these ends the connection. */
 #include <assert.h>
 
 #include "client/client_internal.h"
 
 /* ---- handshake ------------------------------------------------------------------------------- */
 
-/* Sends ConnectRequest for the session, or for a new one. */
+/* Sends a ConnectRequest for the present session, or for a new one. */
 static void handshake_send(clave_async_client *c)
 {
     struct link *l = &c->link;
@@ -42,7 +42,8 @@ static void handshake_not_zookeeper(clave_async_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
-/* A TLS alert, read as the length of a frame: a TLS server's answer to a client without TLS. */
+/* True if `len` is a TLS alert read as the length of a frame, which is how a TLS server answers a
+ * client without TLS. */
 static bool handshake_is_tls_alert(size_t len)
 {
     return len >> 16 == 0x1503;
@@ -56,7 +57,8 @@ static void handshake_wants_tls(clave_async_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
-/* What came cannot be a frame, `n` read as its length: something other than ZooKeeper is there. */
+/* Reports that the input cannot be a frame; `n` is its first bytes read as a length. Something
+ * other than ZooKeeper is listening there. */
 static void handshake_bad_frame(clave_async_client *c, size_t n)
 {
     if (handshake_is_tls_alert(n))
@@ -65,7 +67,7 @@ static void handshake_bad_frame(clave_async_client *c, size_t n)
         handshake_not_zookeeper(c);
 }
 
-/* Takes ConnectResponse: the link is open, or given up. */
+/* Takes the ConnectResponse: afterwards the link is open or has been given up. */
 static void handshake_take(clave_async_client *c, struct jreader *r)
 {
     assert(c->link.phase == LINK_HANDSHAKE);
@@ -82,8 +84,8 @@ static void handshake_take(clave_async_client *c, struct jreader *r)
     }
     int64_t asked = c->session.id;
     if (asked && m.session_id != asked) {
-        /* Some servers hand out another session: what the old session held is no longer ours. The
-         * next dial asks for a new one. */
+        /* Some servers hand out a different session. What the old one held is no longer ours; the
+         * next dial asks for a new session. */
         clave__client_fault(c, "the server answered with another session");
         clave__link_is_of_use(c);
         clave__session_lose(c, CLAVE_EREPLACED);
@@ -97,7 +99,8 @@ static void handshake_take(clave_async_client *c, struct jreader *r)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Before 3.6: it answers so, and hangs up. Without these watches it serves. */
+/* A server before 3.6 answers like this and then hangs up. It is still usable without persistent
+ * watches. */
 static void driver_calls_no_persistent_watches(clave_async_client *c)
 {
     char host[300];
@@ -108,9 +111,9 @@ static void driver_calls_no_persistent_watches(clave_async_client *c)
     clave__link_drop(c, CLAVE_ECONNLOSS);
 }
 
-/* On a server that refuses the watches, waiters would get no events and sleep until their
- * deadlines; another connection may do better, so the host counts as failed. false: no setWatches
- * was sent. */
+/* A setWatches was answered. If the server refuses the watches, waiters would get no events and
+ * would sleep until their deadlines; another connection may do better, so the host counts as
+ * failed. Returns false if no setWatches was outstanding. */
 static bool driver_calls_watches_answered(clave_async_client *c, clave_err err)
 {
     bool persistent;
@@ -129,7 +132,8 @@ static bool driver_calls_watches_answered(clave_async_client *c, clave_err err)
     return true;
 }
 
-/* Without memory for an event the connection is given up: the next one brings the event. */
+/* If there is no memory for an event, the connection is given up: the next one brings the event
+ * again. */
 static void driver_calls_take_event(clave_async_client *c, const struct wire_event *ev)
 {
     clave_err err = clave__client_watch_event(c, ev);
@@ -148,7 +152,7 @@ static void driver_calls_take_auth(clave_async_client *c, clave_err err)
     } else if (clave__auth_refused(c, a)) {
         clave__session_end(c, CLAVE_EAUTHFAILED);
     } else {
-        /* The server hangs up now. The session goes on without this identity. */
+        /* The server is about to hang up. The session continues without this identity. */
         clave__link_drop(c, CLAVE_EAUTHFAILED);
         clave__auth_forget(c, a);
     }
@@ -197,9 +201,9 @@ static void driver_calls_take_frame(clave_async_client *c, const uint8_t *p, siz
         handshake_take(c, &r);
         return;
     }
-    /* Answers before the server has taken all watches (to identities, to some of the watches) do
-     * not count yet: a server that refuses the watches each time would be dialled without a pause.
-     */
+    /* Answers that come before the server has accepted all watches (to identities, or to part of
+     * the watches) do not count yet. Otherwise a server that refuses the watches every time would
+     * be dialled again without a pause. */
     if (!c->link.answered && clave__client_watches_settled(c))
         clave__link_is_of_use(c);
     driver_calls_take_reply(c, &r);
@@ -276,7 +280,8 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-/* An open connection. What the server may have closed it for says more than an earlier fault. */
+/* An open connection was closed. The request that the server may have closed it for explains more
+ * than an earlier fault. */
 static void driver_calls_report_cut(clave_async_client *c, const char *host)
 {
     assert(clave__link_is_open(&c->link));
@@ -308,7 +313,7 @@ static void driver_calls_report_hangup(clave_async_client *c)
     case LINK_SECURING:
         clave__client_fault(c, "cannot connect to %s", host);
         break;
-    case LINK_HANDSHAKE: /* this is how servers turn clients away when they have no room */
+    case LINK_HANDSHAKE: /* this is how servers turn clients away when they are full */
         clave__client_fault(c,
                             "%s closed the connection before it answered: its limit of connections "
                             "may be reached (--max-connections; maxClientCnxns in a zoo.cfg), or "

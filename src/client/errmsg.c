@@ -1,7 +1,7 @@
-/* errmsg.c - the latest fault of a client (errmsg.h), as clave_async_client_errmsg tells it: what
- * was tried, on which path, why it failed, and what to do. The text of a request's failure is made
- * from its opcode and error by the tables here; where the link has a better reason, it sets its
- * own. */
+/* errmsg.c - the latest fault of a client (errmsg.h), which clave_async_client_errmsg returns: what
+ * was tried, on which path, why it failed, and what to do about it. The text for a failed request
+ * is composed from its opcode and its error with the tables here; where the link knows a better
+ * reason, it sets that. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,10 +105,11 @@ static const char *request_verb_of(int32_t op)
     return known ? verbs[op] : "change";
 }
 
-/* ---- what a refusal may mean ----------------------------------------------------------------- */
+/* ---- what a refusal can mean ----------------------------------------------------------------- */
 
-/* The protocol has one code for all arguments that a server refuses. The client has looked at the
- * path itself, so a bound of the server is the likely reason; only its log knows which. */
+/* The protocol has a single code for all arguments that a server refuses. The client has already
+ * checked the path, so one of the server's limits is the likely reason. Only the server's log knows
+ * which. */
 enum { ADVICE_CAP = 300 };
 
 static void request_advise_about_create(const struct request *r, char out[ADVICE_CAP])
@@ -144,7 +145,8 @@ static void request_advise_about_watch(const struct request *r, char out[ADVICE_
              strlen(r->path) + (r->raw ? 0 : r->client->hosts.chroot_len));
 }
 
-/* Whether the server may have refused to send the answer: it has no code of its own for that. */
+/* True if the server may have refused to send the answer because of its length, for which it has no
+ * code of its own. */
 static bool request_answer_is_too_long(const struct request *r, clave_err err)
 {
     const struct opcode *op = clave__opcode(r->op);
@@ -152,7 +154,7 @@ static bool request_answer_is_too_long(const struct request *r, clave_err err)
     return err == CLAVE_EMARSHALLING && tells && !(op->flags & OPCODE_WRITE);
 }
 
-/* What follows the text of the error; "" where that says everything. */
+/* Writes what follows the text of the error; "" where that says everything. */
 static void request_advise(const struct request *r, clave_err err, char out[ADVICE_CAP])
 {
     out[0] = '\0';
@@ -176,12 +178,12 @@ const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP])
     bool whole = n <= PATH_SHOWN;
     n = whole ? n : PATH_SHOWN;
     while (!whole && n > 0 && ((unsigned char)path[n] & 0xc0) == 0x80)
-        n--; /* no character of UTF-8 is cut */
+        n--; /* do not cut a character of UTF-8 */
     snprintf(out, PATH_SHOWN_CAP, "%.*s%s", (int)n, path, whole ? "" : "...");
     return out;
 }
 
-/* Whether clave_async_client_errmsg shall say it. */
+/* True if clave_async_client_errmsg should report it. */
 static bool request_is_fault(const struct request *r, clave_err err)
 {
     if (r->place == CREATE_BELOW && err == CLAVE_ENONODE)
@@ -191,8 +193,8 @@ static bool request_is_fault(const struct request *r, clave_err err)
 
 enum { FRAME_LENGTH = 4 }; /* bytes before the request itself */
 
-/* Of a multi, the operation that failed; where the server has told of none, the last: with a guard
- * the first is a check that the caller has not asked for. */
+/* The operation of a multi that failed. If the server has named none, the last one: in a guarded
+ * write, the first is a check that the caller did not ask for. */
 static struct wire_op request_failed_op(const struct request *r, const clave_result *res)
 {
     struct jreader whole = clave__jreader(r->frame + FRAME_LENGTH, r->frame_len - FRAME_LENGTH);
@@ -205,7 +207,8 @@ static struct wire_op request_failed_op(const struct request *r, const clave_res
     return op;
 }
 
-/* Its path as the caller gave it, if need be with dots in place of what is cut. */
+/* Writes the operation's path as the caller gave it, if necessary with dots for what was cut
+ * off. */
 static void request_show_op(const struct request *r, const struct wire_op *op,
                             char out[PATH_SHOWN_CAP])
 {
@@ -228,7 +231,7 @@ void clave__request_tell(const struct request *r, clave_err err, const clave_res
         return;
     request_advise(r, err, advice);
     if (!advice[0] && !request_is_fault(r, err))
-        return; /* a refusal at a bound is told even if the client sent the request by itself */
+        return; /* hitting a limit is reported even if the client sent the request on its own */
     clave__path_shown(r->path, path);
     if (res && op == OP_MULTI && r->nops > 0) {
         struct wire_op failed = request_failed_op(r, res);

@@ -1,5 +1,5 @@
-/* errmsg.h - the latest fault of a client: the text of clave_async_client_errmsg, and what it is
- * about. */
+/* errmsg.h - the latest fault of a client: the text of clave_async_client_errmsg, and the error it
+ * explains. */
 #ifndef CLAVE_CLIENT_ERRMSG_H
 #define CLAVE_CLIENT_ERRMSG_H
 
@@ -9,19 +9,20 @@ enum { CLIENT_FAULT_CAP = 512 };
 
 struct client_fault {
     char text[CLIENT_FAULT_CAP];
-    clave_err err; /* the error that it explains; CLAVE_OK: none, as those of the connection */
-    size_t detail; /* where the text says more than clave_strerror(err); its end: nowhere */
+    clave_err err; /* the error that it explains; CLAVE_OK: none, as for faults of the connection */
+    size_t detail; /* offset of what the text says beyond clave_strerror(err); at the end of the
+                      text if nothing */
 };
 
-/* The client has no other fault than this one now. */
+/* Sets the client's fault, in place of any other. */
 __attribute__((format(printf, 2, 3))) void clave__client_fault(clave_async_client *c,
                                                                const char *fmt, ...);
-/* The fault that explains an error: `before`, and then the detail as formatted. */
+/* Sets the fault that explains `err`: the text `before`, followed by the formatted detail. */
 __attribute__((format(printf, 4, 5))) void clave__client_fault_of(clave_async_client *c,
                                                                   clave_err err, const char *before,
                                                                   const char *fmt, ...);
 const struct client_fault *clave__client_latest_fault(const clave_async_client *c);
-/* What it says about this error; "": nothing. */
+/* What the fault says about this error; "" if nothing. */
 const char *clave__client_fault_detail(const struct client_fault *f, clave_err err);
 
 #endif

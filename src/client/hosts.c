@@ -1,8 +1,10 @@
 /* hosts.c - parses a connection string ("a:2181, b/chroot", "tls:...", "unix:...", "local:...") and
- * keeps the order of its hosts; see hosts.h. clave__hosts_init accepts exactly the texts for which
- * clave__hosts_fault returns NULL: those that have one meaning for ZooKeeper's Java client, for
- * kazoo, or for the programs that write zk://. A text that would be valid with another meaning than
- * its writer's, such as a chroot after each host, is refused. */
+ * keeps the order of its hosts; see hosts.h.
+ *
+ * clave__hosts_init accepts exactly the strings for which clave__hosts_fault returns NULL: those
+ * that have one meaning to ZooKeeper's Java client, to kazoo, or to programs that write zk://. A
+ * string that would be valid with a meaning other than what its author probably intended, such as a
+ * chroot after each host, is refused. */
 #include "client/hosts.h"
 
 #include <assert.h>
@@ -33,7 +35,7 @@ static bool hosts_is_one_of(char c, const char *set)
 
 /* ---- one host ------------------------------------------------------------------------------- */
 
-/* One "name", "name:port", "address:port" or "[v6]:port", taken apart; port 0: none was given. */
+/* A "name", "name:port", "address:port" or "[v6]:port", split up; port is 0 if there was none. */
 struct entry {
     const char *name;
     size_t name_len;
@@ -56,7 +58,7 @@ static const char *hosts_parse_port(const char *s, size_t n, uint16_t *out)
     return NULL;
 }
 
-/* The text after a name: nothing, or a port. */
+/* Parses what follows a name: nothing, or a port. */
 static const char *hosts_parse_tail(const char *s, size_t n, uint16_t *port)
 {
     *port = 0;
@@ -66,7 +68,7 @@ static const char *hosts_parse_tail(const char *s, size_t n, uint16_t *port)
                        : "only a port may follow the closing bracket of an IPv6 address";
 }
 
-/* Characters that show what the writer took the list for. */
+/* Explains a character that shows what the author took the list for. */
 static const char *hosts_stray_fault(char c)
 {
     if (hosts_is_one_of(c, ";|"))
@@ -83,7 +85,7 @@ static const char *hosts_stray_fault(char c)
     return NULL;
 }
 
-/* The system would take other numbers than four for an address, too: 2181 for 0.0.8.133. */
+/* Demands four numbers: the system would also take 2181 for an address, namely 0.0.8.133. */
 static const char *hosts_ipv4_fault(const char *s, size_t n)
 {
     static const char fault[] =
@@ -102,7 +104,7 @@ static const char *hosts_ipv4_fault(const char *s, size_t n)
     return parts == 4 ? NULL : fault;
 }
 
-/* `numbers`: digits and dots alone. */
+/* Sets *numbers if there are only digits and dots. */
 static const char *hosts_characters_fault(const char *s, size_t n, bool *numbers)
 {
     *numbers = true;
@@ -128,7 +130,7 @@ static const char *hosts_name_fault(const char *s, size_t n)
     return !fault && numbers ? hosts_ipv4_fault(s, n) : fault;
 }
 
-/* A name may be in brackets as well: it cannot be taken for a prefix there. */
+/* A name may be in brackets, too; there it cannot be mistaken for a prefix. */
 static const char *hosts_bracket_fault(const char *s, size_t n)
 {
     const char *zone = memchr(s, '%', n);
@@ -152,7 +154,8 @@ const char *clave__hosts_name_fault(const char *s, size_t n)
     return bracketed ? hosts_bracket_fault(s + 1, n - 2) : hosts_name_fault(s, n);
 }
 
-/* "tls:zk1" after another host; a host of such a name has a number behind the colon. */
+/* True if this looks like "tls:zk1" after another host; if it were a host of that name, a number
+ * would follow the colon. */
 static bool hosts_is_prefix(const char *s, size_t n)
 {
     static const char *const prefixes[] = {"tls:", "unix:", "local:"};
@@ -194,7 +197,7 @@ static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-/* Skips "tls:", or what Mesos, Spark and others write before their lists. */
+/* Skips "tls:", or the prefixes that Mesos, Spark and others put before their lists. */
 static const char *hosts_skip_prefix(const char *text)
 {
     static const char *const prefixes[] = {"tls:", "zk://", "zookeeper://"};
@@ -204,15 +207,15 @@ static const char *hosts_skip_prefix(const char *text)
     return text;
 }
 
-/* Where the chroot begins: the first '/', or the end. */
+/* Where the chroot begins, at the first '/', or the end of the text. */
 static const char *hosts_servers_end(const char *text)
 {
     const char *slash = strchr(text, '/');
     return slash ? slash : text + strlen(text);
 }
 
-/* Moves *at behind the next entry, which is *s without the blanks around it; 0: there is none left.
- * Empty entries are skipped, as the Java client does. */
+/* Sets *s to the next entry without the blanks around it, returns its length and moves *at behind
+ * it; returns 0 if there is none. Empty entries are skipped, as the Java client does. */
 static size_t hosts_next_entry(const char **at, const char *end, const char **s)
 {
     while (*at < end && (**at == ',' || hosts_is_one_of(**at, blanks)))
@@ -226,14 +229,15 @@ static size_t hosts_next_entry(const char **at, const char *end, const char **s)
     return n;
 }
 
-/* Without the '/' at its end that kazoo allows; a chroot of "/" counts as none. */
+/* The length of the chroot without a trailing '/', which kazoo allows; a chroot of "/" counts as
+ * none. */
 static size_t hosts_chroot_len(const char *chroot)
 {
     size_t n = strlen(chroot);
     return n > 0 && chroot[n - 1] == '/' ? n - 1 : n;
 }
 
-/* ":2181", at the end or before another '/'. */
+/* True if there is something like ":2181" at the end or before another '/'. */
 static bool hosts_has_port(const char *s)
 {
     while ((s = strchr(s, ':'))) {
@@ -244,8 +248,8 @@ static bool hosts_has_port(const char *s)
     return false;
 }
 
-/* Refuses valid paths, too, when another meaning is more likely: the locks would be elsewhere than
- * those of the writer's other programs. */
+/* Refuses even valid paths if another meaning is more likely, since the locks would end up in a
+ * different place than those of the author's other programs. */
 static const char *hosts_chroot_fault(const char *chroot)
 {
     size_t n = hosts_chroot_len(chroot);
@@ -307,7 +311,7 @@ static void hosts_set_chroot(struct hosts *h, char *to, const char *chroot)
     h->chroot = to;
 }
 
-/* Copies the names one after another into h->text, then the chroot. */
+/* Copies the names into h->text, one after another, and then the chroot. */
 static void hosts_fill(struct hosts *h, const char *text)
 {
     const char *at = hosts_skip_prefix(text), *end = hosts_servers_end(at), *s;
@@ -326,7 +330,7 @@ static void hosts_fill(struct hosts *h, const char *text)
     hosts_set_chroot(h, to, end);
 }
 
-/* Everything after "unix:" is the path; "local:" is a name by itself. */
+/* Everything after "unix:" is the socket's path; "local:" is a name in itself. */
 static void hosts_fill_socket(struct hosts *h, const char *text)
 {
     bool local = hosts_starts_with(text, "local:");

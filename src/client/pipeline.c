@@ -1,13 +1,13 @@
-/* pipeline.c - the public requests, from their submission to their answer. Each checks its
- * arguments, encodes itself (client_request.c) and waits in `unsent` until the connection takes it;
- * then it is in `sent` until its reply comes. A read whose connection went may wait in `paused` to
- * be sent again. driver_calls.c passes the replies. Requests made of several are in client_create.c
- * and guaranteed_delete.c.
+/* pipeline.c - the public requests, from submission to answer. A request checks its arguments,
+ * encodes itself (client_request.c) and waits in `unsent` until the connection takes it; then it is
+ * in `sent` until its reply arrives. A read whose connection was lost may wait in `paused` to be
+ * sent again. driver_calls.c passes in the replies. Operations made of several requests are in
+ * client_create.c and guaranteed_delete.c.
  *
- * What must stay true: replies come in the order of the requests (ZooKeeper's FIFO), so the head of
- * `sent` is the only request a reply can be for. A request that cannot be submitted returns an
- * error and never runs its callback; one that was submitted is answered exactly once. A write is
- * never sent twice unless its last byte did not leave the first time. */
+ * What must stay true: replies come in the order of the requests (ZooKeeper's FIFO guarantee), so a
+ * reply can only belong to the head of `sent`. A request that cannot be submitted returns an error
+ * and never runs its callback; one that was submitted is answered exactly once. A write is never
+ * sent a second time unless its last byte did not leave the first time. */
 #include <assert.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@
 #include "client/client_internal.h"
 #include "wire/opcode.h"
 
-/* No more than OUT_AHEAD bytes are encoded ahead of a slow connection. */
+/* At most OUT_AHEAD bytes are encoded ahead of a slow connection. */
 enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
-/* Between two of more cuts than that. */
+/* The pause after more than MOST_CUTS cuts in a row. */
 enum { CUT_PAUSE_MS = 100 };
 
 void clave__pipeline_init(struct pipeline *p)
@@ -32,8 +32,8 @@ static int32_t pipeline_xid_after(int32_t xid)
     return xid == INT32_MAX ? 1 : xid + 1; /* xids below 1 are reserved */
 }
 
-/* Requests that were sent have consecutive xids, the last of them the newest there is but for that
- * of closeSession; and their frames lie one after another in what was written. */
+/* Checks that sent requests have consecutive xids, up to the newest one, apart from that of
+ * closeSession, and that their frames are adjacent in the stream. */
 static void pipeline_check(const clave_async_client *c)
 {
     const struct pipeline *p = &c->pipeline;
@@ -86,7 +86,7 @@ static clave_err pipeline_send_request(clave_async_client *c, struct request *r)
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
     r->sent_at = l->wrote = c->now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
-    /* A write is answered when it is committed, so it has passed the leader. */
+    /* A write is answered when it has been committed, so it has passed the leader. */
     if (clave__opcode(r->op)->flags & OPCODE_WRITE)
         r->vouched = clave__hold_deadline_vouch(&c->hold_deadline, c->now);
     list_remove(&r->link);
@@ -95,7 +95,7 @@ static clave_err pipeline_send_request(clave_async_client *c, struct request *r)
     return CLAVE_OK;
 }
 
-/* Sends closeSession, after every other request. */
+/* Sends closeSession after all other requests. */
 static clave_err pipeline_send_close(clave_async_client *c)
 {
     assert(list_empty(&c->pipeline.unsent));
@@ -106,7 +106,7 @@ static clave_err pipeline_send_close(clave_async_client *c)
     return err;
 }
 
-/* Identities and watches come first on a connection: requests rely on them. */
+/* Identities and watches come first on a connection, because requests depend on them. */
 static clave_err pipeline_fill(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
@@ -132,14 +132,13 @@ void clave__pipeline_fill(clave_async_client *c)
         return;
     if (pipeline_fill(c) == CLAVE_OK)
         return;
-    /* There is no memory for the output: its content has to be sent first. If it is empty, nothing
-     * can ever be sent on this connection. */
+    /* There is no memory for more output, so what is there has to be sent first. If there is
+     * nothing, nothing can ever be sent on this connection. */
     if (clave__buf_len(&c->link.out) == 0)
         clave__link_report(c, VERDICT_DROP, CLAVE_ENOMEM, NULL);
 }
 
-/* ---- failures, which deliveries.c answers when the engine is consistent -----------------------
- */
+/* ---- failures, answered by deliveries.c once the engine is consistent ------------------------ */
 
 static void pipeline_fail_request(clave_async_client *c, struct request *r, clave_err err)
 {
@@ -159,8 +158,8 @@ static void pipeline_fail_all(clave_async_client *c, struct list *requests, clav
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* A write that failed because of the tree's content was committed as a failure. Any other error may
- * come from the server alone: read-only, overloaded, or a member that checks ACLs before it asks
+/* A write that failed because of what is in the tree was committed as a failure. Any other error
+ * may come from that one server: it is read-only, or overloaded, or it checks ACLs before it asks
  * its leader (zookeeper.enableEagerACLCheck). */
 bool clave__pipeline_was_committed(clave_err err)
 {
@@ -176,8 +175,8 @@ static void pipeline_take_proof(clave_async_client *c, const struct request *r, 
     clave__session_hold_moved(c);
 }
 
-/* A server that does not end the session (read-only, overloaded) leaves everything the session
- * holds in place, so another server must be asked. */
+/* A server that does not end the session (read-only, overloaded) leaves everything that it holds in
+ * place, so another server has to be asked. */
 static void pipeline_close_answered(clave_async_client *c, clave_err err)
 {
     if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
@@ -186,7 +185,7 @@ static void pipeline_close_answered(clave_async_client *c, clave_err err)
         clave__link_report(c, VERDICT_REFUSED, err, "to close the session");
 }
 
-/* A watch that the request leaves behind may have to be removed. */
+/* Answers a request. A watch that it leaves behind may have to be removed. */
 static void pipeline_answer(struct request *r, clave_err server_err, const clave_result *res)
 {
     if (clave__client_watch_answered(r, server_err))
@@ -222,7 +221,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     }
     list_remove(&r->link);
     if (h->err == CLAVE_EEXPIRED) {
-        /* Delivered after LOST, so that no callback finds a grant of this session still valid. */
+        /* Answered after LOST, so that no callback takes a grant of this session for valid. */
         pipeline_fail_request(c, r, CLAVE_EEXPIRED);
         clave__client_fault(c, "the server says that the session has expired");
         clave__link_report(c, VERDICT_LOST, CLAVE_EEXPIRED, NULL);
@@ -232,7 +231,8 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
         c->session.last_zxid = h->zxid;
     pipeline_take_proof(c, r, (clave_err)h->err);
     pipeline_answer(r, (clave_err)h->err, &res);
-    if (h->err == CLAVE_ESASLREQUIRED) { /* it closes the connection, and does none of the others */
+    if (h->err == CLAVE_ESASLREQUIRED) { /* the server now closes the connection and executes none
+                                            of the others */
         pipeline_fail_all(c, &p->sent, CLAVE_ESASLREQUIRED);
         clave__link_report(c, VERDICT_REFUSED, CLAVE_ESASLREQUIRED, "requests");
     }
@@ -257,9 +257,10 @@ void clave__pipeline_failed(struct request *r)
     pipeline_answer(r, r->err, &res);
 }
 
-/* ---- the connection goes --------------------------------------------------------------------- */
+/* ---- losing the connection ------------------------------------------------------------------- */
 
-/* The request's last byte was never sent, so the server cannot have executed it. */
+/* True if the last byte of the request was never sent, so that the server cannot have executed
+ * it. */
 static bool pipeline_never_left(const clave_async_client *c, const struct request *r)
 {
     return r->sent_end > c->link.out_begin;
@@ -285,7 +286,7 @@ size_t clave__pipeline_cut(clave_async_client *c)
     return largest;
 }
 
-/* How long a read waits before it is sent again; negative: it fails. */
+/* How long a read waits before it is sent again; negative if it fails. */
 static int64_t pipeline_read_retry_delay(clave_async_client *c, struct request *r)
 {
     if (r->again == AGAIN_NEVER || r->again == AGAIN_NOT_UNSENT)
@@ -298,7 +299,8 @@ static int64_t pipeline_read_retry_delay(clave_async_client *c, struct request *
                              clave__rand_u64(&c->rand));
 }
 
-/* Requests that are of use on this connection only: they are not sent on the next. */
+/* Fails the requests that are useful on the present connection only, instead of sending them on the
+ * next. */
 static void pipeline_drop_unsent(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
@@ -312,8 +314,8 @@ static void pipeline_drop_unsent(clave_async_client *c)
     }
 }
 
-/* The request is sent again after so long; negative: it fails with *err. A write that has not left
- * as a whole is sent at once, so that those behind it do not overtake it. */
+/* How long to wait before the request is sent again; negative if it fails with *err. A write that
+ * has not left completely is sent again at once, so that no later one overtakes it. */
 static int64_t pipeline_delay(clave_async_client *c, struct request *r, clave_err *err)
 {
     bool left = !pipeline_never_left(c, r);
@@ -353,7 +355,7 @@ void clave__pipeline_detached(clave_async_client *c)
             clave__timers_set(&c->timers, &r->pause, c->now + delay);
         }
     }
-    list_splice(&again, &p->unsent); /* those to be sent again come first */
+    list_splice(&again, &p->unsent); /* requests to be sent again come first */
     list_splice(&p->unsent, &again);
     pipeline_drop_unsent(c);
     pipeline_check(c);
@@ -383,7 +385,7 @@ static clave_err submit(clave_async_client *c, const struct request_spec *spec,
     return err == CLAVE_ETOOBIG ? clave__encode_too_big(c, spec->path) : err;
 }
 
-/* Checks client and path, and makes the full path. */
+/* Checks the client and the path, and makes the full path. */
 static clave_err submit_begin(clave_async_client *c, const char *path, struct jbytes *full)
 {
     clave_err err = clave__encode_check(c, path, false);
@@ -473,7 +475,7 @@ clave_err clave__client_read_once(clave_async_client *c, int32_t op, const char 
     return clave__submit_read(c, op, &spec);
 }
 
-/* The ops are gathered in c->multi. */
+/* Collects the operations in c->multi. */
 void clave__client_gets_begin(clave_async_client *c)
 {
     clave__buf_clear(&c->multi);

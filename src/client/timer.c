@@ -1,5 +1,5 @@
-/* timer.c - the pairing heap of timer.h. The heap is intrusive and allocates nothing; the root is
- * the timer that is due first. */
+/* timer.c - the pairing heap of timer.h. It is intrusive and allocates nothing. The root is the
+ * timer that is due first. */
 #include "client/timer.h"
 
 #include <stddef.h>
@@ -9,7 +9,7 @@ static bool timer_before(const struct timer *a, const struct timer *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-/* Makes one heap of two; either may be NULL. */
+/* Merges two heaps, either of which may be NULL. */
 static struct timer *timer_meld(struct timer *a, struct timer *b)
 {
     if (!a || !b)
@@ -27,7 +27,7 @@ static struct timer *timer_meld(struct timer *a, struct timer *b)
     return a;
 }
 
-/* Melds siblings in pairs from the left, then the pairs from the right. */
+/* Merges siblings in pairs from the left, then merges the pairs from the right. */
 static struct timer *timer_meld_siblings(struct timer *first)
 {
     struct timer *pairs = NULL;

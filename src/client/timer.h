@@ -1,4 +1,4 @@
-/* timer.h - deadlines in an intrusive pairing heap, so setting one cannot fail. */
+/* timer.h - deadlines in an intrusive pairing heap, so that setting one cannot fail. */
 #ifndef CLAVE_CLIENT_TIMER_H
 #define CLAVE_CLIENT_TIMER_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 struct timer {
-    struct timer *child, *next, *prev; /* prev: left sibling, or the parent */
+    struct timer *child, *next, *prev; /* prev: the left sibling or the parent */
     int64_t at;
-    uint64_t seq; /* ties fire in the order they were set */
+    uint64_t seq; /* timers due at the same time fire in the order in which they were set */
     bool armed;
     void (*fire)(struct timer *t, int64_t now);
 };
@@ -22,7 +22,7 @@ void clave__timer_init(struct timer *t, void (*fire)(struct timer *t, int64_t no
 void clave__timers_set(struct timers *ts, struct timer *t, int64_t at); /* re-arms */
 void clave__timers_clear(struct timers *ts, struct timer *t);           /* harmless when idle */
 int64_t clave__timers_next(const struct timers *ts);                    /* INT64_MAX: none */
-/* The earliest timer due at `now`, taken out; NULL when none is. */
+/* Removes and returns the earliest timer due at `now`; NULL: none is due. */
 struct timer *clave__timers_pop(struct timers *ts, int64_t now);
 
 #endif

@@ -1,6 +1,6 @@
 /* holder_policy.c - when the holder's side ends a command (holder_policy.h). Called by src/cmd/run
- * and the simulated world. Invariant: time and events come in as arguments, and actions go out as
- * values. */
+ * and the simulated world. What must stay true: time and events come in as arguments, and actions
+ * are return values; there are no side effects. */
 #include "supervise/holder_policy.h"
 
 #include <assert.h>
@@ -21,21 +21,21 @@ int64_t clave__holder_policy_extend(struct holder_policy *p, int64_t deadline)
     return deadline_earlier(deadline, p->terms.until);
 }
 
-/* What is lost by its deadline had to be over by then; what is lost before has a grace from now
- * on. */
+/* A hold that is lost at its deadline had to be over by then anyway; for one that is lost earlier,
+ * the grace begins now. */
 void clave__holder_policy_lose(struct holder_policy *p, int64_t now)
 {
     p->lost = true;
     p->gone_by = now + p->terms.grace_ms + p->terms.lead_ms;
 }
 
-/* A moment before the end, which is one behind the guardian's own. */
+/* A moment before `end`, but after the guardian's own limit. */
 static int64_t holder_policy_limit_before(const struct holder_policy *p, int64_t end)
 {
     return end == CLAVE_NEVER ? end : end - p->terms.lead_ms / 2;
 }
 
-/* By then the command has had its grace behind the maximum hold. */
+/* By then the command has had its grace after the maximum hold. */
 static int64_t policy_end_of_max_hold(const struct holder_policy *p)
 {
     int64_t until = p->terms.until;

@@ -1,6 +1,6 @@
 /* kill_policy.c - when the guardian warns and kills a command (kill_policy.h). Called by
- * src/cmd/run and the simulated world. Invariant: KILL is due before the hold may be another's,
- * whatever else has happened. */
+ * src/cmd/run and the simulated world. What must stay true: KILL is due before the hold can become
+ * somebody else's, whatever else has happened. */
 #include "supervise/kill_policy.h"
 
 #include <assert.h>
@@ -9,7 +9,8 @@
 #include "clave/async/client.h"
 
 enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, KILL_AGAIN_MS = 10 };
-/* timeout(1) sends its signal to the process and to its group: so close together they are one. */
+/* timeout(1) sends its signal both to the process and to its group; signals this close together
+ * count as one. */
 enum { TWICE_MS = 100 };
 
 static int64_t kill_policy_clamp(int64_t n, int64_t min, int64_t max)
@@ -28,7 +29,7 @@ int64_t clave__kill_policy_lead(int64_t timeout_ms)
     return kill_policy_clamp(timeout_ms / 40, LEAD_MIN_MS, LEAD_MAX_MS);
 }
 
-/* ---- time ---------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void kill_policy_note_deadline(struct kill_policy *p, int64_t deadline)
 {
@@ -36,7 +37,7 @@ static void kill_policy_note_deadline(struct kill_policy *p, int64_t deadline)
         p->deadline = deadline;
 }
 
-/* When nothing of the command may be alive any more. */
+/* When nothing of the command may be alive any more because of the deadline. */
 static int64_t kill_policy_limit_of_deadline(const struct kill_policy *p)
 {
     bool never = p->terms.on_lost == ON_LOST_IGNORE;
@@ -50,8 +51,9 @@ static int64_t kill_policy_term_at_deadline(const struct kill_policy *p)
     return warned ? limit - p->terms.grace_ms : limit;
 }
 
-/* A maximum hold is the command's in full; its grace comes behind it. Nobody else is promised the
- * hold by then: it goes on when nothing of the command is left. */
+/* When to warn the command. It may use a maximum hold in full, with its grace coming afterwards.
+ * Nobody else has been promised the hold at that time: it stays held until nothing of the command
+ * is left. */
 static int64_t kill_policy_warn_at(const struct kill_policy *p)
 {
     return deadline_earlier(kill_policy_term_at_deadline(p), p->terms.until);
@@ -79,7 +81,7 @@ int64_t clave__kill_policy_wake_at(struct kill_policy *p, int64_t deadline, int6
     return CLAVE_NEVER;
 }
 
-/* ---- what is done -------------------------------------------------------------------------- */
+/* ---- what to do ------------------------------------------------------------------------------ */
 
 bool clave__kill_policy_run(struct kill_policy *p, const struct kill_policy_terms *terms,
                             int64_t deadline, int64_t now)
@@ -89,7 +91,7 @@ bool clave__kill_policy_run(struct kill_policy *p, const struct kill_policy_term
     p->again_ms = KILL_AGAIN_MS;
     kill_policy_note_deadline(p, deadline);
     bool late = now >= kill_policy_warn_at(p);
-    if (late) /* the holder slept since it was granted */
+    if (late) /* the holder was not running since it was granted the hold */
         p->cause = CAUSE_DEADLINE;
     p->phase = late ? KILL_POLICY_ENDED : KILL_POLICY_RUNNING;
     return !late;
@@ -125,8 +127,8 @@ void clave__kill_policy_refused(struct kill_policy *p)
     p->phase = KILL_POLICY_ENDED;
 }
 
-/* If the maximum hold has passed, from then, whatever the cause: a guardian that was stopped
- * meanwhile may see another one first. */
+/* From when the grace counts. If the maximum hold has passed, from its end, whatever the cause: a
+ * guardian that was stopped for a while may notice another cause first. */
 static int64_t kill_policy_grace_from(const struct kill_policy *p, enum kill_policy_cause cause,
                                       int64_t now)
 {

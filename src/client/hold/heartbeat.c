@@ -1,13 +1,13 @@
-/* heartbeat.c - signs of life, driven by clave_async_client_tick, and the list of what they are
- * for. A session that holds nothing pings when it has been silent for a third of its timeout, as
- * every ZooKeeper client does. One with holds sends a heartbeat every quarter of the timeout, which
- * keeps the hold deadline ahead (hold_deadline.h); client_connection.c reports LOST at that
- * deadline.
+/* heartbeat.c - signs of life, driven by clave_async_client_tick, and the list of holds that need
+ * them. A session that holds nothing pings after a third of its timeout without sending anything,
+ * as every ZooKeeper client does. A session with holds sends a heartbeat every quarter of its
+ * timeout, which keeps the hold deadline ahead (hold_deadline.h); client_connection.c reports LOST
+ * at that deadline.
  *
  * On a standalone server a ping is enough. In an ensemble the heartbeat must pass the leader, so it
- * is a multi that checks held nodes, which also proves that they still exist. Which of the two the
- * server is, is asked on every connection; until the answer, and where there is none, it counts as
- * a member of an ensemble, which is safe. */
+ * is a multi that checks held nodes, which also proves that they still exist. On every connection
+ * the client asks which of the two the server is. Until it knows, and if it cannot find out, it
+ * assumes an ensemble, which is safe. */
 #include <assert.h>
 
 #include "base/deadline.h"
@@ -21,9 +21,9 @@ static bool heartbeat_is_standalone(const clave_async_client *c)
     return c->hold_deadline.relay_ms == 0;
 }
 
-/* /zookeeper/config is empty on a standalone server and lists the members in an ensemble. In an
- * ensemble, a session that is re-attached with holds keeps its previous deadline until something
- * is committed. */
+/* The answer: /zookeeper/config is empty on a standalone server and lists the members in an
+ * ensemble. In an ensemble, a session that was re-attached with holds keeps its previous deadline
+ * until something is committed. */
 static void standalone_server_on_config(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)arg;
@@ -34,7 +34,8 @@ static void standalone_server_on_config(clave_async_client *c, const clave_resul
     clave__session_hold_moved(c);
 }
 
-/* Without memory for the request the server counts as a member of an ensemble, which is safe. */
+/* If there is no memory for the request, the server is assumed to be a member of an ensemble, which
+ * is safe. */
 void clave__standalone_server_ask(clave_async_client *c)
 {
     struct request *r;
@@ -57,12 +58,12 @@ static bool heartbeat_has_holds(const clave_async_client *c)
 static int64_t heartbeat_interval(const clave_async_client *c)
 {
     int64_t quarter = c->session.timeout_ms / 4;
-    /* A heartbeat sent sooner than a relay interval after the last one proves nothing new. */
+    /* A heartbeat sent less than a relay interval after the last one proves nothing new. */
     return c->hold_deadline.relay_ms > quarter ? c->hold_deadline.relay_ms : quarter;
 }
 
-/* How long a confirmed heartbeat may take. A member that has lost its leader is left for another
- * while there is time. */
+/* How long a confirmed heartbeat may take. After that the member, which has probably lost its
+ * leader, is left for another one while there is time. */
 static int64_t heartbeat_confirm_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms / 6;
@@ -86,9 +87,9 @@ static void heartbeat_ping(clave_async_client *c)
 
 static void heartbeat_confirm(clave_async_client *c);
 
-/* Whether the error confirms nothing but another member may confirm. That excludes the client's own
- * errors, and errors every member would answer for these nodes or out of overload: a new connection
- * would not change them. */
+/* True if the error confirms nothing, but another member might. That excludes the client's own
+ * errors, and those that every member would give for these nodes or out of overload, since a new
+ * connection would not help. */
 static bool heartbeat_is_this_members(const clave_result *res)
 {
     return res->nops == 0 && res->err != CLAVE_ECONNLOSS && res->err > CLAVE_ENOMEM &&
@@ -111,12 +112,12 @@ static void heartbeat_on_confirmed(clave_async_client *c, const clave_result *re
     if (clave__link_is_open(&c->link) && heartbeat_is_this_members(res))
         clave__link_report(c, VERDICT_REFUSED, res->err, "a heartbeat");
     else if (b->wanted)
-        heartbeat_confirm(c); /* one sent now proves more */
+        heartbeat_confirm(c); /* if it is sent only now, it proves more */
     if (missing)
         missing->on_missing(missing);
 }
 
-/* The chosen holds go to the end of the list, so that each gets its turn. */
+/* Chooses the holds to check, and moves them to the end of the list so that each gets its turn. */
 static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
 {
     struct heartbeat *b = &c->heartbeat;
@@ -158,7 +159,7 @@ static void heartbeat_beat(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
     bool out = heartbeat_is_standalone(c) ? b->ping_out : b->confirming;
-    b->wanted = out; /* another one after the one under way */
+    b->wanted = out; /* send another one once this one is answered */
     if (out)
         return;
     if (heartbeat_is_standalone(c))
@@ -184,9 +185,9 @@ static void heartbeat_settle_holds(clave_async_client *c)
     }
 }
 
-/* When the next heartbeat of a session with holds is due: every interval, sooner when the deadline
- * is close, but with a least distance, since an answer younger than a relay interval cannot be
- * proven. */
+/* When the next heartbeat of a session with holds is due: every interval; sooner if the deadline is
+ * close; but never less than a sixteenth of the timeout after the last answer, because answers
+ * closer together than a relay interval prove nothing. */
 static int64_t heartbeat_next_beat(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
@@ -206,7 +207,7 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
     if (b->confirming)
         return b->asked + heartbeat_confirm_timeout(c);
     if (b->ping_out)
-        return CLAVE_NEVER; /* client_connection.c handles the silence */
+        return CLAVE_NEVER; /* client_connection.c deals with silent servers */
     return heartbeat_has_holds(c) ? heartbeat_next_beat(c)
                                   : c->link.wrote + c->session.timeout_ms / 3;
 }
@@ -227,8 +228,8 @@ void clave__heartbeat_tick(clave_async_client *c)
     }
 }
 
-/* An error is not a sign of life: the session has ended or moved, or the server did not look at it.
- * A throttled server keeps its connection all the same. */
+/* An error is not a sign of life: the session has ended or moved, or the server did not check it. A
+ * server that throttles us keeps its connection, though. */
 void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
 {
     struct heartbeat *b = &c->heartbeat;
@@ -251,13 +252,14 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
 
 void clave__heartbeat_attached(clave_async_client *c)
 {
-    /* A heartbeat that was never sent is sent now, and its time counts from now. */
+    /* If a heartbeat was never sent, it is sent now, and its time starts now. */
     c->heartbeat.answered = c->heartbeat.asked = c->now;
 }
 
-/* After it the member has caught up with everything the session has seen. Without it the session
- * could be on a member that lags behind: before ZooKeeper 3.9 the event that granted a lock carries
- * no zxid that would prevent this, and a write whose answer was lost may have been done. */
+/* Commits something. Once that is answered, the member has caught up with everything the session
+ * has seen. Otherwise the session could be on a member that lags behind: before ZooKeeper 3.9, the
+ * event that granted a lock carries no zxid that would prevent this, and a write whose answer was
+ * lost may have been done. */
 void clave__heartbeat_catch_up(clave_async_client *c)
 {
     struct list others;
@@ -289,7 +291,7 @@ void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w
     list_push_back(&c->confirms, &w->link);
 }
 
-/* ---- what is held ---------------------------------------------------------------------------- */
+/* ---- holds ----------------------------------------------------------------------------------- */
 
 void clave__client_hold(clave_async_client *c, struct hold *h)
 {

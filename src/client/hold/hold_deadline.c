@@ -1,7 +1,6 @@
-/* hold_deadline.c - the arithmetic of hold_deadline.h, used by client_connection.c, pipeline.c,
- * heartbeat.c and heartbeat.c. `proven` never exceeds the time from which the leader
- * counts: a deadline computed here is never too late.
- */
+/* hold_deadline.c - the arithmetic of hold_deadline.h, used by client_connection.c, pipeline.c and
+ * heartbeat.c. `proven` is never later than the time from which the leader counts, so a deadline
+ * computed here is never too late. */
 #include "client/hold/hold_deadline.h"
 
 void clave__hold_deadline_init(struct hold_deadline *d)
@@ -57,11 +56,12 @@ void clave__hold_deadline_set_relay(struct hold_deadline *d, int64_t relay_ms)
 void clave__hold_deadline_expect_relay(struct hold_deadline *d, int64_t relay_ms)
 {
     relay_ms = relay_ms > 0 ? relay_ms : d->timeout_ms / 4;
-    clave__hold_deadline_set_relay(d, relay_ms > 0 ? relay_ms : 1); /* 0 says that it is alone */
+    clave__hold_deadline_set_relay(
+        d, relay_ms > 0 ? relay_ms : 1); /* 0 would mean that the server is standalone */
 }
 
-/* Keeps an answer only when it is far enough from the newest sample: a busy session has thousands
- * of answers in a relay interval, and the oldest of a group counts first. */
+/* Keeps an answer only if it is far enough from the newest sample: a busy session gets thousands of
+ * answers in a relay interval, and the oldest of a group is the first to count. */
 static void hold_deadline_keep_sample(struct hold_deadline *d, int64_t sent, int64_t now)
 {
     size_t newest = (d->first + d->count + HOLD_DEADLINE_SAMPLES - 1) % HOLD_DEADLINE_SAMPLES;

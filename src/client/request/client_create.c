@@ -1,8 +1,8 @@
-/* client_create.c - clave_async_create and its kin. A plain create is one request (pipeline.c);
- * this file is about those that may take more: with missing ancestors (CLAVE_CREATE_PARENTS), with
- * a listing of the parent sent right behind, and those whose outcome has to be known even if the
- * answer was lost: by the name (CLAVE_CREATE_PROTECTED) or by the order of execution
- * (CLAVE_CREATE_CERTAIN).
+/* client_create.c - clave_async_create and its kin. A plain create is a single request
+ * (pipeline.c). This file is about creates that may take several: those that also create missing
+ * ancestors (CLAVE_CREATE_PARENTS), those followed at once by a listing of the parent, and those
+ * whose outcome has to be found out even if the answer is lost, either by the node's name
+ * (CLAVE_CREATE_PROTECTED) or by the order of execution (CLAVE_CREATE_CERTAIN).
  *
  *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
  *    ▲ │ ▲          │  ▲ │ found   │ of an older session │
@@ -11,30 +11,31 @@
  *    │ └─ no parent: again, after its ancestors          │
  *    └───────────────────────────────────────────────────┘
  *
- * A lost answer may belong to a create that was done, was not done, or will still be done by the
- * next leader. So each search begins with a transaction that changes nothing: what is read after it
- * shows the create if it was or ever will be committed. Only when the search has proved that there
- * is no node is the create sent again.
+ * When an answer is lost, the create may have been done or not, or may still be done by the next
+ * leader. So each search begins with a transaction that changes nothing: whatever is read after it
+ * shows the node if the create was or ever will be committed. The create is sent again only once a
+ * search has proved that there is no node.
  *
- * By name: a protected name is "_c_<uuid>-", as Curator and kazoo read it. The UUID is drawn, and
- * then mixed with the id of the session and with the time: clients whose seeds are equal draw equal
- * numbers, but no two of them have one session at one time. A name is made once, for a create; it
- * stays when the session changes, since the search looks for the name that was sent. A create
- * submitted while there is no session is sent in the next one: its name is completed when that
- * session has been made, inside the waiting request.
+ * By name: a protected name is "_c_<uuid>-", as Curator and kazoo read it. The UUID is random,
+ * mixed with the id of the session and the time: clients with equal seeds draw equal numbers, but
+ * no two of them have the same session at the same time. Each create gets one name and keeps it
+ * when the session changes, because the search looks for the name that was sent. A create submitted
+ * while there is no session is sent in the next one; its name is completed inside the waiting
+ * request when that session has been made.
  *
- * By czxid, where the name says nothing: the server executes the requests of one session in the
- * order in which they were sent. So the node, if it exists, belongs to the present session, and its
- * czxid is above every zxid answered before the create was sent and below the czxid of every create
- * sent after it. A node in between is ours, or that of a later create whose answer was lost as
- * well. So of several the one with the least czxid is ours, and creates sent before ours must have
- * found theirs first.
+ * By czxid, if the name does not identify the node: the server executes the requests of one session
+ * in the order in which they were sent. So if the node exists, it belongs to the present session,
+ * and its czxid is greater than every zxid answered before the create was sent and less than the
+ * czxid of every create sent after it. A node in between is ours, or that of a later create whose
+ * answer was lost as well. If there are several, ours is the one with the least czxid; for that to
+ * hold, creates sent before ours must have found their nodes first.
  *
- * What must stay true: an ephemeral node is adopted only if it belongs to the present session. One
- * of the older session in which the create was sent is about to vanish: by name it is removed, by
- * czxid that is left to the server; it is never adopted (CURATOR-604). A node of any other session
- * is another client's, whatever its name says. creation_enter is the only function that changes the
- * state, and creation_finish the only one that ends a creation; it answers exactly once. */
+ * What must stay true: an ephemeral node is adopted only if it belongs to the present session. If
+ * it belongs to the older session in which the create was sent, it is about to vanish and must
+ * never be adopted (CURATOR-604): the search by name removes it, the search by czxid leaves that to
+ * the server. A node of any other session is another client's, whatever its name says.
+ * creation_enter is the only function that changes the state, and creation_finish the only one that
+ * ends a creation; it answers exactly once. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@
 #include "client/client_for_gate.h"
 #include "client/client_internal.h"
 
-/* ---- a create under way ------------------------------------------------------------------- */
+/* ---- a create under way ---------------------------------------------------------------------- */
 
 enum creation_state {
     CREATION_CREATING,
@@ -56,31 +57,32 @@ enum creation_state {
     CREATION_PAUSED,
 };
 
-/* The missing ancestors of its path. */
+/* Creating the missing ancestors of its path. */
 struct creation_ancestors {
     unsigned attempts;
-    clave_err err; /* why one could not be made */
-    size_t len;    /* of its path on the server */
+    clave_err err; /* why one of them could not be created */
+    size_t len;    /* the length of that one's path on the server */
 };
 
-/* The search for the node of a lost answer by its name. */
+/* Searching by name for the node whose answer was lost. */
 struct creation_lost {
-    bool named;      /* its UUID is the caller's: another process may create the same, whenever it
-                        has the session. So what a search has proved holds for its connection */
-    bool only_found; /* these as of client_named_create */
+    bool named; /* the caller chose the UUID, so another process that has the session may create the
+                   same node at any time, and what a search has proved holds only for its own
+                   connection */
+    bool only_found; /* from here to excludes_arg as in client_named_create */
     const char *below;
     bool (*excludes)(void *arg, const char *path);
     void *excludes_arg;
-    /* The names that begin as ours does and have not been checked yet, each with its NUL, and a NUL
-     * after the last. */
+    /* The names that begin like ours and have not been checked yet, each NUL-terminated, with an
+     * empty one at the end. */
     char *matches;
     const char *next_match;
-    bool proven;        /* reads from now on show everything committed before the search */
-    uint64_t proven_on; /* the connection on which that was so */
+    bool proven;        /* from now on, reads show everything committed before the search began */
+    uint64_t proven_on; /* the number of the connection for which that holds */
 };
 
-/* CLAVE_CREATE_CERTAIN: the node's czxid, if it exists, lies between `after` and `before`; during
- * the search also the numbers of the nodes still to be checked, and the best match so far. */
+/* For CLAVE_CREATE_CERTAIN: if the node exists, its czxid lies between `after` and `before`. During
+ * the search, also the numbers of the nodes still to be checked, and the best match so far. */
 struct creation_certain {
     int64_t after, before;
     int32_t *numbers;
@@ -90,27 +92,29 @@ struct creation_certain {
 };
 
 struct creation {
-    struct list link; /* in the client's list; those with CLAVE_CREATE_CERTAIN are in the order in
-                         which they were sent */
+    struct list link; /* in the client's list; creates with CLAVE_CREATE_CERTAIN are there in the
+                         order in which they were sent */
     clave_async_client *client;
     enum creation_state state;
-    unsigned busy; /* requests under way */
-    unsigned cuts; /* in a row: the server closed the connection, some of it had left */
-    bool rested;   /* it has paused since the newest of many cuts */
+    unsigned busy; /* how many requests are under way */
+    unsigned cuts; /* how often in a row the server closed the connection after part of the create
+                      had left */
+    bool rested;   /* it has paused since the last of many such cuts */
     unsigned flags;
     bool with_names;
     bool once;
     struct create_stake *stake;
     struct timer pause;
-    void (*search)(struct creation *k); /* for the node of a lost answer; NULL: none */
+    void (*search)(struct creation *k); /* searches for the node whose answer was lost; NULL: this
+                                           create does not search */
     clave_result_cb *cb;
     void *arg;
-    struct submit_create what; /* its texts are in the same block, after the struct */
-    char *name;      /* of what.path, which may still change while it waits for a session */
-    int64_t sent_in; /* the session of the newest create; 0: the next session. No node
-                        of an older create is left: a create is only sent again after a
-                        search has proved that it left no node */
-    char *found;     /* the node's path, as answered or as found */
+    struct submit_create what; /* its texts are in the same allocation, after the struct */
+    char *name; /* the name within what.path, which may still change while there is no session */
+    int64_t sent_in; /* the session in which the create was sent last; 0: it waits for the next
+                        session. No node of an earlier attempt is left, since a create is sent again
+                        only after a search has proved that */
+    char *found;     /* the path of the node, from the answer or from a search */
     size_t found_cap;
     /* The outcome so far. */
     clave_err err;
@@ -122,7 +126,7 @@ struct creation {
     struct creation_certain certain;
 };
 
-/* ---- its states ------------------------------------------------------------------------------ */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 enum { PAUSE_MS = 100 };
 
@@ -194,8 +198,9 @@ static void creation_finish(struct creation *k, clave_err err, const clave_resul
     clave__mem_free(&k->client->mem, k);
 }
 
-/* Only waiting helps: there is no memory, or the server cannot serve now. For a closed client no
- * time passes, so a creation that failed after _creations_end would wait for ever. */
+/* Waits before continuing, because there is no memory or the server cannot serve at the moment. On
+ * a closed client no time passes, so a creation that failed after _creations_end would wait
+ * forever; it ends instead. */
 static void creation_pause(struct creation *k)
 {
     assert(k->search);
@@ -216,8 +221,8 @@ static void creation_on_pause(struct timer *t, int64_t now)
 
 /* ---- protected names ------------------------------------------------------------------------- */
 
-/* Before the path in the frame of a create come the lengths of the frame and of the path, the xid
- * and the opcode. */
+/* In the frame of a create, the path follows the length of the frame, the xid, the opcode and the
+ * length of the path. */
 enum { PATH_AT = 16, UUID_AT = 3 };
 
 void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFIX + 1])
@@ -228,7 +233,7 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
     memcpy(out + CLAVE_PROTECTED_PREFIX - 1, "-", 2);
 }
 
-/* The request of a create that has not been sent yet; NULL: it has been. */
+/* The request of the create if it has not been sent yet; otherwise NULL. */
 static struct request *protected_name_waiting_request(const struct creation *k)
 {
     const struct list *unsent = &k->client->pipeline.unsent;
@@ -271,7 +276,7 @@ void clave__creations_session_made(clave_async_client *c, int64_t id)
 
 enum { MAX_PARENT_ATTEMPTS = 5 };
 
-/* The path as the server knows it, in k->found. */
+/* Puts the path as the server knows it into k->found. */
 static clave_err creation_full_path(struct creation *k, struct jbytes *full)
 {
     clave_err err = clave__path_to_create(k->client, k->what.path, k->what.mode, full);
@@ -288,17 +293,18 @@ static void creation_on_parent(clave_async_client *c, const clave_result *res, v
     struct creation *k = arg;
     (void)c;
     if (res->err == CLAVE_EUNIMPLEMENTED)
-        k->client->no_containers = true; /* a server before 3.5: use persistent nodes */
+        k->client->no_containers = true; /* the server is older than 3.5: use persistent nodes */
     else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS &&
              k->ancestors.err == CLAVE_OK) {
-        k->ancestors.err = res->err; /* the first error causes the others */
+        k->ancestors.err = res->err; /* the first error is the cause of the others */
         k->ancestors.len = strlen(res->path);
     }
     if (--k->busy == 0)
         creation_conclude(k, NULL);
 }
 
-/* Without waiting for answers: for existing ones the server answers NODEEXISTS. */
+/* Creates the ancestors without waiting for answers; for those that exist, the server answers
+ * NODEEXISTS. */
 static clave_err creation_send_parents(struct creation *k)
 {
     clave_async_client *c = k->client;
@@ -307,7 +313,7 @@ static clave_err creation_send_parents(struct creation *k)
     k->ancestors.err = CLAVE_OK;
     if (creation_full_path(k, &full) != CLAVE_OK)
         return CLAVE_ENOMEM;
-    /* Empty data, as Curator and kazoo write it: kazoo cannot read null data. */
+    /* Write empty data as Curator and kazoo do, because kazoo cannot read null. */
     struct submit_create parent = {
         .path = k->found, .data = "", .raw = true, .place = CREATE_ANCESTOR};
     parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
@@ -324,15 +330,16 @@ static clave_err creation_send_parents(struct creation *k)
     return CLAVE_OK;
 }
 
-/* Whether the ancestors are worth another attempt: they existed and are gone again, or their
- * creates were lost with a connection while the create itself went out on the next. */
+/* True if creating the ancestors is worth another attempt: they existed and were removed again, or
+ * their creates were lost with a connection while the create itself went out on the next one. */
 static bool creation_may_retry_parents(const struct creation *k)
 {
     return (k->flags & CLAVE_CREATE_PARENTS) && k->ancestors.attempts < MAX_PARENT_ATTEMPTS &&
            (k->ancestors.err == CLAVE_OK || clave__err_passes(k->ancestors.err));
 }
 
-/* Without an answer, the fault that the link has set says more. */
+/* Reports why an ancestor could not be created. Without an answer, the fault that the link has set
+ * is more specific. */
 static void creation_tell_parent(struct creation *k)
 {
     struct jbytes full;
@@ -353,7 +360,8 @@ static void creation_on_created(clave_async_client *c, const clave_result *res, 
     k->zxid = res->zxid;
     if (res->err == CLAVE_OK) {
         k->stat = *res->stat;
-        assert(strlen(res->path) < k->found_cap); /* both have room for any name the server makes */
+        assert(strlen(res->path) <
+               k->found_cap); /* both have room for any name the server can make */
         memcpy(k->found, res->path, strlen(res->path) + 1);
     }
     if (--k->busy == 0)
@@ -368,19 +376,19 @@ static void creation_on_listed(clave_async_client *c, const clave_result *res, v
         creation_conclude(k, res->err == CLAVE_OK ? res : NULL);
 }
 
-/* The path of the node's parent, NUL-terminated in k->found, which is free until the node is
+/* The path of the node's parent, NUL-terminated, in k->found, which is not in use until the node is
  * found. */
 static const char *creation_parent(struct creation *k)
 {
     size_t n = clave__path_parent_len(k->what.path, strlen(k->what.path));
-    n = n > 0 ? n : 1; /* the root is its own parent */
+    n = n > 0 ? n : 1; /* the parent of the root is the root */
     memcpy(k->found, k->what.path, n);
     k->found[n] = '\0';
     return k->found;
 }
 
-/* Submits the create and the listing right after it. Without memory for the listing, the result
- * has no names. */
+/* Submits the create and, right after it, the listing. If there is no memory for the listing, the
+ * result has no names. */
 static clave_err creation_submit(struct creation *k)
 {
     clave_async_client *c = k->client;
@@ -397,7 +405,7 @@ static clave_err creation_submit(struct creation *k)
         creation_sent(k);
     if (!k->with_names)
         return CLAVE_OK;
-    /* It is not sent again: a listing of a later connection would be of no use. */
+    /* The listing is not sent again: on a later connection it would be of no use. */
     struct request_spec spec = {.again = k->lost.named ? AGAIN_NOT_UNSENT : AGAIN_NEVER,
                                 .path = creation_parent(k),
                                 .cb = creation_on_listed,
@@ -408,8 +416,9 @@ static clave_err creation_submit(struct creation *k)
     return CLAVE_OK;
 }
 
-/* A search has proved each time that it was not done: a server closes the connection of a request
- * that is larger than it takes. A small one pauses: there is something else the matter. */
+/* The server has closed the connection on this create several times in a row, and each time a
+ * search has proved that nothing was created. For a large request the reason must be its size,
+ * which the server does not accept. A small one has some other reason: it pauses. */
 static void creation_cut_often(struct creation *k)
 {
     if (k->what.len >= LARGE_REQUEST) {
@@ -424,7 +433,7 @@ static void creation_cut_often(struct creation *k)
     creation_pause(k);
 }
 
-/* The caller does not want the node any more: see create_stake. */
+/* True if the caller does not want the node any more; see create_stake. */
 static bool creation_is_unwanted(const struct creation *k)
 {
     return k->stake && k->stake->unwanted;
@@ -476,7 +485,7 @@ static void creation_end(struct creation *k, const clave_result *listing)
     creation_finish(k, k->err, listing);
 }
 
-/* All answers have arrived: the create's, the ancestors' and the listing's. */
+/* Called when all answers have arrived: those of the create, the ancestors and the listing. */
 static void creation_conclude(struct creation *k, const clave_result *listing)
 {
     bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
@@ -490,16 +499,17 @@ static void creation_conclude(struct creation *k, const clave_result *listing)
     else if (k->err == CLAVE_ENONODE && k->ancestors.err != CLAVE_OK)
         creation_no_parent(k);
     else if (k->err == CLAVE_EOPTIMEOUT && !k->once && k->search)
-        creation_pause(k); /* the server is there, and would be asked without a pause */
+        creation_pause(
+            k); /* the server is up, and would be asked again and again without a pause */
     else if (k->search && (lost || (k->lost.named && k->err == CLAVE_ENOTSENT)))
         k->search(k);
     else
         creation_end(k, listing);
 }
 
-/* ---- what a search is sure of ---------------------------------------------------------------- */
+/* ---- what a search can prove ----------------------------------------------------------------- */
 
-/* A step of the search failed without an answer. */
+/* A step of the search has failed, perhaps without an answer. */
 static void creation_step_failed(struct creation *k, clave_err err)
 {
     assert(err != CLAVE_OK);
@@ -514,16 +524,17 @@ static void creation_step_failed(struct creation *k, clave_err err)
         creation_pause(k);
 }
 
-/* When the server refuses the check for good (no such parent, no permission to read it, no
- * transactions), there is no better proof to be had. */
+/* True if the check was answered in a way that serves as proof. If the server refuses it for good
+ * (no such parent, no permission to read it, no transactions), no better proof can be had. */
 static bool creation_proves(clave_err err)
 {
     return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
 }
 
-/* Before a search: commits a transaction of the present epoch that changes nothing. What is read
- * after it shows the create, if the create was or ever will be committed. A sync would not do: a
- * deposed leader answers it by itself, and its successor may still commit what it had proposed. */
+/* The first step of a search: commits a transaction of the present epoch that changes nothing. What
+ * is read afterwards shows the node if its create was or ever will be committed. A sync would not
+ * do: a deposed leader answers it on its own, and its successor may still commit what that leader
+ * had proposed. */
 static clave_err creation_prove(struct creation *k, clave_result_cb *cb)
 {
     assert(k->busy == 0);
@@ -562,7 +573,7 @@ static void by_name_on_removed(clave_async_client *c, const clave_result *res, v
         creation_step_failed(k, res->err);
 }
 
-/* Whose node is it? For a node that is not ephemeral only the name can tell. */
+/* Whose node was found. If the node is not ephemeral, the name is all there is to tell by. */
 enum whose { WHOSE_OURS, WHOSE_OLDER, WHOSE_OTHERS };
 
 static enum whose by_name_whose_node(const struct creation *k, const clave_stat *stat)
@@ -612,15 +623,15 @@ static void by_name_on_checked(clave_async_client *c, const clave_result *res, v
     }
 }
 
-/* The proof that there is none of our name; between two connections another process that has the
- * session may have made one, which the server of the second need not know yet. */
+/* True if the last search proved that no node has our name. If the connection has changed since,
+ * another process that has the session may have made one that the new server does not know yet. */
 static bool by_name_is_proven(const struct creation *k)
 {
     return k->lost.proven && (!k->lost.named || k->lost.proven_on == k->client->link.connections);
 }
 
-/* Checks the next name of the listing that begins as ours does. When none is left, our node does
- * not exist, provided that the listing proves it. */
+/* Checks the next name in the listing that begins like ours. If none is left, our node does not
+ * exist, provided the listing was proof. */
 static void by_name_check_next(struct creation *k)
 {
     assert(k->busy == 0 && k->lost.next_match);
@@ -651,13 +662,13 @@ static bool by_name_is_match(const struct creation *k, const char *name)
            dir + strlen(name) < k->found_cap;
 }
 
-/* The listing is of the session's ephemeral nodes, else of the parent. */
+/* True if the listing is of the session's ephemeral nodes rather than of the parent. */
 static bool by_name_lists_own(const struct creation *k)
 {
     return k->lost.below && !k->client->no_ephemerals;
 }
 
-/* What of a listed name may be the name of our node; NULL: nothing. */
+/* The part of a listed name or path that may be the name of our node; NULL: none. */
 static const char *by_name_name_of(const struct creation *k, const char *listed)
 {
     size_t dir = (size_t)(k->name - k->what.path);
@@ -667,8 +678,8 @@ static const char *by_name_name_of(const struct creation *k, const char *listed)
     return path.n > 0 && strncmp(path.p, k->what.path, dir) == 0 ? path.p + dir : NULL;
 }
 
-/* Usually there is one match or none. Others come from clients that drew the same name or copied
- * ours. */
+/* Keeps the names that begin like ours. Usually there is one or none; others come from clients that
+ * drew the same name or copied ours. */
 static clave_err by_name_take_matches(struct creation *k, const clave_result *res)
 {
     const struct clave_mem *mem = &k->client->mem;
@@ -693,7 +704,8 @@ static clave_err by_name_take_matches(struct creation *k, const clave_result *re
     return CLAVE_OK;
 }
 
-/* Asks for each of them. */
+/* True if any of the listed nodes excludes ours. Each is asked about, even after the first that
+ * does. */
 static bool by_name_is_excluded(const struct creation *k, const clave_result *res)
 {
     bool excluded = false;
@@ -725,7 +737,7 @@ static void by_name_on_searched(clave_async_client *c, const clave_result *res, 
         by_name_check_next(k);
 }
 
-/* The listing sent right after it decides. */
+/* The outcome of the first step. The listing, sent right after it, decides. */
 static void by_name_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
@@ -758,7 +770,7 @@ static void by_name_search(struct creation *k)
     k->busy += err == CLAVE_OK;
 }
 
-/* The name of the node is known: asks only whether it is there and the session's. */
+/* The name of the node is known: checks only whether it exists and belongs to the session. */
 static clave_err by_name_look_at(struct creation *k, const char *node)
 {
     size_t n = strlen(node);
@@ -803,7 +815,7 @@ static bool by_czxid_is_sequential(const struct creation *k)
     return k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
 }
 
-/* Whether a create that was sent earlier still has an unknown outcome. */
+/* True if the outcome of a create that was sent earlier is still unknown. */
 static bool by_czxid_has_to_wait(const struct creation *k)
 {
     for (struct list *l = k->client->creations.next; l != &k->link; l = l->next)
@@ -838,13 +850,14 @@ static void by_czxid_look_at(struct creation *k)
         creation_step_failed(k, err);
 }
 
-/* The counter wraps from 2147483647 to -2147483648. */
+/* Compares sequence numbers, which wrap from 2147483647 to -2147483648. */
 static bool by_czxid_is_newer(int32_t a, int32_t b)
 {
     return (uint32_t)a > (uint32_t)b;
 }
 
-/* Looks at the newest number first, so that it can stop at the first node that is too old. */
+/* Checks the next node, newest number first, so that it can stop at the first one that is too
+ * old. */
 static void by_czxid_look_at_next(struct creation *k)
 {
     if (k->certain.nnumbers == 0) {
@@ -911,7 +924,7 @@ static bool by_czxid_parse_number(const char *name, const char *prefix, int32_t 
     if (*end != '\0' || number < INT32_MIN || number > INT32_MAX)
         return false;
     *out = (int32_t)number;
-    /* Only in the form in which the server writes it. */
+    /* accept it only in the form in which the server writes it */
     snprintf(made, sizeof made, "%010ld", number);
     return strcmp(made, name + n) == 0;
 }
@@ -923,7 +936,7 @@ static clave_err by_czxid_take_numbers(struct creation *k, const clave_result *r
     clave__mem_free(mem, k->certain.numbers);
     k->certain.nnumbers = 0;
     k->certain.matched = false;
-    /* At least one element, so that NULL means out of memory. */
+    /* One element at least, so that NULL means out of memory. */
     k->certain.numbers = clave__mem_alloc(mem, (res->nnames + 1) * sizeof *k->certain.numbers);
     if (!k->certain.numbers)
         return CLAVE_ENOMEM;
@@ -997,7 +1010,7 @@ static char *create_put_acls(struct creation *k, const clave_create_options *o)
     return clave__acls_copy(acls, o->acls, o->nacls);
 }
 
-/* Writes the path the caller gave, with Curator's prefix before the name if it is protected. */
+/* Writes the caller's path, with Curator's prefix before the name if it is protected. */
 static char *client_create_put_path(struct creation *k, char *at, const char *path,
                                     const char *uuid)
 {
@@ -1017,7 +1030,7 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
     return at + nname;
 }
 
-/* Allocates one block: the creation, ACLs, path, room for the path found, data. */
+/* Allocates one block for the creation, ACLs, path, room for the path found, and data. */
 static struct creation *create_new(clave_async_client *c, const char *path,
                                    const struct jbytes *data, const clave_create_options *o,
                                    const char *uuid)
@@ -1070,8 +1083,8 @@ static clave_err client_create_check(clave_async_client *c, const char *path,
                                      const clave_create_options *o)
 {
     bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
-    /* CLAVE_CREATE_CERTAIN recognises its node by the session, so the node must be ephemeral; a
-     * protected name does the same better. */
+    /* CLAVE_CREATE_CERTAIN recognises its node by the session, so the node must be ephemeral. For a
+     * protected name it is not needed, since that does the same job better. */
     bool ephemeral = o->mode == CLAVE_EPHEMERAL || o->mode == CLAVE_EPHEMERAL_SEQUENTIAL;
     if ((o->flags & CLAVE_CREATE_CERTAIN) && (!ephemeral || (o->flags & CLAVE_CREATE_PROTECTED)))
         return CLAVE_EINVAL;
@@ -1110,8 +1123,8 @@ clave_err clave_async_create(clave_async_client *c, const char *path, const void
     return create_start(k, cb, arg);
 }
 
-/* The search that follows a lost answer does the same for a node that another process made: it may
- * begin with it. */
+/* The search after a lost answer handles a node that another process made in just the same way, so
+ * the create may begin with it. */
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg)
 {

@@ -1,12 +1,12 @@
-/* client_request.c - one request: the parts it is made of (paths under the chroot, data, ACLs, the
- * operations of a multi), its bytes, and its answer, decoded into a clave_result. Nothing here is
- * submitted: pipeline.c owns a request from its submission to its callback. What a failure is told
- * as is in errmsg.c.
+/* client_request.c - a single request: what it consists of (paths under the chroot, data, ACLs, the
+ * operations of a multi), its bytes, and its answer, decoded into a clave_result. Nothing is
+ * submitted here: pipeline.c owns a request from its submission to its callback. The text of a
+ * failure is written by errmsg.c.
  *
- * What must stay true: everything that the answer to a write needs is in the one block that the
- * request was allocated as, so that such an answer cannot fail for want of memory, and freeing
- * cannot forget a part. Texts that must end in a NUL are copied: final paths into room that the
- * request reserved, names and ACLs of a reply to a read into c->decoded. */
+ * What must stay true: everything that the answer to a write needs is in the one block in which the
+ * request was allocated, so such an answer cannot fail for want of memory, and freeing cannot miss
+ * a part. Texts that must end in a NUL are copied: final paths into room that the request has
+ * reserved, names and ACLs in a reply to a read into c->decoded. */
 #include "client/request/client_request.h"
 
 #include <assert.h>
@@ -134,7 +134,8 @@ static bool encode_op_is_possible(const clave_op *op)
            (op->mode <= CLAVE_PERSISTENT_SEQUENTIAL_TTL && (ttl ? op->ttl_ms > 0 : !op->ttl_ms));
 }
 
-/* Every server accepts the first in a multi; Curator sends it too. */
+/* The variant of create to use inside a multi: every server accepts this one there, and Curator
+ * sends it as well. */
 static int32_t encode_create_part(clave_create_mode mode)
 {
     if (mode == CLAVE_CONTAINER)
@@ -175,7 +176,7 @@ static clave_err encode_put_op(clave_async_client *c, struct jwriter *w, const c
     return err;
 }
 
-/* Encodes the ops in c->multi. */
+/* Encodes the operations into c->multi. */
 static clave_err encode_ops(clave_async_client *c, const clave_op *ops, size_t nops,
                             struct wire_ops *out)
 {
@@ -207,7 +208,7 @@ clave_err clave__encode_multi(clave_async_client *c, struct request_spec *spec,
     return err;
 }
 
-/* ---- past the pipeline ----------------------------------------------------------------------- */
+/* ---- requests that bypass the pipeline ------------------------------------------------------- */
 
 clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_request *q)
 {
@@ -219,14 +220,14 @@ clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_r
     if (err != CLAVE_OK)
         return err;
     c->link.wrote = c->now;
-    if (q->op >= 0) /* closeSession is negative */
+    if (q->op >= 0) /* closeSession has a negative opcode and is not counted */
         c->pipeline.counts[clave__client_opcode_place(q->op)]++;
     return CLAVE_OK;
 }
 
-/* ---- making a request, and its end ----------------------------------------------------------- */
+/* ---- making and freeing a request ------------------------------------------------------------ */
 
-/* Encodes the body as a frame in c->encode; the xid is filled in when the request is sent. */
+/* Encodes the body as a frame in c->encode; its xid is filled in when the request is sent. */
 static clave_err client_request_encode(clave_async_client *c, const struct request_spec *spec,
                                        const union wire_body *body)
 {
@@ -250,8 +251,8 @@ static size_t request_created_room(const clave_async_client *c, const char *path
     return strlen(path) + c->hosts.chroot_len + SEQUENCE_ROOM + 1;
 }
 
-/* Allocates one block: the request, op results, Stats, the names that ops create, the path, the
- * frame. */
+/* Allocates one block for the request, the results of operations, Stats, the names of nodes that
+ * operations create, the path, and the frame. */
 static struct request *request_alloc(clave_async_client *c, const struct request_spec *spec,
                                      size_t frame)
 {
@@ -284,7 +285,7 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     return r;
 }
 
-/* The one place that knows which requests may be done twice. */
+/* Decides which requests may be sent twice; nothing else does. */
 static enum request_again request_again_of(int32_t op)
 {
     return clave__opcode(op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
@@ -296,7 +297,7 @@ bool clave__mode_is_sequential(clave_create_mode mode)
            mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
-/* What a refusal by the server may be about. */
+/* Notes what the request is for, by which a refusal by the server can be explained. */
 static void request_note_purpose(struct request *r, const struct request_spec *spec,
                                  const union wire_body *body)
 {
@@ -347,7 +348,7 @@ static void request_free(struct request *r)
 
 void clave__request_answer(struct request *r, const clave_result *res)
 {
-    /* Without an answer, the fault that the link has set says more. */
+    /* Without an answer, the fault that the link has set is more specific. */
     if (res->err != CLAVE_OK && r->err == CLAVE_OK)
         clave__request_tell(r, res->err, res);
     if (r->cb)
@@ -355,7 +356,7 @@ void clave__request_answer(struct request *r, const clave_result *res)
     request_free(r);
 }
 
-/* ---- decoding its answer --------------------------------------------------------------------- */
+/* ---- decoding the answer --------------------------------------------------------------------- */
 
 static clave_stat reply_stat(const struct wire_stat *s)
 {
@@ -380,8 +381,8 @@ static void reply_data(const struct wire_reply *m, clave_result *out)
     out->len = m->data.n > 0 ? (size_t)m->data.n : 0;
 }
 
-/* Copies a final path to the request's room, after the `*used` bytes already taken. NULL: it does
- * not fit. */
+/* Copies a final path into the room that the request reserved, after the *used bytes already taken.
+ * NULL: it does not fit. */
 static const char *reply_keep_path(struct request *r, struct jbytes full, size_t *used)
 {
     assert(*used <= r->created_cap);
@@ -409,7 +410,8 @@ static clave_op_result reply_op_result(struct request *r, const struct wire_resu
     return res;
 }
 
-/* The reply header of a failed multi says success; the results of its ops have the error. */
+/* The reply header of a failed multi reports success; the error is in the results of its
+ * operations. */
 static clave_err reply_decode_multi(struct request *r, const struct wire_ops *results,
                                     clave_result *out)
 {
@@ -431,7 +433,7 @@ static clave_err reply_decode_multi(struct request *r, const struct wire_ops *re
     return n == r->nops ? CLAVE_OK : CLAVE_EPROTO;
 }
 
-/* Of a multiRead: they are decoded one at a time, by the caller. */
+/* Checks the results of a multiRead. The caller decodes them later, one at a time. */
 static clave_err reply_keep_gets(const struct request *r, const struct wire_ops *results,
                                  clave_result *out)
 {
@@ -449,7 +451,7 @@ void clave__client_gets_take(struct jreader *r, clave_result *out, clave_stat *s
 {
     struct wire_result w;
     if (!clave__wire_get_result(r, &w) || (w.err == CLAVE_OK && w.op != OP_GET_DATA))
-        w = (struct wire_result){.err = CLAVE_EPROTO}; /* as many as were asked for were found */
+        w = (struct wire_result){.err = CLAVE_EPROTO}; /* there are as many as were asked for */
     out->err = (clave_err)w.err;
     *stat = reply_stat(&w.reply.stat);
     out->stat = w.err == CLAVE_OK ? stat : NULL;
@@ -465,15 +467,15 @@ static char *client_reply_put_text(char *at, struct jbytes s)
     return at + n + 1;
 }
 
-/* Room for n decoded bytes, from the beginning of c->decoded. It is never empty, so that there is
- * something to point to even when nothing is decoded. */
+/* Room for n decoded bytes at the beginning of c->decoded. It is never empty, so there is always
+ * something to point to, even if nothing is decoded. */
 static void *reply_decoding_room(clave_async_client *c, size_t n)
 {
     clave__buf_clear(&c->decoded);
     return clave__buf_reserve(&c->decoded, n + 1) ? NULL : clave__buf_bytes(&c->decoded);
 }
 
-/* An array of pointers, then the texts they point to. */
+/* Decodes names into an array of pointers followed by the texts they point to. */
 static clave_err reply_decode_names(clave_async_client *c, struct jvec names, clave_result *out)
 {
     size_t count = names.count > 0 ? (size_t)names.count : 0;

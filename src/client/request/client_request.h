@@ -1,7 +1,7 @@
-/* client_request.h - one request: its bytes, and all the memory its answer will need. Nothing is
- * allocated after it was submitted, so its completion cannot fail. Below that, what requests are
- * made of: paths under the chroot, data, ACLs, the operations of a multi. On an error these set
- * clave_async_client_errmsg. */
+/* client_request.h - a single request: its bytes, and all the memory that its answer will need.
+ * Nothing is allocated after submission, so a completion cannot fail. Further down is what requests
+ * are made of: paths under the chroot, data, ACLs, the operations of a multi. The encoding
+ * functions set clave_async_client_errmsg when they fail. */
 #ifndef CLAVE_CLIENT_REQUEST_CLIENT_REQUEST_H
 #define CLAVE_CLIENT_REQUEST_CLIENT_REQUEST_H
 
@@ -14,37 +14,37 @@
 #include "client/timer.h"
 #include "wire/record.h"
 
-/* From this size on, a sixteenth of what servers take by default, a connection that was lost under
- * a request may have been closed because of it. Requests of locks are below 1 KiB; a server that
- * takes less than 64 KiB was told to, and its log says what it closes. */
+/* From this size on, a sixteenth of what servers accept by default, the request may be the reason
+ * why a connection was lost. Locks need less than 1 KiB. A server that accepts less than 64 KiB was
+ * configured that way, and logs what it refuses. */
 enum { LARGE_REQUEST = 64 * 1024 };
 #define LARGE_REQUEST_ADVICE                                                                       \
     "the server's limit may be smaller (clave serve --max-request; ZooKeeper's jute.maxbuffer)"
 
-/* A server that takes no request so large closes the connection when it has read how long it is,
- * and will do so again: after so many cuts in a row the request is not sent again without a pause.
- */
+/* A server that does not accept a request of this size closes the connection as soon as it has read
+ * the length, and will do so every time. After this many such cuts in a row, the request is not
+ * sent again without a pause. */
 enum { MOST_CUTS = 3 };
 
-/* What a server may append to the requested name: "2147483647", or "-2147483648". */
+/* What a server may append to a requested name: "2147483647" or "-2147483648". */
 enum { SEQUENCE_ROOM = 11 };
 
 bool clave__mode_is_sequential(clave_create_mode mode);
 
-/* Whether a request is sent again when its connection goes before its answer arrives. */
+/* Whether a request is sent again if its connection is lost before its answer has arrived. */
 enum request_again {
-    AGAIN_BY_OPCODE,  /* in a spec: a write is AGAIN_NEVER, a read AGAIN_BY_POLICY */
-    AGAIN_NEVER,      /* it fails: nobody knows whether it was done, or it is not worth repeating */
-    AGAIN_NOT_UNSENT, /* likewise; and when it never left, it is not sent at all: ENOTSENT */
-    AGAIN_BY_POLICY,  /* the retry policy for reads */
+    AGAIN_BY_OPCODE,  /* in a spec: AGAIN_NEVER for a write, AGAIN_BY_POLICY for a read */
+    AGAIN_NEVER,      /* it fails: nobody knows whether it was done, or repeating it is pointless */
+    AGAIN_NOT_UNSENT, /* the same, and if it has not left yet it is not sent at all: ENOTSENT */
+    AGAIN_BY_POLICY,  /* by the retry policy for reads */
     AGAIN_ALWAYS,     /* a read that decides the outcome of a create */
 };
 
-/* Of a create together with its ancestors some errors are no faults. */
+/* In a create together with its ancestors, some errors are expected and not faults. */
 enum create_place {
     CREATE_ALONE,
-    CREATE_BELOW,    /* ENONODE: the ancestors are created next */
-    CREATE_ANCESTOR, /* any: whether one matters shows in the create below it */
+    CREATE_BELOW,    /* ENONODE: the ancestors will be created next */
+    CREATE_ANCESTOR, /* any error: whether it matters will show in the create below it */
 };
 
 struct request {
@@ -54,33 +54,35 @@ struct request {
     int32_t xid;
     enum request_again again;
     int64_t sent_at;
-    uint64_t sent_end; /* where its frame ends in the connection's stream */
-    int64_t vouched;   /* what an answer proves to the hold deadline, or HOLD_DEADLINE_NONE */
+    uint64_t sent_end; /* where its frame ends in the stream of the connection */
+    int64_t vouched;   /* what its answer will prove to the hold deadline, or HOLD_DEADLINE_NONE */
     bool quiet;
     bool raw;
     uint8_t place; /* an enum create_place */
-    bool creates;  /* a node; a multi: one or more */
+    bool creates;  /* it creates a node; for a multi, one or more */
     bool watches;
-    bool sequential; /* these, or some of them */
-    unsigned cuts;   /* so often the server closed the connection when some of it had left */
+    bool sequential; /* some of these nodes are sequential */
+    unsigned cuts; /* how often in a row the server closed the connection after part of the request
+                      had left */
 
     clave_result_cb *cb; /* may be NULL */
     void *arg;
-    clave_async_watch *watch; /* armed by the answer, or NULL */
+    clave_async_watch *watch; /* the watch that the answer arms, or NULL */
     uint8_t watch_kind;       /* an enum watch_kind */
-    bool watch_freed;         /* the server will be asked to remove the watch */
-    bool watch_heir;          /* also if none is armed: another one was disarmed meanwhile */
+    bool watch_freed;         /* the server will be asked to remove that watch */
+    bool watch_heir; /* the same if nothing is armed, because another watch was disarmed in the
+                        meantime */
 
-    int32_t losses; /* how many times the connection went */
+    int32_t losses; /* how often its connection was lost */
     int64_t first_loss;
-    struct timer pause; /* before it is sent again */
+    struct timer pause; /* the wait before it is sent again */
 
-    clave_err err; /* why there was no answer */
-    char *path;    /* as the caller gave it */
-    char *created; /* room for the final path that the server will choose */
+    clave_err err; /* why it got no answer */
+    char *path;    /* as passed by the caller */
+    char *created; /* room for the final path, which the server will choose */
     size_t created_cap;
-    clave_op_result *ops; /* multi */
-    clave_stat *stats;    /* of the ops */
+    clave_op_result *ops; /* for a multi */
+    clave_stat *stats;    /* the Stats of its operations */
     size_t nops;
     uint8_t *frame;
     size_t frame_len;
@@ -89,68 +91,71 @@ struct request {
 struct request_spec {
     enum request_again again;
     int32_t op;
-    const char *path; /* as the caller gave it; copied */
+    const char *path; /* as passed by the caller; copied */
     clave_result_cb *cb;
     void *arg;
     clave_async_watch *watch;
-    const clave_op *ops; /* multi; of a multiRead only how many there are */
+    const clave_op *ops; /* for a multi; for a multiRead only their number counts */
     size_t nops;
-    bool quiet; /* the client's own: its error is not put into clave_async_client_errmsg */
-    bool raw;   /* the path is the server's, not below the chroot */
+    bool quiet; /* a request of the client's own: its error is not put into
+                   clave_async_client_errmsg */
+    bool raw;   /* the path is as the server knows it, not below the chroot */
     enum create_place place;
 };
 
-/* ETOOBIG, ENOMEM. When it fails, the spec's watch is left idle. */
+/* Makes a request. ETOOBIG, ENOMEM: the spec's watch is left idle. */
 clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out);
-/* Runs the callback, and then frees the request. */
+/* Runs the callback, then frees the request. */
 void clave__request_answer(struct request *r, const clave_result *res);
 
-/* ---- what its failure is told as (errmsg.c) -------------------------------------------------- */
+/* ---- reporting a failure (errmsg.c) ---------------------------------------------------------- */
 
-/* How many bytes of a path a message shows: what follows the path matters more than its end. */
+/* How many bytes of a path a message shows. What the message says after the path matters more than
+ * the path's end. */
 enum { PATH_SHOWN = 128, PATH_SHOWN_CAP = PATH_SHOWN + sizeof "..." };
-/* Writes the path for a message, and dots in place of what is cut. */
+/* Writes the path for a message, with dots for what was cut off. */
 const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP]);
 
-/* Sets clave_async_client_errmsg, unless the error is no fault; `res`, which may be NULL, says
- * which operation of a multi it was. */
+/* Sets clave_async_client_errmsg, unless the error is expected. `res`, which may be NULL, tells
+ * which operation of a multi failed. */
 void clave__request_tell(const struct request *r, clave_err err, const clave_result *res);
-/* As for a request that the server has refused: the create of an ancestor, which lies at `path` on
- * the server. */
+/* The same for the create of an ancestor, at `path` on the server, that was refused. */
 void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err);
 
-/* ---- its answer ------------------------------------------------------------------------------ */
+/* ---- decoding the answer --------------------------------------------------------------------- */
 
-/* Decodes the body of a successful reply. EPROTO; ENOMEM, never for a write. */
+/* Decodes the body of a successful reply. EPROTO; ENOMEM, but never for a write. */
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,
                               clave_stat *stat);
 
-/* ---- what it is made of ---------------------------------------------------------------------- */
+/* ---- the parts of a request ------------------------------------------------------------------ */
 
-/* The path as the server knows it, with the chroot. The slice is valid until the next call. */
+/* The path as the server knows it, chroot included. The result is valid until the next call. */
 clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out);
-/* The path below the chroot; the chroot itself and an empty path give "/". n = -1: outside. */
+/* The path relative to the chroot; the chroot itself, and an empty path, give "/". n is -1 if the
+ * path lies outside. */
 struct jbytes clave__strip_chroot(const clave_async_client *c, struct jbytes full);
 
-/* The path of a create as the server knows it. The number appended to "/" becomes a name below the
- * chroot, not part of the chroot's own name. The slice is valid until the next call. */
+/* The path of a create as the server knows it. A number appended to "/" becomes a name below the
+ * chroot rather than a part of the chroot's own name. The result is valid until the next call. */
 clave_err clave__path_to_create(clave_async_client *c, const char *path, clave_create_mode mode,
                                 struct jbytes *out);
 
-/* Whether the client takes a request on this path. ECLOSED; EPATH. */
+/* Checks whether the client may send a request for this path. ECLOSED; EPATH. */
 clave_err clave__encode_check(clave_async_client *c, const char *path, bool sequential);
-/* Encodes an ACL; the vector lies in c->acls. NULL is the open ACL. */
+/* Encodes an ACL into c->acls; NULL means the open ACL. */
 clave_err clave__encode_acls(clave_async_client *c, const clave_acl *acls, size_t n,
                              struct jvec *out);
-/* NULL is null, not empty. ETOOBIG when it does not fit in a frame. */
+/* Encodes data; NULL is null, which is different from empty. ETOOBIG: it does not fit in a
+ * frame. */
 clave_err clave__encode_data(clave_async_client *c, const char *path, const void *data, size_t len,
                              struct jbytes *out);
-/* A multi of the spec's ops, whose op and path it sets. ETOOBIG: the caller says so with the next.
- */
+/* Encodes a multi of the spec's operations, and sets the spec's op and path. ETOOBIG: the caller
+ * reports it with clave__encode_too_big. */
 clave_err clave__encode_multi(clave_async_client *c, struct request_spec *spec,
                               union wire_body *body);
-/* Sets the fault that the request on this path does not fit in a frame, and returns ETOOBIG. */
+/* Sets the fault that the request for this path does not fit in a frame, and returns ETOOBIG. */
 clave_err clave__encode_too_big(clave_async_client *c, const char *path);
 
 #endif

@@ -1,9 +1,10 @@
-/* guaranteed_delete.c - guaranteed deletes of ephemeral nodes: repeated until the node is certainly
- * gone, by an answer or with its session (as Curator's guaranteed deletes, but bound to the session
- * that owns the node, so that another session's node is never deleted). Recipes use it to release.
+/* guaranteed_delete.c - guaranteed deletes of ephemeral nodes, which are repeated until the node is
+ * certainly gone: deleted, or removed with its session. They are like Curator's guaranteed deletes,
+ * but bound to the session that owns the node, so that a node of another session is never deleted.
+ * Recipes use them to release.
  *
- * If others may take the node's name as soon as it goes, the czxid tells it from theirs: after a
- * lost answer, the node is looked up before the next attempt. */
+ * If others may create a node of the same name as soon as ours is gone, the czxid tells them apart:
+ * after a lost answer, the node is looked up before the next attempt. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ enum { PAUSE_MS = 100 };
 struct cleanup {
     struct list link; /* in the client's list of cleanups */
     clave_async_client *client;
-    int64_t session_id; /* 0: there was none yet, so it cannot have a node */
+    int64_t session_id; /* 0: there was no session yet, so it cannot own a node */
     int64_t czxid;      /* of the node; 0: nobody else uses its name */
     bool busy;
     struct timer pause;
@@ -41,8 +42,8 @@ static void guaranteed_delete_finish_with(struct cleanup *k, clave_err err)
 
 static void guaranteed_delete_submit(struct cleanup *k);
 
-/* For a closed client no time passes, so a cleanup that failed after _cleanups_end would wait for
- * ever. */
+/* Tries again after a while. On a closed client no time passes, so a cleanup that failed after
+ * _cleanups_end would wait forever; it ends instead. */
 static void guaranteed_delete_pause(struct cleanup *k)
 {
     assert(!k->busy);
@@ -63,7 +64,8 @@ static void guaranteed_delete_on_deleted(clave_async_client *c, const clave_resu
     else if (res->err == CLAVE_OK || class_ == CLAVE_CLASS_FINAL || class_ == CLAVE_CLASS_FATAL)
         guaranteed_delete_finish(k, res);
     else if (c->session.id != k->session_id)
-        guaranteed_delete_finish_with(k, CLAVE_EEXPIRED); /* and the node with it */
+        guaranteed_delete_finish_with(k,
+                                      CLAVE_EEXPIRED); /* and the node is gone with the session */
     else if (res->err == CLAVE_ECONNLOSS)
         guaranteed_delete_submit(k);
     else
@@ -116,7 +118,8 @@ static void guaranteed_delete_on_synced(clave_async_client *c, const clave_resul
     guaranteed_delete_submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
 }
 
-/* Looks after a sync, since a server that lags would show a node that is gone. */
+/* Looks the node up, after a sync, because a server that lags behind would still show a node that
+ * is gone. */
 static void guaranteed_delete_look(struct cleanup *k)
 {
     struct request_spec spec = {.again = AGAIN_ALWAYS,
