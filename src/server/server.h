@@ -91,12 +91,12 @@ struct server_options {
     int32_t slow_ms; /* requests that take this long or longer are logged; 0: none. To account for
                         time not spent waiting for the disk, the driver must call _end_turn and
                         _left_unread */
-    int32_t
-        snap_count; /* transactions between snapshots. 0: automatic. A snapshot is then due after
-                       100000 transactions, or as many as there are znodes if that is more, provided
-                       that the log has also grown by the size of the tree; or else after ten times
-                       as many transactions. With either setting, one is due once 256 MiB of log
-                       have been written, or the size of the tree if that is more */
+    /* Transactions between snapshots. 0: automatic. A snapshot is then due after 100000
+     * transactions, or as many as there are znodes if that is more, provided that the log has
+     * also grown by the size of the tree; or else after ten times as many transactions. With
+     * either setting, one is due once 256 MiB of log have been written, or the size of the tree
+     * if that is more. */
+    int32_t snap_count;
     int32_t snapshot_piece; /* how many sessions, access lists and nodes make a piece of a snapshot,
                                which also ends after 256 bytes for each of them; 0: 1000 */
     int32_t container_check_ms; /* interval between sweeps of containers and nodes with a TTL; 0:
@@ -117,20 +117,20 @@ struct server_options {
                                of the x509 scheme; NULL: none */
     const char *super_uid; /* the user of this machine, as a decimal number, that passes every check
                               over a Unix socket; NULL: none */
-    const char
-        *require_auth; /* "digest,x509": a client without an identity of one of these schemes cannot
-                          reach any node, nor a session that others made; NULL: none is required */
-    const char *
-        words; /* the four-letter words that are answered, "ruok,mntr" or "*"; NULL: SERVER_WORDS */
+    /* "digest,x509": a client without an identity of one of these schemes cannot reach any node,
+     * nor a session that others made; NULL: none is required. */
+    const char *require_auth;
+    /* The four-letter words that are answered, "ruok,mntr" or "*"; NULL: SERVER_WORDS. */
+    const char *words;
     size_t max_connections; /* 0: unlimited */
     size_t max_outstanding; /* replies of all connections that may wait for the disk; above this a
                                connection that has some waiting is not read; 0: 100000 */
-    size_t
-        max_undelivered; /* memory for queued output of all connections; above this a connection
-                            with queued output is not read; at twice as much none is read, and one
-                            that has taken nothing for a second is disconnected; 0: 256 MiB */
-    size_t
-        client_limits[SERVER_LIMITS]; /* 0: the default, which well-behaved clients do not reach */
+    /* Memory for queued output of all connections; above this a connection with queued output is
+     * not read; at twice as much none is read, and one that has taken nothing for a second is
+     * disconnected; 0: 256 MiB. */
+    size_t max_undelivered;
+    /* 0: the default, which well-behaved clients do not reach. */
+    size_t client_limits[SERVER_LIMITS];
     size_t work_a_turn; /* how much work requests may cause between two calls of _tick, in units of
                            0.2 us as the engine estimates them: a small read is 3, a write 13. Input
                            beyond that waits, and connections take turns; 0: unlimited */
