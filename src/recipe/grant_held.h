@@ -1,5 +1,5 @@
-/* grant_held.h - what is held at this moment, as three recipes say it from memory. Those who hold
- * through them need no grant (clave/async/grant.h) to know it. */
+/* grant_held.h - what is held at this moment, as three recipes report it from memory. Code that
+ * holds through them needs no grant (clave/async/grant.h) to find out. */
 #ifndef CLAVE_RECIPE_GRANT_HELD_H
 #define CLAVE_RECIPE_GRANT_HELD_H
 
@@ -10,19 +10,19 @@
 struct contender;
 
 struct grant_facts {
-    int64_t token; /* czxid of the node; a downgraded read has its write's */
+    int64_t token; /* czxid of the node; a downgraded read has that of its write */
     int64_t session_id;
     int64_t deadline;        /* until when nobody else can own it, by the client's clock */
     const char *node;        /* full path; valid until the next call on the holder */
-    unsigned count;          /* how many holds the owner has */
-    struct contender *place; /* likewise */
+    unsigned count;          /* how many times the owner holds it */
+    struct contender *place; /* valid until the next call on the holder */
 };
 
-/* false: the owner does not hold it, or has lost it. */
+/* Returns false if the owner does not hold the lock, or has lost it. */
 bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out);
-/* false: the lease was lost. */
+/* Returns false if the lease was lost. */
 bool clave__lease_held(const clave_async_lease *l, struct grant_facts *out);
-/* false: it does not lead. */
+/* Returns false if the candidate does not lead. */
 bool clave__latch_held(const clave_async_latch *l, struct grant_facts *out);
 
 #endif

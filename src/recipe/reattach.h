@@ -1,8 +1,8 @@
-/* reattach.h - where a recipe's user stands in a queue, by a UUID that the user chose: so
- * another process with the same session finds its node again. One acquire has one place; that of a
- * semaphore has several contenders, in <path>/locks and in <path>/leases. The place outlives them:
- * one that was given up may still look for its node by the UUID, and deletes it, whosever it is by
- * then. */
+/* reattach.h - lets another process with the same session find the place of a recipe's user in a
+ * queue again, by a UUID that the user chose. One acquire has one place; in a semaphore, that place
+ * has several contenders, in <path>/locks and in <path>/leases. The place outlives its contenders:
+ * one that was given up may still be looking for its node by the UUID, and deletes it, whichever
+ * process it belongs to by then. */
 #ifndef CLAVE_RECIPE_REATTACH_H
 #define CLAVE_RECIPE_REATTACH_H
 
@@ -10,44 +10,51 @@
 #include "clave/async/latch.h"
 #include "clave/async/semaphore.h"
 
-/* What stays when a contender is given up, since another process with the session may hold it. */
+/* What stays at the server when a contender is given up, because another process with the session
+ * may hold it. */
 enum queue_place_spares {
     SPARES_NOTHING,
     SPARES_FOUND, /* a node for which the contender has sent no create */
-    SPARES_ALL,   /* and one whose create it sent and got no answer to: it may be either's */
+    SPARES_ALL,   /* also a node whose create was sent but not answered: it may belong to either
+                     process */
 };
 
 struct queue_place {
     char uuid[CLAVE_UUID_TEXT + 1];
-    bool search;    /* such a node of this session may exist already */
-    const char *at; /* its name, if that is known: nothing else is taken; NULL: it is not. Not of a
-                     * semaphore's */
-    uint64_t listed_on; /* the connection of the newest listing that told the place; 0: none has */
-    bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
-                 * session may have given it up. Otherwise it is taken anew */
+    bool search;    /* this session may already have such a node */
+    const char *at; /* its name, if that is known: then no other is taken; NULL: unknown. Not for
+                       semaphores */
+    /* The connection of the newest listing that showed the place; 0: none has. */
+    uint64_t listed_on;
+    bool final; /* if its node is deleted while it waits, the acquire ends with ENONODE, since
+                   another process with the session may have given it up; otherwise a new node is
+                   created */
     enum queue_place_spares spares;
-    bool spared; /* one that was given up has left its node, which nobody here has now */
-    /* As of client_named_create, with the place as its argument. NULL: it may have others. */
+    bool spared; /* a contender that was given up has left its node, which nobody in this process
+                    has now */
+    /* As in client_named_create, called with the place as its argument. NULL: nothing is excluded.
+     */
     const char *below;
     bool (*excludes)(void *place, const char *path);
-    unsigned ncontenders;                  /* that have not ended */
-    void (*unused)(struct queue_place *p); /* there is none any more; NULL: nobody asks */
+    unsigned ncontenders;                  /* how many of its contenders have not ended */
+    void (*unused)(struct queue_place *p); /* called when none is left; may be NULL */
 };
 
 typedef void queue_described(void *arg, clave_err err);
 
-/* The place that its owner has or will have; borrowed. Before the only acquire. */
+/* Sets the place that the mutex's owner has or will have; borrowed. Call it before the only
+ * acquire. */
 void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *p);
-/* Likewise. The leases of one acquire have names that are made of the UUID, the first the UUID's.
- */
+/* The same for a semaphore. The names of an acquire's leases are derived from the UUID; the first
+ * lease has the UUID itself. */
 void clave__semaphore_set_place(clave_async_semaphore *s, struct queue_place *p);
-/* Before _start, of a candidate without a priority. */
+/* The same for a candidate, which must not have a priority. Call it before _start. */
 void clave__latch_set_place(clave_async_latch *l, struct queue_place *p);
 
-/* Its nodes say this from now on: host, name and command in clave's form, else `text`; NULL: as
- * before. `done` runs later, *n times, each time for one node: CLAVE_OK; ELOST,
- * ENONODE: it was lost; else as of clave_async_set. *n is 0 when there is no node yet. ENOMEM,
- * ECLOSED: `done` may run for some of them. */
+/* Change what the nodes of a place say: host, name and command in clave's form, or else `text`;
+ * NULL fields stay as they are. `done` is called later, *n times, once for each node: CLAVE_OK;
+ * ELOST, ENONODE: the place was lost; other errors as clave_async_set. *n is 0 if there is no node
+ * yet. ENOMEM, ECLOSED: `done` may still be called for some of the nodes. */
 clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
                                 queue_described *done, void *arg, size_t *n);
 clave_err clave__semaphore_describe(clave_async_semaphore *s, const clave_identity *said,

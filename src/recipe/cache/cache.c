@@ -1,8 +1,8 @@
-/* cache.c - a cache of a tree: clave/async/cache.h. Its life, what it tells, and the queries; what
- * it asks is in cache_read.c, where changes come from in cache_watch.c.
+/* cache.c - a cache of a tree: clave/async/cache.h. This file has its creation and end, its events,
+ * and the queries; what it reads is in cache_read.c, and how it notices changes in cache_watch.c.
  *
- * What must stay true: the nodes live until the outermost of its calls ends, also when the user
- * frees the cache in one of them. */
+ * What must stay true: the nodes live until the outermost call into the cache ends, even if the
+ * user frees the cache inside that call. */
 #include "clave/async/cache.h"
 
 #include <assert.h>
@@ -11,13 +11,14 @@
 #include "base/path.h"
 #include "recipe/cache/cache_internal.h"
 
-/* So many reads in a multiRead that their answer fits into four frames of a MiB, which the client
- * takes, unless their data is 256 KiB long on average. */
+/* BATCH reads go into a multiRead, so that its answer fits into four frames of 1 MiB, which the
+ * client accepts, unless their data averages more than 256 KiB. */
 enum { WINDOW = 256, WINDOW_MAX = 65536, BATCH = 16 };
 
 /* ---- telling the user ------------------------------------------------------------------------ */
 
-/* Between _enter and _leave: the user may free the cache in it, and is told nothing any more. */
+/* Between _enter and _leave the user may free the cache, after which nothing is reported any
+ * more. */
 
 static clave_cache_node cache_view(const char *path, const struct cache_value *v)
 {
@@ -60,7 +61,7 @@ void clave__cache_tell_node(clave_async_cache *cache, clave_cache_event_type typ
     cache->cb(cache, &ev, cache->arg);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 void clave__cache_enter(clave_async_cache *cache)
 {
@@ -120,7 +121,7 @@ static void cache_on_pause(struct timer *t, int64_t now)
     clave__cache_leave(cache);
 }
 
-/* Only data is read by a multiRead. */
+/* A multiRead is used only for reading data. */
 static size_t cache_batch(const clave_cache_options *o)
 {
     size_t quarter = o->window / 4;
@@ -227,7 +228,7 @@ clave_err clave_async_cache_get(const clave_async_cache *cache, const char *path
     return CLAVE_OK;
 }
 
-/* A visit may walk again, so each walk has room for paths of its own. */
+/* A visit may start another walk, so each walk has its own room for paths. */
 struct cache_walk {
     const clave_async_cache *cache;
     uint8_t *path;

@@ -1,15 +1,15 @@
-/* cache_read.c - what a cache asks the server for, in which order, and what the answers mean.
+/* cache_read.c - what a cache requests from the server in which order, and what the answers mean.
  *
- * How it works. What is to be read of a node is noted at the node, which then waits in the queue;
- * so many requests as the window allows are under way, and the data of several nodes is read by one
- * multiRead. An answer is compared with what the cache has by czxid and mzxid: a node of another
- * czxid is another node. A listing is needed again only when pzxid or cversion moved while there
- * were no events. A parent is told before its children: what is below a node that is not told of
- * yet is found by its listing. What does not fit into max_nodes and max_bytes is left out, and
- * tried again when an eighth of the bound was freed.
+ * How it works. What has to be read of a node is noted at the node, which then waits in the queue.
+ * As many requests are under way as the window allows, and a multiRead reads the data of several
+ * nodes. An answer is compared with what the cache has by czxid and mzxid; a different czxid means
+ * a different node. Children are listed again only if pzxid or cversion changed while there were no
+ * events. A parent is reported before its children: whatever is below a node that has not been
+ * reported yet will be found by listing that node. What does not fit into max_nodes and max_bytes
+ * is left out, and tried again when an eighth of the bound has been freed.
  *
- * What must stay true: a node that may differ from the tree is QUEUED or ASKED, or its parent is.
- */
+ * What must stay true: a node that may differ from the tree is QUEUED or ASKED, or its parent
+ * is. */
 #include <assert.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static struct cache_node *cache_queue_pop(clave_async_cache *cache)
     return n;
 }
 
-/* The only function that changes a node's phase. */
+/* Changes a node's phase; nothing else does. */
 static void cache_node_enter(struct cache_node *n, enum cache_node_phase phase)
 {
     n->phase = phase & 3u;
@@ -60,7 +60,7 @@ static void cache_node_enter(struct cache_node *n, enum cache_node_phase phase)
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
-/* The user may just have freed the cache, and nobody clears the timer again. */
+/* Pauses. The user may just have freed the cache; then nobody would clear the timer. */
 static void cache_pause(clave_async_cache *cache)
 {
     if (cache->freed)
@@ -69,8 +69,8 @@ static void cache_pause(clave_async_cache *cache)
                             clave__client_now(cache->client) + PAUSE_MS);
 }
 
-/* Something about the node, or a child of `up`, could not be noted for want of memory: later
- * everything is compared once more, and listed where a child may be missing. */
+/* Something about the node, or a child of `up`, could not be noted for want of memory. Later
+ * everything is compared once more, and children are listed wherever one may be missing. */
 void clave__cache_missed(clave_async_cache *cache, struct cache_node *up)
 {
     if (up)
@@ -98,7 +98,7 @@ static bool cache_wants_anything(const struct cache_node *n)
     return n->wants_read || n->wants_list;
 }
 
-/* An idle node that wants something waits in the queue; one that is of no use goes. */
+/* Queues an idle node that wants something; frees one that is not needed. */
 static void cache_settle(clave_async_cache *cache, struct cache_node *n)
 {
     if (n->phase != CACHE_NODE_IDLE)
@@ -128,7 +128,7 @@ void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned 
     cache_settle(cache, n);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requesting ------------------------------------------------------------------------------ */
 
 static void cache_on_answer(clave_async_client *c, const clave_result *res, void *arg);
 static void cache_on_answers(clave_async_client *c, const clave_result *res, void *arg);
@@ -138,8 +138,8 @@ static bool cache_keeps_data(const clave_async_cache *cache, const struct cache_
     return !cache->o.without_data && !n->no_data;
 }
 
-/* A node that is known is only compared, unless its data is known to be new. The root needs a watch
- * also while it is missing. */
+/* Chooses the request. A node that is known is only compared, unless its data is known to be new.
+ * The root needs a watch even while it does not exist. */
 static int32_t cache_op_of(const clave_async_cache *cache, const struct cache_node *n)
 {
     if (!n->wants_read)
@@ -151,7 +151,7 @@ static int32_t cache_op_of(const clave_async_cache *cache, const struct cache_no
     return n->present && !n->wants_data ? OP_EXISTS : OP_GET_DATA;
 }
 
-/* The node is ASKED from now on, for what `op` reads. */
+/* Makes a request for what `op` reads; the node is ASKED from now on. */
 static struct cache_request *cache_request_new(clave_async_cache *cache, struct cache_node *n,
                                                int32_t op)
 {
@@ -169,7 +169,7 @@ static struct cache_request *cache_request_new(clave_async_cache *cache, struct 
     return q;
 }
 
-/* Its node may want something again. */
+/* Ends a request, after which its node may want something again. */
 static void cache_request_end(struct cache_request *q)
 {
     assert(q->node && q->node->phase == CACHE_NODE_ASKED);
@@ -182,7 +182,7 @@ static void cache_request_end(struct cache_request *q)
     cache->nfree++;
 }
 
-/* It could not be sent. */
+/* The request could not be sent. */
 static void cache_request_fail(struct cache_request *q, clave_err err)
 {
     clave_async_cache *cache = q->cache;
@@ -192,11 +192,11 @@ static void cache_request_fail(struct cache_request *q, clave_err err)
         clave__cache_end(cache, err);
     else if (clave__err_passes(err))
         clave__cache_missed(cache, clave__cache_tree_parent(n));
-    cache_request_end(q); /* else it has a name that no client may ask for */
+    cache_request_end(q); /* otherwise no client can ask for its name */
 }
 
-/* A multiRead or its answer is longer than it may be, or the server does not take it: from now on
- * each node is read by itself. */
+/* A multiRead or its answer is too long, or the server does not support it: from now on each node
+ * is read separately. */
 static void cache_read_alone(clave_async_cache *cache, struct cache_request *q)
 {
     struct cache_request *next;
@@ -246,7 +246,7 @@ static void cache_send(clave_async_cache *cache, struct cache_request *first, si
     }
 }
 
-/* Sends what was gathered for one multiRead. */
+/* Sends what was collected for a multiRead. */
 static void cache_flush(clave_async_cache *cache)
 {
     struct cache_request *first = cache->gathered;
@@ -257,7 +257,7 @@ static void cache_flush(clave_async_cache *cache)
         cache_send(cache, first, n);
 }
 
-/* Requests are sent in the order in which they are asked for. */
+/* Adds a request; requests are sent in the order in which they are made. */
 static void cache_ask(clave_async_cache *cache, struct cache_node *n)
 {
     struct cache_request *q = cache_request_new(cache, n, cache_op_of(cache, n));
@@ -271,7 +271,7 @@ static void cache_ask(clave_async_cache *cache, struct cache_node *n)
     cache->ngathered++;
 }
 
-/* What is below a node that is gone went with it. */
+/* True if the node was below one that is gone, and so is gone too. */
 static bool cache_is_orphan(const struct cache_node *n)
 {
     const struct cache_node *up = clave__cache_tree_parent(n);
@@ -290,8 +290,8 @@ static void cache_ask_next(clave_async_cache *cache)
         cache_settle(cache, n);
 }
 
-/* Asks for a whole multiRead, or for all that waits. Were each answer followed by one request,
- * there would be no second multiRead. */
+/* Requests a full multiRead, or everything that is waiting. If each answer were followed by a
+ * single request, there would never be a second multiRead. */
 bool clave__cache_ask_some(clave_async_cache *cache)
 {
     size_t n = cache->queue.count < cache->batch ? cache->queue.count : cache->batch;
@@ -303,9 +303,9 @@ bool clave__cache_ask_some(clave_async_cache *cache)
     return true;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers on their way -------------------------------------------------------------------- */
 
-/* The node stays ASKED, and so in its place, until the answer is taken. */
+/* The node stays ASKED, and therefore in its place, until the answer is processed. */
 
 /* ---- the bounds ------------------------------------------------------------------------------ */
 
@@ -334,7 +334,7 @@ static void cache_leave_out(clave_async_cache *cache)
     clave__cache_tell(cache, CLAVE_CACHE_FULL, CLAVE_OK);
 }
 
-/* An eighth of the bound was freed: what was left out is tried again. */
+/* True if an eighth of the bound has been freed, so that what was left out is tried again. */
 bool clave__cache_has_made_room(const clave_async_cache *cache)
 {
     const clave_cache_options *o = &cache->o;
@@ -375,7 +375,7 @@ void clave__cache_delete(clave_async_cache *cache, struct cache_node *top)
     cache->places_made += nodes - t->nodes;
 }
 
-/* A place for a child that is new; nothing when the filter does not take it, or it does not fit. */
+/* Makes a place for a new child, unless the filter rejects it or there is no room. */
 void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent, const char *name,
                             size_t len)
 {
@@ -405,7 +405,7 @@ void clave__cache_add_child(clave_async_cache *cache, struct cache_node *parent,
 
 /* ---- a node's Stat and data ------------------------------------------------------------------ */
 
-/* How much of the data is to be kept. */
+/* How much of the data has to be kept. */
 static size_t cache_kept(const clave_async_cache *cache, const struct cache_node *n, size_t len)
 {
     size_t most = cache->o.max_data;
@@ -414,7 +414,7 @@ static size_t cache_kept(const clave_async_cache *cache, const struct cache_node
     return cache->cuts && cache->cuts(clave__cache_tree_path(n, cache->tree.path.data)) ? most : 0;
 }
 
-/* *lacks: there is no room for its data. */
+/* *lacks is set if there is no room for the data. */
 static struct cache_value cache_value_of(const clave_async_cache *cache, const struct cache_node *n,
                                          const clave_result *res, int32_t op, bool *lacks)
 {
@@ -430,15 +430,15 @@ static struct cache_value cache_value_of(const clave_async_cache *cache, const s
     return v;
 }
 
-/* Another pzxid than that of the last listing: nobody else tells of a child that may not be read.
- */
+/* True if pzxid is not that of the last listing: nothing else tells of a child that may not be
+ * read. */
 static bool cache_has_moved(const struct cache_node *n, const clave_stat *s)
 {
     clave_stat known = clave__cache_tree_stat(n);
     return n->moved || known.pzxid != s->pzxid || known.cversion != s->cversion;
 }
 
-/* Stores what was read, and tells it. false: there is no memory. */
+/* Stores what was read, and reports it. false: no memory. */
 static bool cache_store(clave_async_cache *cache, struct cache_node **n, const clave_result *res,
                         int32_t op)
 {
@@ -471,7 +471,8 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
     return true;
 }
 
-/* The same node with the same data: what no event tells of may have changed. */
+/* Takes over a Stat for the same node with the same data: what no event tells of may have
+ * changed. */
 static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const clave_stat *s)
 {
     struct cache_node *old;
@@ -488,7 +489,7 @@ static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const
     (*n)->moved = moved;
 }
 
-/* Whether the children have to be listed, now that the node's Stat is known. */
+/* True if the children have to be listed, now that the node's Stat is known. */
 static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n,
                             const clave_stat *s, bool may_lack_some)
 {
@@ -500,20 +501,21 @@ static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n
         return !clave__cache_watches_children(cache, n);
     if (s->num_children > 0 || (n->dir && n->dir->present > 0))
         return !n->listed || may_lack_some;
-    n->listed = true; /* children that come later have events */
+    n->listed = true; /* children that appear later cause events */
     n->moved = false;
     return false;
 }
 
-/* The node was known before there were no events for a while. With the same pzxid it has the same
- * children, unless the tree was set back to what it was, or a server is late. */
+/* True if children may be missing. The node was already known when there were no events for a
+ * while. With the same pzxid it has the same children, unless the tree was reset to an earlier
+ * state, or the server lags behind. */
 static bool cache_may_lack_children(const struct cache_node *n, const clave_stat *s)
 {
     return n->left_out || cache_has_moved(n, s);
 }
 
-/* Its parent is told first, and nothing is known below one that may not be read. false: it is not
- * to be told now, and perhaps read again later. */
+/* True if the node can be reported: its parent is reported first, and nothing is known below a node
+ * that may not be read. Otherwise it may have to be read again later. */
 static bool cache_has_place(struct cache_node *n)
 {
     const struct cache_node *up = clave__cache_tree_parent(n);
@@ -523,7 +525,7 @@ static bool cache_has_place(struct cache_node *n)
     return false;
 }
 
-/* It exists. */
+/* The answer says that the node exists. */
 static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
                             const clave_result *res)
 {
@@ -553,15 +555,16 @@ static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
         q->node->wants_list = true;
 }
 
-/* And will not be the next time: an answer that is too long for the client, or for the server,
- * which says EMARSHALLING. */
+/* True if the node could not be read and will not be readable next time either: permission is
+ * missing, or the answer is too long for the client, or for the server, which then says
+ * EMARSHALLING. */
 static bool cache_cannot_be_read(clave_err err)
 {
     return err == CLAVE_ENOAUTH || err == CLAVE_ETOOBIG || err == CLAVE_EMARSHALLING;
 }
 
-/* No event tells when it is deleted, nor when others like it come: a child watch of its parent
- * does, which the next listing leaves. */
+/* No event tells when an unreadable node is deleted, or when others like it appear. A child watch
+ * on its parent does; the next listing will set it. */
 static void cache_want_child_watch(clave_async_cache *cache, struct cache_node *up)
 {
     if (!up || up->child_watch)
@@ -571,7 +574,7 @@ static void cache_want_child_watch(clave_async_cache *cache, struct cache_node *
         clave__cache_want(cache, up, CACHE_WANT_LIST);
 }
 
-/* It exists, and its name is all that may be known of it. */
+/* The node exists, but nothing beyond its name may be known. */
 static void cache_take_unreadable(clave_async_cache *cache, struct cache_request *q)
 {
     struct cache_node *n = q->node, *old;
@@ -609,25 +612,25 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
     } else {
         if (n->present)
             clave__cache_delete(cache, n);
-        n->denied = n->no_data = false; /* of the one that was there */
+        n->denied = n->no_data = false; /* these belonged to the node that was there before */
         if (cache_cannot_be_read(res->err) && !n->parent)
             clave__cache_end(cache, res->err);
         if (!n->parent && cache->watches_each && q->op == OP_GET_DATA)
-            n->wants_read = true; /* to leave a watch for its creation */
+            n->wants_read = true; /* to set a watch for its creation */
     }
 }
 
 /* ---- a node's children ----------------------------------------------------------------------- */
 
-/* The answer under way is after that of the listing. A node that was deleted may still be asked for
- * its children, which does not bring it back. */
+/* True if the answer under way was sent for after the listing. A deleted node may still have a
+ * request for its children under way, which does not bring it back. */
 static bool cache_is_being_read(const struct cache_node *n)
 {
     return n->phase == CACHE_NODE_ASKED && !n->asked_list;
 }
 
-/* What is not in the listing is gone: that of a node which may not be read has no event. One that
- * is removed leaves its slot to what was behind it. */
+/* Deletes the children that are not in the listing, since the end of a node that may not be read
+ * causes no event. Removing one moves what was behind it into its slot. */
 static void cache_drop_unnamed(clave_async_cache *cache, const struct cache_node *n)
 {
     const struct cache_children *d = n->dir;
@@ -647,7 +650,7 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
 {
     struct cache_node *n = q->node;
     if (!n->present)
-        return; /* it is to be read, and listed after that */
+        return; /* it has to be read first, and listed afterwards */
     clave_stat known = clave__cache_tree_stat(n);
     if (known.czxid != res->stat->czxid) {
         n->wants_read = true;
@@ -679,8 +682,8 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
     }
 }
 
-/* What is below a listing that is too long is left out: with ENOAUTH nothing is, for this client.
- */
+/* The children of a node whose listing is too long are left out. With ENOAUTH nothing is left out:
+ * for this client there is nothing. */
 static void cache_cannot_list(clave_async_cache *cache, struct cache_node *n, clave_err err)
 {
     bool lacks_some = err != CLAVE_ENOAUTH && !n->left_out;
@@ -703,15 +706,15 @@ static void cache_take_children(clave_async_cache *cache, struct cache_request *
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Whether it says what there is. Any other answer, such as EBADARGS for a watch beyond the server's
- * bound, says nothing of the node. */
+/* True if the answer says what exists. Any other answer, such as EBADARGS for a watch beyond the
+ * server's limit, says nothing about the node. */
 static bool cache_is_about_the_node(clave_err err)
 {
     return err == CLAVE_OK || err == CLAVE_ENONODE || cache_cannot_be_read(err);
 }
 
-/* There was no answer. With the connection gone it is asked for again when events come again;
- * otherwise the server put it off, or refused it. */
+/* The request got no usable answer. If the connection is gone, it is repeated once events arrive
+ * again; otherwise the server has put it off or refused it, so we pause. */
 static void cache_take_nothing(clave_async_cache *cache, struct cache_request *q)
 {
     if (q->op == OP_GET_CHILDREN2)
@@ -739,7 +742,7 @@ static void cache_take(clave_async_cache *cache, struct cache_request *q, const 
         cache_take_node(cache, q, res);
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers arriving ------------------------------------------------------------------------ */
 
 static void cache_take_answer(struct cache_request *q, const clave_result *res)
 {
@@ -757,7 +760,7 @@ static void cache_on_answer(clave_async_client *c, const clave_result *res, void
     (void)c;
     cache_take_answer(q, res);
     cache->under_way--;
-    clave__cache_leave(cache); /* what cache_send entered */
+    clave__cache_leave(cache); /* matches the _enter in cache_send */
 }
 
 static void cache_on_answers(clave_async_client *c, const clave_result *res, void *arg)
@@ -780,5 +783,5 @@ static void cache_on_answers(clave_async_client *c, const clave_result *res, voi
     if (refused && !cache->freed)
         cache_read_alone(cache, q);
     cache->under_way--;
-    clave__cache_leave(cache); /* what cache_send entered */
+    clave__cache_leave(cache); /* matches the _enter in cache_send */
 }

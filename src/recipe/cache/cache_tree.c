@@ -1,14 +1,14 @@
-/* cache_tree.c - the nodes of a cache, in as little memory as they need: cache_tree.h.
+/* cache_tree.c - the nodes of a cache, in as little memory as they need; see cache_tree.h.
  *
- * A node is one block: its fields, its Stat, its name and its data. The Stat has about 25 bytes for
- * a node that was never written again, instead of 80: what a node is made with is given once, and
- * the rest as the distance from it, in numbers of variable length. The children of a node are in a
- * hash table with open addressing, whose slots are all that a child costs its parent; its key keeps
- * names that others choose from meeting in one place. A removal moves back what had to give way, so
- * there are no marks of what was removed.
+ * A node is one block: its fields, its Stat, its name and its data. The Stat of a node that was
+ * never written again takes about 25 bytes instead of 80: what a node is created with is stored
+ * once, and the rest as differences, in numbers of variable length. The children of a node are in a
+ * hash table with open addressing, so that a child costs its parent no more than a slot or two. The
+ * hash is keyed, so that other clients cannot choose names that all meet in one slot. A removal
+ * moves the entries behind it back, so there are no markers for removed entries.
  *
- * What must stay true: `bytes`, `nodes` and `count` are exact, and whatever is not present is
- * wanted or waited for. */
+ * What must stay true: `bytes`, `nodes` and `count` are exact, and every node that is not present
+ * is wanted or waited for. */
 #include "recipe/cache/cache_tree.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ enum { CACHE_STAT_MAX = 96, DIR_SLOTS = 4 /* at first */ };
 
 /* ---- a Stat ---------------------------------------------------------------------------------- */
 
-/* Seven bits a byte, the lowest first; the top bit says that another byte follows. */
+/* Writes seven bits per byte, lowest first; the top bit says that another byte follows. */
 static uint8_t *put_number(uint8_t *p, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7)
@@ -38,7 +38,8 @@ static const uint8_t *get_number(const uint8_t *p, uint64_t *v)
     return p;
 }
 
-/* Signed ones: the sign in the lowest bit, so that small distances are short either way. */
+/* Writes a signed number, with the sign in the lowest bit so that small differences are short in
+ * either direction. */
 static uint8_t *put_signed(uint8_t *p, int64_t v)
 {
     return put_number(p, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
@@ -75,7 +76,7 @@ static int64_t moved_by(int64_t from, int64_t by)
     return (int64_t)((uint64_t)from + (uint64_t)by);
 }
 
-/* Returns how many bytes it is. */
+/* Returns the number of bytes. */
 static size_t stat_put(uint8_t out[CACHE_STAT_MAX], const clave_stat *s)
 {
     uint8_t *p = out;
@@ -129,7 +130,7 @@ static uint32_t children_home(const struct cache_tree *t, uint32_t nslots, const
     return (uint32_t)clave__siphash(t->key, name, len) & (nslots - 1);
 }
 
-/* The place of a child, or where it would be; nslots is not 0. */
+/* The slot of a child, or the one where it would go; nslots must not be 0. */
 static uint32_t children_place(const struct cache_tree *t, const struct cache_children *d,
                                const char *name, size_t len)
 {
@@ -147,8 +148,8 @@ static void children_put(const struct cache_tree *t, struct cache_children *d, s
     d->slots[children_place(t, d, clave__cache_children_name(n), n->name_len)] = n;
 }
 
-/* Makes room for one more. Three quarters full at most; it shrinks when it is less than an eighth
- * full. */
+/* Makes room for one more child. The table is at most three quarters full, and shrinks when it is
+ * less than an eighth full. */
 static clave_err children_reserve(struct cache_tree *t, struct cache_children *d)
 {
     uint32_t want = d->nslots ? d->nslots : DIR_SLOTS;
@@ -160,7 +161,7 @@ static clave_err children_reserve(struct cache_tree *t, struct cache_children *d
         return CLAVE_OK;
     struct cache_node **slots = clave__mem_zalloc(&t->mem, want * sizeof *slots);
     if (!slots)
-        return d->count < d->nslots / 8 ? CLAVE_OK : CLAVE_ENOMEM; /* it was only to shrink */
+        return d->count < d->nslots / 8 ? CLAVE_OK : CLAVE_ENOMEM; /* it was only going to shrink */
     struct cache_children former = *d;
     d->slots = slots;
     d->nslots = want;
@@ -173,7 +174,7 @@ static clave_err children_reserve(struct cache_tree *t, struct cache_children *d
     return CLAVE_OK;
 }
 
-/* After _reserve. */
+/* Call _reserve first. */
 static void children_insert(struct cache_tree *t, struct cache_children *d, struct cache_node *n)
 {
     assert(d->count < d->nslots);
@@ -194,7 +195,7 @@ static void children_remove(const struct cache_tree *t, struct cache_children *d
         struct cache_node *moves = d->slots[at];
         uint32_t home =
             children_home(t, d->nslots, clave__cache_children_name(moves), moves->name_len);
-        /* It may stand anywhere from its home on: is the hole between the two? */
+        /* The entry can be in any slot from its home on: is the hole in between? */
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             d->slots[hole] = moves;
             hole = at;
@@ -203,7 +204,7 @@ static void children_remove(const struct cache_tree *t, struct cache_children *d
     d->slots[hole] = NULL;
 }
 
-/* The first present node from this slot on; NULL: there is none. */
+/* The first present node at or after this slot; NULL: there is none. */
 static struct cache_node *children_from(const struct cache_children *d, uint32_t at)
 {
     for (; at < d->nslots; at++)
@@ -214,7 +215,7 @@ static struct cache_node *children_from(const struct cache_children *d, uint32_t
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Without the padding of the struct. */
+/* Without the padding at the end of the struct. */
 #define NODE_HEADER offsetof(struct cache_node, bytes)
 
 static size_t cache_tree_node_size(const struct cache_node *n)
@@ -229,18 +230,18 @@ static const uint8_t *cache_tree_node_data(const struct cache_node *n)
 
 size_t clave__cache_tree_room(size_t name_len)
 {
-    /* A slot is at least three eighths in use. */
+    /* A table is at least three eighths full. */
     return sizeof(struct cache_node) + CACHE_STAT_MAX + name_len + 1 + 3 * sizeof(void *);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static struct cache_node *cache_tree_node_new(struct cache_tree *t, const char *name, size_t len)
 {
     struct cache_node *n = clave__mem_zalloc(&t->mem, NODE_HEADER + len + 1);
     if (!n)
         return NULL;
-    n->name_len = (uint32_t)len & 0xffffff; /* a path has at most the bytes of a frame */
+    n->name_len = (uint32_t)len & 0xffffff; /* a path is no longer than a frame */
     memcpy(n->bytes, name, len);
     t->nodes++;
     t->bytes += cache_tree_node_size(n);
@@ -278,7 +279,7 @@ clave_err clave__cache_tree_init(struct cache_tree *t, const struct clave_mem *m
     return t->root ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Any child that is left, in a dir that is being emptied: `present` counts the slots done. */
+/* Takes any child out of a table that is being emptied; `present` counts the slots done. */
 static struct cache_node *cache_tree_take_child(struct cache_children *d)
 {
     while (d && d->present < d->nslots) {
@@ -508,7 +509,7 @@ struct cache_node *clave__cache_tree_deepest(struct cache_node *top)
     return top;
 }
 
-/* What was behind the removed node in the table has its slot now, or a later one. */
+/* Whatever followed the removed node in the table now has its slot, or a later one. */
 struct cache_node *clave__cache_tree_after(const struct cache_children *parent, uint32_t slot)
 {
     struct cache_node *next = children_from(parent, slot);

@@ -1,19 +1,20 @@
-/* cache_watch.c - how a cache stays as new as the tree: where it learns of changes, what the events
- * mean, and how old it is at most.
+/* cache_watch.c - how a cache keeps up with the tree: how it notices changes, what events mean, and
+ * how old the cache can be.
  *
- * Changes come from one persistent watch, or, on servers before 3.6, from a data watch and a child
- * watch for each node, which the reads of cache_read.c arm again after each event.
+ * Changes are noticed through one persistent watch or, on servers before 3.6, through a data watch
+ * and a child watch on each node, which the reads in cache_read.c set again after each event.
  *
- * When no node waits to be read, the cache equals the tree as of the newest answer. Under a steady
- * stream of changes that may never be: so the cache is current as soon as no node is owed: all was
- * read that had no event. From then on rounds say how old it is at most: each owes what waits when
- * it begins.
+ * If no node is waiting to be read, the cache equals the tree as of the newest answer. Under a
+ * steady stream of changes that may never happen, so the cache counts as current as soon as no node
+ * is owed, which means that everything was read that has no event. From then on, rounds bound its
+ * age: each round owes whatever is waiting when it begins.
  *
- * No event tells of nodes that may not be read, nor of access lists. So every node that can have
- * such children, or turn into another, is compared with the server's once in refresh_ms, a tenth of
- * them at a time, or as many as MOST_A_STEP allows. A step reads nothing that an event tells of, so
- * that a tree of lock nodes costs a read for each lock only; and no node that is being read or
- * listed, which would never be done on a way longer than a step. */
+ * No event tells of nodes that may not be read, or of changed access lists. So each node that can
+ * have such children, or turn into another node, is compared with the server's once per refresh_ms,
+ * a tenth of them at a time, or as many as MOST_A_STEP allows. A step leaves out nodes whose
+ * changes all cause events, so a tree of lock nodes costs only one read per lock. It also leaves
+ * out nodes that are being read or listed; otherwise, if answers take longer than a step, they
+ * would never be done. */
 #include <assert.h>
 #include <string.h>
 
@@ -24,14 +25,14 @@ enum { STEPS = 10, MOST_A_STEP = 300 };
 
 struct cache_watches {
     clave_async_cache *cache;
-    struct cache_children *dir; /* of the node */
+    struct cache_children *dir; /* of the node's children */
     clave_async_watch *data, *children;
 };
 
-/* ---- how old it is at most ------------------------------------------------------------------- */
+/* ---- how old the cache can be ---------------------------------------------------------------- */
 
-/* Events come before every answer to what was sent after the change. So without anything to be
- * read the cache has all that was changed before the newest answered request was sent. */
+/* Events arrive before any answer to a request that was sent after the change. So if nothing is to
+ * be read, the cache has every change made before the newest answered request was sent. */
 static bool cache_is_idle(const clave_async_cache *cache)
 {
     return cache->queue.count == 0 && cache->under_way == 0 && !cache->pause.armed;
@@ -48,7 +49,8 @@ void clave__cache_note_as_of(clave_async_cache *cache)
     cache->as_of = clave__cache_as_of(cache);
 }
 
-/* A round: what is owed now shows, once it is read, all that was changed before. */
+/* Begins a round: once everything that it owes has been read, the cache has every change made
+ * before now. */
 static void cache_begin_round(clave_async_cache *cache)
 {
     cache->since = clave__client_contact(cache->client);
@@ -59,7 +61,7 @@ static void cache_begin_round(clave_async_cache *cache)
             clave__cache_owe(cache, cache->requests[i].node);
 }
 
-/* ---- when everything is answered ------------------------------------------------------------- */
+/* ---- when everything has been answered ------------------------------------------------------- */
 
 void clave__cache_become_stale(clave_async_cache *cache)
 {
@@ -70,7 +72,7 @@ void clave__cache_become_stale(clave_async_cache *cache)
     clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
 }
 
-/* Nothing is missing any more as soon as nothing is owed again. */
+/* Tries to read what was left out. Nothing is missing any more once nothing is owed again. */
 static bool cache_try_again(clave_async_cache *cache)
 {
     struct cache_node *top = cache->tree.root;
@@ -127,19 +129,19 @@ static void cache_on_synced(clave_async_client *c, const clave_result *res, void
     clave_async_cache *cache = arg;
     assert(cache->syncs > 0 && cache->under_way > 0);
     (void)c;
-    (void)res; /* if it failed, the reads are as good as without it */
+    (void)res; /* if it failed, the reads are just as good without it */
     cache->under_way--;
     cache->syncs--;
-    clave__cache_leave(cache); /* what _sync entered */
+    clave__cache_leave(cache); /* matches the _enter in _sync */
 }
 
-/* Waits until the server has caught up with what this client saw elsewhere; nothing is current
- * before. */
+/* Waits until the server has caught up with what this client has seen elsewhere; until then nothing
+ * is current. */
 static void cache_sync(clave_async_cache *cache)
 {
     const char *path = clave__cache_tree_path(cache->tree.root, cache->tree.path.data);
     if (clave_async_sync(cache->client, path, cache_on_synced, cache) != CLAVE_OK) {
-        clave__cache_missed(cache, NULL); /* a resync begins with another one */
+        clave__cache_missed(cache, NULL); /* a resync begins with another sync */
         return;
     }
     clave__cache_enter(cache);
@@ -148,14 +150,14 @@ static void cache_sync(clave_async_cache *cache)
     cache->syncs++;
 }
 
-/* It may have changed without an event, and so may its children; one that could not be read may be
- * readable. */
+/* Reads the node again, since it may have changed without an event, as may its children. One that
+ * could not be read may have become readable. */
 static void cache_compare(clave_async_cache *cache, struct cache_node *n)
 {
     n->check = true;
     if (n->unreadable)
         n->denied = n->no_data = false;
-    n->no_list = n->no_list && n->left_out; /* a list that is too long stays so */
+    n->no_list = n->no_list && n->left_out; /* a listing that was too long stays that way */
     clave__cache_want(cache, n, n->unreadable ? CACHE_WANT_DATA : CACHE_WANT_STAT);
 }
 
@@ -176,7 +178,7 @@ void clave__cache_resync(clave_async_cache *cache)
         clave__cache_want(cache, top, CACHE_WANT_STAT);
 }
 
-/* What waits now is owed when events come again. */
+/* The connection is gone: what is waiting now is owed once events arrive again. */
 static void cache_suspend(clave_async_cache *cache)
 {
     const struct cache_queue *q = &cache->queue;
@@ -188,8 +190,8 @@ static void cache_suspend(clave_async_cache *cache)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* The answer that is under way shows the change: it is after its event. It arms no watch again,
- * though, where there is one for each node. */
+/* True if the answer under way will show the change, because it comes after its event. Where each
+ * node has its own watch, though, that answer does not set the watch again. */
 static bool cache_is_covered(const clave_async_cache *cache, const struct cache_node *n)
 {
     return n->phase == CACHE_NODE_ASKED && !n->asked_list && !cache->watches_each;
@@ -199,12 +201,13 @@ static void cache_changed(clave_async_cache *cache, const char *path)
 {
     struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
     if (n && n->unreadable)
-        n->denied = n->no_data = false; /* or there would be no event */
+        n->denied = n->no_data = false; /* otherwise there would be no event */
     if (n && !cache_is_covered(cache, n))
         clave__cache_want(cache, n, CACHE_WANT_DATA);
 }
 
-/* One that waits to be read is not asked for in vain: should it come again, there is an event. */
+/* A node was deleted. If it is waiting to be read, that is not needed any more: should it come
+ * back, there will be an event. */
 static void cache_deleted(clave_async_cache *cache, const char *path)
 {
     struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
@@ -216,7 +219,8 @@ static void cache_deleted(clave_async_cache *cache, const char *path)
         clave__cache_delete(cache, n);
 }
 
-/* Only a parent that is listed lacks the new child: any other is still to be listed. */
+/* A node was created. Only a parent whose children are listed lacks it; any other has still to be
+ * listed. */
 static void cache_created(clave_async_cache *cache, const char *path)
 {
     struct cache_tree *t = &cache->tree;
@@ -250,8 +254,8 @@ static void cache_watch_on_data_event(clave_async_client *c, clave_async_watch *
     struct cache_watches *w = arg;
     clave_async_cache *cache = w->cache;
     struct cache_node *n = w->dir->owner;
-    /* Of the root, to leave a watch for its creation; and when what is under way was asked for
-     * while this watch was armed, so that its answer leaves none. */
+    /* Read the root again to set a watch for its creation. Read a node again if a request was sent
+     * while this watch was armed, since its answer sets no watch. */
     bool is_read_again = !n->parent || (n->phase == CACHE_NODE_ASKED && !n->asked_list);
     (void)c;
     (void)watch;
@@ -265,7 +269,7 @@ static void cache_watch_on_data_event(clave_async_client *c, clave_async_watch *
     clave__cache_leave(cache);
 }
 
-/* A deleted node is the business of its data watch. */
+/* If the node was deleted, its data watch takes care of that. */
 static void cache_watch_on_children_event(clave_async_client *c, clave_async_watch *watch,
                                           const clave_event *ev, void *arg)
 {
@@ -326,8 +330,8 @@ bool clave__cache_watches_children(const clave_async_cache *cache, const struct 
            clave_async_watch_is_armed(n->dir->watches->children);
 }
 
-/* The client registers these watches again by itself, and the server sends the events that were
- * missed; what comes after them is told by the answer to a sync. */
+/* The client itself registers these watches again, and the server sends the events that were
+ * missed. The answer to a sync shows that all of them have arrived. */
 static void cache_on_state(struct listener *l, clave_state state, clave_err why)
 {
     clave_async_cache *cache = LIST_ENTRY(l, struct clave_async_cache, listener);
@@ -355,12 +359,12 @@ static void cache_on_state(struct listener *l, clave_state state, clave_err why)
     clave__cache_leave(cache);
 }
 
-/* What is known already is read once more, to leave a watch. */
+/* Reads everything that is known once more, to set watches. */
 static void cache_watch_each(clave_async_cache *cache)
 {
     assert(!cache->watches_each);
     cache->watches_each = true;
-    cache->batch = 1; /* a multiRead leaves no watches */
+    cache->batch = 1; /* a multiRead sets no watches */
     clave__client_listen(cache->client, &cache->listener);
     clave__cache_resync(cache);
     cache->up = clave_async_client_is_connected(cache->client);
@@ -402,7 +406,7 @@ static void cache_on_watcher(clave_async_persistent_watcher *w,
         cache_deleted(cache, ev->path);
         break;
     case CLAVE_PERSISTENT_WATCHER_CHILDREN:
-        break; /* of a single node: its children are not followed */
+        break; /* of a cache of a single node, whose children are not followed */
     case CLAVE_PERSISTENT_WATCHER_ENDED:
         cache_watcher_ended(cache, ev->err);
         break;
@@ -421,7 +425,7 @@ clave_err clave__cache_watch(clave_async_cache *cache, const char *path)
         return clave_async_persistent_watcher_new(&cache->watcher, cache->client, path, &o,
                                                   cache_on_watcher, cache);
     cache_watch_each(cache);
-    clave__cache_pump(cache); /* only asks: there is something to be asked for */
+    clave__cache_pump(cache); /* only to send requests: there is something to be read */
     return CLAVE_OK;
 }
 
@@ -432,9 +436,9 @@ void clave__cache_unwatch(clave_async_cache *cache)
     cache->watcher = NULL;
 }
 
-/* ---- what no event tells of ------------------------------------------------------------------ */
+/* ---- changes without events ------------------------------------------------------------------ */
 
-/* The user may free the cache when it becomes stale. */
+/* False if the user has freed the cache, as may happen when it becomes stale. */
 static bool poll_goes_on(const clave_async_cache *cache)
 {
     return cache->o.refresh_ms && !cache->freed && cache->phase != CACHE_ENDED;
@@ -447,7 +451,7 @@ static void poll_set(clave_async_cache *cache)
                                 clave__client_now(cache->client) + cache->o.refresh_ms / STEPS + 1);
 }
 
-/* The node that is next, or, where it is gone, the one above it. */
+/* The node that is next or, if it is gone, its closest ancestor. */
 static struct cache_node *poll_next(const clave_async_cache *cache)
 {
     const char *path = clave__buf_text(&cache->refresh_at);
@@ -459,7 +463,8 @@ static struct cache_node *poll_next(const clave_async_cache *cache)
     return cache->tree.root->present ? cache->tree.root : NULL;
 }
 
-/* The server appends ten digits, which it appends to no other name there. */
+/* True if the name ends in the ten digits that the server appends; no other name there can have the
+ * same number. */
 static bool poll_has_number(const struct cache_node *n)
 {
     const char *name = clave__cache_children_name(n);
@@ -470,8 +475,9 @@ static bool poll_has_number(const struct cache_node *n)
     return digits >= 10;
 }
 
-/* An ephemeral node has no children, and its parent's listing tells of its end, if no other comes
- * in its place. Containers and nodes with a TTL have marks in the place of a session. */
+/* False for nodes whose changes all cause events: an ephemeral node has no children, and its
+ * parent's listing tells of its end unless another one takes its name. Containers and nodes with a
+ * TTL have a marker in place of the session. */
 static bool poll_may_differ(const struct cache_node *n)
 {
     int64_t owner = clave__cache_tree_stat(n).ephemeral_owner;
@@ -493,7 +499,7 @@ static void poll_step(clave_async_cache *cache)
     if (!poll_goes_on(cache))
         return;
     const char *path = n ? clave__cache_tree_path(n, cache->tree.path.data) : "";
-    (void)clave__buf_set_text(&cache->refresh_at, path); /* without memory it stays where it is */
+    (void)clave__buf_set_text(&cache->refresh_at, path); /* without memory it stays where it was */
 }
 
 static void cache_poll_on_time(struct timer *t, int64_t now)

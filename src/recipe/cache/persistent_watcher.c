@@ -1,13 +1,12 @@
-/* persistent_watcher.c - a persistent watch that is kept; see clave/async/persistent_watcher.h. The
- * public API's file; the cache stands on it. The client registers an armed watch again on each
- * connection, before anything else is asked; a new session needs a new addWatch, which is asked
- * here and repeated with pauses.
+/* persistent_watcher.c - keeps a persistent watch armed; see clave/async/persistent_watcher.h.
+ * Implements the public API, which the cache is built on. The client itself registers an armed
+ * watch again on each connection before anything is read. A new session needs a new addWatch, which
+ * this file sends, and repeats with pauses if it fails.
  *
  *     ASKED ──▶ ARMED ◀──▶ SUSPENDED        each ──▶ ENDED
  *      │ ▲________│____________│   the session ended
  *      ▼ │
- *     PAUSED
- */
+ *     PAUSED */
 #include "clave/async/persistent_watcher.h"
 
 #include <assert.h>
@@ -36,9 +35,9 @@ struct clave_async_persistent_watcher {
     clave_async_watch *watch;
     struct listener listener;
     struct timer pause;
-    int32_t failures; /* in a row */
+    int32_t failures; /* failures in a row */
     enum watcher_phase phase;
-    unsigned refs; /* the user, a request under way, calls that run */
+    unsigned refs; /* the user, a request under way, and running calls */
 };
 
 static void watcher_drop(clave_async_persistent_watcher *w)
@@ -79,7 +78,7 @@ static void watcher_tell(clave_async_persistent_watcher *w,
     watcher_drop(w);
 }
 
-/* The only function that changes the phase; it tells the user what that means. */
+/* Changes the phase, and reports what that means to the user; nothing else changes it. */
 static void watcher_enter(clave_async_persistent_watcher *w, enum watcher_phase phase,
                           clave_err why)
 {
@@ -94,9 +93,9 @@ static void watcher_enter(clave_async_persistent_watcher *w, enum watcher_phase 
         watcher_tell(w, CLAVE_PERSISTENT_WATCHER_ENDED, w->path, why);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requesting ------------------------------------------------------------------------------ */
 
-/* The pauses double, so that a server which refuses is not asked without end. */
+/* Pauses double, so that a server that refuses is not asked over and over. */
 static void watcher_pause(clave_async_persistent_watcher *w)
 {
     int64_t ms = PAUSE_MS;
@@ -181,7 +180,9 @@ static void watcher_on_state(struct listener *l, clave_state state, clave_err wh
     if (w->phase == WATCHER_ARMED && !up)
         watcher_enter(w, WATCHER_SUSPENDED, CLAVE_OK);
     else if (w->phase == WATCHER_SUSPENDED && up && clave_async_watch_is_armed(w->watch))
-        watcher_enter(w, WATCHER_ARMED, CLAVE_OK); /* setWatches2 goes before what is asked now */
+        watcher_enter(
+            w, WATCHER_ARMED,
+            CLAVE_OK); /* its setWatches2 goes out before anything that is requested now */
     else if (w->phase == WATCHER_PAUSED && state == CLAVE_STATE_CLOSED)
         watcher_enter(w, WATCHER_ENDED, CLAVE_ECLOSED);
 }

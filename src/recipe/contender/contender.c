@@ -1,12 +1,13 @@
-/* contender.c - a place in a queue: its states, how it comes to an end, and what it does when the
- * connection, the session or the time is over. contender.h says what it is for and draws the
- * states; contender_join.c has how it gets its node, contender_turn.c whether its turn has come.
+/* contender.c - a place in a queue: its states, how it comes to an end, and how it reacts when the
+ * connection, the session or the time is over. contender.h explains its purpose and draws the
+ * states. contender_join.c is about how it gets its node, contender_turn.c about whether its turn
+ * has come.
  *
- * What must stay true is in contender_check, which runs at both ends of every call from the engine.
- * Besides: only clave__contender_enter changes the state. A reply of an earlier attempt never meets
- * a later one, since LEAVING lasts until nothing is pending. Who gives a place up is forgotten
- * first and told last, after the delete was sent: an acquire made in that callback queues after it.
- */
+ * What must stay true is checked by contender_check, which runs at both ends of every call from the
+ * engine. Besides: only clave__contender_enter changes the state. A reply to an earlier attempt
+ * never reaches a later one, because LEAVING lasts until nothing is pending. When a place is given
+ * up, its owner is forgotten first and told last, after the delete was sent, so an acquire made in
+ * that callback queues behind it. */
 #include "recipe/contender/contender.h"
 
 #include <assert.h>
@@ -109,23 +110,23 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
 
 /* ---- calls from the engine ------------------------------------------------------------------- */
 
-/* What must be true between two calls. */
+/* Checks what must be true between two calls. */
 static void contender_check(const struct contender *c)
 {
     bool stands = c->state >= CONTENDER_WAITING && c->state <= CONTENDER_HELD;
     bool wanted = c->owner != NULL;
     (void)stands, (void)wanted;
     assert(wanted == (c->spec != NULL));
-    /* One that nobody wants only leaves. */
+    /* one that nobody wants can only be leaving */
     assert(wanted || c->state == CONTENDER_IDLE || c->state == CONTENDER_LEAVING);
     assert(wanted || (!c->leaving.again && !c->acquire.limit.armed));
-    /* From when it stands in the queue it knows its node, and once that was seen, in which session:
-     * the answer to a downgrade may be lost together with the session. */
+    /* Once it stands in the queue it knows its node and, once that node was read, its session. (The
+     * answer to a downgrade may be lost together with the session.) */
     assert(!stands || c->node.watch.path[0] != '\0');
     assert(!stands || !c->node.seen || c->node.session_id != 0);
     assert(c->state != CONTENDER_IDLE || c->node.watch.path[0] == '\0' || c->downgrade.node);
     assert(c->state != CONTENDER_STANDING_BY || c->acquire.race);
-    /* A hold keeps the session's deadline fresh from when it is next to the end. */
+    /* From when it is next in line, a hold keeps the session's deadline fresh. */
     assert(!c->grant.holding || stands);
     assert(c->grant.holding || (c->state != CONTENDER_HELD && c->state != CONTENDER_CONFIRMING));
     assert(c->state == CONTENDER_HELD || list_empty(&c->grant.watchers));
@@ -183,7 +184,7 @@ static bool contender_has_pending_requests(const struct contender *c)
            c->queue.before_predecessor.asking || c->leaving.must_delete;
 }
 
-/* LEAVING ends when no request is pending; what follows depends on whether there is an owner. */
+/* Ends LEAVING when no request is pending; what follows depends on whether there is an owner. */
 static void contender_settle(struct contender *c)
 {
     if (c->state == CONTENDER_LEAVING && !contender_has_pending_requests(c)) {
@@ -216,15 +217,15 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
 {
     (void)client;
     struct contender *c = arg;
-    /* The session has ended, and the node with it. */
+    /* the session has ended, and its nodes with it */
     bool gone =
         res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
     c->leaving.err = gone ? CLAVE_OK : res->err;
     clave__contender_end(c);
 }
 
-/* The watch on our own node stays armed: its event comes before the answer, and costs the server
- * less than a request to forget it. */
+/* Deletes the node. The watch on our own node stays armed: its event comes before the answer, and
+ * costs the server less than a request to forget it. */
 void clave__contender_remove_node(struct contender *c, const char *path)
 {
     clave_err err = clave__client_delete_node(c->client, path, c->acquire.race ? c->node.token : 0,
@@ -243,8 +244,8 @@ void clave__contender_remove_own(struct contender *c)
     clave__contender_remove_node(c, c->node.watch.path);
 }
 
-/* A try that fails leaves what it only found, and so does whoever spares it: another process with
- * the session may have been granted it. */
+/* False if the node must stay, because another process with the session may have been granted it:
+ * that of a try that fails and only found it, or that of a place that spares it. */
 static bool contender_may_remove(const struct contender *c)
 {
     enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
@@ -279,7 +280,7 @@ static void contender_give_up(struct contender *c)
         clave__contender_give_up_node(c);
 }
 
-/* Nobody wants the lock from here on. The caller tells the owner. */
+/* Nobody wants the lock from here on; the caller has to tell the owner. */
 static void *contender_forget_owner(struct contender *c)
 {
     void *owner = c->owner;
@@ -301,7 +302,7 @@ static void contender_fail(struct contender *c, clave_err err, bool remove)
     assert(c->owner && err != CLAVE_OK);
     void *owner = contender_forget_owner(c);
     c->leaving.failed = true;
-    /* The delete first, then the event: an acquire made in the callback must queue after the
+    /* First the delete, then the event: an acquire made in the callback must queue behind the
      * delete. */
     if (contender_has_place(c) && remove)
         contender_give_up(c);
@@ -371,11 +372,11 @@ static void contender_closed(struct contender *c)
         contender_begin_leaving(c, false);
     c->events->ended(owner, CLAVE_ECLOSED);
 }
-/* ---- what happens to it ---------------------------------------------------------------------- */
+/* ---- events of session, connection and time -------------------------------------------------- */
 
 static void contender_on_reconnected(struct contender *c)
 {
-    /* We were first, but a reconnect breaks the order of events: look again. */
+    /* We were first, but a reconnect may have reordered events, so look again. */
     if (c->state == CONTENDER_CONFIRMING)
         clave__contender_enter(c, CONTENDER_WAITING);
     if (c->state == CONTENDER_WAITING) {
@@ -384,8 +385,8 @@ static void contender_on_reconnected(struct contender *c)
     }
     if (c->state == CONTENDER_STANDING_BY)
         clave__contender_race_look(c);
-    /* What a short hold does without it has to ask for now: each of many short connections moves
-     * the deadline, and ends before a heartbeat is due. */
+    /* From here on even a short hold watches its node. While connections are short, each moves the
+     * deadline and ends before a heartbeat is due, so no heartbeat would notice that it is gone. */
     if (c->state == CONTENDER_HELD)
         clave__client_settle_hold(&c->grant.hold);
 }
@@ -397,9 +398,9 @@ static void contender_on_session_lost(struct contender *c, clave_err why)
         clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
         clave__contender_start_over(c, false);
-    /* The client tells a pending create its outcome, in whatever session. */
+    /* the client reports the outcome of a pending create in whatever session */
     if (c->state == CONTENDER_STANDING_BY)
-        clave__contender_join_again(c); /* the watch went with the session */
+        clave__contender_join_again(c); /* the watch ended with the session */
 }
 
 static void contender_on_state(struct listener *l, clave_state state, clave_err why)
@@ -481,7 +482,7 @@ static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
     clave__contender_end(c);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 void clave__contender_free(struct contender *c)
 {
@@ -552,7 +553,7 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
     return CLAVE_ENOMEM;
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 const void *clave__contender_data(const struct contender *c, size_t *len)
 {

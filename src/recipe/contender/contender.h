@@ -1,5 +1,6 @@
-/* contender.h - one place in a queue, from the create of its node to the node's end. Mutexes are
- * built on it, and so is every other recipe that queues with sequential nodes. The folder:
+/* contender.h - one place in a queue, from the creation of its node to the end of that node.
+ * Mutexes are built on it, and so is every other recipe that queues with sequential nodes. The
+ * folder:
  *
  *   contender.c           its states, how it ends, what happens to it
  *   contender_join.c      how it gets its node
@@ -22,13 +23,14 @@
  *
  * STANDING_BY is for contenders that do not queue: see contender_join.c.
  *
- * Every attempt is bound to one session. A contender that loses its node while it waits
- * starts over by itself, through LEAVING, which waits until no request of the old attempt is
- * pending: so a reply never meets an attempt that did not ask for it.
+ * Every attempt is bound to one session. A contender that loses its node while it waits starts over
+ * automatically, by way of LEAVING, which lasts until no request of the old attempt is pending. So
+ * a reply never reaches an attempt that did not send the request.
  *
- * The owner is notified through contender_events, never inside its own call. It is forgotten
- * with the event that ends its interest (ended, lost) or with _leave; what is then left to do
- * at the server continues in the background, and the contender frees itself. */
+ * The owner is notified through contender_events, never inside a call of its own. The contender
+ * forgets its owner with the event that ends the owner's interest (ended, lost) or with _leave.
+ * Whatever is then left to do at the server continues in the background, after which the contender
+ * frees itself. */
 #ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_H
 #define CLAVE_RECIPE_CONTENDER_CONTENDER_H
 
@@ -44,11 +46,11 @@
 #include "recipe/queue/queue_order.h"
 #include "recipe/reattach.h"
 
-/* What all attempts of one recipe have in common; borrowed while there is an owner. */
+/* What all attempts of a recipe have in common; borrowed while there is an owner. */
 struct contender_spec {
     const struct queue_order_rule *rule;
-    const char *path; /* the parent, "/locks/a" */
-    const char *stem; /* what the node's name begins with, "/locks/a/lock-" */
+    const char *path; /* the parent of the nodes, "/locks/a" */
+    const char *stem; /* how the node's path begins, "/locks/a/lock-" */
     const void *data;
     size_t len;
     const clave_acl *acls;
@@ -56,63 +58,63 @@ struct contender_spec {
     int64_t max_hold_ms;  /* 0: no limit */
     int64_t min_valid_ms; /* 0: an eighth of the session timeout */
     bool strict;
-    bool elects;    /* what is held is a leadership */
-    bool revocable; /* a holder watches its node at once, and gets `asked` */
+    bool elects;    /* what is held is leadership */
+    bool revocable; /* a holder watches its node from the start, and gets `asked` */
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
-    struct queue_place *place; /* see reattach.h; NULL: each contender has its own */
-    bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
-    /* Its owner decides whether its turn has come: a try that is not first is `moved`, and stays;
-     * and a place that somebody has deleted is not taken anew, but `ended` with ENONODE. */
+    struct queue_place *place; /* see reattach.h; NULL: each contender has a place of its own */
+    bool only_found; /* for a place that is searched for: `ended` with ENONODE if it is not found */
+    /* The owner decides whether its turn has come: a try that is not first gets `moved` and stays,
+     * and a place that somebody has deleted is not created anew but gets `ended` with ENONODE. */
     bool owner_decides;
-    bool *warned_of_kazoo;                       /* see kazoo.h; NULL: nobody is */
-    const struct deadlock_terms *deadlock_terms; /* looks for deadlocks; NULL: nothing does */
+    bool *warned_of_kazoo;                       /* see kazoo.h; NULL: no warning */
+    const struct deadlock_terms *deadlock_terms; /* NULL: no deadlock detection */
 };
 
 struct contender_events {
-    void (*moved)(void *owner); /* waiting; see `ahead` and `left_over` of contender_queue */
+    void (*moved)(void *owner); /* while waiting; see `ahead` and `left_over` in contender_queue */
     void (*held)(void *owner);
     void (*ended)(void *owner, clave_err err); /* not granted: EBUSY, ESEQUENCE, ... */
     void (*lost)(void *owner, clave_err why);  /* after held */
-    void (*asked)(void *owner); /* after held, when revocable: somebody wants it back */
+    void (*asked)(void *owner); /* after held, if revocable: somebody asks for it back */
 };
 
 typedef void contender_left(void *arg, clave_err err);
 
 enum contender_state {
-    CONTENDER_IDLE,        /* nothing at the server */
+    CONTENDER_IDLE,        /* nothing of it is at the server */
     CONTENDER_JOINING,     /* the create is under way */
-    CONTENDER_STANDING_BY, /* race: another contender's node exists */
+    CONTENDER_STANDING_BY, /* in a race: another contender's node exists */
     CONTENDER_WAITING,     /* our node exists; a listing tells its position */
-    CONTENDER_CONFIRMING,  /* first in the queue, too little time on the hold deadline */
+    CONTENDER_CONFIRMING,  /* first in the queue, but the hold deadline is too close */
     CONTENDER_HELD,
     CONTENDER_LEAVING, /* the node is being deleted, or requests are still under way */
     CONTENDER_ENDED,
 };
 
-/* Told once, when the hold of a contender is over, before its owner is told of a loss. */
+/* Called once when the hold of a contender is over, before its owner is told of a loss. */
 struct hold_watcher {
     struct list link;
     void (*over)(struct hold_watcher *w);
 };
 
-/* What its owner asked for. */
+/* What its owner has requested. */
 struct contender_acquire {
-    bool race;          /* as of the rule, which may be gone */
-    bool elects;        /* likewise */
-    int64_t joined;     /* when it was asked for */
-    bool trying;        /* leave when not first */
-    struct timer limit; /* the deadline; when HELD, the end of max_hold */
-    struct timer pause; /* before what failed is tried again */
-    unsigned failures;  /* in a row */
+    bool race;          /* as in the rule, which may be gone by now */
+    bool elects;        /* as in the spec, which may be gone by now */
+    int64_t joined;     /* when it was requested */
+    bool trying;        /* leave if not first */
+    struct timer limit; /* the deadline or, when HELD, the end of max_hold */
+    struct timer pause; /* the wait before trying again what failed */
+    unsigned failures;  /* failures in a row */
 };
 
-/* A node that our owner has already, whose number and place in the queue this contender takes over;
+/* A node that our owner already has, whose number and place in the queue this contender takes over;
  * see contender_join.c. */
 struct contender_downgrade {
-    char *node;      /* NULL: it has a number of its own */
-    const char *own; /* our own path then, in the same block */
+    char *node;      /* NULL: this contender gets a number of its own */
+    const char *own; /* our own path in that case, in the same block */
 };
 
 /* Our node, valid from WAITING to LEAVING. */
@@ -120,61 +122,62 @@ struct contender_node {
     struct node_watch watch;
     int64_t session_id;
     int64_t token; /* its czxid; 0: not known yet */
-    bool seen;     /* of this session, on this connection */
-    char *data;    /* the spec's data and more; NULL: no more */
+    bool seen;     /* read in this session, on this connection */
+    char *data;    /* the spec's data and more; NULL: just the spec's */
     size_t ndata;
 };
 
-/* Who is before us, as of the newest listing; see contender_turn.c. */
+/* Who is before us according to the newest listing; see contender_turn.c. */
 struct contender_queue {
-    struct node_watch predecessor; /* the one just before us */
-    /* The one before that: when it goes, `predecessor` is the holder. */
+    struct node_watch predecessor; /* the nearest one before us */
+    /* The one before that. When it goes, `predecessor` is the holder. */
     struct node_watch before_predecessor;
-    clave_async_watch *children; /* counted: on the children of the path; else NULL */
+    clave_async_watch *children; /* if counted: on the children of the path; otherwise NULL */
     bool listing;                /* a listing is under way */
-    uint64_t listed_on;          /* connection of the newest one */
-    bool plain;                  /* the names of all contenders in it were plain */
-    size_t ahead;                /* how many are before us, as far as we know */
+    uint64_t listed_on;          /* the connection of the newest listing */
+    bool plain;                  /* all names of contenders in it were plain */
+    size_t ahead;                /* how many are before us, as far as is known */
     bool left_over;              /* no session owns the predecessor's node */
-    /* Connection of the newest answer that told of others before us. It survives a place that is
-     * taken anew; a listing that shows nobody makes it 0. */
+    /* The connection of the newest answer that showed others before us. Kept when the place is
+     * created anew; a listing that shows nobody resets it to 0. */
     uint64_t others_seen_on;
 };
 
 struct contender_grant {
     struct hold hold;
-    bool holding; /* the client has `hold`: from when we are next to the end */
+    bool holding; /* the client has `hold`: from when we are next in line until the end */
     struct confirm_waiter confirm;
     struct list watchers; /* of the present hold; empty in every state but HELD */
-    bool asked_before;    /* somebody had asked when it was written again; to be told when HELD */
-    int32_t restored; /* the version of our node after its data was written again; 0: it was not */
-    int64_t end;      /* granted at + max_hold; CLAVE_NEVER: no limit */
+    /* Somebody had asked when our data was rewritten; to be reported when HELD. */
+    bool asked_before;
+    int32_t restored; /* the version of our node after its data was rewritten; 0: it was not */
+    int64_t end;      /* when granted + max_hold; CLAVE_NEVER: no limit */
 };
 
 struct contender_leaving {
-    struct create_stake stake; /* in its node */
-    bool failed;               /* it was not given up by its owner */
-    bool again;                /* and joins again after that */
-    bool must_delete;          /* the delete could not be submitted */
+    struct create_stake stake; /* of the create of its node */
+    bool failed;               /* it failed, as opposed to being given up by its owner */
+    bool again;                /* it will join again afterwards */
+    bool must_delete;          /* submitting the delete has failed */
     contender_left *done;
     void *arg;
     clave_err err;
 };
 
 struct contender {
-    const struct contender_spec *spec; /* NULL when the owner is */
-    struct queue_place *place;         /* of the spec; NULL: its own */
-    const char *uuid;                  /* of its name, when it has no place; NULL: it is drawn */
-    size_t nth; /* of those that the place or the UUID has in one queue, counted from 0 */
+    const struct contender_spec *spec; /* NULL when `owner` is */
+    struct queue_place *place;         /* the spec's; NULL: it has its own */
+    const char *uuid;                  /* the UUID in its name, if it has no place; NULL: random */
+    size_t nth; /* its number, from 0, among those that the place or the UUID has in one queue */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
     clave_async_client *client;
     const struct clave_mem *mem;
     enum contender_state state;
-    unsigned busy; /* pending requests (but for those of the node watches), and running calls */
-    struct listener listener; /* of the session */
+    unsigned busy; /* pending requests, other than those of node watches, and running calls */
+    struct listener listener; /* for the state of the session */
     struct deadlock_schedule deadlock_schedule;
-    const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
+    const char *deadlock; /* text for `ended` with EDEADLOCK; may be NULL */
 
     struct contender_acquire acquire;
     struct contender_downgrade downgrade;
@@ -184,112 +187,116 @@ struct contender {
     struct contender_leaving leaving;
 };
 
-/* ENOMEM. Takes all the memory that waiting and holding need. */
+/* Makes a contender, with all the memory that waiting and holding will need. ENOMEM. */
 clave_err clave__contender_new(struct contender **out, clave_async_client *c,
                                const struct contender_spec *spec,
                                const struct contender_events *events, void *owner);
 
-/* Begins. `deadline` is by the client's clock; one that has passed means: only if it is free now.
- * Fails as clave_async_create does; then the contender is freed. */
+/* Begins to queue. `deadline` is by the client's clock; if it has already passed, the lock is taken
+ * only if it is free now. Fails like clave_async_create, and then frees the contender. */
 clave_err clave__contender_join(struct contender *c, int64_t deadline);
 
-/* Before _join: takes the place of `node`, which our owner holds already (Curator's downgrade), if
- * that node still exists. ENOMEM: the contender is freed. */
+/* To be called before _join: takes over the place of `node`, which our owner already holds
+ * (Curator's downgrade), if that node still exists. ENOMEM: the contender is freed. */
 clave_err clave__contender_downgrade(struct contender *c, const char *node);
 
-/* Before _join: adds these fields to the data of its nodes, if the spec's data is in clave's form,
- * or is empty and `more` says more than whose they are. ENOMEM: the contender is freed. */
+/* To be called before _join: adds these fields to the data of its nodes, provided that the spec's
+ * data is in clave's form, or is empty and `more` says more than who the owner is. ENOMEM: the
+ * contender is freed. */
 clave_err clave__contender_add_identity(struct contender *c, const clave_identity *more);
 
-/* Gives up the place or the grant; no event follows. `left` (may be NULL) runs when the node is
- * certainly gone: inside this call when there is nothing to delete, or no server to ask. */
+/* Gives up the place or the grant; no event follows. `left` (may be NULL) is called when the node
+ * is certainly gone: inside this call if there is nothing to delete, or no server to ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
-/* The same, when its owner has deleted the node itself, in a transaction; from WAITING on. */
+/* The same when the owner has deleted the node itself, in a transaction; from WAITING on. */
 void clave__contender_spend(struct contender *c);
 
-/* Our node says this from now on: host, name and command of clave's form, or `text` of any other;
- * NULL stays as it is. `done` runs once, later: CLAVE_OK; ELOST, ENONODE: the place was lost; else
- * as of clave_async_get and _set. At once: ENOTHELD: there is no node. ENOMEM. ECLOSED. */
+/* Changes what our node says: host, name and command in clave's form, or else `text`; NULL fields
+ * stay as they are. `done` is called once, later: CLAVE_OK; ELOST, ENONODE: the place was lost;
+ * other errors as clave_async_get and _set. Errors at once: ENOTHELD: there is no node. ENOMEM.
+ * ECLOSED. */
 clave_err clave__contender_describe(struct contender *c, const clave_identity *said,
                                     contender_left *done, void *arg);
 
-/* What its owner had is over, though the place may stay: tells the watchers. */
+/* What its owner had is over, though the place may stay: calls the watchers. */
 void clave__contender_end_hold(struct contender *c);
 
-/* HELD: ends the hold after so many ms from now; 0: no limit. */
+/* When HELD: ends the hold `max` ms from now; 0: no limit. */
 void clave__contender_limit(struct contender *c, int64_t max);
 
-/* Counted: the limit has changed. */
+/* For a counted one: the limit has changed. */
 void clave__contender_recount(struct contender *c);
 
-/* Why an acquire that waits for this place ends now, at its deadline: EBUSY, EUNREACHABLE. All
- * recipes ask here, or clave__client_not_in_time while they have no place. */
+/* The error with which an acquire that waits for this place ends at its deadline: EBUSY or
+ * EUNREACHABLE. Every recipe uses this, or clave__client_not_in_time while it has no place. */
 clave_err clave__contender_not_in_time(const struct contender *c);
 
-/* The text of a try's EBUSY, for clave_async_client_errmsg: how many own what is at the path (of
- * `len` characters), and how many more are before the try. */
+/* Sets the text of a try's EBUSY for clave_async_client_errmsg: how many own what is at the path
+ * (of `len` characters), and how many more are before the try. */
 void clave__contender_explain_busy(clave_async_client *c, const char *path, size_t len,
                                    size_t owners, size_t before);
 
-/* The moment until which nobody else can hold it; HELD only. */
+/* The time until which nobody else can hold it; only when HELD. */
 int64_t clave__contender_deadline(const struct contender *c);
-/* What its holder has; HELD only. */
+/* What its holder has; only when HELD. */
 struct grant_facts clave__contender_facts(struct contender *c);
 
 /* ---- between the files of the contender ------------------------------------------------------ */
 
-/* The data for its node. */
+/* The data of its node. */
 const void *clave__contender_data(const struct contender *c, size_t *len);
-/* The only function that changes the state. */
+/* Changes the state; nothing else does. */
 void clave__contender_enter(struct contender *c, enum contender_state to);
-/* Around every call from the engine: the contender may free itself in _end. */
+/* These enclose every call from the engine; the contender may free itself in _end. */
 void clave__contender_begin(struct contender *c);
 void clave__contender_end(struct contender *c);
-/* Nothing of it is at the server, and nothing under way. */
+/* Frees it; nothing of it may be left at the server or under way. */
 void clave__contender_free(struct contender *c);
 
-/* contender.c. Gives up: the owner gets `err`, the node is deleted. */
+/* In contender.c. Gives up: the owner gets `err`, the node is deleted. */
 void clave__contender_fail(struct contender *c, clave_err err);
-/* The same, when the node is gone. */
+/* The same when the node is already gone. */
 void clave__contender_fail_gone(struct contender *c, clave_err err);
-/* The place is gone, or never was this session's (then `remove` its node): joins again. */
+/* The place is gone, or was never this session's (then `remove` its node): joins again. */
 void clave__contender_start_over(struct contender *c, bool remove);
-/* The grant is gone. */
+/* The grant is lost. */
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
 /* The place was given up: deletes our node, or leaves it to another process that may hold it. */
 void clave__contender_give_up_node(struct contender *c);
-/* Deletes this node; _own: ours, of an attempt that was given up. */
+/* Deletes this node. _own: our node, of an attempt that was given up. */
 void clave__contender_remove_node(struct contender *c, const char *path);
 void clave__contender_remove_own(struct contender *c);
-/* A request failed: arms `pause` if the error may pass, fails otherwise. */
+/* A request failed: tries again after a pause if the error may pass, otherwise fails. */
 void clave__contender_retry_or_fail(struct contender *c, clave_err err);
 /* The same for a request of a holder, which keeps what it holds. */
 void clave__contender_check_later(struct contender *c);
 
-/* contender_join.c. To JOINING, from a state without a node of ours; fails when the create cannot
- * be submitted. */
+/* In contender_join.c. Goes to JOINING from a state without a node of ours; fails if the create
+ * cannot be submitted. */
 void clave__contender_join_again(struct contender *c);
-/* STANDING_BY: reads and watches the other's node; the answers and events of that watch. */
+/* In STANDING_BY: reads and watches the other contender's node; the rest are the answers and events
+ * of that watch. */
 void clave__contender_race_look(struct contender *c);
 void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
 void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
-/* Before _join: a contender that has just had the node starts a moment later, so that the others
- * hear of its end first. Does nothing to one that queues. */
+/* To be called before _join: a contender that has just had the node starts a moment later, so that
+ * the others learn of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);
 
-/* contender_turn.c. Takes the memory of the watches, and hears of the hold. ENOMEM. */
+/* In contender_turn.c. Allocates the watches, and listens to the hold. ENOMEM. */
 clave_err clave__contender_turn_init(struct contender *c);
-/* The reply to a read of the predecessor: is its node left over? true: that is news. */
+/* Handles the answer to a read of the predecessor: is its node left over? Returns true if that has
+ * changed. */
 bool clave__contender_predecessor_left_over(struct contender *c, const clave_stat *stat);
-/* The full path of the predecessor if it is left over; NULL: it is not. */
+/* The full path of the predecessor if it is left over; otherwise NULL. */
 const char *clave__contender_left_over(const struct contender *c);
-/* It is first in the queue, or need not be. */
+/* The queue says that it is our turn, or there is no queue. */
 void clave__contender_turn_has_come(struct contender *c);
-/* WAITING: is it our turn? _by_listing uses this listing, _check asks for a new one. */
+/* In WAITING: is it our turn? _by_listing decides with this listing, _check requests a new one. */
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
 void clave__contender_turn_check(struct contender *c);
-/* HELD: looks at our node, and watches it. */
+/* In HELD: reads our node, and watches it. */
 void clave__contender_turn_look(struct contender *c);
 
 #endif

@@ -1,6 +1,6 @@
-/* contender_config.c - the copies that a recipe keeps of its path, data, ACLs and names. Called by
- * the _new and _free of mutex, semaphore and latch. Invariant: what spec points to belongs to the
- * config, until _fini. */
+/* contender_config.c - a recipe's own copies of its path, data, ACLs and names. Used by the _new
+ * and _free of mutex, semaphore and latch. What must stay true: whatever `spec` points to belongs
+ * to the config until _fini. */
 #include "recipe/contender/contender_config.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ char *clave__contender_config_stem(const struct contender_config *s, const char 
     return stem;
 }
 
-/* An unprotected rule is made for the call, with the caller's name. */
+/* Copies an unprotected rule, because that is made for one call and contains the caller's name. */
 static clave_err contender_config_take_rule(struct contender_config *s,
                                             const struct queue_order_rule *rule)
 {

@@ -1,5 +1,5 @@
-/* contender_config.h - a contender_spec and its own copies of all it points to: what every recipe
- * that queues keeps for as long as it has contenders. */
+/* contender_config.h - a contender_spec together with its own copies of all that it points to.
+ * Every recipe that queues keeps one for as long as it has contenders. */
 #ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_CONFIG_H
 #define CLAVE_RECIPE_CONTENDER_CONTENDER_CONFIG_H
 
@@ -9,8 +9,8 @@
 struct contender_config {
     const struct clave_mem *mem;
     struct contender_spec spec;
-    struct queue_order_rule
-        unprotected; /* a copy of the rule, when the names are the caller's; `base` is its name */
+    /* A copy of the rule if the names are the caller's; its `base` is that name. */
+    struct queue_order_rule unprotected;
     char *base;
     char *path;
     char *stem;
@@ -19,17 +19,18 @@ struct contender_config {
     bool warned_of_kazoo;
 };
 
-/* Takes path and rule (a copy when it is an unprotected one); `what` is the recipe's word for the
- * path in the client's fault ("the lock's path"). EPATH, ENOMEM: nothing was taken. */
+/* Takes path and rule (a copy, if it is an unprotected one). `what` is what error messages call the
+ * path ("the lock's path"). EPATH, ENOMEM: nothing was taken. */
 clave_err clave__contender_config_init(struct contender_config *s, clave_async_client *c,
                                        const char *path, const struct queue_order_rule *rule,
                                        const char *what);
-/* Another stem, with `tag` before the rule's base name; to be freed. NULL: no memory. */
+/* Another stem, with `tag` before the rule's base name; to be freed by the caller. NULL: no
+ * memory. */
 char *clave__contender_config_stem(const struct contender_config *s, const char *tag);
-/* The data of the nodes to come. ENOMEM: nothing has changed. */
+/* Sets the data of nodes still to be created. ENOMEM: nothing has changed. */
 clave_err clave__contender_config_set_data(struct contender_config *s, const void *data,
                                            size_t len);
-/* `acls` NULL: open. ENOMEM: nothing has changed. */
+/* If `acls` is NULL, the nodes are open to everybody. ENOMEM: nothing has changed. */
 clave_err clave__contender_config_set_acls(struct contender_config *s, const clave_acl *acls,
                                            size_t nacls);
 void clave__contender_config_fini(struct contender_config *s);

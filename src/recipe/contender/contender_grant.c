@@ -1,6 +1,6 @@
-/* contender_grant.c - clave_async_grant: counted copies of what a holder has, and the writes under
- * them. Mutex, semaphore and latch make them; the contender says when the hold is over. Invariant:
- * a grant watches its place exactly as long as the hold lasts. */
+/* contender_grant.c - clave_async_grant: counted copies of what a holder has, and writes under
+ * them. Mutex, semaphore and latch make them; the contender tells when the hold is over. What must
+ * stay true: a grant watches its place exactly as long as the hold lasts. */
 #include "recipe/contender/contender_grant.h"
 
 #include <assert.h>
@@ -12,10 +12,10 @@
 #include "recipe/grant_held.h"
 
 struct clave_async_grant {
-    struct hold_watcher watcher;   /* of the place, until it is over */
-    const struct contender *place; /* NULL: it is over, or kept */
-    bool kept;                     /* by the server alone: only it knows when the hold is over */
-    clave_async_client *client;    /* with a reference */
+    struct hold_watcher watcher;   /* watches the place until the hold is over */
+    const struct contender *place; /* NULL: the hold is over, or no session keeps it */
+    bool kept; /* kept by the server alone, so only the server knows when the hold is over */
+    clave_async_client *client; /* holds a reference */
     unsigned refs;
     int64_t token;
     int64_t session_id;
@@ -24,7 +24,7 @@ struct clave_async_grant {
     char node[];
 };
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void contender_grant_over(struct hold_watcher *w)
 {
@@ -111,7 +111,7 @@ clave_async_client *clave__grant_client(const clave_async_grant *g)
     return g->client;
 }
 
-/* ---- what it names, and how long it is valid ------------------------------------------------- */
+/* ---- its node and its validity --------------------------------------------------------------- */
 
 const char *clave_async_grant_node(const clave_async_grant *g)
 {

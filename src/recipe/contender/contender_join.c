@@ -1,23 +1,23 @@
-/* contender_join.c - how a contender gets its node, in three ways.
+/* contender_join.c - how a contender gets its node. There are three ways.
  *
- * A queue: a create with a sequence number, protected by a name of its own, and a listing in the
- * same flight.
+ * In a queue: a create with a sequence number, protected by a name of its own, followed at once by
+ * a listing.
  *
- * A single node, no queue (the election of the ZooKeeper book): its fixed name belongs to the
- * contender that creates it first. All others watch it, and all of them try when it is deleted: the
- * herd effect that the queues exist to avoid. The czxid says whose node it is, never the name or
- * the session alone.
+ * As a single node, without a queue (the election in the ZooKeeper book): the node has a fixed name
+ * and belongs to the contender that creates it first. All others watch it, and all of them try when
+ * it is deleted, which is the herd effect that queues exist to avoid. The czxid tells whose node it
+ * is, never the name or the session alone.
  *
- * A downgrade: the place of a node of our own owner, as Curator does it since 5.5 (CURATOR-621).
- * The read node carries the number of the write node, so no writer that waits can come between the
- * two. The server creates it only while the write node exists; otherwise it would come before a
- * writer that was granted meanwhile. Once created it is granted: whatever sorts after the write
- * node sorts after it as well. The name is chosen once and known, so it needs no search as
- * protection. When the answer is lost, our own node is read; if it did not exist yet, the next
- * create will meet it.
+ * As a downgrade: it takes the place of a node of our own owner, as Curator has done since 5.5
+ * (CURATOR-621). The read node carries the number of the write node, so no waiting writer can get
+ * in between the two. The server creates it only while the write node exists; otherwise it would be
+ * before a writer that was granted in the meantime. Once created it is granted, because whatever
+ * sorts after the write node sorts after it as well. Its name is chosen once and known, so it needs
+ * no search as protection: if the answer is lost, our own node is read, and if it did not exist
+ * yet, the next create will run into it.
  *
- * What must stay true: no create is sent again that may have left a node whose name is not known.
- */
+ * What must stay true: a create that may have left a node whose name is unknown is never sent
+ * again. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ void clave__contender_race_rival_reply(struct node_watch *w, const clave_result 
     struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
     clave__contender_begin(c);
     if (c->state != CONTENDER_STANDING_BY) {
-        /* It was asked for in an earlier state, or the contender was given up. */
+        /* it was requested in an earlier state, or the contender was given up */
     } else if (res->err == CLAVE_ENONODE) {
         clave__contender_join_again(c);
     } else if (res->err != CLAVE_OK) {
@@ -82,7 +82,7 @@ void clave__contender_race_rival_event(struct node_watch *w, const clave_event *
     if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
         clave__contender_join_again(c);
     } else if (c->state == CONTENDER_STANDING_BY) {
-        /* It was written to; or it was deleted and created again while we were not connected. */
+        /* it was written to, or it was deleted and created again while we were not connected */
         clave__contender_race_look(c);
     }
     clave__contender_end(c);
@@ -104,15 +104,15 @@ static void contender_join_failed(struct contender *c, clave_err err)
         race_stand_by(c);
         return;
     }
-    /* A server with a restored directory gives no places yet: a try does not wait for that, and
-     * nobody knows who holds it. */
+    /* A server with a restored directory gives out no places yet. A try does not wait for that, and
+     * nobody knows who holds the lock. */
     if (c->acquire.trying && err == CLAVE_EOPTIMEOUT) {
         clave__contender_fail(c, clave__contender_not_in_time(c));
         return;
     }
-    /* The session ended during the request, or the server reaped the parent between its creation
-     * and ours: it is proven that there is no node. Trying again after any other error of class
-     * UNKNOWN could leave a node whose name we do not know. */
+    /* The session ended during the request, or the server removed the parent between its creation
+     * and ours; in either case it is proven that there is no node. After any other error of class
+     * UNKNOWN, trying again could leave a node whose name we do not know. */
     bool only_found = c->spec->only_found || (c->place && c->place->at);
     bool anew =
         (err == CLAVE_ENONODE && !only_found) || clave_err_classify(err) == CLAVE_CLASS_RETRY;
@@ -132,7 +132,7 @@ static void contender_joined(struct contender *c, const clave_stat *stat, const 
     c->node.seen = stat && stat->ephemeral_owner == c->node.session_id;
     c->node.token = stat ? stat->czxid : 0;
     clave__contender_enter(c, CONTENDER_WAITING);
-    /* CURATOR-604: a node of a session that is over is about to vanish, and is never ours. */
+    /* CURATOR-604: a node of a session that is over is about to vanish, and is never ours */
     if (stat && !c->node.seen)
         clave__contender_start_over(c, !c->acquire.race);
     else if (c->acquire.race)
@@ -152,7 +152,7 @@ static void contender_on_created(clave_async_client *client, const clave_result 
     struct contender *c = arg;
     bool created = res->err == CLAVE_OK;
     if (created && clave__node_watch_set(&c->node.watch, res->path, NULL) != CLAVE_OK) {
-        /* The name is longer than any that ZooKeeper makes, and there is no memory for it. */
+        /* the name is longer than any that ZooKeeper makes, and there is no memory for it */
         clave__contender_remove_node(c, res->path);
         c->leaving.must_delete = false;
         created = false;
@@ -187,7 +187,8 @@ static clave_err contender_submit_create(struct contender *c)
     const struct queue_place *place = spec->rule->unprotected ? NULL : spec->place;
     const char *chosen = place ? place->uuid : c->uuid;
     char uuid[CLAVE_UUID_TEXT + 1];
-    if (chosen) { /* each of several has a name of its own, made of the chosen one */
+    if (chosen) { /* if there are several, each has a name of its own that is derived from the
+                     chosen one */
         memcpy(uuid, chosen, sizeof uuid);
         clave__uuid_mix(uuid, c->nth, 0);
     }
@@ -273,13 +274,13 @@ static void downgrade_on_created(clave_async_client *client, const clave_result 
                      clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
     if (c->state != CONTENDER_JOINING) {
         if (may_stand)
-            clave__contender_remove_own(c); /* given up meanwhile */
+            clave__contender_remove_own(c); /* it was given up in the meantime */
     } else if (res->err == CLAVE_OK) {
         downgrade_created(c, res->zxid);
     } else if (may_stand) {
         downgrade_unknown(c, res->err);
     } else {
-        /* The write node is gone: join with a place of our own, at the end of the queue. */
+        /* the write node is gone: join with a place of our own at the end of the queue */
         if (res->err == CLAVE_ENONODE)
             downgrade_forget(c);
         contender_join_failed(c, res->err);
@@ -293,7 +294,7 @@ static clave_err downgrade_submit(struct contender *c)
     const struct contender_spec *spec = c->spec;
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    /* The create comes first: when both would fail, its error is the one we need. */
+    /* The create comes first: if both fail, its error is the one we need. */
     const clave_op ops[] = {
         {.kind = CLAVE_OP_CREATE,
          .path = c->downgrade.own,

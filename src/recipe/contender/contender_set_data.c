@@ -1,6 +1,6 @@
-/* contender_set_data.c - our node says something else from now on. Called by the recipes.
- * Invariant: what others have written to the node is read before it is written over: a request to
- * release it is told, and the node still says that somebody has asked. */
+/* contender_set_data.c - changes what our node says. Called by the recipes. What must stay true:
+ * what others have written to the node is read before it is overwritten. A request to release is
+ * reported, and the node goes on saying that somebody has asked. */
 #include <string.h>
 
 #include "recipe/contender/contender.h"
@@ -11,10 +11,10 @@ enum { DESCRIBE_TRIES = 8 };
 
 struct description {
     struct contender *c;
-    clave_identity said; /* texts in the same block */
+    clave_identity said; /* its texts are in the same block */
     unsigned tries;
     bool asked; /* somebody else has written to the node */
-    char *data; /* what it will say; owned */
+    char *data; /* what the node will say; owned */
     size_t ndata;
     contender_left *done;
     void *arg;
@@ -23,7 +23,7 @@ struct description {
 static void set_data_finish(struct description *d, clave_err err)
 {
     struct contender *c = d->c;
-    if (err == CLAVE_OK) { /* of nodes to come, too */
+    if (err == CLAVE_OK) { /* also for nodes still to be created */
         clave__mem_free(c->mem, c->node.data);
         c->node.data = d->data;
         c->node.ndata = d->ndata;
@@ -59,7 +59,7 @@ static char *set_data_format(const struct clave_mem *mem, const clave_identity *
     return out;
 }
 
-/* Sets d->data, and *out to the same with the mark of a request, if there was one. ENOMEM. */
+/* Sets d->data, and *out to the same, with the mark of a request if there was one. ENOMEM. */
 static clave_err set_data_compose(struct description *d, const void *base, size_t n, char **out,
                                   size_t *nout)
 {
@@ -81,7 +81,7 @@ static clave_err set_data_compose(struct description *d, const void *base, size_
         d->data = set_data_format(mem, &id, &d->ndata);
         id.asked = d->asked;
         *out = set_data_format(mem, &id, nout);
-    } else { /* a candidate's id, as Curator reads it */
+    } else { /* a candidate's id, which Curator reads */
         const char *said = d->said.text ? d->said.text : text;
         d->ndata = *nout = strlen(said);
         d->data = clave__mem_strndup(mem, said, d->ndata);
@@ -167,7 +167,7 @@ clave_err clave__contender_describe(struct contender *c, const clave_identity *s
     set_data_copy(&d->said.name, &at);
     set_data_copy(&d->said.command, &at);
     set_data_copy(&d->said.text, &at);
-    clave__contender_begin(c); /* until set_data_finish */
+    clave__contender_begin(c); /* matched in set_data_finish */
     clave_err err = set_data_read(d);
     if (err != CLAVE_OK) {
         clave__mem_free(c->mem, d);

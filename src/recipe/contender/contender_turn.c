@@ -1,7 +1,7 @@
-/* contender_turn.c - is it our turn? What a waiting contender concludes from listings, events and
- * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/evidence/queues.md
- * derives. Invariant: nothing is granted on an event or a listing of an
- * earlier attempt. */
+/* contender_turn.c - decides whether it is our turn: what a waiting contender concludes from
+ * listings, events and confirmations. P1 to P6 are the rewrites of Curator's steps that
+ * docs/evidence/queues.md derives. What must stay true: nothing is granted because of an event or a
+ * listing of an earlier attempt. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,14 +20,14 @@ static int64_t contender_turn_min_valid_ms(const struct contender *c)
 {
     int64_t timeout = clave_async_client_session_timeout(c->client);
     int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
-    /* More than half of what a fresh proof gives cannot be promised for long. */
+    /* More than half of what a fresh proof yields cannot be promised for long. */
     int64_t most = clave__client_best_hold(c->client) / 2;
     most = most > 1 ? most : 1;
     return ms < most ? ms : most;
 }
 
-/* From when we are next: the heartbeats pass the leader, so that the deadline is fresh when our
- * turn comes. */
+/* From when we are next in line, heartbeats have to pass the leader, so that the deadline is fresh
+ * when our turn comes. */
 static void contender_turn_start_hold(struct contender *c)
 {
     if (c->grant.holding)
@@ -37,15 +37,15 @@ static void contender_turn_start_hold(struct contender *c)
     clave__client_hold(c->client, &c->grant.hold);
 }
 
-/* Any other error than ENOMEM ends the hold by itself. */
+/* any error other than ENOMEM ends the hold by itself */
 void clave__contender_turn_look(struct contender *c)
 {
     if (clave__node_watch_read(&c->node.watch) == CLAVE_ENOMEM)
         clave__contender_check_later(c);
 }
 
-/* A holder watches its node once the hold is no longer a short one: on a standalone server nothing
- * else would report its end. */
+/* Makes a holder watch its node once it has held for a while, since on a standalone server nothing
+ * else would report that the node is gone. */
 static void contender_turn_watch_own(struct contender *c)
 {
     if (c->state == CONTENDER_HELD && c->grant.hold.settled &&
@@ -58,9 +58,9 @@ static void contender_turn_grant(struct contender *c)
     assert(c->owner && c->node.session_id != 0);
     clave__contender_enter(c, CONTENDER_HELD);
     clave__contender_limit(c, c->spec->max_hold_ms);
-    /* Watched at once: it may have been asked for before we held it; or, in a race, another
-     * contender may create the name as soon as it is free, and a heartbeat's check would notice
-     * nothing. */
+    /* Watch at once: somebody may have asked for it before we held it, or, in a race, another
+     * contender may create the name as soon as it is free, and the check in a heartbeat would
+     * notice nothing. */
     if (c->spec->revocable || c->acquire.race)
         clave__contender_turn_look(c);
     else
@@ -68,8 +68,8 @@ static void contender_turn_grant(struct contender *c)
     c->events->held(c->owner);
 }
 
-/* By the queue it is our turn. The session must still be the node's, and its deadline far enough
- * away. */
+/* By the queue it is our turn. It remains to check that the session is still that of our node, and
+ * that its deadline is far enough away. */
 void clave__contender_turn_has_come(struct contender *c)
 {
     assert(c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING);
@@ -95,8 +95,8 @@ static void contender_turn_on_confirmed(struct confirm_waiter *w)
     struct contender *c = LIST_ENTRY(w, struct contender, grant.confirm);
     clave__contender_begin(c);
     list_remove(&w->link);
-    /* If own_seen is false, a reconnect has moved the deadline and its RECONNECTED is still to
-     * come. */
+    /* if it was not seen, a reconnect has moved the deadline, and its RECONNECTED is still to come
+     */
     if (c->state == CONTENDER_CONFIRMING && c->node.seen)
         clave__contender_turn_has_come(c);
     clave__contender_end(c);
@@ -111,7 +111,8 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
     if (c->state == CONTENDER_WAITING) {
         c->queue.listed_on = clave_async_client_connection(client);
         if (res->err == CLAVE_ENONODE)
-            clave__contender_start_over(c, false); /* the container was reaped */
+            clave__contender_start_over(
+                c, false); /* the parent, a container, was removed by the server */
         else if (res->err != CLAVE_OK)
             clave__contender_retry_or_fail(c, res->err);
         else if (c->node.seen)
@@ -120,7 +121,7 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
     clave__contender_end(c);
 }
 
-/* Only a contender that waits for others needs the watch. */
+/* The watch to set with a listing; only a contender that waits for others needs one. */
 static clave_async_watch *contender_turn_children_watch(const struct contender *c)
 {
     bool waits =
@@ -130,8 +131,8 @@ static clave_async_watch *contender_turn_children_watch(const struct contender *
 
 static clave_err contender_turn_list(struct contender *c)
 {
-    /* An event comes before any reply that shows a later state. So a pending listing will show what
-     * we have just learnt. */
+    /* An event arrives before any reply that shows a later state, so a pending listing will show
+     * what we have just learnt. */
     if (c->queue.listing)
         return CLAVE_OK;
     clave_err err = clave_async_children(c->client, c->spec->path, contender_turn_children_watch(c),
@@ -160,9 +161,10 @@ void clave__contender_turn_check(struct contender *c)
         clave__contender_fail(c, err);
 }
 
-/* P3, P4: watches three nodes in one flight: our predecessor (its end is our turn), our own node
- * (its end must not be missed), and the one before the predecessor (when it ends, the predecessor
- * is the holder, and a listing off the critical path leaves the predecessor alone before us). */
+/* P3, P4: watches three nodes at the same time: our predecessor (its end means our turn), our own
+ * node (its end must not be missed), and the node before the predecessor (its end makes the
+ * predecessor the holder; a listing off the critical path then shows that the predecessor is the
+ * only one before us). */
 static clave_err contender_turn_watch_predecessors(struct contender *c,
                                                    const struct queue_order_place *at)
 {
@@ -177,8 +179,9 @@ static clave_err contender_turn_watch_predecessors(struct contender *c,
     return err;
 }
 
-/* Counted: the listing itself watches the children, so that no change between the two goes unseen.
- * The create's own listing sets no watch, since few contenders have to wait. */
+/* For a counted one: the listing itself sets the watch on the children, so that no change in
+ * between goes unseen. The listing sent with the create sets none, because few contenders have to
+ * wait. */
 static clave_err contender_turn_watch_children(struct contender *c)
 {
     clave_err err =
@@ -194,9 +197,9 @@ static struct queue_order_place contender_turn_find_place(const struct contender
         clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->node.watch.path));
     if (spec->counted) {
         /* Every child counts, contender or not, in any order. For a try, and for a place that was
-         * found (semaphore_acquire.c), only those before it count, and those without a number: a
-         * later one may wait for this one, or be a try that is refused because of it. Whoever was
-         * created last among those that hold has then counted all others. */
+         * found (semaphore_acquire.c), only those before it and those without a number count, since
+         * a later one may be waiting for this one, or be a try that is refused because of it. Of
+         * those that hold, the one created last has then counted all others. */
         bool ranked = (spec->only_found || c->acquire.trying) && !at.exhausted;
         size_t inside = ranked ? at.ahead + at.unnumbered + 1 : at.contenders;
         at.ahead = inside > spec->limit ? inside - spec->limit : 0;
@@ -214,7 +217,8 @@ static void contender_turn_anew(struct contender *c)
         clave__contender_start_over(c, false);
 }
 
-/* Once for each recipe object. Of a path of leases all children count, whatever their names. */
+/* Warns once per recipe object. At a path of leases all children count, whatever their names, so
+ * there it does not matter. */
 static void contender_turn_warn_of_kazoo(const struct contender *c, const char *const *names,
                                          size_t n)
 {
@@ -233,7 +237,8 @@ void clave__contender_explain_busy(clave_async_client *c, const char *path, size
                            owners == 1 ? "owner" : "owners", before);
 }
 
-/* Another node is before us now. true: the one before it was left over. */
+/* Forgets that the predecessor was left over if another node is now before us. Returns true if that
+ * has changed. */
 static bool contender_turn_forget_left_over(struct contender *c, const struct queue_order_place *at)
 {
     bool same = at->predecessor &&
@@ -266,7 +271,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
     bool moved = contender_turn_forget_left_over(c, &at) || at.ahead != c->queue.ahead;
     if (c->place && c->place->listed_on != c->queue.listed_on) {
         c->place->listed_on = c->queue.listed_on;
-        moved = true; /* another process may have had the session since the listing before */
+        moved = true; /* another process may have had the session since the previous listing */
     }
     c->queue.ahead = at.ahead;
     c->queue.others_seen_on = at.ahead > 0 ? c->queue.listed_on : 0;
@@ -285,7 +290,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
     clave_err err = CLAVE_OK;
     if (c->queue.children && !c->acquire.trying)
         err = contender_turn_watch_children(c);
-    else if (!c->acquire.trying) /* a try whose owner decides asks for nothing more */
+    else if (!c->acquire.trying) /* a try whose owner decides requests nothing more */
         err = contender_turn_watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
@@ -322,8 +327,8 @@ static void contender_turn_own_found(struct contender *c, const clave_stat *stat
         contender_turn_list_again(c);
 }
 
-/* Curator's request has replaced what our node says about its owner: writes that again, and that it
- * was asked. */
+/* Curator's request has replaced what our node says about its owner: writes that again, with a mark
+ * that it was asked to release. */
 static void contender_turn_restore(struct contender *c, int32_t version)
 {
     const clave_identity asked = {.asked = true};
@@ -338,8 +343,9 @@ static void contender_turn_restore(struct contender *c, int32_t version)
     clave__mem_free(c->mem, more);
 }
 
-/* Another client's write to our node can only be a request to release: Curator's "__REVOKE__" for a
- * lock; clave's keeps the data, for a leader as it is, so that others still see its id. */
+/* Our node was read while held. A write to it by another client can only be a request to release:
+ * Curator's is "__REVOKE__" for a lock; clave's keeps the data, for a leader unchanged, so that
+ * others still see its id. */
 static void contender_turn_held_seen(struct contender *c, const clave_result *res)
 {
     int32_t version = res->stat ? res->stat->version : 0;
@@ -410,11 +416,11 @@ static void contender_turn_on_hold_settled(struct hold *h)
     clave__contender_end(c);
 }
 
-/* ---- those before us ------------------------------------------------------------------------- */
+/* ---- the nodes before us --------------------------------------------------------------------- */
 
-/* P3: does the end of the only known predecessor make it our turn, without a listing? Sequential
- * names only grow, so nobody can have come before us since; and an earlier end of our own node
- * would have been reported before. All of that holds within one connection only. */
+/* P3: true if the end of the only known predecessor makes it our turn without a listing. Sequence
+ * numbers only grow, so nobody can have come in before us since, and the end of our own node would
+ * have been reported earlier. All of this holds only within one connection. */
 static bool contender_turn_may_take_over(const struct contender *c, const clave_event *ev)
 {
     uint64_t connection = clave_async_client_connection(c->client);
@@ -453,8 +459,8 @@ const char *clave__contender_left_over(const struct contender *c)
     return c->queue.left_over ? c->queue.predecessor.path : NULL;
 }
 
-/* Curator's rule: watch with getData, not exists, so that no watch remains on a node that is
- * already gone. What its absence means is decided by a listing. */
+/* As in Curator, watch with getData rather than exists, so that no watch remains on a node that is
+ * already gone. What it means that a node is gone is decided by a listing. */
 static void contender_turn_predecessor_replied(struct contender *c, const clave_result *res)
 {
     clave__contender_begin(c);
@@ -465,8 +471,8 @@ static void contender_turn_predecessor_replied(struct contender *c, const clave_
     clave__contender_end(c);
 }
 
-/* A listing says nothing of whose the nodes are, and costs one request however long the queue is;
- * the read that leaves the watch says it of the predecessor. */
+/* A listing does not tell whose the nodes are, and costs one request however long the queue is. The
+ * read that sets the watch tells it for the predecessor. */
 static void contender_turn_on_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
     struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
@@ -505,7 +511,7 @@ static void contender_turn_on_children_event(clave_async_client *client, clave_a
     (void)client;
     (void)w;
     struct contender *c = arg;
-    /* CLAVE_EVENT_LOST is left to the state listener. */
+    /* CLAVE_EVENT_LOST is handled by the state listener */
     if (ev->type == CLAVE_EVENT_LOST || c->state != CONTENDER_WAITING)
         return;
     clave__contender_begin(c);
@@ -513,7 +519,7 @@ static void contender_turn_on_children_event(clave_async_client *client, clave_a
     clave__contender_end(c);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 clave_err clave__contender_turn_init(struct contender *c)
 {

@@ -1,6 +1,5 @@
-/* guarded_write.c - guarded writes. Called by place_grant, leader_value and lock_record. Invariant:
- * the first operations of the multi are the checks of the nodes, and their results never reach the
- * caller. */
+/* guarded_write.c - guarded writes. What must stay true: the first operations of the multi are the
+ * checks of the nodes, and their results never reach the caller. */
 #include "recipe/contender/guarded_write.h"
 
 #include <stdint.h>
@@ -13,8 +12,8 @@ struct guarded_write {
     clave_result_cb *cb;
     void *arg;
     size_t nchecks; /* how many operations are not the caller's */
-    bool kept;      /* as of the guard */
-    bool single;    /* the caller asked for one operation, on `path` */
+    bool kept;      /* as in the guard */
+    bool single;    /* the caller requested a single operation, on `path` */
     char *path;     /* in the same block */
 };
 
@@ -31,8 +30,9 @@ static void guarded_write_on_done(clave_async_client *c, const clave_result *res
     struct guarded_write *g = arg;
     clave_result out = *res;
     bool has_ops = res->nops > g->nchecks;
-    /* A check failed with NoNode: the node is gone, and the grant with it. Expired, or never sent:
-     * the session ended before, and the grant with it, unless it is kept. */
+    /* If a check failed with NoNode, the node is gone, and the grant with it. If the session
+     * expired, or the request was never sent because the session had ended, the grant is gone too,
+     * unless no session keeps it. */
     bool ended = res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
     if (guarded_write_lacks_node(res, g->nchecks) || (ended && !g->kept))
         out.err = CLAVE_ELOST;

@@ -1,6 +1,5 @@
-/* node_watch.c - a getData with a watch on one node. Called by the contender, participant_list.c
- * and shared_count.c. Invariant: no event of an earlier node is reported after the watch has moved
- * to another. */
+/* node_watch.c - reads one node and watches it; see node_watch.h. What must stay true: no event of
+ * an earlier node is reported after the watch has moved to another node. */
 #include "recipe/contender/node_watch.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@ static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_ev
     (void)c;
     (void)w;
     struct node_watch *nw = arg;
-    /* CLAVE_EVENT_LOST is left to the state listener, which is told of it too. */
+    /* CLAVE_EVENT_LOST is handled by the state listener, which is told as well */
     if (!nw->moved && ev->type != CLAVE_EVENT_LOST)
         nw->on_event(nw, ev);
 }
@@ -79,7 +78,7 @@ static void node_watch_on_reply(clave_async_client *c, const clave_result *res, 
 clave_err clave__node_watch_read(struct node_watch *w)
 {
     if (w->asking) {
-        /* The pending getData set no watch, because one was armed; that one has fired since. */
+        /* The pending getData set no watch because one was armed, and that one has fired since. */
         w->again = w->again || !clave_async_watch_is_armed(w->watch);
         return CLAVE_OK;
     }
@@ -93,8 +92,8 @@ clave_err clave__node_watch_move(struct node_watch *w, const char *dir, const ch
 {
     bool same = clave__path_is_child(w->path, dir, name);
     if (same && (w->asking || clave_async_watch_is_armed(w->watch))) {
-        /* After a reconnect the client registers its watches again before anything else, and so
-         * before the reply at hand: the watch is armed on this connection. */
+        /* After a reconnect the client registers its watches again before anything else, and
+         * therefore before the reply being processed: the watch is armed on this connection. */
         if (!w->asking)
             w->connection = clave_async_client_connection(w->client);
         return CLAVE_OK;

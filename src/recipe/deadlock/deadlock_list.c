@@ -1,6 +1,6 @@
 /* deadlock_list.c - see deadlock_list.h. Called by deadlock_search.c and by the HTTP gate's model
- * of locks. Invariant: the first member of each deadlock is the victim, or the one that completed
- * the cycle. */
+ * of locks. What must stay true: the first member of each deadlock is the victim or, if there is
+ * none, the member that completed the cycle. */
 #include "recipe/deadlock/deadlock_list.h"
 
 #include <stdint.h>

@@ -8,11 +8,11 @@
 struct deadlock_list {
     const struct clave_mem *mem;
     clave_deadlock *list;           /* points into the scan */
-    clave_deadlock_member *members; /* of all */
+    clave_deadlock_member *members; /* those of all deadlocks */
     size_t n;
 };
 
-/* Of the snapshot of `scan`, and what the graph said of it. ENOMEM: it is empty. */
+/* Lists the deadlocks that the graph found in the snapshot of `scan`. ENOMEM: the list is empty. */
 clave_err clave__deadlock_list_init(struct deadlock_list *f, const struct queue_scan *scan,
                                     const struct queue_snapshot *p, const struct wait_verdict *v);
 void clave__deadlock_list_fini(struct deadlock_list *f);

@@ -1,6 +1,6 @@
-/* deadlock_schedule.c - when a waiting contender looks for deadlocks, and whether it gives up as
- * the victim of one. Called by the contender. Invariant: it gives up only when both readings of the
- * queues make it the victim. */
+/* deadlock_schedule.c - decides when a waiting contender looks for deadlocks, and whether it gives
+ * up as the victim of one. Called by the contender. What must stay true: it gives up only if both
+ * readings of the queues make it the victim. */
 #include "recipe/deadlock/deadlock_schedule.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 enum { MOST_DOUBLINGS = 6, LONGEST_MS = 60000, MAX_NODES = 10000 };
 
-/* ---- terms ----------------------------------------------------------------------------- */
+/* ---- terms ----------------------------------------------------------------------------------- */
 
 static clave_err deadlock_terms_add_root(struct deadlock_terms *t, clave_async_client *c,
                                          const char *root, size_t len)
@@ -70,7 +70,7 @@ void clave__deadlock_keep_text(const struct clave_mem *mem, char **kept, const c
     *kept = text ? clave__mem_strdup(mem, text) : NULL;
 }
 
-/* ---- looking --------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static void deadlock_schedule_look_later(struct deadlock_schedule *s)
 {

@@ -1,6 +1,7 @@
-/* deadlock_schedule.h - a waiting contender looks for a deadlock that it is part of: after a delay,
- * and then again after longer and longer ones, since the member that closes a cycle finds it at its
- * first look. It gives up when the rule of clave/async/deadlock.h makes it the victim. The folder:
+/* deadlock_schedule.h - lets a waiting contender look for a deadlock that it is part of: first
+ * after a delay, then again after longer and longer ones, since the member that closes a cycle
+ * finds it at its first look. The contender gives up if the rule in clave/async/deadlock.h makes it
+ * the victim. The folder:
  *
  *   deadlock_schedule.c  when to look, and whether to give up
  *   deadlock_search.c    two scans, the second because a member may give up meanwhile, and the
@@ -16,40 +17,39 @@
 #include "client/client_for_recipes.h"
 #include "recipe/deadlock/deadlock_search.h"
 
-/* Of all attempts of one recipe. */
+/* Settings for all attempts of one recipe. */
 struct deadlock_terms {
     const struct clave_mem *mem;
-    int64_t delay_ms; /* 0: no detection */
+    int64_t delay_ms; /* 0: deadlocks are not looked for */
     char **roots;
     size_t nroots;
 };
 
 struct deadlock_terms_options {
     int64_t delay_ms;
-    const char *const *roots; /* none: the parent of the lock's path */
+    const char *const *roots; /* if there are none: the parent of the lock's path */
     size_t nroots;
-    const void
-        *data; /* the data of the nodes: in clave's form or empty, so that fields can be added */
+    const void *data; /* of the nodes: in clave's form or empty, so that fields can be added */
     size_t len;
 };
 
-/* For locks at `path`. EINVAL; EPATH, with the client's fault; ENOMEM. _fini is harmless after any.
- */
+/* Sets the terms for locks at `path`. EINVAL; EPATH sets the client's fault; ENOMEM. Calling _fini
+ * is harmless after any of these. */
 clave_err clave__deadlock_terms_init(struct deadlock_terms *t, clave_async_client *c,
                                      const char *path, const struct deadlock_terms_options *o);
 void clave__deadlock_terms_fini(struct deadlock_terms *t);
 
-/* A copy of `text` in place of *kept; NULL where there is no memory. */
+/* Replaces *kept by a copy of `text`, or by NULL if there is no memory. */
 void clave__deadlock_keep_text(const struct clave_mem *mem, char **kept, const char *text);
 
 /* Part of a contender. */
 struct deadlock_schedule {
     clave_async_client *client;
-    const struct deadlock_terms *terms; /* NULL: it does not look */
+    const struct deadlock_terms *terms; /* NULL: it does not look for deadlocks */
     struct timer timer;
-    unsigned looks;                          /* so far */
-    struct deadlock_search *deadlock_search; /* under way */
-    /* The node at this path must give up. `text` is NULL if there was no memory for it. */
+    unsigned looks;                          /* how often it has looked so far */
+    struct deadlock_search *deadlock_search; /* the search under way */
+    /* The contender with this node must give up. `text` is NULL if there was no memory for it. */
     void (*on_deadlock)(struct deadlock_schedule *s, const char *text);
     const char *node;
 };
@@ -57,7 +57,7 @@ struct deadlock_schedule {
 void clave__deadlock_schedule_init(struct deadlock_schedule *s, clave_async_client *c,
                                    void (*on_deadlock)(struct deadlock_schedule *s,
                                                        const char *text));
-/* The contender waits, with this node, whose text must stay where it is. Does nothing if it looks
+/* The contender waits with this node, whose path must not move. Does nothing if it is looking
  * already. */
 void clave__deadlock_schedule_begin(struct deadlock_schedule *s, const struct deadlock_terms *terms,
                                     const char *node);

@@ -1,7 +1,7 @@
-/* deadlock_search.c - two scans, the snapshot of both, and the cycles in it: a member of a cycle
- * that gives up by itself is seen by the second. Called by deadlock_schedule.c and by
- * clave_async_deadlocks_find. Invariant: the callback runs once, unless the search was abandoned.
- */
+/* deadlock_search.c - runs two scans, and finds the cycles in what both have in common; the second
+ * scan shows if a member of a cycle gives up by itself. Called by deadlock_schedule.c and by
+ * clave_async_deadlocks_find. What must stay true: the callback runs exactly once, unless the
+ * search was abandoned. */
 #include "recipe/deadlock/deadlock_search.h"
 
 #include <assert.h>
@@ -34,10 +34,10 @@ static void search_tell(struct deadlock_search *s, clave_err err, const struct d
     s->cb(s->client, err, f ? f->list : NULL, f ? f->n : 0, s->arg);
 }
 
-/* ---- the scans ----------------------------------------------------------------------- */
+/* ---- the scans ------------------------------------------------------------------------------- */
 
-/* The callback may free whatever started the search. It cannot abandon the search, which has ended.
- */
+/* Reports the result. The callback may free whatever started the search; it cannot abandon the
+ * search, which has ended. */
 static void search_conclude(struct deadlock_search *s)
 {
     assert(s->before && s->now);
@@ -112,7 +112,7 @@ static void search_on_first(struct queue_scan *s, void *arg)
     free_deadlock_search(search);
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
                                        const struct deadlock_search_options *o,

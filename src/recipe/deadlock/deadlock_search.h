@@ -11,12 +11,12 @@ struct deadlock_search_options {
     size_t nroots;
     size_t max_nodes;
 };
-/* clave_async_deadlocks_find. Frees itself after its callback. `out` (may be NULL) is for _abandon:
- */
+/* Implements clave_async_deadlocks_find. The search frees itself after its callback. *out (`out`
+ * may be NULL) can be passed to _abandon. */
 clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
                                        const struct deadlock_search_options *o,
                                        clave_async_deadlocks_cb *cb, void *arg);
-/* The callback will not run. */
+/* Abandons the search: its callback will not run. */
 void clave__deadlock_search_abandon(struct deadlock_search *s);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { TEXT_MAX = 16 * 1024, PIECE_MAX = 512 };
 
-/* What does not fit is left out. */
+/* Appends; what does not fit is left out. */
 __attribute__((format(printf, 2, 3))) static clave_err deadlock_text_put(struct buf *b,
                                                                          const char *fmt, ...)
 {
@@ -20,7 +20,7 @@ __attribute__((format(printf, 2, 3))) static clave_err deadlock_text_put(struct 
     va_start(args, fmt);
     vsnprintf(piece, sizeof piece, fmt, args);
     va_end(args);
-    /* Other clients wrote the identities: nothing that a terminal would obey may remain. */
+    /* Identities come from other clients, so nothing that a terminal would obey may remain. */
     for (size_t i = 0, n = strlen(piece), len; i < n; i += len) {
         len = clave__utf8_printable(piece + i, n - i);
         if (len == 0)
@@ -48,7 +48,7 @@ static clave_err deadlock_text_put_name(struct buf *b, const clave_deadlock_memb
     return deadlock_text_put(b, "session 0x%llx", (unsigned long long)m->stat.ephemeral_owner);
 }
 
-/* The name, and the task where several owners share a session. */
+/* Appends the name and, if several owners share a session, the task. */
 static clave_err deadlock_text_put_who(struct buf *b, const clave_deadlock_member *m)
 {
     clave_err err = deadlock_text_put_name(b, m);

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "clave/async/deadlock.h"
 
-/* For the caller to free. NULL: no memory. */
+/* The text of a deadlock, to be freed by the caller. NULL: no memory. */
 char *clave__deadlock_text(const struct clave_mem *mem, const clave_deadlock *d);
 
 #endif

@@ -1,5 +1,5 @@
-/* queue_scan.c - one reading of the lock queues below some paths. Called by deadlock_search.c.
- * Invariant: at most WINDOW requests are pending at once. */
+/* queue_scan.c - reads the lock queues below some paths once. Called by deadlock_search.c. What
+ * must stay true: at most WINDOW requests are pending at a time. */
 #include "recipe/deadlock/queue_scan.h"
 
 #include <assert.h>
@@ -10,12 +10,13 @@
 #include "client/client_for_recipes.h"
 #include "recipe/queue/queue_kind.h"
 
-/* Pending requests at once: heartbeats and the user's own requests go between them. */
+/* The bound on pending requests leaves room between them for heartbeats and the user's own
+ * requests. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };
 
 static void scan_proceed(struct queue_scan *s);
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void free_queue(struct queue_scan *s, struct queue_scan_queue *q)
 {
@@ -50,9 +51,9 @@ static void scan_fault(struct queue_scan *s, clave_err err)
         s->err = err;
 }
 
-/* ---- what there is to read ------------------------------------------------------------- */
+/* ---- what has to be read --------------------------------------------------------------------- */
 
-/* Makes room for one more element of `size` bytes; NULL: the list is unchanged. */
+/* Makes room for one more element of `size` bytes. NULL: no memory, and the list is unchanged. */
 static void *scan_grow(struct queue_scan *s, void *list, size_t n, size_t *room, size_t size)
 {
     if (n < *room)
@@ -64,7 +65,7 @@ static void *scan_grow(struct queue_scan *s, void *list, size_t n, size_t *room,
     return larger;
 }
 
-/* Takes over the path; NULL: there was no memory for it. */
+/* Takes over `path`, which is NULL if there was no memory for it. */
 static clave_err scan_add_path(struct queue_scan *s, char *path)
 {
     char **paths = scan_grow(s, s->paths, s->npaths, &s->path_cap, sizeof *paths);
@@ -78,7 +79,7 @@ static clave_err scan_add_path(struct queue_scan *s, char *path)
     return CLAVE_OK;
 }
 
-/* QUEUE_OTHER: it is in no queue. */
+/* QUEUE_OTHER: it is not a place in a queue. */
 static enum queue_kind scan_kind_of(const char *name)
 {
     enum queue_kind kind = clave__queue_kind_of(name);
@@ -86,7 +87,7 @@ static enum queue_kind scan_kind_of(const char *name)
     return rule && clave__queue_order_key(rule, name).plain ? kind : QUEUE_OTHER;
 }
 
-/* NULL: it is no queue, or an election, in which a candidate does not wait. */
+/* NULL: it is not a queue, or it is an election, whose candidates do not wait. */
 static const struct queue_order_rule *scan_rule_of_all(const clave_result *res)
 {
     unsigned kinds = 0;
@@ -103,7 +104,8 @@ static bool scan_is_contender(const struct queue_order_rule *rule, const char *n
     return clave__queue_order_key(rule, name).contender;
 }
 
-/* Nobody waits in a queue of one; but an acquire of a lease may wait for the leases of others. */
+/* True if somebody can be waiting here. Nobody waits in a queue of one, except that an acquire of a
+ * lease may wait for the leases of others. */
 static bool scan_is_relevant(const struct queue_order_rule *rule, const clave_result *res)
 {
     return rule && (res->nnames > 1 || rule == &clave__queue_order_lease ||
@@ -141,7 +143,7 @@ static clave_err scan_take_names(struct queue_scan *s, const clave_result *res)
     return err;
 }
 
-/* ---- reading --------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void scan_on_answer(struct queue_scan *s)
 {
@@ -182,7 +184,7 @@ static void scan_on_synced(clave_async_client *c, const clave_result *res, void 
     scan_on_answer(arg);
 }
 
-/* NULL: all nodes are read. */
+/* NULL: all nodes have been read. */
 static struct queue_node *scan_next_node(struct queue_scan *s)
 {
     for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)
@@ -191,7 +193,7 @@ static struct queue_node *scan_next_node(struct queue_scan *s)
     return NULL;
 }
 
-/* false: there is nothing to request now. */
+/* Sends the next request. Returns false if there is nothing to request at the moment. */
 static bool scan_ask_next(struct queue_scan *s)
 {
     clave_err err = CLAVE_OK;
@@ -222,7 +224,7 @@ static void scan_proceed(struct queue_scan *s)
         scan_destroy(s);
 }
 
-/* Is this path read with another one already? */
+/* True if this path will be read because of another one. */
 static bool scan_is_covered(const struct queue_scan_options *o, size_t at)
 {
     const char *path = o->paths[at];
@@ -252,7 +254,7 @@ clave_err clave__queue_scan_new(struct queue_scan **out, clave_async_client *c,
     for (size_t i = 0; err == CLAVE_OK && i < o->n; i++)
         if (!scan_is_covered(o, i))
             err = scan_add_path(s, clave__mem_strdup(mem, o->paths[i]));
-    /* A follower may lag; what is committed by now must be seen. */
+    /* a follower may lag behind, but everything committed by now must be seen */
     if (err == CLAVE_OK)
         err = clave_async_sync(c, s->paths[0], scan_on_synced, s);
     if (err != CLAVE_OK) {

@@ -1,5 +1,5 @@
-/* queue_two_scans.c - derives owners and waits from two scans. Called by deadlock_search.c.
- * Invariant: only what both scans contain counts. */
+/* queue_two_scans.c - derives owners and waits from two scans. Called by deadlock_search.c. What
+ * must stay true: only what is in both scans counts. */
 #include "recipe/deadlock/queue_two_scans.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* ---- owners ---------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static bool queue_two_scans_is_known(const clave_identity *id)
 {
@@ -43,9 +43,10 @@ static struct wait_claim *queue_two_scans_add_claim(struct queue_snapshot *p,
     return claim;
 }
 
-/* ---- queues ---------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
-/* Both are in the order of the queue: `at` is just after the node found last. */
+/* True if the earlier scan has the node. Both are in queue order, so the search continues at *at,
+ * just after the node found last. */
 static bool queue_two_scans_was_there(const struct queue_scan_queue *before, size_t *at,
                                       const struct queue_node *node)
 {
@@ -97,7 +98,7 @@ static clave_err queue_two_scans_add_queue(struct queue_snapshot *p,
     return CLAVE_OK;
 }
 
-/* ---- leases ---------------------------------------------------------------------------- */
+/* ---- leases ---------------------------------------------------------------------------------- */
 
 static size_t queue_two_scans_limit_said(const struct queue_scan_queue *q)
 {
@@ -116,8 +117,9 @@ static size_t queue_two_scans_count_there(const struct queue_scan_queue *q)
     return n;
 }
 
-/* The nodes of leases, and of those who acquire one, say how many there are. If leases come or go
- * between the scans, nothing can be concluded: any of them may be the one that is waited for. */
+/* Finds the queue of acquires for a queue of leases, and the limit that the nodes of either name.
+ * If leases came or went between the scans, nothing can be concluded, because any of them may be
+ * the one that is waited for. */
 static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct queue_scan *now,
                             const struct queue_scan_queue *before, bool all)
 {
@@ -135,14 +137,14 @@ static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct qu
             memcmp(gate->path, q->path, nbase) != 0 || strcmp(gate->path + nbase, locks) != 0)
             continue;
         if (gate->nodes.n == 0 || !gate->nodes.list[0].there)
-            return; /* the first in the queue is not known */
+            return; /* it is not known who is first in the queue */
         size_t said = queue_two_scans_limit_said(gate);
         w->limit = queue_two_scans_limit_said(q) > said ? queue_two_scans_limit_said(q) : said;
         w->mutex_queue = i;
     }
 }
 
-/* ---- sessions that go on --------------------------------------------------------------- */
+/* ---- sessions that proceed ------------------------------------------------------------------- */
 
 static clave_err queue_two_scans_note_moving(struct queue_snapshot *p, struct wait_queue *moving,
                                              const struct queue_scan_queue *of,
@@ -158,14 +160,14 @@ static clave_err queue_two_scans_note_moving(struct queue_snapshot *p, struct wa
         if (!claim)
             return CLAVE_ENOMEM;
         claim->moving = true;
-        claim->kind = WAIT_SHARED; /* nobody waits for it */
+        claim->kind = WAIT_SHARED; /* so that nobody waits for it */
         moving->n++;
     }
     return CLAVE_OK;
 }
 
-/* Sessions that came to a lock, or left one, between the scans: one of the session's owners is not
- * stuck, and it may be the one that is waited for. */
+/* Adds sessions that came to a lock or left one between the scans: at least one owner in such a
+ * session is not stuck, and that may be the one that others wait for. */
 static clave_err queue_two_scans_add_moving_sessions(struct queue_snapshot *p,
                                                      const struct queue_scan *before,
                                                      const struct queue_scan *now)
@@ -184,7 +186,7 @@ static clave_err queue_two_scans_add_moving_sessions(struct queue_snapshot *p,
     return err;
 }
 
-/* ---- all of it ------------------------------------------------------------------------- */
+/* ---- building the snapshot ------------------------------------------------------------------- */
 
 static size_t queue_two_scans_count_nodes(const struct queue_scan *s)
 {

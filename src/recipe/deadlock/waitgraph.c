@@ -1,16 +1,17 @@
-/* waitgraph.c - who waits for whom, and who can therefore never proceed: waitgraph.h says what is
- * asked, and by which rules an owner waits.
+/* waitgraph.c - who waits for whom, and who can therefore never proceed. waitgraph.h explains the
+ * problem and the rules by which an owner waits.
  *
- * How it works, in three steps. The claims of all queues become links of owners. The reduction
- * takes out an owner that waits for nothing, then those that waited only for what it has, and so
- * on: each queue keeps a front, the first claims of it that are still in the way, and an owner that
- * proceeds moves only the fronts where it has a claim. Among those that remain each is given one
- * wait, its oldest; following these waits leads into the cycles. A second reduction, with all
- * sessions that do not name their owners taken out, shows which cycles are certain.
+ * How it works, in three steps. The claims of all queues become links of owners. The reduction then
+ * takes out an owner that waits for nothing, then the owners that waited only for what that one
+ * has, and so on. For this each queue keeps a front, the first of its claims that are still in the
+ * way, and an owner that proceeds moves only the fronts at which it has a claim. Finally, each
+ * owner that remains is assigned one wait, its oldest; following these waits leads into the cycles.
+ * A second reduction, which assumes that all sessions without named owners proceed, shows which
+ * cycles are certain.
  *
- * What must stay true. Owners only ever cease to be stuck, so fronts only move on and each claim is
- * looked at a bounded number of times, however deep the graph is. No owner is in two of the cycles.
- * The verdict depends neither on the order of the queues nor on the hash. */
+ * What must stay true. Owners only ever cease to be stuck, so fronts only move forward and each
+ * claim is examined a bounded number of times, however deep the graph is. No owner is in two of the
+ * cycles. The verdict depends neither on the order of the queues nor on the hash. */
 #include "recipe/deadlock/waitgraph.h"
 
 #include <assert.h>
@@ -24,55 +25,58 @@ struct owner {
     size_t len;
     bool known;
     bool moving;
-    bool stuck;         /* true until it is seen to proceed; in the end: it certainly does not */
-    size_t claims;      /* its first link */
-    size_t waits;       /* how many of them wait at all */
-    size_t blocked;     /* and how many still do */
-    size_t parent;      /* WAIT_NONE: of no owner */
-    size_t stuck_parts; /* that are stuck */
-    size_t part;        /* after the reduction: the least of them; WAIT_NONE */
-    size_t next;        /* likewise: the owner that it waits for */
-    size_t walk;        /* number of the walk that visited it, looking for cycles; 0: none */
+    bool stuck; /* true until it is found to proceed; after reduce_to_certain, it is certainly stuck
+                 */
+    size_t claims;      /* the first of its links */
+    size_t waits;       /* how many of its links wait to begin with */
+    size_t blocked;     /* how many of them still wait */
+    size_t parent;      /* the owner that it is a part of; WAIT_NONE: none */
+    size_t stuck_parts; /* how many of its parts are stuck */
+    size_t part; /* after the reduction: the first of its stuck parts, by text; WAIT_NONE: none */
+    size_t next; /* after the reduction: the owner that it waits for */
+    size_t walk; /* the number of the walk that visited it when looking for cycles; 0: none */
     struct wait_step step;
 };
 
-/* A claim, and its queue. */
+/* A claim in its queue. */
 struct link {
     size_t queue, claim;
     size_t owner;
-    size_t next; /* of the same owner */
+    size_t next; /* the owner's next link */
     bool waits;
     bool blocked; /* it still waits */
 };
 
-/* What is in the way of the claims of a queue: the first that is stuck, and the first after it that
- * is stuck and of another owner, for those who do not wait for their own. */
+/* What is in the way of the claims of a queue: the first claim whose owner is stuck, and the first
+ * one after it of another stuck owner, for those that do not wait for their own claims. */
 struct front {
     size_t head, second;
 };
 
-/* Of those who wait for all before them; and of shared ones, which wait for those that are not. */
+/* FRONT_ALL is for claims that wait for everything before them; FRONT_ALONE for shared claims,
+ * which wait only for those that are not shared. */
 enum front_side { FRONT_ALL, FRONT_ALONE, FRONTS };
 
 struct line {
-    size_t first; /* link of its first claim */
+    size_t first; /* index of the link of its first claim */
     struct front fronts[FRONTS];
-    size_t lease; /* the only one that waits for room; WAIT_NONE */
-    size_t going; /* how many of the others are not in its way */
+    size_t lease; /* the only lease that waits for room; WAIT_NONE: none does */
+    size_t going; /* how many of the other leases are not in its way */
 };
 
 struct solver {
     const struct clave_mem *mem;
     const struct wait_queue *queues;
     size_t n;
-    struct line *lines; /* of each queue */
+    struct line *lines; /* one per queue */
     struct link *links;
     size_t nlinks;
     struct owner *owners;
     size_t nowners;
-    size_t *free; /* owners that proceed; what waited for them is still to be looked at */
+    /* A stack of owners that proceed, with what waited for them still to be examined. */
+    size_t *free;
     size_t nfree;
-    size_t looked; /* at so many claims */
+    size_t looked; /* how many claims were examined */
     struct map by_text;
 };
 
@@ -126,7 +130,7 @@ static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
     return o;
 }
 
-/* The nearest owner that it is a part of. */
+/* Finds the nearest owner that it is a part of. */
 static void find_parent(struct solver *s, struct owner *o)
 {
     for (size_t len = o->len; o->known && len-- > 0;) {
@@ -156,8 +160,8 @@ static void add_owners(struct solver *s)
 
 /* ---- who waits for whom ---------------------------------------------------------------------- */
 
-/* A session that does not name its owners may have any number of them: what it holds itself counts
- * as another owner's. */
+/* True if `other` is in the way of `waiter`. A session that does not name its owners may have any
+ * number of them, so what it holds itself counts as belonging to another owner. */
 static bool is_in_way(const struct solver *s, size_t waiter, size_t other)
 {
     return s->owners[other].stuck && (waiter != other || s->owners[waiter].known);
@@ -169,8 +173,9 @@ static bool front_counts(const struct solver *s, size_t q, enum front_side side,
     return s->owners[owner_at(s, q, k)].stuck && (side == FRONT_ALL || !shared);
 }
 
-/* Owners only ever cease to be stuck, so both go one way. All between them were of the head's
- * owner, so that the next head is not before the second. */
+/* Moves the front past claims that are no longer in the way. Owners only ever cease to be stuck, so
+ * both positions only move forward. Everything between them belongs to the head's owner, so the
+ * next head is not before the present second. */
 static void front_advance(struct solver *s, size_t q, enum front_side side)
 {
     struct front *f = &s->lines[q].fronts[side];
@@ -185,7 +190,7 @@ static void front_advance(struct solver *s, size_t q, enum front_side side)
             return;
 }
 
-/* The first that it waits for. Those of its own rank are the last before it. */
+/* The first claim that claim i waits for. Those of its own rank come last before it. */
 static size_t find_before(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_claim *claims = s->queues[q].claims;
@@ -197,8 +202,8 @@ static size_t find_before(const struct solver *s, size_t q, size_t i)
     return k < i && claims[k].rank != claims[i].rank ? k : WAIT_NONE;
 }
 
-/* Only the owner that holds the semaphore's mutex waits, with its newest lease, until enough of the
- * other leases are released, whichever they are. */
+/* Finds the lease that waits. Only the owner that holds the semaphore's mutex waits, with its
+ * newest lease, until enough of the other leases are released, whichever those are. */
 static void line_find_lease(struct solver *s, size_t q)
 {
     const struct wait_queue *leases = &s->queues[q];
@@ -237,7 +242,7 @@ static bool is_lease(const struct solver *s, const struct link *l)
     return s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
 }
 
-/* The claim that this one waits for; WAIT_NONE. */
+/* The claim that this one waits for; WAIT_NONE: none. */
 static size_t find_blocker(const struct solver *s, const struct link *l)
 {
     return (is_lease(s, l) ? find_lease_blocker : find_before)(s, l->queue, l->claim);
@@ -258,7 +263,7 @@ static bool can_proceed(const struct owner *o)
     return o->moving || o->waits == 0 || o->blocked < o->waits;
 }
 
-/* Perhaps it proceeds now. */
+/* Marks the owner as proceeding, if it can now. */
 static void owner_try(struct solver *s, struct owner *o)
 {
     if (!o->stuck || !can_proceed(o))
@@ -267,7 +272,7 @@ static void owner_try(struct solver *s, struct owner *o)
     s->free[s->nfree++] = index_of(s, o);
 }
 
-/* Perhaps it does not wait any more. */
+/* Updates a link that may not have to wait any more. */
 static void link_try(struct solver *s, struct link *l)
 {
     assert(!l->blocked || s->owners[l->owner].blocked > 0);
@@ -279,8 +284,8 @@ static void link_try(struct solver *s, struct link *l)
     owner_try(s, &s->owners[l->owner]);
 }
 
-/* The claim's owner is not stuck any more: those who waited for it are between what was in their
- * way and what is now, or of the rank of that. */
+/* The owner of this claim is not stuck any more. Those that waited for it are between what was in
+ * their way and what is now, or have the same rank as the latter. */
 static void front_pass(struct solver *s, const struct link *l, enum front_side side)
 {
     struct line *line = &s->lines[l->queue];
@@ -307,7 +312,7 @@ static void lease_pass(struct solver *s, const struct link *l)
     link_try(s, &s->links[line->first + line->lease]);
 }
 
-/* It proceeds, and in the end releases all it has. */
+/* The owner proceeds, and in the end releases all that it has. */
 static void owner_pass(struct solver *s, struct owner *o)
 {
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
@@ -338,7 +343,7 @@ static void reduce(struct solver *s)
             front_advance(s, q, (enum front_side)side);
         line_find_lease(s, q);
     }
-    /* Everybody still counts as stuck here: this finds what is a wait at all. */
+    /* At this point everybody counts as stuck, so this finds out which claims wait at all. */
     for (size_t i = 0; i < s->nlinks; i++) {
         struct link *l = &s->links[i];
         l->waits = l->blocked = link_is_blocked(s, l);
@@ -350,8 +355,8 @@ static void reduce(struct solver *s)
     reduce_on(s);
 }
 
-/* A session that does not name its owners may have one that does not wait, which releases what
- * others wait for: those that are stuck even so are certainly stuck. */
+/* Assumes that every session that does not name its owners has one that does not wait, and that
+ * releases what others wait for. Whoever is stuck even so is certainly stuck. */
 static void reduce_to_certain(struct solver *s)
 {
     for (size_t i = 0; i < s->nowners; i++) {
@@ -371,7 +376,8 @@ static const struct wait_claim *claim_of(const struct solver *s, const struct wa
     return &s->queues[step->queue].claims[step->claim];
 }
 
-/* The oldest wait, so that the choice does not depend on the order of the queues. */
+/* Assigns the owner its oldest wait, so that the choice does not depend on the order of the
+ * queues. */
 static void choose_wait(struct solver *s, struct owner *o)
 {
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
@@ -388,7 +394,7 @@ static void choose_wait(struct solver *s, struct owner *o)
     }
 }
 
-/* A whole waits for the end of its parts, the least of them first. */
+/* A whole waits for its parts to end; of those that are stuck, the first by text is chosen. */
 static void choose_part(struct solver *s, size_t i)
 {
     const struct owner *o = &s->owners[i];
@@ -417,7 +423,7 @@ static size_t cycle_victim(const struct solver *s, const struct wait_cycle *c)
     return victim;
 }
 
-/* The next owner of each that is stuck, which is stuck too. */
+/* Finds, for each owner that is stuck, the next owner, which is stuck too. */
 static void choose_next(struct solver *s)
 {
     for (size_t i = 0; i < s->nowners; i++)
@@ -434,9 +440,9 @@ static void choose_next(struct solver *s)
     }
 }
 
-/* Every owner that has a next one waits for another that has: following the waits leads to a cycle.
- * Whoever is certainly stuck waits for one that certainly is, so a cycle is all of these or none.
- */
+/* Finds the cycles. Every owner that has a next one waits for an owner that has one as well, so
+ * following the waits leads to a cycle. An owner that is certainly stuck waits for one that is too,
+ * so either all members of a cycle are certainly stuck or none. */
 static void collect(struct solver *s, struct wait_verdict *v)
 {
     size_t nsteps = 0;
@@ -447,7 +453,7 @@ static void collect(struct solver *s, struct wait_verdict *v)
             at = s->owners[at].next;
         }
         if (s->owners[at].next == WAIT_NONE || s->owners[at].walk != i + 1)
-            continue; /* nobody is stuck here, or the cycle is known */
+            continue; /* nobody is stuck here, or the cycle is already known */
         struct wait_cycle *c = &v->cycles[v->n++];
         *c = (struct wait_cycle){.steps = &v->steps[nsteps], .certain = s->owners[at].stuck};
         while (s->owners[at].walk == i + 1) {
@@ -477,12 +483,12 @@ static clave_err find_cycles(struct solver *s, struct wait_verdict *v)
     return CLAVE_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- solving --------------------------------------------------------------------------------- */
 
 static clave_err solver_init(struct solver *s, const struct clave_mem *mem, uint64_t seed,
                              const struct wait_queue *queues, size_t n)
 {
-    size_t total = 1; /* 0 bytes are never asked for */
+    size_t total = 1; /* never allocate 0 bytes */
     *s = (struct solver){.mem = mem, .queues = queues, .n = n};
     for (size_t q = 0; q < n; q++)
         total += queues[q].n;

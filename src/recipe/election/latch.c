@@ -1,17 +1,17 @@
 /* latch.c - a candidate of an election: clave/async/latch.h.
  *
- * How it works. A candidate takes one place in a queue after another; a place is a contender, which
- * does the work with the server, and whose events move the state (latch_internal.h draws them). The
+ * How it works. A candidate takes one place in a queue after another. A place is a contender, which
+ * does the work with the server and whose events change the state (drawn in latch_internal.h). The
  * first in the queue leads, unless a priority says otherwise (latch_priority.c). Leadership ends
- * when the place is lost, when the user gives it up, or with the connection by the standard policy;
- * then the candidate stands again at the end of the queue, by itself.
+ * when the place is lost, when the user gives it up or, by the standard policy, with the
+ * connection; the candidate then queues again at the end, automatically.
  *
- * What must stay true. Only clave__latch_enter changes the state. LEADER and NOT_LEADER alternate:
- * a loss that a call of the user's causes is told later, but before anything else. Two terms never
- * have one token, so a place is led from once. What stays at the server after a term, its value and
- * its node, is given up before the next place is asked for: on one connection the requests are done
- * in that order. Callbacks of awaits and closes run once, never inside the call that caused them,
- * and keep the latch until then. */
+ * What must stay true. Only clave__latch_enter changes the state. LEADER and NOT_LEADER alternate;
+ * a loss that a call of the user's causes is reported later, but before anything else. No two terms
+ * have the same token, so each place leads at most once. What a term leaves at the server, its
+ * value and its node, is given up before the next place is requested, since requests on one
+ * connection are executed in order. Callbacks of awaits and closes run exactly once, never inside
+ * the call that caused them, and keep the latch alive until then. */
 #include "recipe/election/latch_internal.h"
 
 #include <assert.h>
@@ -53,7 +53,7 @@ void clave__latch_enter(clave_async_latch *l, enum latch_state to)
     assert(!l->place == !has_place);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 void clave__latch_hold(clave_async_latch *l)
 {
@@ -91,7 +91,7 @@ static void latch_tell_loss(struct client_task *loss)
     clave__latch_drop(l);
 }
 
-/* NOT_LEADER, if it is owed from a call of the user's. */
+/* Reports NOT_LEADER if that is still owed after a call of the user's. */
 static void latch_tell_owed_loss(clave_async_latch *l)
 {
     if (!list_empty(&l->loss.link))
@@ -111,20 +111,20 @@ void clave__latch_try_later(clave_async_latch *l)
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
-/* An await, which waits for leadership until it is due, or the callback of a close. It keeps the
- * latch. */
+/* An await, which waits for leadership until its deadline, or the callback of a close. It keeps the
+ * latch alive. */
 struct latch_callback {
     struct client_task due;
-    struct list link;   /* an await: in the latch's list until it has run */
-    struct timer limit; /* an await that is not due */
+    struct list link;   /* for an await: in the latch's list until it has run */
+    struct timer limit; /* for an await: its deadline */
     int64_t deadline;
     clave_async_latch *l;
     clave_async_latch_cb *cb;
     void *arg;
-    clave_err verdict; /* OK: leadership, or the end of the close */
+    clave_err verdict; /* CLAVE_OK: it leads, or the close has ended */
 };
 
-/* Frees it, then runs it: whatever the callback does finds us consistent. */
+/* Frees the callback, then runs it, so that it finds everything consistent. */
 static void callback_run(struct latch_callback *k, clave_err verdict)
 {
     clave_async_latch *l = k->l;
@@ -159,7 +159,7 @@ static void callback_on_due(struct client_task *t)
     latch_tell_owed_loss(k->l);
     bool awaits = !list_empty(&k->link);
     if (awaits && k->verdict == CLAVE_OK && !clave__latch_leads(k->l))
-        callback_wait(k); /* NOT_LEADER has been told since */
+        callback_wait(k); /* NOT_LEADER has been reported since */
     else
         callback_run(k, k->verdict);
 }
@@ -182,7 +182,7 @@ static clave_err callback_new(struct latch_callback **out, clave_async_latch *l,
     return CLAVE_OK;
 }
 
-/* It runs later. */
+/* Runs the callback later. */
 static void callback_post(struct latch_callback *k, clave_err verdict)
 {
     clave__client_timer_clear(k->l->client, &k->limit);
@@ -191,7 +191,7 @@ static void callback_post(struct latch_callback *k, clave_err verdict)
         clave__client_later(k->l->client, &k->due);
 }
 
-/* All awaits; with an error those, too, that were about to be told that it leads. */
+/* Runs all awaits; if it is with an error, also those that were about to be told that it leads. */
 static void latch_post_awaits(clave_async_latch *l, clave_err verdict)
 {
     for (struct list *e = l->awaits.next; e != &l->awaits; e = e->next) {
@@ -203,7 +203,8 @@ static void latch_post_awaits(clave_async_latch *l, clave_err verdict)
 
 /* ---- the place ------------------------------------------------------------------------------- */
 
-/* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
+/* A call of the user's ends leadership, so NOT_LEADER is reported later. The caller has to leave
+ * the place. */
 static void latch_give_up(clave_async_latch *l, enum latch_state to)
 {
     if (clave__latch_leads(l))
@@ -213,7 +214,7 @@ static void latch_give_up(clave_async_latch *l, enum latch_state to)
 
 static const struct contender_events events;
 
-/* OUT, and it cannot enter. */
+/* The state is OUT, and entering the queue has failed for good. */
 static void latch_fail(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ECLOSED) {
@@ -222,7 +223,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         clave__latch_enter(l, LATCH_FAILED);
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
-    /* Unless the callback has resigned, and so entered again. */
+    /* unless the callback has resigned, and so entered again */
     if (!l->place)
         latch_post_awaits(l, err);
 }
@@ -252,7 +253,7 @@ static clave_err latch_stand(clave_async_latch *l, bool let_others)
     return err == CLAVE_OK ? latch_join(l, place, let_others) : err;
 }
 
-/* OUT, after it could not stand. */
+/* Stays OUT after it could not enter the queue. */
 static void latch_stay_out(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ENOMEM)
@@ -266,7 +267,7 @@ static void latch_on_left(void *arg, clave_err err)
     callback_post(arg, err); /* this may run inside the close */
 }
 
-/* The place reports nothing from here on; `left` (may be NULL) runs when its node is gone. */
+/* From here on the place reports nothing; `left` (may be NULL) runs when its node is gone. */
 static void latch_leave(clave_async_latch *l, struct contender *place, struct latch_callback *left)
 {
     if (place && place->state == CONTENDER_HELD && place->node.token == l->published_token)
@@ -278,8 +279,9 @@ static void latch_leave(clave_async_latch *l, struct contender *place, struct la
         callback_post(left, CLAVE_OK);
 }
 
-/* Its place is gone, or it gives `place` up: stands again, at the end of the queue. That comes
- * before NOT_LEADER, so that a close in the callback waits for what is still to be deleted. */
+/* Its place is gone, or it gives `place` up: queues again, at the end. This happens before
+ * NOT_LEADER is reported, so that a close in that callback waits for whatever is still to be
+ * deleted. */
 static void latch_fall(clave_async_latch *l, struct contender *place, clave_err why,
                        bool let_others)
 {
@@ -289,11 +291,11 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
     clave_err err = latch_stand(l, let_others);
     if (led)
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
-    if (err != CLAVE_OK && l->state == LATCH_OUT) /* the callback has not resigned or closed */
+    if (err != CLAVE_OK && l->state == LATCH_OUT) /* the callback has neither resigned nor closed */
         latch_stay_out(l, err);
 }
 
-/* Its client is closed. */
+/* Its client was closed. */
 static void latch_end(clave_async_latch *l)
 {
     bool led = clave__latch_leads(l);
@@ -303,7 +305,7 @@ static void latch_end(clave_async_latch *l)
     latch_post_awaits(l, CLAVE_ECLOSED);
 }
 
-/* The delete is sent before the create, so the new place is after everybody else's. */
+/* The delete is sent before the create, so the new place is behind everybody else's. */
 clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
 {
     struct contender *old = l->place, *next;
@@ -317,7 +319,7 @@ clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
     return CLAVE_OK;
 }
 
-/* ---- what the place and the connection tell -------------------------------------------------- */
+/* ---- events of the place and the connection -------------------------------------------------- */
 
 void clave__latch_gain(clave_async_latch *l)
 {
@@ -387,7 +389,8 @@ static void latch_on_lost(void *owner, clave_err why)
     clave__latch_hold(l);
     if (why == CLAVE_ECLOSED)
         latch_end(l);
-    else /* in a race the candidate whose term has just ended would win the next one, too */
+    else /* otherwise, in a race, the candidate whose term has just ended would win the next one too
+          */
         latch_fall(l, NULL, why, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
     clave__latch_drop(l);
 }
@@ -411,10 +414,11 @@ static const struct contender_events events = {
     .asked = latch_on_asked,
 };
 
-/* The standard policy ends the term with the connection. The next term has another token, even if
- * this candidate leads it, since work of this one may still be under way: so its node is replaced,
- * which Curator would keep. But that work may rely on the deadline that it was told, and until then
- * nobody else may lead: so the node goes after that, or when the user resigns. */
+/* The standard policy ends a term with the connection. Work of this term may still be under way, so
+ * the next term must have another token even if the same candidate leads it; therefore its node is
+ * replaced, which Curator would keep. But the work may rely on the deadline that it was given,
+ * until which nobody else may lead. So the node is deleted only after that deadline, or when the
+ * user resigns. */
 static void latch_end_term(clave_async_latch *l, clave_err why)
 {
     clave__client_timer_set(l->client, &l->promised, clave__contender_deadline(l->place));
@@ -447,7 +451,7 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
         clave__latch_rise(l);
         break;
     case CLAVE_STATE_CLOSED:
-        /* A place reports it by itself. */
+        /* if there is a place, it reports this itself */
         if (!l->place && clave__latch_is_started(l))
             clave__latch_enter(l, LATCH_CLOSED);
         if (!l->place)
@@ -463,12 +467,12 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* Whose nodes the candidates' are: Curator's, or those of programs written by hand. */
+/* Whose layout the candidates' nodes have: Curator's, or that of programs written by hand. */
 struct layout {
     const struct queue_order_rule *rule;
     struct queue_order_rule own; /* if it is not Curator's */
-    const char *path;            /* of the parent */
-    char *parent;                /* its memory; NULL: it is the caller's */
+    const char *path;            /* the path of the parent */
+    char *parent;                /* memory to be freed; NULL: the caller's */
 };
 
 static clave_err layout_unfair(struct layout *l, clave_async_client *c, const char *node)
@@ -489,7 +493,7 @@ static clave_err layout_unfair(struct layout *l, clave_async_client *c, const ch
 static clave_err layout_init(struct layout *l, clave_async_client *c, const char *path,
                              const clave_latch_options *o)
 {
-    bool ranks = o->priority > 0 || o->spread; /* the node's name must say it */
+    bool ranks = o->priority > 0 || o->spread; /* then the node's name must contain the priority */
     *l = (struct layout){.rule = &clave__queue_order_latch, .path = path};
     if (o->layout == CLAVE_LATCH_CURATOR)
         return o->prefix ? CLAVE_EINVAL : CLAVE_OK;
@@ -582,7 +586,7 @@ clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c, 
     return err;
 }
 
-/* ---- what the user asks for ------------------------------------------------------------------ */
+/* ---- the public calls ------------------------------------------------------------------------ */
 
 clave_err clave_async_latch_start(clave_async_latch *l)
 {
@@ -673,7 +677,7 @@ void clave_async_latch_free(clave_async_latch *l)
     clave__client_unref(c);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 bool clave__latch_held(const clave_async_latch *l, struct grant_facts *out)
 {

@@ -1,10 +1,10 @@
 /* latch_priority.c - a candidate with a priority. When its turn comes, it lists the other
- * candidates and hands over to a higher one; while it waits, it may ask a leader with a lower
- * priority to resign. Called by latch.c. The rules: docs/guide/elections.md; the priorities in the
- * nodes' names: recipe/queue/priority_tag.h.
+ * candidates and hands over to one with a higher priority. While it waits, it may ask a leader with
+ * a lower priority to resign. Called by latch.c. The rules are in docs/guide/elections.md;
+ * recipe/queue/priority_tag.h has the priorities in the nodes' names.
  *
- * Invariant: a candidate that has a priority never leads before a listing has shown nobody higher,
- * or the server has refused the hand-over. */
+ * What must stay true: a candidate that has a priority never leads until a listing has shown nobody
+ * with a higher one, or the server has refused the hand-over. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 /* FNV-1a. */
 static uint64_t priority_mix(uint64_t hash, const char *text)
 {
-    size_t n = strlen(text) + 1; /* with the NUL: "a" "bc" is not "ab" "c" */
+    size_t n = strlen(text) + 1; /* include the NUL, so that "a" "bc" differs from "ab" "c" */
     for (size_t i = 0; i < n; i++)
         hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
     return hash;
@@ -23,7 +23,7 @@ static uint64_t priority_mix(uint64_t hash, const char *text)
 int32_t clave__latch_priority_spread(const char *path, const char *id)
 {
     uint64_t h = priority_mix(priority_mix(UINT64_C(0xcbf29ce484222325), path), id);
-    /* The last bytes hardly change FNV's high bits; MurmurHash3's finalizer mends that. */
+    /* The last bytes hardly change FNV's high bits; the finalizer of MurmurHash3 corrects that. */
     h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
     h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
     h = (h ^ (h >> 33)) & INT32_MAX;
@@ -32,7 +32,7 @@ int32_t clave__latch_priority_spread(const char *path, const char *id)
 
 /* ---- hand-over and claim --------------------------------------------------------------- */
 
-/* false: the answer is for a place that was given up. */
+/* Returns false if the answer is for a place that was given up. */
 static bool latch_priority_end_yield(clave_async_latch *l)
 {
     int64_t token = l->yield_token;
@@ -52,15 +52,16 @@ static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void
     if (!latch_priority_end_yield(l))
         return;
     clave_err_class class = clave_err_classify(err);
-    /* The listing shows another candidate first, or none at all: its own node will tell. */
+    /* The listing shows another candidate first, or none at all; an event of its own node will
+     * tell. */
     bool unsure = err == CLAVE_ELOST || err == CLAVE_ENONODE;
     if (class == CLAVE_CLASS_RETRY || unsure)
         clave__latch_try_later(l);
-    else if (class != CLAVE_CLASS_UNKNOWN) /* then RECONNECTED or LOST will follow */
+    else if (class != CLAVE_CLASS_UNKNOWN) /* if it is UNKNOWN, RECONNECTED or LOST will follow */
         clave__latch_gain(l); /* nobody is higher, or the server refused the hand-over */
 }
 
-/* The first leads; with a priority, only when there is no higher candidate. */
+/* The first candidate leads. If it has a priority, it leads only if nobody has a higher one. */
 void clave__latch_rise(clave_async_latch *l)
 {
     if (l->state != LATCH_FIRST)
@@ -89,7 +90,8 @@ static void latch_priority_on_claimed(clave_async_client *c, clave_err err, void
     clave__latch_try_later(l);
 }
 
-/* Once for each place: a candidate that arrives later with a higher priority claims by itself. */
+/* Asks once per place. A candidate that arrives later with a higher priority will claim for
+ * itself. */
 void clave__latch_claim(clave_async_latch *l)
 {
     if (!l->preempt || l->state != LATCH_QUEUED || l->place->state != CONTENDER_WAITING)
@@ -100,8 +102,8 @@ void clave__latch_claim(clave_async_latch *l)
         clave__latch_try_later(l);
 }
 
-/* It has been in the queue without its priority since it resigned. If it had its priority back at
- * once, the next leader would hand over to it, so it waits for one session timeout. */
+/* Since it resigned, it has been in the queue without its priority. If it had its priority back at
+ * once, the next leader would hand over to it; so it waits for one session timeout. */
 static void latch_priority_on_regain(struct timer *t, int64_t now)
 {
     (void)now;

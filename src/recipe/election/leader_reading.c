@@ -1,5 +1,6 @@
 /* leader_reading.c - what one reading of an election has found, and how it differs from another.
- * Called by leader_watch.c. Invariant: a value is kept only if it names the node of this leader. */
+ * Called by leader_watch.c. What must stay true: a value is kept only if it names the node of this
+ * leader. */
 #include "recipe/election/leader_reading.h"
 
 #include <string.h>
@@ -61,8 +62,8 @@ clave_err clave__leader_reading_take_node(struct leader_reading *v, const struct
     return v->data ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* The name of the leader's node, a newline, the value (leader_value.c). A former leader's value
- * counts as none. */
+/* The data is the name of the leader's node, a newline, and the value (leader_value.c). The value
+ * of a former leader counts as none. */
 clave_err clave__leader_reading_take_value(struct leader_reading *v, const struct clave_mem *mem,
                                            const clave_result *res)
 {
@@ -79,7 +80,8 @@ clave_err clave__leader_reading_take_value(struct leader_reading *v, const struc
     return v->value ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* The parser writes into its text, and the view's is compared with the next one: it gets a copy. */
+/* Parses a copy, because the parser modifies its input, and the original is compared with the next
+ * reading. */
 clave_err clave__leader_reading_describe(const struct leader_reading *v,
                                          const struct clave_mem *mem, clave_participant *p,
                                          char **text)

@@ -1,7 +1,7 @@
-/* leader_value.c - publishes the value of a leader. The node may exist already: our own, which is
- * then written to; or a former leader's, which would end with that leader's session: then it is
- * replaced. The server's answer shows which it is. Called by the public API and latch.c. Invariant:
- * a value is written only in a transaction with a check of the leader's node. */
+/* leader_value.c - publishes the value of a leader. The node may already exist. If it is our own,
+ * it is written to; if it is a former leader's, it would vanish with that leader's session, so it
+ * is replaced. The server's answer shows which it is. What must stay true: a value is written only
+ * in a transaction that checks the leader's node. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "recipe/contender/guarded_write.h"
 #include "recipe/election/latch_internal.h"
 
-/* Only an operator can make it come and go between the tries. */
+/* Only an operator can make the node come and go between tries. */
 enum { TRIES = 8 };
 enum step { STEP_CREATE, STEP_REPLACE, STEP_SET };
 
@@ -24,7 +24,7 @@ struct publication {
     int tries;
     char *path;
     char *node;
-    char *data; /* the name of the node, a newline, the value */
+    char *data; /* the name of the leader's node, a newline, the value */
     size_t len;
 };
 
@@ -51,7 +51,7 @@ static void leader_value_free(struct publication *p)
 static void leader_value_finish(clave_async_client *c, struct publication *p, clave_err err)
 {
     clave_async_latch *l = p->l;
-    /* If the outcome is unknown the value may exist, and must be withdrawn. */
+    /* if the outcome is unknown, the value may exist and will have to be withdrawn */
     if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
         l->published_token = p->token;
     if (p->cb)
@@ -122,7 +122,8 @@ clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size
     struct latch_lead lead;
     if (!clave__latch_lead(l, &lead))
         return CLAVE_ENOTHELD;
-    /* A value says whose it is by the name of the leader's node; in a race that never differs. */
+    /* A value says whose it is by the name of the leader's node, which in a race is always the
+     * same. */
     if (strcmp(lead.path, "/") == 0 || l->config.spec.rule->race)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(lead.client);

@@ -1,9 +1,9 @@
-/* leader_watch.c - an election followed from outside. One reading at a time, in stages; an event
- * during a reading makes it begin again at the stage that the event concerns. The public API's
- * file.
+/* leader_watch.c - follows an election from outside. Implements the public API. There is one
+ * reading at a time, in stages; an event during a reading makes it begin again at the stage that
+ * the event concerns.
  *
  *     LIST ──> NODE ──> VALUE ──> told
- *       └── vacant ────────────────^                                                     */
+ *       └── vacant ────────────────^ */
 #include "clave/async/leader.h"
 
 #include <assert.h>
@@ -25,24 +25,24 @@ struct clave_async_leader_watch {
     const struct clave_mem *mem;
     char *path;
     char *value_path;
-    clave_async_leader_watch_cb *cb;    /* NULL: freed, or there is `first` */
-    clave_async_participants_cb *first; /* of a single question; else NULL */
+    clave_async_leader_watch_cb *cb;    /* NULL: freed, or `first` is set */
+    clave_async_participants_cb *first; /* the callback of a single question; otherwise NULL */
     void *arg;
     clave_async_watch *path_watch; /* while nobody leads */
     clave_async_watch *node_watch;
     clave_async_watch *value_watch;
     struct listener listener;
     struct timer retry;
-    enum stage stage; /* of the reading; STAGE_NONE: none is under way */
-    enum stage again; /* where to begin when the reading ends; STAGE_NONE: nowhere */
-    bool told;        /* `shown` was: a view that is all zero says that nobody leads */
+    enum stage stage; /* the stage of the reading; STAGE_NONE: none is under way */
+    enum stage again; /* where to begin again when the reading ends; STAGE_NONE: nowhere */
+    bool told;        /* `shown` was reported: if it is all zeros, nobody leads */
     struct leader_reading now, shown;
-    unsigned refs; /* the user, a request under way, calls that run */
+    unsigned refs; /* the user, a request under way, and running calls */
 };
 
 static void leader_watch_read_from(clave_async_leader_watch *w, enum stage stage);
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void leader_watch_drop(clave_async_leader_watch *w)
 {
@@ -77,7 +77,7 @@ static bool leader_watch_is_freed(const clave_async_leader_watch *w)
     return !w->cb && !w->first;
 }
 
-/* ---- telling --------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static bool leader_watch_has_news(const clave_async_leader_watch *w)
 {
@@ -127,7 +127,7 @@ static void leader_watch_tell(clave_async_leader_watch *w)
     leader_watch_drop(w);
 }
 
-/* ---- reading --------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void leader_watch_on_retry(struct timer *t, int64_t now)
 {
@@ -135,9 +135,10 @@ static void leader_watch_on_retry(struct timer *t, int64_t now)
     leader_watch_read_from(LIST_ENTRY(t, struct clave_async_leader_watch, retry), STAGE_LIST);
 }
 
-/* The reading is complete, or has failed. Its result is told even if the reading must begin again:
- * if only undisturbed readings counted, a leader whose node is written all the time would never be
- * reported. A reading that must list again is not told: the leader that it found may be gone. */
+/* The reading is complete, or has failed. The result is reported even if the reading must begin
+ * again: if only undisturbed readings counted, a leader whose node is written all the time would
+ * never be reported. The exception is a reading that must list again, since the leader that it
+ * found may be gone. */
 static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
 {
     enum stage again = err == CLAVE_OK ? w->again : STAGE_NONE;
@@ -148,7 +149,7 @@ static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
     }
     if (err != CLAVE_OK && err != CLAVE_ECLOSED)
         leader_watch_retry_later(w);
-    /* A follower is not told of an error that may pass: it is waiting anyway. */
+    /* A follower is waiting anyway, so it is not told of errors that may pass. */
     bool quiet = err != CLAVE_OK && clave__err_passes(err) && w->cb;
     w->refs++;
     if (!quiet && again != STAGE_LIST && leader_watch_has_news(w))
@@ -158,7 +159,7 @@ static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
     leader_watch_drop(w);
 }
 
-/* After every request of a reading; the reply continues the reading. */
+/* Call it after each request of a reading; the reply continues the reading. */
 static void leader_watch_submitted(clave_async_leader_watch *w, clave_err err)
 {
     if (err == CLAVE_OK)
@@ -167,7 +168,7 @@ static void leader_watch_submitted(clave_async_leader_watch *w, clave_err err)
         leader_watch_conclude(w, err);
 }
 
-/* A watch that is armed must not be passed again. */
+/* A watch that is armed must not be passed to a request again. */
 static clave_async_watch *leader_watch_if_idle(clave_async_watch *watch)
 {
     return clave_async_watch_is_armed(watch) ? NULL : watch;
@@ -175,7 +176,7 @@ static clave_async_watch *leader_watch_if_idle(clave_async_watch *watch)
 
 static void leader_watch_next_stage(clave_async_leader_watch *w, enum stage stage);
 
-/* Begins every reply. false: the reading does not continue with it. */
+/* Called first for every reply. Returns false if the reading does not continue with it. */
 static bool leader_watch_continues(clave_async_leader_watch *w)
 {
     if (leader_watch_is_freed(w))
@@ -196,12 +197,12 @@ static void leader_watch_on_vacant(clave_async_leader_watch *w)
     leader_watch_conclude(w, CLAVE_OK);
 }
 
-/* The election's path was missing, and a watch was left for its creation. */
+/* The election's path was missing, and a watch was set for its creation. */
 static void leader_watch_on_path(clave_async_client *c, const clave_result *res, void *arg)
 {
     clave_async_leader_watch *w = arg;
     (void)c;
-    /* It is on the path itself; now one on the children is needed. */
+    /* that watch is on the path itself; now one on the children is needed */
     if (res->err == CLAVE_OK && !leader_watch_is_freed(w))
         clave_async_watch_disarm(w->path_watch);
     if (leader_watch_continues(w)) {
@@ -255,7 +256,7 @@ static void leader_watch_on_names(clave_async_client *c, const clave_result *res
         else if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
             leader_watch_conclude(w, res->err);
         else if (!first && !clave_async_watch_is_armed(w->path_watch))
-            leader_watch_list(w, w->path_watch); /* seldom: only while nobody leads */
+            leader_watch_list(w, w->path_watch); /* rare: only while nobody leads */
         else if (!first)
             leader_watch_on_vacant(w);
         else if (leader_watch_set_node(w, first) != CLAVE_OK)
@@ -294,11 +295,11 @@ static void leader_watch_get_node(clave_async_leader_watch *w)
     leader_watch_submitted(w, err);
 }
 
-/* ---- the value ------------------------------------------------------------------------- */
+/* ---- the value ------------------------------------------------------------------------------- */
 
 static void leader_watch_on_value(clave_async_client *c, const clave_result *res, void *arg);
 
-/* The value's node was missing, and a watch was left for its creation; or it exists by now. */
+/* The value's node was missing and a watch was set for its creation, or it exists by now. */
 static void leader_watch_on_no_value(clave_async_client *c, const clave_result *res, void *arg)
 {
     clave_async_leader_watch *w = arg;
@@ -329,7 +330,7 @@ static void leader_watch_on_value(clave_async_client *c, const clave_result *res
     leader_watch_drop(w);
 }
 
-/* ---- stages and events ----------------------------------------------------------------- */
+/* ---- stages and events ----------------------------------------------------------------------- */
 
 static void leader_watch_next_stage(clave_async_leader_watch *w, enum stage stage)
 {
@@ -355,11 +356,11 @@ static void leader_watch_next_stage(clave_async_leader_watch *w, enum stage stag
 
 static void leader_watch_read_from(clave_async_leader_watch *w, enum stage stage)
 {
-    /* A reading failed and is due for a retry: the leader may have changed since. */
+    /* a reading has failed and is due for a retry; the leader may have changed since */
     if (w->retry.armed)
         stage = STAGE_LIST;
     if (w->stage != STAGE_NONE) {
-        /* An event of a later stage: that stage will show the change. */
+        /* The event concerns a later stage, which will show the change. */
         if (stage <= w->stage && stage < w->again)
             w->again = stage;
         return;
@@ -399,7 +400,7 @@ static void leader_watch_on_state(struct listener *listener, clave_state state, 
 {
     clave_async_leader_watch *w = LIST_ENTRY(listener, struct clave_async_leader_watch, listener);
     (void)why;
-    /* A new session has no watches; a reconnect of the same session keeps them. */
+    /* A new session has no watches; reconnecting within a session keeps them. */
     bool watched =
         clave_async_watch_is_armed(w->path_watch) || clave_async_watch_is_armed(w->node_watch);
     if ((state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED) && !watched)
@@ -408,7 +409,7 @@ static void leader_watch_on_state(struct listener *listener, clave_state state, 
         leader_watch_conclude(w, CLAVE_ECLOSED);
 }
 
-/* ---- the calls ------------------------------------------------------------------------- */
+/* ---- the public calls ------------------------------------------------------------------------ */
 
 static clave_err leader_watch_new_watches(clave_async_leader_watch *w)
 {

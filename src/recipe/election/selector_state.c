@@ -1,5 +1,6 @@
 /* selector_state.c - the state of a LeaderSelector. Called by runtime/blocking/selector.c and the
- * simulated world, under the caller's lock. Invariant: it leads only between _elect and _end. */
+ * simulated world, under the caller's lock. What must stay true: it leads only between _elect and
+ * _end. */
 #include "recipe/election/selector_state.h"
 
 #include <assert.h>
@@ -38,7 +39,8 @@ clave_err clave__selector_state_requeue(struct selector_state *s)
     if (s->phase != SELECTOR_STATE_IDLE)
         return CLAVE_EBUSY;
     selector_state_enter(s, SELECTOR_STATE_QUEUED);
-    s->err = CLAVE_OK; /* the user asks for it: there is no pause, whatever ended the last task */
+    s->err =
+        CLAVE_OK; /* the user asks for it, so there is no pause, whatever ended the last task */
     return CLAVE_OK;
 }
 
@@ -53,13 +55,14 @@ clave_err clave__selector_state_begin(struct selector_state *s)
     return CLAVE_ECLOSED;
 }
 
-/* Only the connection: the loss of the lock is an event of its own. */
+/* True if the connection is in doubt; the loss of the lock is an event of its own. */
 static bool selector_state_is_doubtful(const struct selector_state *s)
 {
     return s->suspended && s->policy == CLAVE_POLICY_STANDARD;
 }
 
-/* testRaceAtStateChanged: leadership must not begin with a lock lost since its grant. */
+/* As Curator's testRaceAtStateChanged demands, leadership must not begin with a lock that was lost
+ * since its grant. */
 bool clave__selector_state_elect(struct selector_state *s, bool valid)
 {
     if (!valid || selector_state_is_doubtful(s) || s->closed)
@@ -85,7 +88,7 @@ bool clave__selector_state_goes_on(const struct selector_state *s)
     return s->phase == SELECTOR_STATE_QUEUED && !s->closed && s->err == CLAVE_OK;
 }
 
-/* ---- what happens to it -------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void clave__selector_state_connection(struct selector_state *s, clave_state state)
 {
@@ -94,7 +97,7 @@ void clave__selector_state_connection(struct selector_state *s, clave_state stat
         s->interrupted = true;
 }
 
-/* An acquire that began after the close shows itself by this event. */
+/* An acquire that began after the close shows up with this event. */
 bool clave__selector_state_event(struct selector_state *s, clave_mutex_event_kind kind)
 {
     if (kind == CLAVE_MUTEX_LOST || kind == CLAVE_MUTEX_ASKED)

@@ -1,7 +1,8 @@
-/* transfer.c - hands leadership over. One listing; then one transaction, which succeeds only while
- * the nodes of the leader and the target exist, and deletes the nodes between them; then the leader
- * resigns, by itself or because it is asked to. Called by the public API and latch_priority.c.
- * Invariant: no candidate can come between leader and target, since numbers only grow. */
+/* transfer.c - hands leadership over: a listing; then a transaction that succeeds only while the
+ * nodes of the leader and the target exist, and deletes the nodes between them; then the leader
+ * resigns, on its own or because it is asked to. Called by the public API and latch_priority.c.
+ * What must stay true: no candidate can get in between leader and target, since sequence numbers
+ * only grow. */
 #include <assert.h>
 #include <string.h>
 
@@ -11,30 +12,31 @@
 #include "recipe/queue/priority_tag.h"
 #include "recipe/queue/queue_order.h"
 
-/* A try fails when a candidate between leader and target has left meanwhile. */
+/* A try fails if a candidate between leader and target has left in the meantime. */
 enum { TRIES = 16 };
 
 enum aim {
-    AIM_TARGET, /* `target`; NULL: nobody in particular */
-    AIM_YIELD,  /* the candidate with the highest priority */
-    AIM_CLAIM,  /* `target`, if its priority is the highest and the leader's is lower */
+    AIM_TARGET, /* hand over to `target`; NULL: to whoever comes next */
+    AIM_YIELD,  /* hand over to the candidate with the highest priority */
+    AIM_CLAIM,  /* hand over to `target` if it has the highest priority and the leader has a lower
+                   one */
 };
 
 struct transfer {
-    clave_async_latch *l;    /* its node is the first; NULL: another client's is */
-    clave_async_latch *keep; /* the latch that asked for it, and is kept; NULL: none */
+    clave_async_latch *l;    /* the leader's latch; NULL: another client leads */
+    clave_async_latch *keep; /* the latch that asked for it and must stay alive; NULL: none */
     const struct clave_mem *mem;
     enum aim aim;
     char *path;
-    char *target; /* name */
-    char *leader; /* full path; without `l` the listing says it */
+    char *target; /* name of its node */
+    char *leader; /* full path; unless `l` is set, it comes from the listing */
     clave_async_transfer_cb *cb;
     void *arg;
     int tries;
     /* The transaction. */
     clave_op *ops;
     size_t nops;
-    char *paths; /* of the ops */
+    char *paths; /* of the operations */
 };
 
 static void transfer_forget_ops(struct transfer *t)
@@ -70,7 +72,7 @@ static bool transfer_is_still_first(const struct transfer *t)
     return clave__latch_is_first(t->l) && strcmp(t->l->place->node.watch.path, t->leader) == 0;
 }
 
-/* It resigns. After a yield it enters again with its priority, otherwise without. */
+/* Resigns. After a yield it queues again with its priority, otherwise without. */
 static clave_err transfer_step_down(struct transfer *t)
 {
     if (!transfer_is_still_first(t))
@@ -90,13 +92,14 @@ static clave_err transfer_list(clave_async_client *c, struct transfer *t)
     return clave_async_children(c, t->path, NULL, transfer_on_names, t);
 }
 
-/* ---- the last step --------------------------------------------------------------------- */
+/* ---- the transaction ------------------------------------------------------------------------- */
 
 static void transfer_on_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     clave_err err = res->err;
-    /* Somebody else wrote to the leader's node meanwhile: so the leader has been asked. */
+    /* Somebody else has written to the leader's node, which means that the leader has been asked.
+     */
     if (err == CLAVE_EBADVERSION && !t->l && !t->target)
         err = CLAVE_OK;
     if ((err == CLAVE_ENONODE || err == CLAVE_EBADVERSION) && t->tries < TRIES) {
@@ -109,7 +112,7 @@ static void transfer_on_done(clave_async_client *c, const clave_result *res, voi
     transfer_finish(c, t, err);
 }
 
-/* The leader is asked by a write of the data that is there, so its id does not change. */
+/* Asks the leader by writing back the data that is there, so that its id does not change. */
 static void transfer_on_leader_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
@@ -127,9 +130,9 @@ static void transfer_on_leader_data(clave_async_client *c, const clave_result *r
         transfer_finish(c, t, err);
 }
 
-/* ---- the listing ----------------------------------------------------------------------- */
+/* ---- the listing ----------------------------------------------------------------------------- */
 
-/* Keeps the nodes of the election's kind, in order: the leader's is the first. */
+/* Keeps the nodes of the election's kind, in order; the leader's comes first. */
 static size_t transfer_filter(const clave_result *res, size_t *order)
 {
     size_t n = 0;
@@ -146,7 +149,8 @@ static const char *transfer_add_path(struct transfer *t, char **at, const char *
     return path;
 }
 
-/* check(leader), delete the nodes between, check(target); with room for one more. */
+/* Makes the operations: check the leader, delete the nodes in between, check the target; leaves
+ * room for one more. */
 static clave_err transfer_make_ops(struct transfer *t, const char *const *names,
                                    const size_t *order, size_t target)
 {
@@ -176,7 +180,7 @@ static clave_err transfer_set_leader(struct transfer *t)
 }
 
 /* The index in `order` of the candidate that is to lead next; n: it is not in the queue. *done:
- * there is nothing to do. */
+ * nothing needs to be done. */
 static size_t transfer_choose(const struct transfer *t, const char *const *names,
                               const size_t *order, size_t n, bool *done)
 {
@@ -194,7 +198,7 @@ static size_t transfer_choose(const struct transfer *t, const char *const *names
     return target;
 }
 
-/* What the listing means. */
+/* Decides what to do, given the listing. */
 static clave_err transfer_plan(struct transfer *t, const clave_result *res, bool *done)
 {
     size_t *order = clave__mem_alloc(t->mem, res->nnames * sizeof *order);
@@ -231,7 +235,7 @@ static void transfer_on_names(clave_async_client *c, const clave_result *res, vo
         transfer_finish(c, t, err);
 }
 
-/* ---- the calls ------------------------------------------------------------------------- */
+/* ---- the public calls ------------------------------------------------------------------------ */
 
 static clave_err transfer_begin(clave_async_client *c, const struct transfer *model,
                                 const char *path, const char *target, const char *leader)

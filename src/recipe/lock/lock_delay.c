@@ -1,5 +1,6 @@
-/* lock_delay.c - whether the previous holder lost the lock, and the delay if it did. The public
- * API's file. Invariant: CLAVE_OK is reported only when our own mark exists and no delay is left.
+/* lock_delay.c - finds out whether the previous holder lost the lock, and if so, waits for the
+ * delay. Implements the public API. What must stay true: CLAVE_OK is reported only when our own
+ * mark exists and no delay is left.
  *
  *   LOOKING ──▶ (no mark) ─────────▶ MARKING ──▶ HELD ──▶ ENDING ──▶ OVER
  *    ▲   └────▶ PAUSING ── delay ──────▲  │
@@ -22,7 +23,7 @@ struct clave_async_delay {
     void *event_arg;
     enum phase phase;
     int64_t delay_ms;
-    bool paused; /* it has paused under this grant: once is enough */
+    bool paused; /* it has paused under this grant, and once is enough */
     struct timer timer;
 };
 
@@ -61,8 +62,8 @@ static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
         return lock_delay_mark(d, LOCK_RECORD_CREATE);
     if (err != CLAVE_OK)
         return err;
-    /* With the token of this very grant it was left by another process that has the session, or by
-     * this one before, and no delay is owed. */
+    /* A mark with the token of this very grant was left by another process that has the session, or
+     * by this one earlier; no delay is owed for it. */
     const struct record_node *mark = d->lock_record;
     bool lost = !clave__record_node_is_own(mark) && mark->entry.token != mark->token;
     return lost && !d->paused && d->delay_ms > 0 ? lock_delay_pause(d)
@@ -75,7 +76,7 @@ static clave_err lock_delay_marked(clave_async_delay *d, clave_err err)
     return clave__record_node_look_again(d->lock_record, err);
 }
 
-/* After every step: reports what there is to report. The callbacks may free d. */
+/* Called after every step: reports the result, if there is one. The callbacks may free d. */
 static void lock_delay_conclude(clave_async_delay *d, clave_err err)
 {
     if (err != CLAVE_OK)
@@ -97,7 +98,7 @@ static void lock_delay_on_done(void *owner, enum record_node_act act, clave_err 
     else if (d->phase == MARKING)
         err = lock_delay_marked(d, err);
     else
-        d->phase = OVER; /* the caller was told of the end */
+        d->phase = OVER; /* the caller has already been told */
     lock_delay_conclude(d, err);
 }
 

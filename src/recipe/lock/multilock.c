@@ -1,5 +1,5 @@
-/* multilock.c - several mutexes as one. The public API's file. Invariant: the locks are acquired in
- * the order of their paths, and an acquire that failed holds none of them. */
+/* multilock.c - several mutexes as one. Implements the public API. What must stay true: the locks
+ * are acquired in the order of their paths, and an acquire that fails leaves none of them held. */
 #include "clave/async/multilock.h"
 
 #include <assert.h>
@@ -16,8 +16,8 @@ struct part {
     char *path;
 };
 
-/* What one owner has: all parts, or an acquire that is at part `at`, or both (it acquires once
- * more). */
+/* The state of an owner: it holds all parts, or its acquire has reached part `at`, or both, if it
+ * acquires once more. */
 struct multilock_owner {
     struct list link;
     clave_async_multilock *ml;
@@ -26,8 +26,8 @@ struct multilock_owner {
     bool pending;
     bool cancelled;
     bool trying;
-    bool
-        part_lost; /* a part was lost: start over when the pending acquire of a part has answered */
+    /* A part was lost: start over once the pending acquire of a part has answered. */
+    bool part_lost;
     size_t at;
     int64_t deadline;
     clave_async_multilock_cb *cb;
@@ -41,12 +41,12 @@ struct clave_async_multilock {
     void *event_arg;
     struct list owners;
     bool freed;    /* by the user: the mutexes are gone */
-    unsigned refs; /* the user, callbacks to come */
+    unsigned refs; /* the user, and callbacks still to come */
     size_t n;
-    struct part parts[]; /* by path */
+    struct part parts[]; /* ordered by path */
 };
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void recipe_multilock_drop(clave_async_multilock *ml)
 {
@@ -89,12 +89,12 @@ static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_ev
             ml->event_cb(ml, &out, ml->event_arg);
     } else if (!b->part_lost) {
         b->part_lost = true;
-        /* Its callback comes in any case, and continues from there. */
+        /* its callback comes in any case, and continues from there */
         (void)clave_async_mutex_cancel(ml->parts[b->at].mutex, b->owner);
     }
 }
 
-/* By insertion: there are few. ENOMEM; EINVAL: it is there already. */
+/* Inserts a part in order. ENOMEM; EINVAL: it is there already. */
 static clave_err multilock_add_part(clave_async_multilock *ml, const clave_multilock_part *what,
                                     const clave_mutex_options *each)
 {
@@ -127,7 +127,7 @@ static clave_err multilock_add_parts(clave_async_multilock *ml, const clave_mult
         if (err != CLAVE_OK)
             return err;
     }
-    /* They stay where they are from now on. */
+    /* From now on they do not move. */
     for (size_t i = 0; i < n; i++)
         clave__mutex_listen(ml->parts[i].mutex, recipe_multilock_on_event, &ml->parts[i]);
     return CLAVE_OK;
@@ -181,7 +181,7 @@ void clave_async_multilock_free(clave_async_multilock *ml)
         else
             multilock_free_owner(b);
     }
-    /* In reverse order, as they are released; pending acquires are told later. */
+    /* In reverse order, as parts are released. Pending acquires are answered later. */
     for (size_t i = ml->n; i-- > 0;)
         clave_async_mutex_free(ml->parts[i].mutex);
     clave_async_client *c = ml->client;
@@ -189,7 +189,7 @@ void clave_async_multilock_free(clave_async_multilock *ml)
     clave__client_unref(c);
 }
 
-/* ---- acquire --------------------------------------------------------------------------- */
+/* ---- acquire --------------------------------------------------------------------------------- */
 
 static void multilock_on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 
@@ -199,7 +199,7 @@ static clave_err recipe_multilock_step(struct multilock_owner *b)
                                      multilock_on_step, b);
 }
 
-/* Releases the parts that this acquire has so far. */
+/* Releases the parts that this acquire already has. */
 static void recipe_multilock_release_acquired(struct multilock_owner *b)
 {
     while (b->at > 0) {
@@ -255,8 +255,8 @@ static void multilock_on_step(clave_async_mutex *m, uint64_t owner, clave_err er
     } else if (b->part_lost) {
         recipe_multilock_start_over(b);
     } else if (err == CLAVE_OK && b->at < ml->n) {
-        /* The deadline may have passed unnoticed in a stopped process: the next acquire would be a
-         * try. Nobody has been seen before us. */
+        /* If this process was stopped, the deadline may have passed unnoticed, and acquiring the
+         * next part would be a try. In that case nobody has been seen before us. */
         bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
         err = late ? clave__client_not_in_time(ml->client, 0) : recipe_multilock_step(b);
         if (err != CLAVE_OK)
@@ -307,14 +307,14 @@ clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner
     return CLAVE_OK;
 }
 
-/* ---- release --------------------------------------------------------------------------- */
+/* ---- release --------------------------------------------------------------------------------- */
 
-/* A release whose end is awaited: one answer for all the parts. */
+/* A release that is waiting for its end: all parts together have one answer. */
 struct multilock_release {
     struct client_task due; /* the call's own share, so that no callback runs inside the call */
     clave_async_multilock *ml;
     uint64_t owner;
-    size_t left; /* shares that have not ended */
+    size_t left; /* how many shares have not ended */
     clave_err err;
     const char *failed;
     clave_async_multilock_cb *cb;
@@ -357,7 +357,8 @@ static void recipe_multilock_on_left(clave_async_mutex *m, uint64_t owner, clave
     multilock_release_end_part(d);
 }
 
-/* A part's callback says when its node is gone, and needs no memory for the last hold. */
+/* Releases all parts. The callback of a part says when its node is gone; it needs no memory for the
+ * last hold. */
 static void multilock_release_all(clave_async_multilock *ml, uint64_t owner, bool last,
                                   struct multilock_release *d)
 {

@@ -1,9 +1,10 @@
 /* mutex.c - the mutex: any number of owners, each of which may wait for the lock or hold it.
  *
- * What it is for: clave/async/mutex.h. The two sides of a read-write lock (rwlock.c) and the parts
- * of a multi-lock (multilock.c) are mutexes too, with the names of another queue_order_rule.
+ * See clave/async/mutex.h for its purpose. The two sides of a read-write lock (rwlock.c) and the
+ * parts of a multi-lock (multilock.c) are mutexes as well, with the node names of another
+ * queue_order_rule.
  *
- * How it works. An owner that has or wants something is an entry in a map, by its number:
+ * How it works. An owner that holds or wants the lock is an entry in a map, keyed by its number:
  *
  *                 acquire                    granted
  *     (no entry) ─────────> waits: a place ──────────> holds: a place, count > 0
@@ -12,13 +13,14 @@
  *         ├──────────────────────┘                    has lost: no place, count > 0
  *         └─────────── released as often as it was acquired ────┘
  *
- * The place in the queue is a contender, which does all the work with the server; its events move
- * the entry. An answer to an acquire or a release keeps the mutex until it is given, since the user
- * may free the mutex before that; then what still waits ends with ECANCELED.
+ * The place in the queue is a contender, which does all the work with the server and whose events
+ * move the entry. A pending answer to an acquire or a release keeps the mutex in memory, because
+ * the user may free it before the answer is given; whatever is still waiting then ends with
+ * ECANCELED.
  *
- * What must stay true. An owner has at most one pending acquire. What ends its interest takes it
- * out of the map at once, before any callback runs, so an acquire made in that callback begins
- * anew; only the answer lives on. Every answer is given once, and never inside the call that it
+ * What must stay true. An owner has at most one pending acquire. When its interest ends, it leaves
+ * the map at once, before any callback runs, so an acquire made in that callback starts afresh;
+ * only the answer lives on. Every answer is given exactly once, and never inside the call that it
  * answers. */
 #include <assert.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@
 #include "recipe/contender/contender_grant.h"
 #include "recipe/lock/mutex_for_recipes.h"
 
-/* What an acquire or a release will be told. */
+/* What an acquire or a release is going to be told. */
 struct answer {
     struct client_task due;
     clave_async_mutex *m;
@@ -40,12 +42,12 @@ struct answer {
 };
 
 struct owner {
-    struct answer answer; /* first: freeing the answer frees the owner */
+    struct answer answer; /* must be first: freeing the answer frees the owner */
     struct map_node node;
     struct contender *place;
     unsigned count;
-    clave_err lost;          /* why; OK while it is not */
-    int64_t downgrade_token; /* of the write whose place a read takes over */
+    clave_err lost;          /* why it was lost; CLAVE_OK: it is not */
+    int64_t downgrade_token; /* the token of the write whose place a read takes over */
 };
 
 struct clave_async_mutex {
@@ -53,16 +55,16 @@ struct clave_async_mutex {
     const struct clave_mem *mem;
     struct contender_config config;
     struct deadlock_terms deadlock_terms;
-    char *deadlock;           /* of the newest acquire that it has ended; may be NULL */
-    clave_async_mutex *other; /* side of a read-write lock; may be NULL */
+    char *deadlock;           /* text of the newest deadlock that ended an acquire; may be NULL */
+    clave_async_mutex *other; /* the other side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map owners;
     bool freed;
-    unsigned refs; /* the user, and answers to come */
+    unsigned refs; /* the user, and answers still to be given */
 };
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void mutex_unref(clave_async_mutex *m)
 {
@@ -164,7 +166,7 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
+/* Frees the answer, then runs its callback, so that the callback finds everything consistent. */
 static void answer_deliver(struct answer *a, clave_err verdict)
 {
     clave_async_mutex *m = a->m;
@@ -196,21 +198,23 @@ static void answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
     m->refs++;
 }
 
-/* Delivers it later. */
+/* Delivers the answer later. */
 static void answer_post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
     clave__client_later(a->m->client, &a->due);
 }
 
-/* Held again, unless it was freed meanwhile. */
+/* Answers an acquire of an owner that already held: it holds once more, unless it was freed in the
+ * meantime. */
 static void answer_on_again(struct client_task *t)
 {
     struct answer *a = LIST_ENTRY(t, struct answer, due);
     answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
 }
 
-/* The answer of a call that has nothing left to do: an acquire `again`, or a release. ENOMEM. */
+/* Makes the answer to a call that has nothing left to do: a release, or a repeated acquire
+ * (`again`). ENOMEM. */
 static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner, bool again,
                                  clave_async_mutex_cb *cb, void *arg)
 {
@@ -232,7 +236,7 @@ static bool owner_eq(const struct map_node *node, const void *key)
     return ((const struct owner *)(const void *)owner)->answer.owner == *(const uint64_t *)key;
 }
 
-/* NULL: it neither has nor wants anything. */
+/* NULL: the owner neither holds nor wants anything. */
 static struct owner *mutex_find(const clave_async_mutex *m, uint64_t owner)
 {
     struct map_node *node =
@@ -252,9 +256,9 @@ static clave_err acquire_again(struct owner *o, clave_async_mutex_cb *cb, void *
     return err;
 }
 
-/* What an owner of the other side of a read-write lock may do on this one. An upgrade is refused
- * (EUPGRADE), since the write would wait for the owner's own read. A downgrade takes over the
- * write's place, *downgrade; NULL: it has none. ELOST, EINVAL. */
+/* What an owner of the other side of a read-write lock may do on this side. An upgrade is refused
+ * (EUPGRADE), since the write would wait for the owner's own read. A downgrade takes over the place
+ * of the write, *downgrade; NULL: there is none. ELOST, EINVAL. */
 static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
                                   const struct contender **downgrade)
 {
@@ -272,7 +276,7 @@ static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
     return CLAVE_OK;
 }
 
-/* Writes whose place it is. */
+/* Writes the owner's name into the data of its node. */
 static clave_err owner_add_identity(const struct owner *o)
 {
     char task[24];
@@ -284,7 +288,7 @@ static clave_err owner_add_identity(const struct owner *o)
 
 static const struct contender_events events;
 
-/* `downgrade`: the node to take over, may be NULL. */
+/* Joins the queue. `downgrade` is the node to take over; may be NULL. */
 static clave_err owner_take_place(struct owner *o, int64_t deadline, const char *downgrade)
 {
     clave_async_mutex *m = o->answer.m;
@@ -320,7 +324,8 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     answer_init(&o->answer, m, owner, cb, arg);
     o->downgrade_token = downgrade ? downgrade->node.token : 0;
     bool trying = deadline <= clave__client_now(m->client);
-    if (trying && !clave_async_client_is_connected(m->client)) { /* a try does not wait for it */
+    if (trying &&
+        !clave_async_client_is_connected(m->client)) { /* a try does not wait for a connection */
         answer_post(&o->answer, clave__client_not_in_time(m->client, 0));
         return CLAVE_OK;
     }
@@ -334,7 +339,7 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     return CLAVE_OK;
 }
 
-/* ---- what the place tells -------------------------------------------------------------------- */
+/* ---- events of the place --------------------------------------------------------------------- */
 
 static void owner_tell(struct owner *o, clave_mutex_event_kind kind, clave_err why)
 {
@@ -355,7 +360,7 @@ static void owner_on_moved(void *arg)
     struct owner *o = arg;
     const struct contender *place = o->place;
     owner_tell(o, CLAVE_MUTEX_QUEUED, CLAVE_OK);
-    /* The callback may have cancelled; then the place no longer has an owner. */
+    /* The callback may have cancelled the acquire; then the place has no owner any more. */
     if (place->owner == o && place->queue.ahead == 1)
         owner_tell(o, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
@@ -368,7 +373,7 @@ static void owner_on_held(void *arg)
     const struct contender *place = o->place;
     struct answer a = o->answer;
     a.cb(a.m, a.owner, CLAVE_OK, a.arg);
-    /* The callback may have released, or freed m. */
+    /* the callback may have released the lock, or freed m */
     if (place->owner == o)
         owner_tell(o, CLAVE_MUTEX_HELD, CLAVE_OK);
     mutex_unref(a.m);
@@ -413,8 +418,8 @@ static void owner_on_left(void *arg, clave_err err)
     answer_post(&o->answer, err); /* this may run inside the release */
 }
 
-/* Gives the last hold back: deletes the node. With a callback the owner lives until the node is
- * certainly gone. */
+/* Gives the last hold back by deleting the node. If there is a callback, the owner lives until the
+ * node is certainly gone. */
 static void release_place(struct owner *o, clave_async_mutex_cb *cb, void *arg)
 {
     clave_async_mutex *m = o->answer.m;
@@ -459,7 +464,7 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
     return err;
 }
 
-/* Takes an owner out of the map, whatever it has; a pending acquire ends with ECANCELED. */
+/* Takes an owner out of the map, whatever its state; a pending acquire ends with ECANCELED. */
 static void mutex_remove(clave_async_mutex *m, struct owner *o)
 {
     struct contender *place = o->place;
@@ -497,7 +502,7 @@ void clave_async_mutex_free(clave_async_mutex *m)
     clave__client_unref(c);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out)
 {

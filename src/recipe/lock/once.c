@@ -1,4 +1,4 @@
-/* once.c - whether a job is still to be done, and that it was.
+/* once.c - finds out whether a job still has to be done, and records that it was.
  *
  *   LOOKING ──▶ (nothing that counts) ──▶ STARTING ──▶ RUNNING ──▶ ENDING ──▶ OVER
  *    ▲   │                                  ▲  │
@@ -6,9 +6,9 @@
  *    │             └───── counts: EDONE        │
  *    └─────────────────────────────────────────┘
  *
- * The holder before us wrote the record before its node was deleted, and that deletion made us the
- * holder: so our server has the record as the former holder left it. Each run creates a new record,
- * so its ctime is when the run began. */
+ * The previous holder wrote the record before its node was deleted, and it is that deletion that
+ * made us the holder; so our server has the record as the previous holder left it. Each run creates
+ * a new record, whose ctime is therefore when the run began. */
 #include "clave/async/once.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static void once_note_former(clave_async_once *o)
                                     .identity = e->identity};
 }
 
-/* After an answer that may leave in doubt what the record is. */
+/* Reads the record again after an answer that leaves its content in doubt. */
 static clave_err recipe_once_look_again(clave_async_once *o, clave_err err)
 {
     o->phase = LOOKING;
@@ -79,9 +79,9 @@ static clave_err recipe_once_start(clave_async_once *o, enum record_node_act act
     return recipe_once_enter(o, STARTING, act);
 }
 
-/* ---- what is known leads to ------------------------------------------------------------------ */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
-/* The record was read, or there is none. */
+/* The record was read, or does not exist. */
 static clave_err recipe_once_looked(clave_async_once *o, clave_err err)
 {
     if (err == CLAVE_ENONODE) {
@@ -90,7 +90,7 @@ static clave_err recipe_once_looked(clave_async_once *o, clave_err err)
     }
     if (err != CLAVE_OK)
         return err;
-    /* The answer to our start was lost. A second start proves that the lock is still held. */
+    /* The answer to our start was lost. Starting again proves that the lock is still held. */
     if (clave__record_node_is_own(o->lock_record))
         return recipe_once_start(o, LOCK_RECORD_REPLACE);
     once_note_former(o);
@@ -103,7 +103,7 @@ static clave_err once_touched(clave_async_once *o, clave_err err, const clave_st
 {
     if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
         return recipe_once_look_again(
-            o, err); /* our own touch whose answer was lost, or an operator's write */
+            o, err); /* our own touch whose answer was lost, or a write by an operator */
     if (err != CLAVE_OK || !stat)
         return err != CLAVE_OK ? err : CLAVE_EPROTO;
     int64_t age = stat->mtime - o->former.began;
@@ -132,7 +132,7 @@ static void recipe_once_on_done(void *owner, enum record_node_act act, clave_err
     else if (o->phase == STARTING)
         err = once_started(o, err);
     else
-        o->phase = OVER; /* the caller was told of the end */
+        o->phase = OVER; /* the caller has already been told */
     if (err != CLAVE_OK)
         o->phase = OVER;
     if (o->phase == RUNNING || o->phase == OVER)

@@ -1,5 +1,5 @@
-/* record_node.c - reads and writes the record node of once and lock_delay. Called by once.c and
- * lock_delay.c. Invariant: every write is one transaction with a check of the lock's node. */
+/* record_node.c - reads and writes the record node of once and lock_delay. What must stay true:
+ * every write is one transaction that also checks the lock's node. */
 #include "recipe/lock/record_node.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { TRIES = 16, ROUNDS = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\n" - 1 };
 
-/* ---- what is written, and what was read ----------------------------------------------------- */
+/* ---- the content of an entry ----------------------------------------------------------------- */
 
 void clave__record_node_compose(struct record_node *l, const char *state, int64_t took_ms)
 {
@@ -26,7 +26,7 @@ void clave__record_node_compose(struct record_node *l, const char *state, int64_
     l->len += tail->spec.len;
 }
 
-/* The value of a line "key=value", cut to what fits; "": there is none. */
+/* The value of a line "key=value", cut to what fits; "" if there is none. */
 static void record_node_take_value(const char *text, const char *key, char *out, size_t cap)
 {
     size_t nkey = strlen(key);
@@ -52,7 +52,8 @@ static int64_t record_node_take_number(const char *text, const char *key)
     return strtoll(digits, NULL, 10);
 }
 
-/* An entry of our own does not replace the one before it, which may still be looked at. */
+/* Keeps the entry that was read. One of our own does not replace the previous one, which may still
+ * be needed. */
 static clave_err record_node_keep(struct record_node *l, const clave_result *res)
 {
     struct record_node_entry *e = &l->entry;
@@ -86,7 +87,7 @@ bool clave__record_node_is_own(const struct record_node *l)
     return strcmp(l->entry.id, l->id) == 0;
 }
 
-/* ---- acts ------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void free_lock_record(struct record_node *l)
 {
@@ -116,8 +117,8 @@ static bool record_node_may_repeat(const struct record_node *l, clave_err err)
     return harmless && clave__err_passes(err) && l->owner && l->tries < TRIES;
 }
 
-/* Repeats the act, or tells the owner. If one attempt may have been done, a later one that finds
- * the lock gone does not prove that nothing was done. */
+/* Repeats the request or tells the owner. If an earlier attempt may have succeeded, a later one
+ * that finds the lock gone does not prove that nothing was done. */
 static void record_node_settle(struct record_node *l, clave_err err, const clave_stat *stat)
 {
     if (record_node_may_repeat(l, err)) {
@@ -225,13 +226,14 @@ clave_err clave__record_node_do(struct record_node *l, enum record_node_act act)
 
 clave_err clave__record_node_look_again(struct record_node *l, clave_err err)
 {
-    /* The write was done and its answer lost; it was not done; or the entry is not the one read. */
+    /* The write was done but its answer was lost; or it was not done; or the entry is not the one
+     * that was read. */
     bool in_doubt = clave__err_passes(err) || err == CLAVE_ENODEEXISTS ||
                     err == CLAVE_EBADVERSION || err == CLAVE_ENONODE;
     return in_doubt && ++l->rounds < ROUNDS ? clave__record_node_do(l, LOCK_RECORD_READ) : err;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err record_node_fill(struct record_node *l, const struct record_node_spec *spec)
 {

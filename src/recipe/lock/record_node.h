@@ -1,7 +1,7 @@
-/* record_node.h - a node next to a lock that outlives its holders, and that only the holder
- * writes: each write is one transaction with a check of the lock node. Its ctime, by the servers'
- * clock, is when it was created. One request at a time; a request whose answer was lost is repeated
- * where that does no harm. */
+/* record_node.h - a node next to a lock that outlives the lock's holders and that only the holder
+ * writes: each write is one transaction that also checks the lock's node. The node's ctime, by the
+ * servers' clock, is when it was created. There is one request at a time; a request whose answer
+ * was lost is repeated where that does no harm. */
 #ifndef CLAVE_RECIPE_LOCK_RECORD_NODE_H
 #define CLAVE_RECIPE_LOCK_RECORD_NODE_H
 
@@ -9,17 +9,18 @@
 #include "recipe/contender/contender_config.h"
 
 enum record_node_act {
-    LOCK_RECORD_READ,    /* reads the entry. ENONODE: there is none */
-    LOCK_RECORD_CREATE,  /* creates our entry, and missing parents; as with REPLACE the outcome may
-                            be unknown: then a READ tells (clave__record_node_is_own) */
-    LOCK_RECORD_REPLACE, /* deletes the entry read and creates ours. EBADVERSION, ENONODE */
-    LOCK_RECORD_UPDATE,  /* writes over the entry that we have created */
-    LOCK_RECORD_TOUCH,   /* writes the entry read once more: its new mtime is the servers' time.
-                            EBADVERSION, ENONODE */
-    LOCK_RECORD_REMOVE,  /* deletes our entry; a missing one is success */
+    LOCK_RECORD_READ,   /* reads the entry. ENONODE: there is none */
+    LOCK_RECORD_CREATE, /* creates our entry, and missing parents. Like that of REPLACE, the outcome
+                           may be unknown; then a READ tells (clave__record_node_is_own) */
+    LOCK_RECORD_REPLACE, /* deletes the entry that was read and creates ours. EBADVERSION, ENONODE
+                          */
+    LOCK_RECORD_UPDATE,  /* overwrites the entry that we have created */
+    LOCK_RECORD_TOUCH,   /* writes the entry that was read once more, unchanged, so that its mtime
+                            becomes the servers' time. EBADVERSION, ENONODE */
+    LOCK_RECORD_REMOVE,  /* deletes our entry; success if it is missing */
 };
 
-/* What was read. The identity is left out if the entry is our own. */
+/* An entry as it was read. The identity is left out if the entry is our own. */
 struct record_node_entry {
     char state[16]; /* "": another program wrote it */
     char id[CLAVE_UUID_TEXT + 1];
@@ -29,23 +30,24 @@ struct record_node_entry {
     clave_stat stat;
 };
 
-/* The answer to an act. ELOST: the lock node is gone, or its session, and nothing was done. */
+/* The answer to a request. ELOST: the lock's node or its session is gone, and nothing was done. */
 typedef void record_node_done(void *owner, enum record_node_act act, clave_err err,
                               const clave_stat *stat);
 
 struct record_node_spec {
     record_node_done *done;
-    void *owner;                    /* for `done` */
+    void *owner;                    /* passed to `done` */
     const clave_async_grant *grant; /* of the lock */
     const char *path;
-    const clave_acl *acls; /* of the entry; NULL: open */
+    const clave_acl *acls; /* for the entry; NULL: open */
     size_t nacls;
     const clave_identity *identity; /* of the client that writes; may be NULL */
 };
 
 struct record_node {
     clave_async_client *client;
-    struct contender_config config; /* the ACLs; as data, the end of every entry of ours */
+    /* For the ACLs, and for the data that ends each of our entries. */
+    struct contender_config config;
     record_node_done *done;
     void *owner; /* NULL: freed, and waiting for the pending answer */
     bool busy;
@@ -56,27 +58,28 @@ struct record_node {
     char id[CLAVE_UUID_TEXT + 1]; /* of our entries */
     int64_t token;
     char *node, *path;
-    char *text; /* of the entry being written, `len` bytes of `cap` */
+    char *text; /* the entry being written: `len` bytes of `cap` */
     size_t len, cap;
-    char *found; /* the entry read: `nfound` bytes unchanged, then a copy that is parsed in place */
+    char *found; /* the entry that was read: `nfound` bytes unchanged, then a copy that is parsed in
+                    place */
     size_t nfound;
     struct record_node_entry entry;
 };
 
-/* `what` is the recipe's word for the path in the client's fault. EPATH, ENOMEM. */
+/* `what` is what error messages call the path. EPATH, ENOMEM. */
 clave_err clave__record_node_new(struct record_node **out, clave_async_client *c,
                                  const struct record_node_spec *spec, const char *what);
-/* No answer after this. NULL is ignored. */
+/* No answer comes after this. NULL is ignored. */
 void clave__record_node_free(struct record_node *l);
 
-/* What the next CREATE, REPLACE or UPDATE writes. */
+/* Composes what the next CREATE, REPLACE or UPDATE will write. */
 void clave__record_node_compose(struct record_node *l, const char *state, int64_t took_ms);
-/* None may be under way. As clave_async_multi. */
+/* Starts a request; none may be under way. Errors as clave_async_multi. */
 clave_err clave__record_node_do(struct record_node *l, enum record_node_act act);
-/* After an act with this error, reads what is there; `err` when that does not help: the error
- * leaves no doubt, or has come too often. */
+/* Call it after a request that ended with `err`: reads what is there, if that can help. Otherwise
+ * returns `err`: it leaves no doubt, or has occurred too often. */
 clave_err clave__record_node_look_again(struct record_node *l, clave_err err);
-/* The entry read is one that this lock_record wrote. */
+/* True if the entry that was read was written by this record_node. */
 bool clave__record_node_is_own(const struct record_node *l);
 
 #endif

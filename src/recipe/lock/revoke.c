@@ -1,7 +1,7 @@
 /* revoke.c - asks the owner of a lock node to release it (clave/async/mutex.h). A request is a
- * write to the node: Curator's owners look for its bytes, clave's for any write. Invariant: what a
- * node of clave's says about its owner is still there afterwards; a node that another client has
- * written meanwhile is read again, never overwritten. */
+ * write to the node: Curator's owners look for its bytes, clave's for any write at all. What must
+ * stay true: what a node of clave's says about its owner is still there afterwards, and a node that
+ * another client has written in the meantime is read again, never overwritten. */
 #include <string.h>
 
 #include "base/path.h"
@@ -10,14 +10,14 @@
 #include "recipe/queue/kazoo.h"
 #include "recipe/queue/queue_kind.h"
 
-/* The owner may write to its node once, after the grant. */
+/* Only one write by the owner can get in the way, after its grant. */
 enum { REVOKE_TRIES = 8 };
 
 struct revoke {
     const struct clave_mem *mem;
     char *path;
     int tries;
-    char *data; /* what the node held before the request; owned */
+    char *data; /* the node's data before the request; owned */
     size_t len;
     clave_result_cb *cb; /* may be NULL */
     void *arg;
@@ -57,7 +57,7 @@ static void revoke_on_written(clave_async_client *c, const clave_result *res, vo
     revoke_finish(c, r, res);
 }
 
-/* Why the owner cannot be asked; NULL: it may listen. */
+/* The reason why the owner cannot be asked; NULL if it may be listening. */
 static const char *revoke_fault(const struct revoke *r, const clave_identity *id)
 {
     if (id->revocable < 0)
@@ -67,8 +67,8 @@ static const char *revoke_fault(const struct revoke *r, const clave_identity *id
     return NULL;
 }
 
-/* The bytes that ask: Curator's word, unless the node is clave's or a candidate's. *own: to be
- * freed. NULL: no memory. */
+/* The bytes of the request: Curator's word, unless the node is clave's or a candidate's. *own must
+ * be freed. NULL: no memory. */
 static const void *revoke_request(const struct revoke *r, const clave_identity *id, void **own,
                                   size_t *len)
 {

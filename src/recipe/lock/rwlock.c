@@ -1,7 +1,7 @@
-/* rwlock.c - the read-write lock: two mutexes in one queue, whose nodes differ by name; the rules
- * of queue_order.h say that a read waits for writes only. Each side knows the other, so an owner
- * that has one already is treated by the rule of mutex.c: a downgrade keeps its place, and an
- * upgrade is refused at once. */
+/* rwlock.c - the read-write lock: two mutexes in one queue, whose nodes differ by name. By the
+ * rules of queue_order.h, a read waits only for writes. Each side knows the other, so mutex.c can
+ * handle an owner that already has one side: a downgrade keeps its place, and an upgrade is refused
+ * at once. */
 #include "clave/async/rwlock.h"
 
 #include "client/client_for_recipes.h"

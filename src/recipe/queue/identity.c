@@ -1,6 +1,5 @@
-/* identity.c - writes and reads what lock nodes say about their owner. Called by the contender,
- * participants, the deadlock folder, record_node and src/observe. Invariant: only data in clave's
- * form is read as fields; anything else printable is text. */
+/* identity.c - writes and reads what lock nodes say about their owners. What must stay true: only
+ * data in clave's form is split into fields; any other printable data is text. */
 #include "recipe/queue/identity.h"
 
 #include <limits.h>
@@ -13,7 +12,7 @@
 static const char form[] = "clave/1\n";
 static const char hex[] = "0123456789ABCDEF";
 
-/* "VV-TRACE-SPAN-FF": hexadecimal digits in small letters; versions after 00 may append more. */
+/* "VV-TRACE-SPAN-FF" in lower-case hexadecimal digits; versions after 00 may append more. */
 bool clave__identity_is_traceparent(const char *text)
 {
     enum { LEN = 55, MOST = 128 };
@@ -31,7 +30,7 @@ bool clave__identity_is_traceparent(const char *text)
 
 /* ---- format ---------------------------------------------------------------------------- */
 
-/* Counts all that it is given, and keeps what fits. */
+/* Counts everything that is written to it, and keeps what fits. */
 struct sink {
     char *out;
     size_t cap;
@@ -75,7 +74,7 @@ static void identity_put_field(struct sink *s, const char *key, const char *valu
     identity_put(s, '\n');
 }
 
-/* What may be long comes last: readers may cut it. */
+/* Fields that can be long come last, because readers may cut them. */
 static void identity_put_fields(struct sink *s, const clave_identity *id)
 {
     char pid[24], limit[24];
@@ -151,7 +150,7 @@ static int identity_hex_value(char ch)
     return at ? (int)(at - hex) : -1;
 }
 
-/* In place; a % that begins no escape is kept. */
+/* Decodes in place; a % that does not begin an escape is kept. */
 static void identity_unescape(char *text)
 {
     char *to = text;
@@ -179,7 +178,7 @@ int64_t clave__identity_number(const char *text)
     return n;
 }
 
-/* Skips unknown keys, which a later version may write. */
+/* Ignores unknown keys, which a later version may write. */
 static void identity_take_field(clave_identity *out, const char *key, char *value)
 {
     identity_unescape(value);
@@ -290,7 +289,7 @@ bool clave__identity_get_field(const void *data, size_t n, const char *key, char
     return true;
 }
 
-/* ---- what nodes say of a lock delay ---------------------------------------------------------- */
+/* ---- fields of a lock delay ------------------------------------------------------------------ */
 
 static const char delays[] = "delays=1\n";
 

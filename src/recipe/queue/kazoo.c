@@ -27,7 +27,7 @@ bool clave__kazoo_is_default(const char *name)
         const char *number = name + UUID_DIGITS + strlen(words[i]);
         if (strncmp(name + UUID_DIGITS, words[i], strlen(words[i])) != 0)
             continue;
-        number += *number == '-'; /* a counter that has overflowed */
+        number += *number == '-'; /* of a counter that has wrapped */
         return kazoo_is_one_of("0123456789", number, NUMBER_DIGITS) &&
                number[NUMBER_DIGITS] == '\0';
     }

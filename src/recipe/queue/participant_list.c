@@ -1,5 +1,5 @@
-/* participant_list.c - lists who is in a queue: one listing, then every node's data in one flight.
- * Called by rwlock, semaphore and leader_watch. Invariant: the callback runs once, later. */
+/* participant_list.c - lists who is in a queue: one listing, then the data of all nodes at the same
+ * time. What must stay true: the callback runs exactly once, later. */
 #include "recipe/queue/participant_list.h"
 
 #include "client/client_for_recipes.h"
@@ -15,7 +15,7 @@ struct participant_list {
     void *arg;
     struct queue_nodes nodes;
     size_t pending; /* reads that are not answered yet */
-    clave_err err;  /* the first that counts */
+    clave_err err;  /* the first error that counts */
 };
 
 static void participant_list_free(struct participant_list *l)

@@ -1,5 +1,5 @@
-/* priority_tag.c - the priority in the name of a candidate's node. Called by participant_list.c and
- * the election folder. Invariant: a name without the tag in exactly this form has priority 0. */
+/* priority_tag.c - the priority in the name of a candidate's node. What must stay true: a name that
+ * does not have the tag in exactly this form has priority 0. */
 #include "recipe/queue/priority_tag.h"
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ void clave__priority_tag(int32_t priority, char out[CLAVE_PRIORITY_TAG])
         snprintf(out, CLAVE_PRIORITY_TAG, "%s%d-", word, (int)priority);
 }
 
-/* The digits just before the last "-latch-", with the word just before them. */
+/* Parses the digits right before the last "-latch-", which must follow the tag's word. */
 int32_t clave__priority_of(const char *name)
 {
     const char *end = NULL;

@@ -1,6 +1,5 @@
-/* queue_kind.c - see queue_kind.h. Called by the deadlock folder, the program's views of queues and
- * the HTTP gate's model of locks. Invariant: what a kind waits for is what its recipe's rule in
- * queue_order.c says. */
+/* queue_kind.c - see queue_kind.h. What must stay true: each kind waits for exactly what the rule
+ * of its recipe in queue_order.c says. */
 #include "recipe/queue/queue_kind.h"
 
 #include "recipe/queue/kazoo.h"

@@ -1,13 +1,14 @@
-/* queue_nodes.c - see queue_nodes.h. Called by participant_list.c and deadlock/queue_scan.c.
- * Invariant: the nodes stay where they are, so that a request may have one as its argument. */
+/* queue_nodes.c - see queue_nodes.h. What must stay true: the nodes do not move, so a request may
+ * have one as its argument. */
 #include "recipe/queue/queue_nodes.h"
 
 #include "base/path.h"
 #include "recipe/queue/identity.h"
 
-/* ZooKeeper has marks for containers and nodes with a TTL where ephemeral nodes have their session:
- * 0x8000000000000000; and 0xff, two bytes of zeroes, five bytes of milliseconds. A server whose id
- * is 255 makes session ids that begin with 0xff, too; the bytes after it are its clock. */
+/* Where ephemeral nodes have their session, ZooKeeper puts markers for containers
+ * (0x8000000000000000) and for nodes with a TTL (0xff, two zero bytes, five bytes of milliseconds).
+ * A server with the id 255 makes session ids that begin with 0xff, too, but the following bytes are
+ * its clock. */
 bool clave__queue_node_is_left_over(const clave_stat *stat)
 {
     enum { TTL_MARK = 0xff0000, TTL_BITS = 40 };

@@ -1,22 +1,21 @@
-/* queue_order.c - who is before whom in a queue. Called by contender_turn.c, participant_list.c,
- * transfer.c and the deadlock folder. Invariant: the order is Curator's, and depends on the names
- * alone. */
+/* queue_order.c - who is before whom in a queue; see queue_order.h. What must stay true: the order
+ * is Curator's, and depends on nothing but the names. */
 #include "recipe/queue/queue_order.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* A sequence number is the parent's count of creates, written with "%010d": 10 digits, from
- * 2147483647 over to -2147483648 (ZOOKEEPER-2944). '-' sorts before the digits, so from there on
- * every newcomer would own the lock; we stop before. */
+/* A sequence number is the number of children that the parent ever had, written with "%010d": 10
+ * digits, until it wraps from 2147483647 to -2147483648 (ZOOKEEPER-2944). '-' sorts before the
+ * digits, so from then on every newcomer would own the lock; we stop before that. */
 enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
-static const char counter_least[] = "2147483648"; /* below 0 */
+static const char counter_least[] = "2147483648"; /* of the negative numbers */
 
 const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-",
                                                           .kazoo_base = "__lock__"};
-/* A reader waits for the writers before it, a writer for every node before it. Curator's names have
- * the same length, so that the number is at the same place in both. */
+/* A reader waits for the writers before it, a writer for every node before it. Both of Curator's
+ * names have the same length, so the number is at the same position in both. */
 const struct queue_order_rule clave__queue_order_read = {.base = "__READ__",
                                                          .kazoo_base = "__rlock__",
                                                          .other = &clave__queue_order_write,
@@ -48,8 +47,8 @@ static bool queue_order_is_digits(const char *s, size_t n)
     return s[n] == '\0';
 }
 
-/* The form in which the server writes a counter that overflowed: a sign and at least 9 digits. Not
- * "-3", which anybody may write. */
+/* True for the form in which the server writes a counter that has wrapped: a sign and at least 9
+ * digits. Not for "-3", which anybody can write. */
 static bool queue_order_is_wrapped(const char *s)
 {
     if (s[0] != '-')
@@ -59,7 +58,7 @@ static bool queue_order_is_wrapped(const char *s)
     return queue_order_is_digits(s + 1, DIGITS) && s[1] != '0' && strcmp(s + 1, counter_least) <= 0;
 }
 
-/* The number that ends the name, right after `base`; NULL: there is none. */
+/* The number at the end of the name, right after `base`; NULL: there is none. */
 static const char *queue_order_number_after(const char *name, size_t len, const char *base)
 {
     size_t nbase = strlen(base);
@@ -104,15 +103,15 @@ struct queue_order_key clave__queue_order_key(const struct queue_order_rule *rul
     };
 }
 
-/* Java compares UTF-16 units; names have no characters above the BMP, so bytes of UTF-8
- * compare alike. */
+/* Java compares UTF-16 units. Names have no characters above the BMP, so comparing the bytes of
+ * UTF-8 gives the same result. */
 static bool queue_order_comes_before(const char *a, size_t ia, const char *b, size_t ib)
 {
     int cmp = strcmp(a, b);
     return cmp < 0 || (cmp == 0 && ia < ib);
 }
 
-/* The two names closest before ours so far; keys point into them. */
+/* The two names nearest before ours so far. The keys point into them. */
 struct nearest {
     const char *name;
     const char *key;
@@ -130,8 +129,8 @@ static void queue_order_keep_nearest(struct nearest best[2], struct nearest it)
     }
 }
 
-/* Those before ours, of both kinds: the first of them own, either one node, or the readers before
- * the first writer. */
+/* Counts the nodes before ours, of both kinds. The first of them are owners: a single node, or all
+ * readers before the first writer. */
 static void queue_order_count_before(const struct queue_order_rule *rule, const char *const *names,
                                      size_t n, size_t mine, struct queue_order_place *place)
 {
@@ -165,15 +164,15 @@ static void queue_order_count_before(const struct queue_order_rule *rule, const 
     place->before -= place->owners;
 }
 
-/* Whether a node before ours keeps us waiting. `is_other`: it is of the other kind than ours. */
+/* True if a node before ours makes us wait. `is_other`: it is of the other kind. */
 static bool queue_order_blocks(const struct queue_order_rule *rule, bool is_other)
 {
     return !rule->shares || is_other;
 }
 
-/* Nodes with the same number are ordered by their indices in the server's list. Theirs, or a
- * reader's own: it does not wait for a node with its number, which is the write node of a
- * downgrade. */
+/* Orders nodes that have the same number by their index in the server's list. A reader compares by
+ * its own index instead, so that it does not wait for a node with its own number, which is the
+ * write node of a downgrade. */
 static size_t queue_order_index(const struct queue_order_rule *rule, size_t theirs, size_t own)
 {
     return rule->shares ? own : theirs;
@@ -193,7 +192,7 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         return place;
 
     struct queue_order_key own_key = clave__queue_order_key(rule, own);
-    /* Only of our own number do we know that the server made it. */
+    /* only our own number certainly comes from the server */
     place.exhausted = own_key.exhausted || !own_key.contender;
     struct nearest best[2] = {{0}, {0}};
     for (size_t i = 0; i < n; i++) {
@@ -224,7 +223,7 @@ struct sorting {
     size_t *order;
 };
 
-/* Names with a number come first. */
+/* Names that have a number come first. */
 static bool out_of_order(const struct sorting *s, size_t a, size_t b)
 {
     if (s->keys[a].numbered != s->keys[b].numbered)
@@ -246,8 +245,8 @@ static void queue_order_sift_down(const struct sorting *s, size_t root, size_t n
     }
 }
 
-/* Heap sort: libc's qsort may allocate without the hooks. The index decides between equal keys, so
- * the order is stable. */
+/* Sorts with a heap, because libc's qsort may allocate memory behind our hooks. Equal keys are
+ * ordered by index, so the order is stable. */
 clave_err clave__queue_order_sort(const struct queue_order_rule *rule, const struct clave_mem *mem,
                                   const char *const *names, size_t n, size_t *order)
 {

@@ -1,4 +1,4 @@
-/* semaphore.c - the semaphore and its acquires. The public API's file. Invariant: a
+/* semaphore.c - the semaphore and its acquires. Implements the public API. What must stay true: a
  * lease is either in the list of leases, or in an acquire that may still fail. */
 #include "recipe/semaphore/semaphore_internal.h"
 
@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "recipe/queue/participant_list.h"
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err semaphore_config_below(struct contender_config *config, clave_async_client *c,
                                         const char *path, const char *name,
@@ -124,7 +124,8 @@ static clave_err semaphore_describe_one(struct contender *place, const clave_ide
     return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
 }
 
-/* Those that are held. What waits will have more nodes, and these say what they were to say. */
+/* Changes the nodes of the leases that are held. An acquire that waits will have more nodes; these
+ * get the new data when they are created. */
 clave_err clave__semaphore_describe(clave_async_semaphore *s, const clave_identity *said,
                                     queue_described *done, void *arg, size_t *n)
 {
@@ -146,7 +147,7 @@ const char *clave_async_semaphore_deadlock(const clave_async_semaphore *s)
     return s->deadlock;
 }
 
-/* ---- acquire --------------------------------------------------------------------------- */
+/* ---- acquire --------------------------------------------------------------------------------- */
 
 static struct semaphore_acquire *recipe_semaphore_find(const clave_async_semaphore *s,
                                                        uint64_t request)

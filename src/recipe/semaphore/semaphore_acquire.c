@@ -1,13 +1,13 @@
-/* semaphore_acquire.c - acquiring leases: first in the queue of those who acquire, then one lease
- * after the other, each of which waits for room.
+/* semaphore_acquire.c - acquiring leases. An acquire first queues for a mutex among all acquires,
+ * then makes one lease after another, waiting for room each time.
  *
- * A try does not queue. It counts the leases and the places in the queue, which are before it; if
- * they and its own leases are within the limit, it makes its leases at once, and has them when
- * fewer than the limit are before each (contender_turn.c). If there were places, it then counts
- * them and the leases before its own once more, since other tries may have counted as it did: it
- * takes nothing from those who wait, and neither a waiter that is dead nor another try keeps it
- * from what is free. When it was overtaken, it begins anew, and says of the newest count what was
- * in the way. */
+ * A try does not queue. It counts the leases, and the places in the queue, which are before it. If
+ * these and the leases it wants are within the limit, it makes its leases at once; it has got them
+ * if fewer than the limit are before each (contender_turn.c). If there were places, it then counts
+ * once more the places, and the leases before its own, because other tries may have counted at the
+ * same time. So a try takes nothing from those that wait, and neither a dead waiter nor another try
+ * keeps it from a lease that is free. If it was overtaken it begins anew, and it reports what the
+ * newest count found in its way. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@
 #include "base/path.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
-/* ---- giving up and answering ----------------------------------------------------------- */
+/* ---- giving up and answering ----------------------------------------------------------------- */
 
 static const struct contender_events semaphore_lease_events;
 static void semaphore_acquire_end_count(struct semaphore_acquire *a);
 
-/* The leases first: the next holder of the mutex then finds room. */
+/* Gives up the leases before the mutex, so that the next holder of the mutex finds room. */
 static void semaphore_acquire_leave_all(struct semaphore_acquire *a)
 {
     semaphore_acquire_end_count(a);
@@ -49,7 +49,7 @@ static void free_acquire(struct semaphore_acquire *a)
     clave__mem_free(s->mem, a);
 }
 
-/* Nothing refers to the acquire any more when its callback runs. */
+/* Answers; nothing refers to the acquire any more when its callback runs. */
 static void semaphore_acquire_answer(struct semaphore_acquire *a, clave_err err)
 {
     clave_async_semaphore *s = a->s;
@@ -57,7 +57,7 @@ static void semaphore_acquire_answer(struct semaphore_acquire *a, clave_err err)
     list_remove(&a->due.link);
     if (err == CLAVE_OK) {
         a->cb(s, CLAVE_OK, a->leases, a->n, a->arg);
-        a->n = 0; /* they belong to the caller */
+        a->n = 0; /* they belong to the caller now */
     } else {
         a->cb(s, err, NULL, 0, a->arg);
     }
@@ -77,9 +77,10 @@ void clave__semaphore_acquire_fail(struct semaphore_acquire *a, clave_err err)
     semaphore_acquire_answer(a, err);
 }
 
-/* ---- taking ---------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
-/* Writes whose place it is, and what a search for deadlocks needs to know of the semaphore. */
+/* Adds the owner to the data of a place, and what a search for deadlocks needs to know about the
+ * semaphore. */
 static clave_err semaphore_acquire_add_identity(struct contender *place,
                                                 const struct semaphore_acquire *a)
 {
@@ -109,7 +110,7 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
     return err;
 }
 
-/* By a name of the user's, another process with this session may have made leases already. They
+/* If the user chose the UUID, another process with this session may already have made leases. They
  * are looked for, and deleted. */
 static void semaphore_acquire_find_leases(struct semaphore_acquire *a)
 {
@@ -119,7 +120,7 @@ static void semaphore_acquire_find_leases(struct semaphore_acquire *a)
     config->spec.only_found = true;
     for (a->got = 0; a->got < a->n; a->got++) {
         clave_async_lease *l = a->leases[a->got];
-        if (!l->place) /* on an error it goes with the session */
+        if (!l->place) /* if there is an error, it goes with the session */
             (void)semaphore_acquire_take(&l->place, a, CLAVE_NEVER, config, &semaphore_lease_events,
                                          l);
     }
@@ -134,8 +135,8 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *a, clave_err err)
     clave__client_later(a->s->client, &a->due);
 }
 
-/* The deadline may have passed unnoticed in a stopped process: a lease acquired now would be a try.
- */
+/* If this process was stopped, the deadline may have passed unnoticed, and acquiring a lease now
+ * would be a try. */
 static void semaphore_acquire_take_next_lease(struct semaphore_acquire *a)
 {
     assert(a->got < a->n && !a->leases[a->got]->place);
@@ -154,13 +155,13 @@ static void semaphore_acquire_grant(struct semaphore_acquire *a)
     assert(a->got == a->n);
     struct contender *mutex = a->mutex;
     a->mutex = NULL;
-    /* Sent after the creates and not awaited: the next acquire gets the mutex as soon as possible.
-     */
-    if (mutex) /* not when the lease was found */
+    /* Sent after the creates and not awaited, so that the next acquire gets the mutex as soon as
+     * possible. */
+    if (mutex) /* there is none if the lease was found */
         clave__contender_leave(mutex, NULL, NULL);
     for (size_t i = 0; i < a->n; i++) {
         a->leases[i]->semaphore_acquire = NULL;
-        a->leases[i]->place->uuid = NULL; /* it was the acquire's */
+        a->leases[i]->place->uuid = NULL; /* it belonged to the acquire */
         clave__contender_limit(a->leases[i]->place, a->s->max_hold_ms);
         list_push_back(&a->s->leases, &a->leases[i]->link);
     }
@@ -169,7 +170,7 @@ static void semaphore_acquire_grant(struct semaphore_acquire *a)
 
 static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again);
 
-/* A try has all its leases, and no reading is under way. */
+/* Grants a try, once it has all its leases and no count is under way. */
 static void semaphore_acquire_grant_try(struct semaphore_acquire *a)
 {
     clave_err err = CLAVE_OK;
@@ -185,7 +186,7 @@ static void semaphore_acquire_grant_try(struct semaphore_acquire *a)
 
 static void semaphore_acquire_lease_held(struct semaphore_acquire *a)
 {
-    /* A try makes all of them at once, and may count once more. */
+    /* A try makes all leases at once, and may be counting once more. */
     if (++a->got == a->n && !a->count)
         semaphore_acquire_grant_try(a);
     else if (a->got < a->n && !a->leases[a->got]->place)
@@ -210,7 +211,7 @@ static void semaphore_acquire_lease_lost(struct semaphore_acquire *a, clave_err 
     semaphore_acquire_start_over(a, why);
 }
 
-/* ---- the gate -------------------------------------------------------------------------- */
+/* ---- the mutex ------------------------------------------------------------------------------- */
 
 static void semaphore_acquire_tell_queued(struct semaphore_acquire *a, size_t ahead,
                                           const char *left_over)
@@ -236,13 +237,13 @@ static void semaphore_acquire_on_mutex_held(void *owner)
     semaphore_acquire_take_next_lease(owner);
 }
 
-/* There is none to be found. */
+/* True if a place was searched for and does not exist. */
 static bool semaphore_acquire_found_none(const struct contender_config *config, clave_err err)
 {
     return config->spec.only_found && err == CLAVE_ENONODE;
 }
 
-/* It has gone on elsewhere to its lease, or was given up there. */
+/* True if the place has moved on to its lease in another process, or was given up there. */
 static bool semaphore_acquire_is_final(const struct semaphore_acquire *a, clave_err err)
 {
     const struct queue_place *place = a->s->mutex_config.spec.place;
@@ -263,8 +264,8 @@ static void semaphore_acquire_on_mutex_ended(void *owner, clave_err err)
     semaphore_acquire_take_next_lease(a);
 }
 
-/* By a name of the user's, another process with this session may have gone on: the lease under way
- * may be its own, and held. So it is not given up, and waits as one that was found. */
+/* If the user chose the UUID, another process with this session may have moved on, and the lease
+ * under way may be held there. So it is not given up, but waits like one that was found. */
 static void semaphore_acquire_on_mutex_lost(void *owner, clave_err why)
 {
     struct semaphore_acquire *a = owner;
@@ -288,21 +289,21 @@ static clave_err semaphore_acquire_take_mutex(struct semaphore_acquire *a)
     return semaphore_acquire_take(&a->mutex, a, a->deadline, &a->s->mutex_config, &mutex_events, a);
 }
 
-/* ---- a try ----------------------------------------------------------------------------- */
+/* ---- a try ----------------------------------------------------------------------------------- */
 
-/* Leases that were made between a count and a try's own are the only reason for another. */
+/* The only reason for another count is a lease made between a count and the try's own leases. */
 enum { COUNTS_MAX = 5 };
 
-/* One reading of what is before a try. It outlives an acquire that is given up meanwhile. */
+/* A count of what is before a try. It outlives an acquire that is given up in the meantime. */
 struct semaphore_count {
     struct semaphore_acquire *a; /* NULL: given up */
     const struct clave_mem *mem;
     unsigned pending;
-    clave_err err; /* the first; a missing node is none */
-    bool again;    /* after its leases were made: only what was there before them counts */
+    clave_err err; /* the first error; a missing node is not one */
+    bool again;    /* made after its leases: only what was there before them counts */
     char first[CLAVE_PROTECTED_PREFIX + 1]; /* "_c_<uuid>-" of the first place; "": it has none */
     size_t places, leases;
-    size_t own; /* `again`: how many of its own leases were there */
+    size_t own; /* if `again`: how many of its own leases were there */
 };
 
 static void semaphore_acquire_end_count(struct semaphore_acquire *a)
@@ -335,7 +336,7 @@ static void semaphore_acquire_begin_anew(struct semaphore_acquire *a)
         clave__semaphore_acquire_fail(a, err);
 }
 
-/* A lease beyond the limit is a waiter's, which has a place as well. */
+/* Refuses the try. Leases beyond the limit belong to waiters, which also have a place. */
 static void semaphore_acquire_refuse(struct semaphore_acquire *a, size_t places, size_t leases)
 {
     const clave_async_semaphore *s = a->s;
@@ -347,8 +348,9 @@ static void semaphore_acquire_refuse(struct semaphore_acquire *a, size_t places,
     clave__semaphore_acquire_fail(a, CLAVE_EBUSY);
 }
 
-/* The reading was sent behind the creates, but one that was repeated, since its parent was missing
- * or its answer lost, may have been done after it: then other leases are missing as well. */
+/* The second count was sent behind the creates. But a create that was repeated, because its parent
+ * was missing or its answer was lost, may have been done after the count; then the count lacks
+ * other leases as well. */
 static void semaphore_acquire_counted_again(struct semaphore_acquire *a,
                                             const struct semaphore_count *c)
 {
@@ -435,7 +437,7 @@ static bool semaphore_acquire_has_lease(const struct semaphore_acquire *a, const
     return false;
 }
 
-/* Whether a lease, which is none of ours, was made before one of them. */
+/* True if a lease that is not ours was made before one of ours. */
 static bool semaphore_acquire_comes_after(const struct semaphore_acquire *a, const char *name)
 {
     const struct queue_order_rule *rule = a->s->lease_config.spec.rule;
@@ -449,8 +451,8 @@ static bool semaphore_acquire_comes_after(const struct semaphore_acquire *a, con
     return before;
 }
 
-/* The first in the queue may have its leases already, the first of which is named as its place is:
- * then the place is none before us besides. */
+/* The first in the queue may already have its leases, the first of which has the same name as its
+ * place; then the place does not count a second time. */
 static void semaphore_count_on_leases(clave_async_client *client, const clave_result *res,
                                       void *arg)
 {
@@ -487,9 +489,9 @@ static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again
     c->a = a;
     c->mem = s->mem;
     c->again = again;
-    /* The server answers in this order: whoever has gone on from place to lease meanwhile counts
-     * twice rather than not at all. */
-    if (!again) /* else the leases that were made say what the leader has */
+    /* The server answers in this order, so whoever moves on from place to lease in between is
+     * counted twice rather than not at all. */
+    if (!again) /* otherwise the leases that were made prove that we see what the leader has */
         semaphore_count_sent(c, clave_async_sync(s->client, places, semaphore_count_on_sync, c));
     semaphore_count_sent(
         c, clave_async_children(s->client, places, NULL, semaphore_count_on_places, c));
@@ -508,17 +510,16 @@ static clave_err semaphore_acquire_count(struct semaphore_acquire *a, bool again
     return CLAVE_OK;
 }
 
-/* A try counts, unless the limit is still to be read. */
+/* A try begins with a count, unless the limit still has to be read. */
 static clave_err semaphore_acquire_begin(struct semaphore_acquire *a)
 {
     bool counts = a->trying && a->s->lease_config.spec.limit > 0;
     return counts ? semaphore_acquire_count(a, false) : semaphore_acquire_take_mutex(a);
 }
 
-/* Another process with this session may have begun: its place among those who acquire is looked for
- * first, then its leases. Who has a lease alone must not queue: those before it wait for that
- * lease.
- */
+/* Another process with this session may have begun: its place in the queue of acquires is looked
+ * for first, then its leases. An acquire that already has a lease must not queue, because those
+ * before it wait for that lease. */
 static clave_err semaphore_acquire_look(struct semaphore_acquire *a)
 {
     const struct queue_place *place = a->s->mutex_config.spec.place;
@@ -540,7 +541,7 @@ static void semaphore_acquire_lease_ended(struct semaphore_acquire *a, clave_err
     if (semaphore_acquire_found_none(&a->s->lease_config, err) &&
         !semaphore_acquire_is_final(a, err)) {
         semaphore_acquire_leave_all(
-            a); /* a part of them is as good as none, and others may wait for it */
+            a); /* a part of them is of no use, and others may wait for it */
         a->s->mutex_config.spec.only_found = a->s->lease_config.spec.only_found = false;
         err = semaphore_acquire_begin(a);
     }
@@ -557,7 +558,7 @@ bool clave__semaphore_acquire_recount(struct semaphore_acquire *a)
     return waits != NULL;
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_async_semaphore *s,
                                        size_t n)
@@ -604,7 +605,7 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *a)
     return CLAVE_OK;
 }
 
-/* ---- what happens to the node of a lease ----------------------------------------------- */
+/* ---- events of a lease ----------------------------------------------------------------------- */
 
 static void semaphore_acquire_on_lease_moved(void *owner)
 {
@@ -641,8 +642,7 @@ static void semaphore_acquire_on_lease_lost(void *owner, clave_err why)
     clave__semaphore_lease_tell(l, CLAVE_LEASE_LOST, why);
 }
 
-/* A lease that is held while its acquire waits for others belongs to nobody who could release it.
- */
+/* A lease that is held while its acquire waits for more has no user yet who could release it. */
 static void semaphore_acquire_on_lease_asked(void *owner)
 {
     clave_async_lease *l = owner;

@@ -17,54 +17,54 @@
 struct clave_async_semaphore {
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct contender_config mutex_config; /* <path>/locks */
-    struct contender_config lease_config; /* <path>/leases; its spec has the limit */
+    struct contender_config mutex_config; /* for places in <path>/locks */
+    struct contender_config lease_config; /* for leases in <path>/leases; its spec has the limit */
     struct deadlock_terms deadlock_terms;
-    char *deadlock;      /* the cycle that ended the latest request; may be NULL */
-    uint64_t task;       /* the owner of the requests to come; 0: none in particular */
-    int64_t max_hold_ms; /* of a lease, from when it is given out */
+    char *deadlock;      /* text of the deadlock that ended the latest request; may be NULL */
+    uint64_t task;       /* the owner of coming requests; 0: unspecified */
+    int64_t max_hold_ms; /* how long a lease may be held once it is given out */
     struct shared_count *shared_count;
-    clave_err limit_err; /* the latest; OK once a value was read */
+    clave_err limit_err; /* the latest error; CLAVE_OK once a value was read */
     clave_lease_event_cb *event_cb;
     void *event_arg;
-    struct list acquires; /* that wait */
-    struct list leases;   /* given out, lost ones included */
-    unsigned refs;        /* the user, answers to come, calls that run */
+    struct list acquires; /* acquires that are waiting */
+    struct list leases;   /* leases given out, including lost ones */
+    unsigned refs;        /* the user, answers still to come, and running calls */
 };
 
 enum { SEMAPHORE_LIMIT_MAX = INT32_MAX };
-/* The limit is that of the node at `path`; a missing one is made with `limit`, and waited for if
- * that is 0. ENOMEM, EPATH, ECLOSED. */
+/* Makes the limit that of the node at `path`. If the node is missing it is created with `limit`, or
+ * waited for if that is 0. ENOMEM, EPATH, ECLOSED. */
 clave_err clave__semaphore_limit_share(clave_async_semaphore *s, const char *path, uint32_t limit);
-/* Will the limit be known? After a failure it is read once more. */
+/* Checks that the limit is known or will be. After a failure, it is read once more. */
 clave_err clave__semaphore_limit_check(clave_async_semaphore *s);
 
 void clave__semaphore_hold(clave_async_semaphore *s);
 void clave__semaphore_drop(clave_async_semaphore *s);
-/* The requests from now on are this owner's, a number as of clave_async_mutex_acquire. */
+/* From now on requests are made for this owner, a number as in clave_async_mutex_acquire. */
 void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task);
-/* Keeps the text of a deadlock that ended a request, which had this place. */
+/* Keeps the text of a deadlock that ended a request with this place. */
 void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
                                 const struct contender *place);
 void clave__semaphore_tell(clave_async_semaphore *s, const clave_lease_event *ev);
 
-/* One lease: being taken (an acquire, and a place from when it is its turn), given out (a place),
- * lost (neither), or being released (a callback at most). */
+/* A lease. It is being taken (it has an acquire, and a place once its turn has come), given out (it
+ * has a place), lost (it has neither), or being released (it has at most a callback). */
 struct semaphore_acquire;
 struct clave_async_lease {
-    struct list link; /* in the semaphore's, once given out */
+    struct list link; /* in the semaphore's list, once given out */
     clave_async_semaphore *s;
     struct semaphore_acquire *semaphore_acquire;
     struct contender *place;
-    clave_err lost; /* why; OK while it is not */
+    clave_err lost; /* why it was lost; CLAVE_OK: it is not */
     struct client_task left;
     clave_err left_err;
     clave_async_lease_left_cb *cb;
     void *arg;
 };
 
-/* One acquire. It starts over when its mutex, or a lease before it has all of them, is lost: either
- * was of a session that is over, or was deleted. */
+/* An acquire. It starts over if its mutex is lost, or a lease before it has all of them: either the
+ * session ended, or somebody deleted the node. */
 struct semaphore_acquire {
     struct client_task due;
     struct list link;
@@ -74,12 +74,12 @@ struct semaphore_acquire {
     int64_t deadline;
     bool trying;
     uint64_t task;
-    char uuid[CLAVE_UUID_TEXT + 1]; /* of the names of its place and its first lease */
+    char uuid[CLAVE_UUID_TEXT + 1]; /* in the names of its place and its first lease */
     struct contender *mutex;
-    struct semaphore_count *count; /* of a try: the reading under way; NULL: none */
-    bool count_again;              /* the last one came before its leases were made */
-    unsigned counts;               /* how often it has begun with one */
-    char last_place[16];           /* the number of the last place that it found */
+    struct semaphore_count *count; /* for a try: the count under way; NULL: none */
+    bool count_again;              /* the last count was made before its leases */
+    unsigned counts;               /* how often it has begun with a count */
+    char last_place[16];           /* the number of the last place that the count found */
     clave_err verdict;
     clave_async_lease_cb *cb;
     void *arg;
@@ -88,13 +88,13 @@ struct semaphore_acquire {
 
 clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_async_semaphore *s,
                                        size_t n);
-/* Takes its place in the queue. When it fails, the acquire is freed. */
+/* Queues. If this fails, the acquire is freed. */
 clave_err clave__semaphore_acquire_start(struct semaphore_acquire *a);
-/* Ends it: the callback is told `err`. */
+/* Ends the acquire: the callback is called with `err`. */
 void clave__semaphore_acquire_fail(struct semaphore_acquire *a, clave_err err);
-/* The same, after this call. */
+/* The same, but later. */
 void clave__semaphore_acquire_cancel(struct semaphore_acquire *a, clave_err err);
-/* The limit has changed. false: it does not wait for room. */
+/* The limit has changed. Returns false if the acquire does not wait for room. */
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *a);
 
 void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,

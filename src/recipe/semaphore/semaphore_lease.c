@@ -1,4 +1,4 @@
-/* semaphore_lease.c - a lease once it was given out: its release, and what is known of it. */
+/* semaphore_lease.c - a lease after it was given out: its release, and queries about it. */
 #include "recipe/contender/contender_grant.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
@@ -8,7 +8,7 @@ void clave__semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind ki
     clave__semaphore_tell(l->s, &ev);
 }
 
-/* ---- giving back ----------------------------------------------------------------------- */
+/* ---- release --------------------------------------------------------------------------------- */
 
 static void free_lease(clave_async_lease *l)
 {
@@ -65,7 +65,7 @@ clave_err clave_async_lease_release(clave_async_lease *l, clave_async_lease_left
     return CLAVE_OK;
 }
 
-/* ---- what is known --------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 bool clave__lease_held(const clave_async_lease *l, struct grant_facts *out)
 {

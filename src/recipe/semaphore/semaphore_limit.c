@@ -1,12 +1,12 @@
-/* semaphore_limit.c - how many leases there may be: fixed, or shared in a node. A lower limit takes
- * no lease back: nobody gets one before enough of them are released. Called by semaphore.c and the
- * public API. */
+/* semaphore_limit.c - how many leases there may be: a fixed number, or one that processes share in
+ * a node. Lowering the limit takes back no lease, but nobody gets a new one until enough leases are
+ * released. Called by semaphore.c and the public API. */
 #include "recipe/semaphore/semaphore_internal.h"
 
 static void semaphore_change_limit(clave_async_semaphore *s, uint32_t limit)
 {
     s->lease_config.spec.limit = limit;
-    /* Of all acquires only the one that holds the mutex waits for room. */
+    /* Of all acquires, only the one that holds the mutex is waiting for room. */
     for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next)
         if (clave__semaphore_acquire_recount(LIST_ENTRY(e, struct semaphore_acquire, link)))
             return;
@@ -41,7 +41,7 @@ clave_err clave__semaphore_limit_share(clave_async_semaphore *s, const char *pat
                                    s);
 }
 
-/* Will the limit be known? After a failure it is read once more. */
+/* Checks that the limit is known or will be. After a failure, it is read once more. */
 clave_err clave__semaphore_limit_check(clave_async_semaphore *s)
 {
     if (!s->shared_count)

@@ -1,5 +1,5 @@
-/* semaphore_ref.c - what acquires and leases need of their semaphore: that it stays while they
- * last, and that its user is told. */
+/* semaphore_ref.c - what acquires and leases need of their semaphore: that it stays in memory as
+ * long as they exist, and that its user is told of events. */
 #include <assert.h>
 
 #include "recipe/semaphore/semaphore_internal.h"

@@ -1,6 +1,6 @@
-/* shared_count.c - follows Curator's SharedCount, the shared limit. Called by semaphore.c.
- * Invariant: the value reported is one that the node had, and a failed read keeps the previous one.
- */
+/* shared_count.c - follows the limit in a node as Curator's SharedCount does. Called by
+ * semaphore.c. What must stay true: a value that is reported was in the node at some time, and a
+ * failed read keeps the previous value. */
 #include "recipe/semaphore/shared_count.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ static void shared_count_end(struct shared_count *c)
     clave__mem_free(c->mem, c);
 }
 
-/* Only the watch would report another value, and it may be gone. */
+/* Only the watch would report another value, and it may be gone, so look later. */
 static void shared_count_look_later(struct shared_count *c)
 {
     if (c->owner)
@@ -75,7 +75,7 @@ static void shared_count_on_made(clave_async_client *c, const clave_result *res,
     (void)c;
     struct shared_count *count = arg;
     clave_err_class class_ = clave_err_classify(res->err);
-    /* It exists, whoever created it; if not, reading it will tell. */
+    /* It exists, whoever created it; otherwise reading it will tell. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
         shared_count_look(count);
     else if (res->err == CLAVE_ENOMEM)
@@ -90,13 +90,14 @@ static void shared_count_on_awaited(clave_async_client *c, const clave_result *r
     (void)c;
     struct shared_count *count = arg;
     if (res->err == CLAVE_OK)
-        shared_count_look(count); /* it was created meanwhile; if not, the watch will tell */
+        shared_count_look(
+            count); /* it was created in the meantime; otherwise the watch will tell */
     else if (res->err == CLAVE_ENOMEM)
         shared_count_look_later(count);
     shared_count_end(count);
 }
 
-/* Creates the missing node, or waits until somebody does. */
+/* Creates the missing node, or waits until somebody else does. */
 static void shared_count_make(struct shared_count *c)
 {
     uint8_t data[SHARED_COUNT_SIZE];
@@ -136,7 +137,7 @@ static void shared_count_on_reply(struct node_watch *w, const clave_result *res)
         shared_count_look_later(c);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
         shared_count_fail(c, res->err);
-    /* Otherwise the reconnect reads again. */
+    /* otherwise the reconnect reads again */
     shared_count_end(c);
 }
 

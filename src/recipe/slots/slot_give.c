@@ -1,16 +1,18 @@
-/* slot_give.c - a give, and a break, which is a give that leaves a record. The public API's file.
+/* slot_give.c - a give, and a break, which is a give that leaves a record. Implements the public
+ * API.
  *
  *     WITHDRAWING ──> FINDING ──> DELETING ──> ENDED (from every state)
  *          ^             ^         │  ^ │
  *          └── PAUSING ──┴─────────┘  └─┴ RECORDING
  *
- * First the takes of the id that wait are withdrawn, then what the id owns is read: so a take that
- * was on its way is found, or fails without its place. With a token, only takes of before that
- * token are: whoever repeats a give by token may have begun to take again.
+ * First, waiting takes of the id are withdrawn; then the slot that the id owns is read. So a take
+ * that is on its way is either found, or fails because its place is gone. If a token was given,
+ * only takes older than that token are withdrawn, because a caller that repeats a give by token may
+ * already have begun to take again.
  *
- * Invariant: what is deleted is the node of one take, by a name that no other take has, and the
- * slot above it, at the version that was read. So a delete whose answer was lost is repeated
- * without harm, and one that comes late does none. */
+ * What must stay true: only the node of one particular take is deleted, whose name no other take
+ * has, and the slot above it at the version that was read. So a delete whose answer was lost can be
+ * repeated without harm, and one that arrives late does none. */
 #include <assert.h>
 #include <string.h>
 
@@ -24,40 +26,41 @@
 enum { TRIES = 16 };
 
 enum slot_give_state {
-    GIVE_WITHDRAWING, /* the places of the id in the queue are deleted */
-    GIVE_FINDING,     /* what does it own? */
+    GIVE_WITHDRAWING, /* deleting the places of the id in the queue */
+    GIVE_FINDING,     /* reading what the id owns */
     GIVE_DELETING,
-    GIVE_RECORDING, /* the node of the record is made */
-    GIVE_PAUSING,   /* before another attempt */
+    GIVE_RECORDING, /* creating the node of the record */
+    GIVE_PAUSING,   /* waiting before another attempt */
     GIVE_ENDED,
 };
 
 struct slot_give {
-    struct list link; /* in the slots' until it is answered */
+    struct list link; /* in the slots' list until it is answered */
     clave_async_slots *slots;
     enum slot_give_state state;
     int64_t token; /* 0: any */
     bool breaks;
-    char *node;      /* the path of the slot */
-    bool is_strange; /* no slot: a node of this very name, which is broken */
-    unsigned busy;   /* requests under way */
-    clave_err err;   /* of the withdrawals, the first */
-    clave_op *ops;   /* the deletes, their paths in the same block; NULL: nothing was found yet */
+    char *node;      /* path of the slot */
+    bool is_strange; /* it is not a slot but a node of exactly this name, to be broken */
+    unsigned busy;   /* number of requests under way */
+    clave_err err;   /* the first error of the withdrawals */
+    /* The deletes, with their paths in the same block; NULL: nothing was found yet. */
+    clave_op *ops;
     size_t nops;
     struct slot_copy *found;
-    char *record; /* a break's */
+    char *record; /* for a break: the content of the record */
     size_t nrecord;
     int tries;
-    bool doubt; /* a delete may have been done */
+    bool doubt; /* a delete may have succeeded */
     bool given;
     struct timer pause, limit;
-    struct listener listener; /* of the end of the client, while it pauses */
+    struct listener listener; /* notices the end of the client during a pause */
     struct client_task due;
     clave_err verdict;
     clave_async_slots_give_cb *cb;
     void *arg;
     char id[CLAVE_SLOT_ID_MAX + 1];
-    char *by, *reason; /* a break's */
+    char *by, *reason; /* for a break */
 };
 
 static void slot_give_withdraw(struct slot_give *g);
@@ -77,7 +80,7 @@ static const unsigned moves[] = {
 };
 #undef TO
 
-/* The only function that changes the state. */
+/* Changes the state; nothing else does. */
 static void slot_give_enter(struct slot_give *g, enum slot_give_state to)
 {
     bool allowed = moves[g->state] & (1U << to);
@@ -104,7 +107,8 @@ static void slot_give_free(struct slot_give *g)
     clave__mem_free(mem, g);
 }
 
-/* After an answer that came too late: frees one that has ended, unless others are to come. */
+/* Called after an answer that came too late: frees a give that has ended, unless more answers are
+ * to come. */
 static void slot_give_settle(struct slot_give *g)
 {
     if (g->state != GIVE_ENDED || g->busy > 0 || g->due.run)
@@ -114,7 +118,7 @@ static void slot_give_settle(struct slot_give *g)
     clave__slots_drop(s);
 }
 
-/* The callback runs after this call, and nothing is sent any more. */
+/* Ends the give. The callback runs after this call, and nothing more is sent. */
 static void slot_give_answer(struct slot_give *g, clave_err err)
 {
     clave_async_client *c = g->slots->client;
@@ -140,7 +144,7 @@ static void slot_give_on_due(struct client_task *task)
     slot_give_settle(g);
 }
 
-/* An attempt failed: again a little later, or this is the end. */
+/* An attempt failed: tries again a little later, or ends. */
 static void slot_give_retry_or_fail(struct slot_give *g, clave_err err)
 {
     clave_async_client *c = g->slots->client;
@@ -155,7 +159,7 @@ static void slot_give_retry_or_fail(struct slot_give *g, clave_err err)
     clave__client_listen(c, &g->listener);
 }
 
-/* A request came back. false: nobody waits for it any more. */
+/* A request was answered. Returns false if nobody is waiting for the answer any more. */
 static bool slot_give_expected(struct slot_give *g, enum slot_give_state state)
 {
     g->busy--;
@@ -187,7 +191,7 @@ static void slot_give_on_record(clave_async_client *c, const clave_result *res, 
         slot_give_retry_or_fail(g, res->err);
 }
 
-/* The node of the record is missing. */
+/* Creates the missing node of the record. */
 static void slot_give_make_record(struct slot_give *g)
 {
     const clave_async_slots *s = g->slots;
@@ -198,7 +202,7 @@ static void slot_give_make_record(struct slot_give *g)
         g, clave_async_create(s->client, s->paths.broken, "", 0, &o, slot_give_on_record, g));
 }
 
-/* A take has written the slot since it was found, or has made a node below it. */
+/* True if a take has written the slot since it was found, or has created a node below it. */
 static bool slot_give_has_changed(const struct slot_give *g, const clave_result *res)
 {
     size_t last = g->nops - 1 - g->breaks;
@@ -221,7 +225,8 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
     if (no_record) {
         slot_give_make_record(g);
     } else if (err == CLAVE_OK || err == CLAVE_ENONODE) {
-        g->given = err == CLAVE_OK || g->doubt; /* without a doubt it was somebody else's give */
+        g->given =
+            err == CLAVE_OK || g->doubt; /* if there is no doubt, somebody else gave it back */
         slot_give_answer(g, CLAVE_OK);
     } else if (slot_give_has_changed(g, res) && ++g->tries < TRIES) {
         clave__mem_free(g->slots->mem, g->ops);
@@ -239,9 +244,10 @@ static void slot_give_delete(struct slot_give *g)
         g, clave_async_multi(g->slots->client, g->ops, g->nops, slot_give_on_deleted, g));
 }
 
-/* ---- what the id owns ------------------------------------------------------------------------ */
+/* ---- finding what the id owns ---------------------------------------------------------------- */
 
-/* The deletes of the nodes below the slot, that of the slot, and of a break the record. */
+/* Plans the deletes of the nodes below the slot and of the slot itself and, for a break, the
+ * record. */
 static clave_err slot_give_plan(struct slot_give *g, const clave_result *res)
 {
     size_t n = g->is_strange ? 0 : res->nnames, bytes = 0, nnode = strlen(g->node);
@@ -265,7 +271,7 @@ static clave_err slot_give_plan(struct slot_give *g, const clave_result *res)
     return CLAVE_OK;
 }
 
-/* The record says whose slot it was, and who broke it. */
+/* Plans the record, which says whose slot it was and who broke it. */
 static clave_err slot_give_plan_record(struct slot_give *g)
 {
     const clave_slot record = {.id = g->id,
@@ -285,7 +291,7 @@ static clave_err slot_give_plan_record(struct slot_give *g)
     return CLAVE_OK;
 }
 
-/* An operator may name a node that is no slot by its own name. */
+/* An operator may name a node that is not a slot by its own name. */
 static bool slot_give_try_strange(struct slot_give *g)
 {
     char id[CLAVE_SLOT_ID_MAX + 1];
@@ -303,7 +309,8 @@ static bool slot_give_try_strange(struct slot_give *g)
     return true;
 }
 
-/* The slot is gone, or another's: its answer is that there was none, unless it may be our doing. */
+/* The slot is gone, or belongs to somebody else. The answer is that there was none, unless we may
+ * have deleted it ourselves. */
 static void slot_give_found_none(struct slot_give *g)
 {
     if (slot_give_try_strange(g))
@@ -324,7 +331,7 @@ static void slot_give_on_found(clave_async_client *c, const clave_result *res, v
         return;
     }
     if (err == CLAVE_OK && !g->ops)
-        err = CLAVE_ECONNLOSS; /* the answer to the other reading was lost */
+        err = CLAVE_ECONNLOSS; /* the answer to the other read was lost */
     if (err == CLAVE_OK) {
         clave__mem_free(g->slots->mem, g->found);
         g->found = clave__slot_data_parse(g->slots->mem, res, NULL);
@@ -341,7 +348,7 @@ static void slot_give_on_found(clave_async_client *c, const clave_result *res, v
     slot_give_retry_or_fail(g, err);
 }
 
-/* Its answer comes before that to the other reading, which was sent after it. */
+/* This answer comes before that to the other read, which was sent after it. */
 static void slot_give_on_below(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
@@ -365,7 +372,7 @@ static void slot_give_find(struct slot_give *g)
     slot_give_submitted(g, err);
 }
 
-/* ---- those that wait ------------------------------------------------------------------------- */
+/* ---- withdrawing takes that wait ------------------------------------------------------------- */
 
 static void slot_give_withdrew(struct slot_give *g, clave_err err)
 {
@@ -431,8 +438,7 @@ static void slot_give_withdraw(struct slot_give *g)
     slot_give_submitted(g, err);
 }
 
-/* ---- time, and the end of the client -----------------------------------------------------------
- */
+/* ---- time, and the end of the client --------------------------------------------------------- */
 
 static void slot_give_on_pause(struct timer *timer, int64_t now)
 {
@@ -470,7 +476,7 @@ void clave__slots_cancel_gives(clave_async_slots *s)
     }
 }
 
-/* ---- the calls ------------------------------------------------------------------------------- */
+/* ---- the public calls ------------------------------------------------------------------------ */
 
 static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s,
                                const clave_slot *which)

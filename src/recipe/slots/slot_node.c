@@ -1,5 +1,4 @@
-/* slot_node.c - see slot_node.h. Called by the folder, by those who read slots (src/observe, the
- * program) and those who check ids. Invariant: the id that is parsed from a name is the one that
+/* slot_node.c - see slot_node.h. What must stay true: parsing a name gives back exactly the id that
  * the name was formatted from. */
 #include "recipe/slots/slot_node.h"
 
@@ -72,7 +71,7 @@ static int slot_name_digit(char ch)
     return at ? (int)(at - slot_name_hex) : -1;
 }
 
-/* One character of an id, which ends at `end`; NULL: the name is not one that we make. */
+/* Decodes one character of an id that ends at `end`. NULL: this is not a name as we write them. */
 static const char *slot_name_next(const char *from, const char *end, char *out)
 {
     if (slot_name_is_plain(*from)) {
@@ -124,7 +123,7 @@ char *clave__slot_data_format(const struct clave_mem *mem, const clave_slot *slo
     return data;
 }
 
-/* A value as text at `at`; NULL, and nothing is used of `at`: there is none. */
+/* Copies a value as text to `at`. NULL: there is none, and nothing of `at` was used. */
 static const char *slot_data_take(const clave_result *res, const char *key, char **at)
 {
     char *text = *at;

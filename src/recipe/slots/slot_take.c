@@ -1,5 +1,5 @@
-/* slot_take.c - a take: is a slot owned already, a place in the queue, is there room, the
- * transaction. The public API's file.
+/* slot_take.c - a take: finds out whether the id already owns a slot, gets a place in the queue,
+ * checks whether there is room, and takes the slot in one transaction. Implements the public API.
  *
  *     LOOKING ──> QUEUEING <──> COUNTING <──> FULL
  *      │  ^ ^         │            │
@@ -9,19 +9,20 @@
  *      v
  *     FINDING ──> RENEWING ──> ENDED (from every state)
  *
- * Room. A place may take when the slots that are owned and the places before it are fewer than the
- * limit. Those before it need not have taken: whoever does makes both numbers change by one, and
- * the sum stays. So nobody is kept out of a slot that nobody could take, and none exceeds the
- * limit: of all owners, the one whose place was made last counted all the others, as owners or as
- * places before it. That holds when the owners were counted after the place was made. A count of
- * before it is good as long as nobody has taken since, which the version of <path>/owners proves.
+ * Room. A place may take a slot if the owned slots and the places before it together are fewer than
+ * the limit. The places before it need not have taken their slots yet: when one of them does, both
+ * numbers change by one and the sum stays. So nobody is kept waiting for a slot that nobody else
+ * can take, and the limit is never exceeded: among all owners, the one whose place was created last
+ * has counted all the others, as owners or as places before it. This requires that the owners were
+ * counted after the place was created. An earlier count is good as long as nobody has taken since,
+ * which the version of <path>/owners proves.
  *
- * A place before it that takes between two readings is counted twice, or not at all. Not at all
- * cannot be: the queue is read first. Twice would refuse a try wrongly: it reads the queue once
- * more, and counts again when there are fewer before it.
+ * If a place before it takes between the two reads, it could be counted twice or not at all. Not at
+ * all cannot happen, since the queue is read first. Twice would wrongly refuse a non-blocking take,
+ * so that one reads the queue once more, and counts again if fewer places are before it.
  *
- * Invariant: the node of the take is named once, so whatever becomes of the transaction, a reading
- * after a sync tells whether it was done. */
+ * What must stay true: the take's node gets its name once, so whatever becomes of the transaction,
+ * a read after a sync tells whether it succeeded. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,63 +36,66 @@
 
 enum slot_take_state {
     TAKE_LOOKING,   /* does the id own a slot, and is there a limit? */
-    TAKE_PREPARING, /* the nodes are being made */
-    TAKE_QUEUEING,  /* its place is being made, or others are before it */
+    TAKE_PREPARING, /* creating the missing nodes */
+    TAKE_QUEUEING,  /* its place is being created, or others are before it */
     TAKE_COUNTING,  /* it has a place: is there room? */
-    TAKE_FULL,      /* it is the first, and there is none: an event will tell of room */
+    TAKE_FULL,      /* it is the first, but there is no room: an event will tell when there is */
     TAKE_TAKING,    /* the transaction is under way */
-    TAKE_FINDING,   /* the id owns a slot: what does it say? */
-    TAKE_RENEWING,  /* and that is written again: see slots_internal.h */
+    TAKE_FINDING,   /* the id owns a slot: reading what it says */
+    TAKE_RENEWING,  /* writing that slot again: see slots_internal.h */
     TAKE_ENDED,
 };
 
-/* One reading of the limit and the owners. */
+/* A count: the limit and the owners, read once. */
 struct slot_count {
     unsigned pending;
-    clave_err err; /* the first; a missing node is none */
-    int64_t limit; /* as of clave_slots_view */
+    clave_err err; /* the first error; a missing node is not one */
+    int64_t limit; /* as in clave_slots_view */
     int32_t limit_version;
     bool owners_missing;
     int32_t owners_version;
     size_t owned;
     bool own;      /* the id has a node among them */
-    char *strange; /* the path of one that is no slot; NULL: there is none */
+    char *strange; /* path of a node that is not a slot; NULL: there is none */
     bool watched;
-    int64_t place;      /* the czxid of the place that it was read after; 0: none */
-    size_t before, now; /* places before it, when the reading began; of a try: and since */
+    /* The czxid of the place after whose creation it was read; 0: there was no place. */
+    int64_t place;
+    size_t before,
+        now; /* places before it when the count began and, for a non-blocking take, since then */
 };
 
 struct slot_take {
-    struct list link; /* in the slots' until it is answered */
+    struct list link; /* in the slots' list until it is answered */
     clave_async_slots *slots;
     uint64_t request;
     enum slot_take_state state;
     clave_slot as; /* its texts follow in the same block */
-    char *own;     /* the path of the id's slot */
-    char *node;    /* the path of the node below it that this take makes */
-    char *data;    /* what the slot says */
+    char *own;     /* path of the id's slot */
+    char *node;    /* path of the node below it that this take creates */
+    char *data;    /* content of the slot */
     size_t ndata;
     int64_t deadline;
     bool trying;
-    bool canceled;   /* or its place was deleted: it ends as soon as it is known what it did */
-    bool again;      /* something has changed since it was counted, or may have */
-    clave_err doubt; /* the error of a transaction that may have been done; OK: there is none */
+    bool canceled;   /* canceled, or its place was deleted: ends as soon as its outcome is known */
+    bool again;      /* something has changed, or may have, since it was counted */
+    clave_err doubt; /* the error of a transaction that may nevertheless have succeeded; CLAVE_OK:
+                        there is none */
     struct slot_count count;
-    uint64_t full_on; /* connection of the newest count, if it found no room; else 0 */
+    uint64_t full_on; /* the connection of the newest count, if that found no room; otherwise 0 */
     clave_async_watch *owners_watch, *limit_watch, *own_watch;
     struct client_task news;
     bool news_of_own;
     struct slots_prepare prepare;
-    struct contender *place; /* NULL: none, or it was lost */
-    int64_t spends;          /* the czxid of the one that the transaction deletes */
+    struct contender *place; /* NULL: there is none, or it was lost */
+    int64_t spends;          /* the czxid of the place that the transaction deletes */
     struct timer limit;
     struct timer pause;
     struct listener listener;
-    unsigned busy;           /* requests of its own under way, but for those of the count */
-    clave_slot slot;         /* that it owns, when it ends so: its own, or: */
-    struct slot_copy *found; /* one that the id owned before */
-    char *below;             /* the name of its node */
-    bool is_mine;            /* it is ours after all */
+    unsigned busy;           /* requests of its own under way, not counting those of the count */
+    clave_slot slot;         /* the slot that it owns at the end: its own, or */
+    struct slot_copy *found; /* one that the id already owned */
+    char *below;             /* name of that one's node */
+    bool is_mine;            /* that one is ours after all */
     struct client_task due;
     clave_err verdict;
     clave_async_slots_take_cb *cb;
@@ -119,7 +123,7 @@ static const unsigned moves[] = {
 };
 #undef TO
 
-/* The only function that changes the state. */
+/* Changes the state; nothing else does. */
 static void slot_take_enter(struct slot_take *t, enum slot_take_state to)
 {
     bool allowed = moves[t->state] & (1U << to);
@@ -128,7 +132,7 @@ static void slot_take_enter(struct slot_take *t, enum slot_take_state to)
     t->state = to;
 }
 
-/* What is under way decides how it ends. */
+/* True if what is under way decides how the take ends. */
 static bool slot_take_is_committed(const struct slot_take *t)
 {
     return t->state == TAKE_TAKING || t->state == TAKE_RENEWING;
@@ -154,7 +158,8 @@ static void slot_take_free(struct slot_take *t)
     clave__mem_free(mem, t);
 }
 
-/* After an answer that came too late: frees a take that has ended, unless others are to come. */
+/* Called after an answer that came too late: frees a take that has ended, unless more answers are
+ * to come. */
 static void slot_take_settle(struct slot_take *t)
 {
     if (t->state != TAKE_ENDED || t->cb || t->busy > 0 || t->count.pending > 0)
@@ -164,7 +169,7 @@ static void slot_take_settle(struct slot_take *t)
     clave__slots_drop(s);
 }
 
-/* Gives up the place; `spent`: its node is gone. */
+/* Gives up the place. `spent`: its node is already gone. */
 static void slot_take_leave(struct slot_take *t, bool spent)
 {
     struct contender *place = t->place;
@@ -183,7 +188,7 @@ static void slot_take_unwatch(struct slot_take *t)
     list_remove(&t->news.link);
 }
 
-/* Ends it: the callback runs after this call. */
+/* Ends the take; the callback runs after this call. */
 static void slot_take_answer(struct slot_take *t, clave_err err)
 {
     clave_async_client *c = t->slots->client;
@@ -211,13 +216,13 @@ static void slot_take_on_due(struct client_task *task)
     slot_take_settle(t);
 }
 
-/* Its deadline has passed, perhaps unnoticed in a stopped process. */
+/* True if the deadline has passed, perhaps unnoticed while the process was stopped. */
 static bool slot_take_is_late(const struct slot_take *t)
 {
     return !t->trying && t->deadline <= clave__client_now(t->slots->client);
 }
 
-/* What one that took no slot reports. */
+/* The error of a take that ends without a slot. */
 static clave_err slot_take_not_in_time(const struct slot_take *t)
 {
     if (t->canceled)
@@ -228,7 +233,7 @@ static clave_err slot_take_not_in_time(const struct slot_take *t)
     return clave__client_not_in_time(t->slots->client, t->full_on);
 }
 
-/* A request failed: again a little later, or this is the end. */
+/* A request failed: tries again a little later, or ends. */
 static void slot_take_retry_or_fail(struct slot_take *t, clave_err err)
 {
     clave_async_client *c = t->slots->client;
@@ -243,7 +248,8 @@ static void slot_take_retry_or_fail(struct slot_take *t, clave_err err)
 
 /* ---- a slot that the id owns ----------------------------------------------------------------- */
 
-/* Without memory: what was taken must not be reported as an error. */
+/* Ends with a slot. It must not need memory: a slot that was taken cannot be reported as an
+ * error. */
 static void slot_take_own(struct slot_take *t, int64_t token, int64_t since)
 {
     t->slot = t->as;
@@ -264,7 +270,7 @@ static void slot_take_look_again(struct slot_take *t, clave_err why)
         slot_take_retry_or_fail(t, why);
 }
 
-/* One that may only be read is found, too: what its owner said stands. */
+/* A slot that may only be read counts as found too, and keeps what its owner wrote. */
 static void slot_take_on_renewed(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
@@ -285,7 +291,7 @@ static void slot_take_on_renewed(clave_async_client *c, const clave_result *res,
         slot_take_look_again(t, err);
 }
 
-/* Somebody may have made the slot's node without one below it. */
+/* Somebody may have created the slot's node without one below it. */
 static clave_err slot_take_renew(struct slot_take *t, const clave_result *res)
 {
     const clave_async_slots *s = t->slots;
@@ -332,7 +338,7 @@ static void slot_take_on_found(clave_async_client *c, const clave_result *res, v
     }
 }
 
-/* Its answer comes before that to the other reading, which was sent after it. */
+/* This answer comes before that to the other read, which was sent after it. */
 static void slot_take_on_below(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
@@ -373,7 +379,7 @@ static void slot_take_find_own(struct slot_take *t)
         slot_take_answer(t, err);
 }
 
-/* ---- the nodes ------------------------------------------------------------------------------- */
+/* ---- creating missing nodes ------------------------------------------------------------------ */
 
 static void slot_take_on_prepared(struct slots_prepare *p, clave_err err)
 {
@@ -410,9 +416,9 @@ static void slot_take_prepare(struct slot_take *t)
         slot_take_answer(t, err);
 }
 
-/* ---- its place ------------------------------------------------------------------------------- */
+/* ---- its place in the queue ------------------------------------------------------------------ */
 
-/* Its node is there; its session may have ended since. */
+/* True if its node was created; its session may have ended since. */
 static bool slot_take_has_place(const struct slot_take *t)
 {
     enum contender_state state = t->place ? t->place->state : CONTENDER_IDLE;
@@ -424,7 +430,7 @@ static size_t slot_take_ahead(const struct slot_take *t)
     return t->place->state == CONTENDER_WAITING ? t->place->queue.ahead : 0;
 }
 
-/* ---- what the user is told ------------------------------------------------------------------- */
+/* ---- events for the user --------------------------------------------------------------------- */
 
 static void slot_take_tell(struct slot_take *t, size_t ahead, bool refused)
 {
@@ -456,7 +462,7 @@ enum { OPS = 5, OP_OWNERS = 3, OP_PLACE = 4 };
 static void slot_take_taken(struct slot_take *t, const clave_result *res)
 {
     const clave_stat *counted = res->nops == OPS ? res->ops[OP_OWNERS].stat : NULL;
-    if (!counted) { /* the server tells no times in a transaction */
+    if (!counted) { /* the server reports no times in a transaction */
         t->doubt = CLAVE_ECONNLOSS;
         slot_take_find_own(t);
         return;
@@ -465,7 +471,7 @@ static void slot_take_taken(struct slot_take *t, const clave_result *res)
     slot_take_own(t, res->zxid, counted->mtime);
 }
 
-/* It may have been done, and there is no time to find out. */
+/* True if the transaction may have succeeded and there is no time left to find out. */
 static bool slot_take_must_end_in_doubt(const struct slot_take *t)
 {
     return t->doubt != CLAVE_OK &&
@@ -473,7 +479,7 @@ static bool slot_take_must_end_in_doubt(const struct slot_take *t)
             (t->trying && !clave_async_client_is_connected(t->slots->client)));
 }
 
-/* Who deletes the place of a session that lives wants its take to end. */
+/* If somebody deletes the place of a live session, they want its take to end. */
 static void slot_take_note_place_gone(struct slot_take *t)
 {
     bool deleted = slot_take_has_place(t) && t->place->node.token == t->spends &&
@@ -484,7 +490,7 @@ static void slot_take_note_place_gone(struct slot_take *t)
     slot_take_leave(t, true);
 }
 
-/* A reading tells what there is now. */
+/* The transaction was refused; a read tells why. */
 static void slot_take_refused(struct slot_take *t, const clave_result *res)
 {
     clave_err err = res->err;
@@ -521,7 +527,8 @@ static void slot_take_on_done(clave_async_client *c, const clave_result *res, vo
         slot_take_refused(t, res);
 }
 
-/* The slot comes before the count: a reader between the two sees a slot more, not one less. */
+/* Creates the slot before it changes the count, so that a reader in between sees one slot too many
+ * rather than one too few. */
 static void slot_take_submit(struct slot_take *t)
 {
     const clave_async_slots *s = t->slots;
@@ -577,7 +584,7 @@ static void slot_take_on_own(clave_async_client *c, const clave_result *res, voi
     }
 }
 
-/* Others are before it. Another process may take for the same id meanwhile. */
+/* Others are before it. In the meantime another process may take a slot for the same id. */
 static void slot_take_wait(struct slot_take *t, size_t ahead)
 {
     if (!clave_async_watch_is_armed(t->own_watch)) {
@@ -589,17 +596,17 @@ static void slot_take_wait(struct slot_take *t, size_t ahead)
         }
         t->busy++;
     }
-    if (ahead != SIZE_MAX) /* not known yet: that it has moved will be told */
+    if (ahead != SIZE_MAX) /* if unknown, we will be told when it has moved */
         slot_take_tell(t, ahead, false);
 }
 
-/* Its place is there, or has moved up. */
+/* Its place was created, or has moved up. */
 static void slot_take_move(struct slot_take *t)
 {
     if (t->state != TAKE_QUEUEING || !slot_take_has_place(t))
-        return; /* what is under way will ask where it stands */
+        return; /* what is under way will look where it stands */
     size_t ahead = slot_take_ahead(t);
-    bool just_joined = !t->again; /* and what was read before is good if nobody has taken since */
+    bool just_joined = !t->again; /* then an earlier count is good if nobody has taken since */
     t->again = true;
     if (just_joined && slot_take_has_room(t, ahead) && !slot_take_is_late(t))
         slot_take_submit(t);
@@ -621,7 +628,7 @@ static void slot_take_on_gone(void *owner, clave_err why)
     assert(t->state != TAKE_ENDED);
     t->canceled = t->canceled || why == CLAVE_ENONODE; /* somebody has deleted it */
     if (slot_take_is_committed(t))
-        return; /* a transaction fails then, unless it has been done: its answer tells */
+        return; /* then the transaction fails, unless it already succeeded: its answer tells */
     if (why != CLAVE_ENONODE) {
         slot_take_answer(t, why);
     } else if (t->state == TAKE_QUEUEING || t->state == TAKE_FULL) {
@@ -630,7 +637,7 @@ static void slot_take_on_gone(void *owner, clave_err why)
     }
 }
 
-/* With its session, when it was the first. */
+/* The place was lost with its session, while it was the first. */
 static void slot_take_on_lost(void *owner, clave_err why)
 {
     struct slot_take *t = owner;
@@ -640,7 +647,7 @@ static void slot_take_on_lost(void *owner, clave_err why)
     }
     t->place = NULL;
     if (t->state != TAKE_FULL)
-        return; /* answers are to come */
+        return; /* answers are still to come */
     slot_take_enter(t, TAKE_LOOKING);
     slot_take_look(t);
 }
@@ -671,7 +678,7 @@ static void slot_take_join(struct slot_take *t)
     slot_take_answer(t, err);
 }
 
-/* ---- reading, and what follows from it ------------------------------------------------------- */
+/* ---- counting, and what follows from it ------------------------------------------------------ */
 
 static void slot_take_decide(struct slot_take *t)
 {
@@ -684,19 +691,20 @@ static void slot_take_decide(struct slot_take *t)
         slot_take_answer(t, slot_take_not_in_time(t));
         return;
     }
-    if (!slot_take_has_place(t)) { /* it is being made in another session */
+    if (!slot_take_has_place(t)) { /* it is being created in another session */
         t->again = true;
         slot_take_enter(t, TAKE_QUEUEING);
         return;
     }
-    size_t ahead = t->count.before; /* not those of now: see the file's head */
+    size_t ahead = t->count.before; /* not c->now: see the top of the file */
     if (slot_take_has_room(t, ahead)) {
         slot_take_submit(t);
     } else if (t->trying && t->count.now < ahead) {
         slot_take_count(t);
     } else if (t->trying) {
         slot_take_refuse(t, ahead);
-    } else if (t->place->state == CONTENDER_HELD && !t->count.watched) { /* the first since then */
+    } else if (t->place->state == CONTENDER_HELD &&
+               !t->count.watched) { /* it has become the first since then */
         slot_take_count(t);
     } else if (t->place->state == CONTENDER_HELD) {
         slot_take_enter(t, TAKE_FULL);
@@ -708,8 +716,8 @@ static void slot_take_decide(struct slot_take *t)
     }
 }
 
-/* LOOKING, and the id owns nothing. If there was a doubt, it is over: nothing was done, and the
- * session that it was sent in has moved on since. */
+/* LOOKING has found that the id owns nothing. That settles any doubt: nothing was done, and the
+ * session in which the transaction was sent has moved on since. */
 static void slot_take_looked(struct slot_take *t)
 {
     t->doubt = CLAVE_OK;
@@ -790,13 +798,14 @@ static void slot_count_on_owners(clave_async_client *client, const clave_result 
     for (size_t i = 0; i < c->owned; i++) {
         if (strcmp(res->names[i], clave__path_name(t->own)) == 0)
             c->own = true;
-        else if (!c->strange && !clave__slot_name_parse(res->names[i], id)) /* NULL: not told of */
+        else if (!c->strange &&
+                 !clave__slot_name_parse(res->names[i], id)) /* NULL: nothing to report about it */
             c->strange = clave__path_child(t->slots->mem, t->slots->paths.owners, res->names[i]);
     }
     slot_count_answered(t, c->owners_missing ? CLAVE_OK : res->err);
 }
 
-/* Of a try: how many are before it now. */
+/* For a non-blocking take: counts the places that are now before it. */
 static void slot_count_on_queue(clave_async_client *client, const clave_result *res, void *arg)
 {
     (void)client;
@@ -805,11 +814,12 @@ static void slot_count_on_queue(clave_async_client *client, const clave_result *
         struct queue_order_place at =
             clave__queue_order_locate(t->slots->queue.spec.rule, res->names, res->nnames,
                                       clave__path_name(t->place->node.watch.path));
-        if (at.found) /* else nothing is known of those before it */
+        if (at.found) /* otherwise nothing is known about those before it */
             t->count.now = at.ahead;
         t->canceled = t->canceled || !at.found;
     }
-    bool gone = res->err == CLAVE_ENONODE; /* the whole queue, of which its place was the last */
+    bool gone =
+        res->err == CLAVE_ENONODE; /* the whole queue is gone; its place was the last one in it */
     t->canceled = t->canceled || gone;
     slot_count_answered(t, gone ? CLAVE_OK : res->err);
 }
@@ -821,13 +831,14 @@ static void slot_count_submitted(struct slot_take *t, clave_err err)
         t->count.err = err;
 }
 
-/* One that is armed still tells of the next change. */
+/* A watch that is still armed tells of the next change anyway. */
 static clave_async_watch *slot_count_watch(clave_async_watch *w, bool watched)
 {
     return watched && !clave_async_watch_is_armed(w) ? w : NULL;
 }
 
-/* What the leader had when this began, if `synced`. In this order: see the file's head. */
+/* Reads the count. If `synced`, it is at least what the leader had when this began. The order of
+ * the reads matters: see the top of the file. */
 static void slot_take_read_count(struct slot_take *t, bool synced, bool watched, bool queue)
 {
     clave_async_client *client = t->slots->client;
@@ -873,7 +884,7 @@ static void slot_take_count(struct slot_take *t)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* A watch may be used again only when all events of this call have come. */
+/* A watch can be used again only after all events of this call have arrived. */
 static void slot_take_on_event(clave_async_client *client, clave_async_watch *w,
                                const clave_event *ev, void *arg)
 {
@@ -922,7 +933,7 @@ static void slot_take_on_limit(struct timer *timer, int64_t now)
         slot_take_tell(t, ahead, true);
 }
 
-/* A reconnect: the watches are armed again, but what they told of may be late. */
+/* After a reconnect the watches are armed again, but what they reported may be out of date. */
 static void slot_take_on_state(struct listener *l, clave_state state, clave_err why)
 {
     (void)why;
@@ -945,7 +956,7 @@ void clave__slot_take_cancel(struct slot_take *t, bool at_once)
         slot_take_answer(t, CLAVE_ECANCELED);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 void clave__slots_cancel_takes(clave_async_slots *s)
 {
@@ -1037,7 +1048,7 @@ static void slot_take_start(struct slot_take *t)
     clave__client_listen(s->client, &t->listener);
     if (!t->trying && t->deadline != CLAVE_NEVER)
         clave__client_timer_set(s->client, &t->limit, t->deadline);
-    /* A try never waits, not even for a connection. */
+    /* A non-blocking take never waits, not even for a connection. */
     if (t->trying && !clave_async_client_is_connected(s->client))
         slot_take_answer(t, slot_take_not_in_time(t));
     else

@@ -1,5 +1,5 @@
-/* slots.c - the slots of a path: their life, their nodes, their limit, and the list of their
- * owners. The public API's file. */
+/* slots.c - the slots of a path: creating and freeing them, their nodes, their limit, and the list
+ * of their owners. Implements the public API. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "recipe/slots/slot_node.h"
 #include "recipe/slots/slots_internal.h"
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err slots_paths_init(struct slots_paths *p, clave_async_client *c, const char *path)
 {
@@ -51,7 +51,7 @@ void clave__slots_drop(clave_async_slots *s)
     clave__mem_free(s->mem, s);
 }
 
-/* The data of a place in the queue is clave's form; each take adds what it says. */
+/* The data of a place in the queue is in clave's form; each take adds its own fields. */
 static clave_err slots_copy_options(clave_async_slots *s, const char *path,
                                     const clave_slots_options *o)
 {
@@ -115,7 +115,7 @@ void clave_async_slots_free(clave_async_slots *s)
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
-/* Its node is <path>/owners/slot-ID/take-UUID. */
+/* True if the path of the node is <path>/owners/slot-ID/take-UUID. */
 static bool slots_has_node(const clave_async_slots *s, const char *node)
 {
     size_t n = strlen(s->paths.owners);
@@ -133,9 +133,10 @@ clave_err clave_async_slots_grant(const clave_async_slots *s, const clave_slot *
                : CLAVE_EINVAL;
 }
 
-/* ---- the nodes that are missing -------------------------------------------------------------- */
+/* ---- creating missing nodes ------------------------------------------------------------------ */
 
-/* A create whose answer was lost is left to the caller's next attempt: it finds the node. */
+/* If the answer to a create was lost, it is left to the caller's next attempt, which finds the
+ * node. */
 static void slots_prepare_done(struct slots_prepare *p, clave_err err)
 {
     clave_async_slots *s = p->slots;
@@ -187,7 +188,7 @@ clave_err clave__slots_prepare(struct slots_prepare *p)
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-/* Four digits are text as well: nobody has that many slots. */
+/* Data of four digits is taken for text: nobody has that many slots. */
 int64_t clave__slots_limit_of(const clave_result *res)
 {
     const uint8_t *p = res->data;
@@ -202,7 +203,7 @@ int64_t clave__slots_limit_of(const clave_result *res)
                                        : (int64_t)clave__shared_count_decode(p, res->len);
 }
 
-/* A node that somebody else has made meanwhile is written too. */
+/* Sets the limit, even if somebody else creates the node meanwhile. */
 struct slots_limit {
     clave_async_slots *slots;
     uint32_t value;
@@ -233,7 +234,7 @@ static void slots_limit_on_written(clave_async_client *c, const clave_result *re
     slots_limit_done(arg, res->err);
 }
 
-/* Somebody else may have made it, with another number. */
+/* Somebody else may have created it, with another limit. */
 static void slots_limit_on_prepared(struct slots_prepare *p, clave_err err)
 {
     struct slots_limit *l = LIST_ENTRY(p, struct slots_limit, prepare);
@@ -276,14 +277,14 @@ clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
     return CLAVE_OK;
 }
 
-/* ---- the list: the names, then what each node says ------------------------------------------- */
+/* ---- the list: first the names, then the content of each node -------------------------------- */
 
 struct slot_list;
-/* A child of the owners. */
+/* A child of P/owners. */
 struct slot_listed {
     struct slot_list *list;
     char *path;
-    char *below; /* the name of a slot's child; NULL: it has none, or is no slot */
+    char *below; /* name of a slot's child; NULL: it has none, or is not a slot */
     struct slot_copy *copy;
 };
 
@@ -291,8 +292,8 @@ struct slot_list {
     clave_async_client *client;
     const struct clave_mem *mem;
     struct slots_paths paths;
-    unsigned pending; /* answers of the step under way */
-    clave_err err;    /* the first */
+    unsigned pending; /* answers still to come in this step */
+    clave_err err;    /* the first error */
     int64_t limit;
     struct slot_copy *broken;
     struct slot_listed *at;
@@ -340,7 +341,7 @@ static clave_err slot_list_tell(struct slot_list *l)
         return CLAVE_ENOMEM;
     clave_slots_view view = {.limit = l->limit, .slots = slots};
     for (size_t i = 0; i < l->n; i++)
-        if (l->at[i].copy) /* else it has gone meanwhile */
+        if (l->at[i].copy) /* otherwise it has gone meanwhile */
             slots[view.n++] = l->at[i].copy->slot;
     if (view.n > 1)
         qsort(slots, view.n, sizeof *slots, slot_list_compare);
@@ -360,7 +361,7 @@ static void slot_list_finish(struct slot_list *l)
     slot_list_free(l);
 }
 
-/* It comes before the data, which were asked for after it. */
+/* This answer comes before the data, which was requested after it. */
 static void slot_list_on_below(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;

@@ -1,6 +1,6 @@
-/* slots_internal.h - slots: places in a semaphore that belong to an id, and outlive processes.
- * Their queue is a mutex's (recipe/contender), their limit a node as a semaphore's; what is added
- * here is a place that stays. The folder:
+/* slots_internal.h - slots: places in a semaphore that belong to an id and outlive processes. They
+ * queue like a mutex (recipe/contender) and have a limit in a node like a semaphore; what is new
+ * here is the place that stays. The folder:
  *
  *   slots.c      their life, their nodes, the limit, the list
  *   slot_take.c  a take: its place in the queue, is there room, the transaction
@@ -14,12 +14,12 @@
  *     P/queue                     those who wait
  *     P/broken                    what was broken last
  *
- * The name of a slot follows from its id: so an id owns one at most, and whoever waits with an id
- * watches one node to learn that another process has taken for it. A name of before does not come
- * back, though, in the node below it: what is sent to end a slot deletes that node as well, and so
- * it cannot end a later one, however late it arrives.
+ * The name of a slot is determined by its id. So an id owns at most one, and a process that waits
+ * for an id needs to watch only one node to learn that another process has taken a slot for it. The
+ * node below a slot, however, never has the same name twice. Whatever is sent to end a slot deletes
+ * that node as well, so it cannot end a later slot, however late it arrives.
  *
- * Three rules hold for takes and gives alike, since callers give up, and repeat elsewhere:
+ * Because callers give up and repeat elsewhere, three rules hold for takes and gives alike:
  *
  *   - Nothing is sent after the callback has been told. What was sent before may still be done.
  *   - A give ends the takes of its id that wait, at every server and gate: it deletes their places,
@@ -35,7 +35,7 @@
 
 enum { SLOTS_LIMIT_MAX = INT32_MAX, SLOTS_PAUSE_MS = 250 };
 
-/* The nodes of the slots at a path. */
+/* The paths of the nodes of slots. */
 struct slots_paths {
     char *limit;
     char *owners;
@@ -47,11 +47,11 @@ struct clave_async_slots {
     clave_async_client *client;
     const struct clave_mem *mem;
     struct slots_paths paths;
-    struct contender_config queue; /* its ACLs are those of all nodes */
-    uint32_t seed;                 /* what a missing limit is made with; 0: it is not */
+    struct contender_config queue; /* its ACLs apply to all nodes */
+    uint32_t seed; /* the limit with which a missing P/limit is created; 0: it is not created */
     clave_slots_event_cb *event_cb;
     void *event_arg;
-    struct list takes, gives; /* that are not answered */
+    struct list takes, gives; /* those that are not answered yet */
     unsigned refs;            /* the user, and the calls under way */
 };
 
@@ -60,27 +60,29 @@ struct clave_async_slots {
 void clave__slots_hold(clave_async_slots *s);
 void clave__slots_drop(clave_async_slots *s);
 
-/* What the node of a limit says: CLAVE_SLOTS_LIMIT_NONE for ENONODE, CLAVE_SLOTS_LIMIT_BAD. */
+/* The limit according to its node: CLAVE_SLOTS_LIMIT_NONE if that does not exist (ENONODE),
+ * CLAVE_SLOTS_LIMIT_BAD if it makes no sense. */
 int64_t clave__slots_limit_of(const clave_result *res);
 
-/* Makes <path>/owners and, unless `limit` is negative, <path>/limit, where they are missing. */
+/* Creates <path>/owners and, unless `limit` is negative, <path>/limit, if they are missing. */
 struct slots_prepare {
     clave_async_slots *slots;
     int64_t limit;
-    void (*done)(struct slots_prepare *p, clave_err err); /* CLAVE_OK: they are there */
-    bool limit_made;                                      /* by this call */
+    void (*done)(struct slots_prepare *p, clave_err err); /* CLAVE_OK: both exist */
+    bool limit_made;                                      /* the limit was created by this call */
 };
-/* Errors as of clave_async_create, at once and in `done`. */
+/* Starts. Errors as clave_async_create, both at once and in `done`. */
 clave_err clave__slots_prepare(struct slots_prepare *p);
 
 /* ---- slot_take.c, slot_give.c -----------------------------------------------------------------
  */
 
-/* NULL: no take of this number is pending. */
+/* NULL: no take with this number is pending. */
 struct slot_take *clave__slot_take_find(const clave_async_slots *s, uint64_t request);
-/* Ends it with ECANCELED, now or, unless `at_once`, when it is known how its transaction ended. */
+/* Ends the take with ECANCELED: now if `at_once`, otherwise once it is known how its transaction
+ * ended. */
 void clave__slot_take_cancel(struct slot_take *t, bool at_once);
-/* At the end of the slots: all that is pending, at once. */
+/* When the slots are freed: ends everything that is pending, at once. */
 void clave__slots_cancel_takes(clave_async_slots *s);
 void clave__slots_cancel_gives(clave_async_slots *s);
 
