@@ -3,6 +3,8 @@
  * it. */
 #include "base/utf8.h"
 
+#include <stdbool.h>
+
 /* By the first byte of a character; 0: none begins so. */
 static size_t utf8_len_by(uint8_t lead)
 {
@@ -46,11 +48,18 @@ size_t clave__utf8_len(const void *p, size_t n)
     return utf8_character(p, n, &c);
 }
 
+/* The separators of lines and paragraphs, and the embeddings, overrides and isolates by which a
+ * text shows itself, and what follows it, in another order: U+202E turns "gpj.exe" round. */
+static bool utf8_reorders(uint32_t c)
+{
+    return (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 size_t clave__utf8_printable(const void *p, size_t n)
 {
     uint32_t c;
     size_t len = utf8_character(p, n, &c);
-    return len > 0 && c >= 0x20 && (c < 0x7f || c > 0x9f) ? len : 0;
+    return len > 0 && c >= 0x20 && (c < 0x7f || c > 0x9f) && !utf8_reorders(c) ? len : 0;
 }
 
 size_t clave__utf8_whole(const void *p, size_t n)

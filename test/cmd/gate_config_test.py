@@ -214,6 +214,9 @@ class Configured(unittest.TestCase):
         self.await_true(lambda: len(lines()) == 2, "a claim is logged")
         self.assertIn(f"\ttarget=/v1/claims\tsession={made['id']}\tznode=/audited\twhat=semaphore limit=2 permits=1\tstatus=201\t",
                       lines()[1])
+        gate.call("POST", "/v1/slots/a%E2%80%AE%C3%A9/break", {"owner": "x"})
+        self.await_true(lambda: len(lines()) == 3, "what was refused is logged")
+        self.assertIn("\tznode=/a???\u00e9\tstatus=403\t", lines()[2])
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
         os.rename(path, path + ".1")
         gate.process.send_signal(signal.SIGHUP)

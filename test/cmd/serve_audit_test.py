@@ -78,7 +78,7 @@ class Audit(unittest.TestCase):
     def test_no_client_forges_a_line(self):
         path = scratch("audit.log")
         s = self.started(path)
-        evil = b"/x\n2026-11-23 00:00:00,000 INFO user=root\toperation=delete"
+        evil = b"/x\n2026-11-23 00:00:00,000 INFO user=root\toperation=delete\x9b\xc2\x9b\xe2\x80\xae\xc3\xa9"
         body = struct.pack(">i", len(evil)) + evil + struct.pack(">i", 0) + \
             struct.pack(">iii", 1, 31, 5) + b"world" + struct.pack(">i", 6) + b"anyone" + b"\0" * 4
         with socket.create_connection(("127.0.0.1", s.port)) as c:
@@ -90,7 +90,8 @@ class Audit(unittest.TestCase):
         s.end()
         lines = text(path).splitlines()
         self.assertEqual(len(lines), 3, lines)
-        self.assertIn("znode=/x\\u000a2026-11-23 00:00:00,000 INFO user=root\\u0009operation=delete\t",
+        self.assertIn("znode=/x\\u000a2026-11-23 00:00:00,000 INFO user=root\\u0009operation=delete"
+                      "\\x9b\\u009b\\u202e\u00e9\t",
                       lines[1])
 
     def test_sighup_opens_it_again(self):

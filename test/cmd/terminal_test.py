@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import socket
 import subprocess
@@ -229,6 +230,21 @@ class Screen(OnServer):
         self.assertEqual(len(plain.splitlines()), 1)
         self.holder("/header-e", "elect")
         self.assertEqual(self.on_terminal("candidates", "/header-e").splitlines()[0].split(), "# ROLE TOKEN SINCE ID".split())
+
+    def test_names_that_a_terminal_would_obey(self):
+        """U+202E turns what follows it round. Scripts read names as they are."""
+        turned, shown = "/turned/a\u202egpj.exe\u2028", "a?gpj.exe?"
+        for path in "/turned", turned:
+            self.assertEqual(clave("create", path, connect=self.server.connect).code, 0)
+        self.assertEqual(clave("ls", "/turned", connect=self.server.connect).out, turned[8:] + "\n")
+        self.assertEqual(self.on_terminal("ls", "/turned"), shown + "\n")
+        self.assertRegex(self.on_terminal("ls", "-l", "/turned"), rf" {re.escape(shown)}\n$")
+        self.assertIn(shown, self.on_terminal("tree", "/turned"))
+        self.holder(turned, "lock")
+        for words in ("locks",), ("top", "--once"):
+            said = self.on_terminal(*words)
+            self.assertNotIn("\u202e", said)
+            self.assertIn("gpj.exe", said)
 
     def test_watch(self):
         for verb, path, running in ("locks", "/watched", "lock"), ("candidates", "/watched-e", "elect"):

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "cmd/cli/time_text.h"
@@ -43,11 +44,21 @@ void format_bytes(FILE *out, const void *p, size_t n)
     }
 }
 
+void format_name(FILE *out, const char *name)
+{
+    if (isatty(fileno(out)))
+        format_text(out, name);
+    else
+        fputs(name, out);
+}
+
 void format_text(FILE *out, const char *text)
 {
     while (*text) {
         size_t n = clave__utf8_printable(text, strnlen(text, 4));
         fwrite(n > 0 ? text : "?", 1, n > 0 ? n : 1, out);
         text += n > 0 ? n : 1;
+        while (n == 0 && (*text & 0xc0) == 0x80) /* of the same character */
+            text++;
     }
 }

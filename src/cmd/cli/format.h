@@ -13,6 +13,9 @@ void format_stat(FILE *out, const clave_stat *st);
 void format_bytes(FILE *out, const void *p, size_t n);
 /* Text that other clients wrote; what a terminal would obey becomes a ?. */
 void format_text(FILE *out, const char *text);
+/* The name or path of a node that others made: as it is, since scripts read it, but on a terminal
+ * as text. */
+void format_name(FILE *out, const char *name);
 /* "persistent" or "ephemeral"; a Stat does not distinguish containers from persistent nodes. */
 const char *format_kind(const clave_stat *st);
 

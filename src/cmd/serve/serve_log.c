@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "base/log_line.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "cmd/cli/standard_error.h"
 #include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
@@ -49,15 +50,33 @@ static bool serve_log_shows_time(const struct serve_log *l)
     return time == LOG_TIME_YES || (time == LOG_TIME_AUTO && l->is_timed && l->has_served);
 }
 
+/* Paths and names in it are others': nothing of them ends the line, or is obeyed by a terminal. */
+static void serve_log_put_message(struct buf *out, const char *msg)
+{
+    const char *from = msg;
+    for (size_t len; *msg; msg += len) {
+        len = clave__utf8_printable(msg, strnlen(msg, 4));
+        if (len > 0)
+            continue;
+        clave__buf_append(out, from, (size_t)(msg - from));
+        clave__buf_append(out, "?", 1);
+        for (len = 1; (msg[len] & 0xc0) == 0x80;) /* of the same character */
+            len++;
+        from = msg + len;
+    }
+    clave__buf_append(out, from, (size_t)(msg - from));
+}
+
 static void serve_log_put_text(struct buf *out, const struct serve_log *l, const char *msg)
 {
     char when[TIME_TEXT_CAP] = "";
     bool timed = serve_log_shows_time(l);
     if (timed)
         time_text(clave__clock_wall(), when);
-    const char *const parts[] = {when, timed ? " " : "", "clave: ", l->verb, ": ", msg};
+    const char *const parts[] = {when, timed ? " " : "", "clave: ", l->verb, ": "};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         clave__buf_append(out, parts[i], strlen(parts[i]));
+    serve_log_put_message(out, msg);
 }
 
 static const struct log_about serve_log_about_nothing;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "runtime/server/audit_log.h"
 
 /* A longer value is cut. */
@@ -38,12 +39,15 @@ clave_err gate_audit_open(struct gate_audit **out, const char *path, const struc
     return err;
 }
 
-/* A value cannot end its field, or the line. */
+/* A value cannot end its field, or the line, nor does a terminal obey it. */
 static void gate_audit_clean(char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+    for (size_t i = 0, len; i < n; i += len) {
+        len = clave__utf8_printable(text + i, n - i);
+        if (len == 0)
             text[i] = '?';
+        len += len == 0;
+    }
 }
 
 /* NULL: there is no such field. */

@@ -1,12 +1,14 @@
 /* audit.c - writes the lines of the audit log (request.h). write.c, request.c and session.c call it
  * once the transaction is in the log. Values never contain a tab or a newline, so no client can
- * forge a line. */
+ * forge a line; whatever a terminal would obey, and bytes that are not UTF-8, are escaped: \u001b,
+ * \xff. */
 #include "server/request/request.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "wire/opcode.h"
 
 enum { KEEP_LINE = 1024 };
@@ -23,13 +25,19 @@ static void audit_put_value(struct server *s, struct jbytes value)
 {
     char escaped[8];
     int32_t from = 0;
-    for (int32_t i = 0; i < value.n; i++) {
-        unsigned char byte = (unsigned char)value.p[i];
-        if (byte >= ' ' && byte != 0x7f)
+    for (int32_t i = 0; i < value.n;) {
+        uint32_t c;
+        size_t left = (size_t)(value.n - i), len = clave__utf8_printable(value.p + i, left);
+        if (len > 0) {
+            i += (int32_t)len;
             continue;
+        }
+        len = clave__utf8_len(value.p + i, left) ? clave__utf8_decode(value.p + i, left, &c) : 0;
         audit_put_text(s, value.p + from, (size_t)(i - from));
-        audit_put_text(s, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", byte));
-        from = i + 1;
+        int n = len > 0 ? snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)c)
+                        : snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)value.p[i]);
+        audit_put_text(s, escaped, (size_t)n);
+        from = i += len > 0 ? (int32_t)len : 1;
     }
     if (value.n > from)
         audit_put_text(s, value.p + from, (size_t)(value.n - from));

@@ -70,12 +70,13 @@ static void ls_show_child(const struct options *o, const char *name, const clave
             json_stat(&j, "stat", st);
         }
         json_end(&j);
-    } else if (st) {
-        printf("%-10s %8d %6d %6d %s %s\n", format_kind(st), (int)st->data_length,
-               (int)st->num_children, (int)st->version, time_text(st->mtime, modified), name);
-    } else {
-        puts(name);
+        return;
     }
+    if (st)
+        printf("%-10s %8d %6d %6d %s ", format_kind(st), (int)st->data_length,
+               (int)st->num_children, (int)st->version, time_text(st->mtime, modified));
+    format_name(stdout, name);
+    putchar('\n');
 }
 
 /* EXIT_OK, or the exit code of the first child that could not be read. */

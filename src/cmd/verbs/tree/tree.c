@@ -36,7 +36,7 @@ static void verb_tree_show_node(const struct options *o, const struct tree_walk_
     }
     for (unsigned i = 0; i < node->depth; i++)
         fputs("  ", stdout);
-    fputs(node->depth == 0 ? node->path : tree_walk_name(node), stdout);
+    format_name(stdout, node->depth == 0 ? node->path : tree_walk_name(node));
     if (node->len > 0) {
         fputs(" = ", stdout);
         format_bytes(stdout, node->data, node->len);

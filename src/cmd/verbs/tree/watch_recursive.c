@@ -143,12 +143,13 @@ void tree_watch_show(const struct options *o, const char *event, const char *pat
         if (st)
             json_stat(&j, "stat", st);
         json_end(&j);
-    } else if (st) {
-        printf("%s %s version %d zxid 0x%" PRIx64 "\n", event, path, (int)st->version,
-               (uint64_t)st->mzxid);
-    } else {
-        printf("%s %s\n", event, path);
+        return;
     }
+    printf("%s ", event);
+    format_name(stdout, path);
+    if (st)
+        printf(" version %d zxid 0x%" PRIx64, (int)st->version, (uint64_t)st->mzxid);
+    putchar('\n');
 }
 
 static struct tree_event *watch_recursive_take(struct tree_watch *w, clave_err *err)
