@@ -54,7 +54,9 @@ class Admin(ClaveServer):
             c.close()
 
     def command(self, name):
-        status, headers, body = self.get("/commands/" + name)
+        """Apache takes GET for all of them."""
+        resets = self.name == "clave" and name in ("connection_stat_reset", "crst", "stat_reset", "srst")
+        status, headers, body = self.get("/commands/" + name, "POST" if resets else "GET")
         if (status, headers["Content-Type"]) != (200, "application/json"):
             raise AssertionError((name, status, headers, body))
         return json.loads(body)
@@ -358,11 +360,30 @@ class Populated(Rig):
         self.assertEqual((status, body, headers["Content-Length"]), (200, "", "35"))
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
             with self.subTest(method):
-                status, headers, _ = self.s.get("/commands/stat_reset", method, "body")
+                status, headers, _ = self.s.get("/commands/stats", method, "body")
                 self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"))
+        for path in "/commands/stat_reset", "/commands/crst":  # an image of a page from elsewhere would do it
+            for method in ("GET", "HEAD", "PUT"):
+                status, headers, _ = self.s.get(path, method)
+                self.assertEqual((status, headers["Allow"]), (405, "POST"))
         self.assertEqual(self.s.get("/commands/ruok", "NONSENSE")[0], 501)
         self.assertEqual(self.s.get("/commands/ruok", "GET", "a body")[0], 200)
         self.assertGreater(self.s.command("srvr")["server_stats"]["packets_sent"], 0)
+
+    def test_pages_from_elsewhere(self):
+        """A name that is not the server's own is how a page reaches it by DNS rebinding."""
+        name = os.uname().nodename
+        s = self.started("--http-host", "zk1.example,zk1")
+        for host, status in (("127.0.0.1:80", 200), ("[::1]", 200), ("localhost:8080", 200), (name, 200),
+                             ("zk1", 200), ("ZK1.example:80", 200), ("evil.example", 421), ("zk1.evil.example", 421),
+                             ("localhost.evil.example:80", 421), ("", 421)):
+            with self.subTest(host):
+                for path in "/commands", "/commands/dump":
+                    self.assertEqual(s.get(path, headers={"Host": host})[0], status)
+                self.assertEqual(s.get("/commands/stat_reset", "POST", headers={"Host": host})[0], status)
+                self.assertEqual(s.get("/metrics", headers={"Host": host})[0], 200)  # for any scraper
+        for path, method in ("/commands/stat_reset", "POST"), ("/commands/dump", "GET"):
+            self.assertEqual(s.get(path, method, headers={"Origin": "http://localhost"})[0], 403)
 
     def test_what_is_no_http(self):
         for raw in (b"\0" * 1000, b"ruok\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\0\x01\0\r\n\r\n",
@@ -460,7 +481,7 @@ class Served(Rig):
         s = self.started()
         many = [self.dial(s.http) for _ in range(100)]
         for c in many:
-            c.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n\r\n")
+            c.sendall(b"GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for c in many:
             self.assertIn(b"200 OK", c.recv(4096))
         silent = [self.dial(s.http) for _ in range(40)]
@@ -766,6 +787,7 @@ class AsApache(Rig):
     @staticmethod
     def apache():
         s, cfg = Admin(), scratch("zoo.cfg")
+        s.name = "apache"
         s.http = free_port()
         with open(cfg, "w") as f:
             f.write(f"tickTime=2000\ndataDir={scratch('data')}\nclientPort={s.port}\n"

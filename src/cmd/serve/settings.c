@@ -122,7 +122,7 @@ static const struct setting settings[] = {
      .kind = KIND_HTTP},
     {"http-tokens", "FILE", "who may do what there: lines 'TOKEN ROLE [PREFIX...]'", IN_BOTH,
      .live = true, TEXT(gate.access.tokens)},
-    {"http-host", "NAMES", "its further names, with commas between them", IN_BOTH, .live = true,
+    {"http-host", "NAMES", "further names of it, with commas between them", IN_BOTH, .live = true,
      TEXT(gate.access.hosts)},
     {"http-public", "URL", "how clients behind a proxy see it: https://host/x", IN_BOTH,
      .live = true, TEXT(gate.access.publics)},
@@ -888,10 +888,10 @@ static clave_err check_http(struct serve_settings *v, const struct fault *f)
     if (g->nhttp == 0 && v->is_gate)
         return clave__start_error(f, CLAVE_EINVAL, "name an address with --http ADDR");
     const struct gate_access_options *a = &g->access;
-    if (g->nhttp == 0 &&
-        (a->tokens || a->hosts || a->publics || a->prefix || a->proxies || a->fleetlock ||
-         a->fleets || g->audit || g->key || g->metric_paths || g->max_connections > 0 ||
-         g->max_waiting > 0 || g->max_sender_sessions > 0 || g->max_body > 0))
+    if (g->nhttp == 0 && (a->tokens || (a->hosts && !v->run.admin) || a->publics || a->prefix ||
+                          a->proxies || a->fleetlock || a->fleets || g->audit || g->key ||
+                          g->metric_paths || g->max_connections > 0 || g->max_waiting > 0 ||
+                          g->max_sender_sessions > 0 || g->max_body > 0))
         return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
     return check_http_tls(v, f);
 }
@@ -928,6 +928,7 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
     else if (!v->run.data_dir)
         clave__findings_add(&all, clave__start_error(&all.next, CLAVE_EINVAL,
                                                      "name the data directory with --data DIR"));
+    v->run.admin_hosts = v->gate.access.hosts;
     if (v->run.admin_url && !v->run.admin)
         clave__findings_add(
             &all, clave__start_error(&all.next, CLAVE_EINVAL, "--admin-url needs --admin ADDR"));

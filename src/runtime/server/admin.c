@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/http_host.h"
 #include "base/prometheus.h"
 #include "runtime/http/http_server.h"
 #include "server/monitoring/listing.h"
@@ -199,14 +200,40 @@ static void run_admin_give_up(struct server_run *r, struct admin_page *page)
     run_admin_refuse(page, 503, "out of memory\n");
 }
 
-static void run_admin_fill(struct server_run *r, const char *method, const char *path,
+/* A page from elsewhere must not read what the commands say, by its own name for this address, nor
+ * change anything, which it could by an image's or a form's address. The metrics, numbers only, are
+ * for whatever name a scraper has. */
+static bool run_admin_admits(const struct server_run *r, const char *path,
+                             const struct http_exchange *x, struct admin_page *page)
+{
+    const char *host = clave__http_header(x, "Host");
+    if (run_admin_is_metrics(path) || !host || clave__http_host_is_ours(host, r->admin_hosts) ||
+        clave__http_host_is_ours(host, r->host_name)) {
+        if (!clave__http_header(x, "Origin"))
+            return true;
+        run_admin_refuse(page, 403, "not for pages: the request has an Origin\n");
+        return false;
+    }
+    run_admin_refuse(page, 421,
+                     "this is not a name of this server: ask by its address or its host name, or "
+                     "name it with --http-host\n");
+    return false;
+}
+
+static void run_admin_fill(struct server_run *r, const char *method, struct http_exchange *x,
                            struct admin_page *page, run_admin_maker *make)
 {
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-        run_admin_refuse(page, 405, "GET or HEAD only\n");
-        run_admin_head(page, "Allow", "GET, HEAD");
+    const char *path = clave__http_path(x), *name = run_admin_command_name(r, path);
+    bool changes = make == run_admin_make && name && clave__admin_changes(name);
+    bool gets = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (changes ? strcmp(method, "POST") != 0 : !gets) {
+        run_admin_refuse(page, 405,
+                         changes ? "POST only: it changes something\n" : "GET or HEAD only\n");
+        run_admin_head(page, "Allow", changes ? "POST" : "GET, HEAD");
         return;
     }
+    if (!run_admin_admits(r, path, x, page))
+        return;
     run_admin_refresh(r);
     make(r, path, page);
     if (page->err != CLAVE_OK)
@@ -220,7 +247,7 @@ static void *run_admin_answer(struct server_run *r, const struct web_request *q,
     struct admin_page *page = run_admin_page_new(r, strlen(path));
     if (page) {
         page->accept = clave__http_header(x, "Accept");
-        run_admin_fill(r, q->method, path, page, make);
+        run_admin_fill(r, q->method, x, page, make);
         page->accept = NULL;
     }
     clave__http_answer(x, page ? &page->answer : NULL);
@@ -251,6 +278,7 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     http.silent_s = SILENT_S;
     http.total_ms = TOTAL_MS;
     http.one_request = http.piece_a_turn = true;
+    r->admin_hosts = o->admin_hosts;
     snprintf(r->admin_url, sizeof r->admin_url, "%s", o->admin_url ? o->admin_url : ADMIN_COMMANDS);
     http.begin = run_admin_on_request;
     if (o->admin)

@@ -442,6 +442,7 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     if (err != CLAVE_OK)
         return err;
     clave__run_take_limits(r, o);
+    r->admin_hosts = o->admin_hosts;
     clave__run_set_driver_info(r);
     uv_timer_stop(&r->idle);
     clave__run_count(r);

@@ -41,6 +41,9 @@ struct server_run_options {
     const char *metrics;   /* likewise, with only the metrics */
     const char *audit;     /* the file of the audit log; "-": standard output; NULL: none */
     const char *admin_url; /* the URL path of the commands; NULL: ADMIN_COMMANDS */
+    /* Further names of this machine, with commas between them, by which the commands may be asked
+     * for; NULL: none. Valid until the next _change */
+    const char *admin_hosts;
     const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
     struct server_options engine;         /* mem and seed may be zero; log is used for both */
     int64_t idle_exit_ms;                 /* stop after this long without a connection; 0: never */
@@ -76,7 +79,8 @@ clave_err clave__server_run_check(const struct server_run_options *o, char *faul
  * stopped, and all that was accepted is on disk. EFULL, EIO: the disk failed; nothing that was
  * acknowledged is lost, and nothing has been acknowledged since. */
 clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap);
-/* On the loop's thread: as clave__server_change, and sets max_per_address and idle_exit_ms.
+/* On the loop's thread: as clave__server_change, and sets max_per_address, idle_exit_ms and
+ * admin_hosts.
  * Existing connections stay. ENOMEM. */
 clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o);
 /* From any thread, while _loop runs or before. */

@@ -50,6 +50,7 @@ struct server_run {
     struct http *admin; /* NULL: none; likewise */
     struct http *metrics;
     char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
+    const char *admin_hosts;       /* as of the options */
     struct list conns;
     size_t nconns;
     struct list hung_up; /* connections that their clients have left, to be closed */

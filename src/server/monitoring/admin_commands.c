@@ -149,10 +149,11 @@ static const struct command {
     const char *names[3]; /* the answer uses the first */
     command_run *run;     /* writes the whole answer, unless there are parts */
     const char *error;
+    bool changes; /* something: it is no GET */
     listing_part *parts[LISTING_PARTS];
 } commands[] = {
     {{"configuration", "conf", "config"}, .run = command_configuration},
-    {{"connection_stat_reset", "crst"}, .parts = {clave__connections_reset}},
+    {{"connection_stat_reset", "crst"}, .changes = true, .parts = {clave__connections_reset}},
     {{"connections", "cons"}, .parts = {clave__connections_json, clave__secure_connections_json}},
     {{"dirs"}, .run = command_dirs},
     {{"dump"}, .parts = {clave__expiries_collect, clave__expiries_json, clave__owners_json}},
@@ -164,7 +165,7 @@ static const struct command {
     {{"monitor", "mntr"}, .run = command_monitor},
     {{"ruok"}, .run = NULL},
     {{"server_stats", "srvr"}, .run = command_server_stats},
-    {{"stat_reset", "srst"}, .run = command_reset_stats},
+    {{"stat_reset", "srst"}, .changes = true, .run = command_reset_stats},
     {{"stats", "stat"},
      .parts = {command_stats, clave__connections_json, clave__secure_connections_json}},
     {{"voting_view"}, .run = command_votes},
@@ -184,6 +185,12 @@ static const struct command *command_find(const char *name)
             if (strcmp(name, commands[i].names[k]) == 0)
                 return &commands[i];
     return NULL;
+}
+
+bool clave__admin_changes(const char *name)
+{
+    const struct command *c = command_find(name);
+    return c && c->changes;
 }
 
 const char *clave__admin_name(size_t i)

@@ -113,6 +113,8 @@ bool clave__watches_by_path_json(struct listing *l);
  * including "command" and "error". EINVAL: there is no such command, and the object says so. `name`
  * must outlive the answer. */
 clave_err clave__admin_begin(struct listing *l, struct server *s, const char *name);
+/* Whether a command changes something, such as the figures that it resets. */
+bool clave__admin_changes(const char *name);
 /* The first name of the i-th command in alphabetical order; NULL after the last. */
 const char *clave__admin_name(size_t i);
 

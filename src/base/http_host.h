@@ -1,0 +1,15 @@
+/* http_host.h - what the Host of a request says about how its sender found the server.
+ *
+ * A page from elsewhere can have its own name resolved to this machine's address (DNS rebinding):
+ * the browser takes the server for the page's own, and lets the page read the answers. Such a
+ * request has the page's name as its Host, so that only names of the server may be accepted. */
+#ifndef CLAVE_BASE_HTTP_HOST_H
+#define CLAVE_BASE_HTTP_HOST_H
+
+#include <stdbool.h>
+
+/* It is an address, which no name server gives out, or localhost; or one of `names`, which has
+ * commas or spaces between its parts and may be NULL. A port may follow, and nothing else. */
+bool clave__http_host_is_ours(const char *host, const char *names);
+
+#endif
