@@ -1,8 +1,7 @@
-/* http_host.c - see http_host.h. Called by runtime/server/admin.c. */
+/* http_host.c - see http_host.h. Called by runtime/server/admin.c and web/http/prefer.c. */
 #include "base/http_host.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* ":80", or nothing. What else stands after a name could be taken for another name by somebody who
  * reads it: "localhost:80@evil". */
@@ -12,9 +11,22 @@ static bool http_host_ends(const char *s)
     return s[0] == '\0' || (s[0] == ':' && n <= 5 && s[n + 1] == '\0');
 }
 
-static bool http_host_is(const char *name, size_t len, const char *host, size_t n)
+static char http_host_lower(char c)
 {
-    return len == n && strncasecmp(name, host, n) == 0;
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static bool http_host_same(const char *a, size_t na, const char *b, size_t nb)
+{
+    bool same = na == nb;
+    for (size_t i = 0; same && i < na; i++)
+        same = http_host_lower(a[i]) == http_host_lower(b[i]);
+    return same;
+}
+
+bool clave__http_name_is(const char *text, size_t n, const char *name)
+{
+    return http_host_same(text, n, name, strlen(name));
 }
 
 bool clave__http_host_is_ours(const char *host, const char *names)
@@ -26,12 +38,12 @@ bool clave__http_host_is_ours(const char *host, const char *names)
     size_t n = strcspn(host, ":");
     if (n == 0 || !http_host_ends(host + n))
         return false;
-    if (strspn(host, "0123456789.") >= n || http_host_is("localhost", 9, host, n))
+    if (strspn(host, "0123456789.") >= n || clave__http_name_is(host, n, "localhost"))
         return true;
     for (size_t len; names && *names; names += len) {
         names += strspn(names, ", ");
         len = strcspn(names, ", ");
-        if (http_host_is(names, len, host, n))
+        if (http_host_same(names, len, host, n))
             return true;
     }
     return false;
