@@ -1,4 +1,4 @@
-/* http_host.c - see http_host.h. Called by runtime/server/admin.c and web/http/prefer.c. */
+/* http_host.c - see http_host.h. Called by runtime/server/admin.c and web/http/authorization.c. */
 #include "base/http_host.h"
 
 #include <string.h>
@@ -29,16 +29,23 @@ bool clave__http_name_is(const char *text, size_t n, const char *name)
     return http_host_same(text, n, name, strlen(name));
 }
 
+size_t clave__http_host_len(const char *host)
+{
+    size_t n = strcspn(host, ":");
+    if (host[0] == '[') { /* an address of IPv6 */
+        n = 1 + strspn(host + 1, "0123456789abcdefABCDEF:.");
+        n = host[n] == ']' ? n + 1 : 0;
+    }
+    return http_host_ends(host + n) ? n : 0;
+}
+
 bool clave__http_host_is_ours(const char *host, const char *names)
 {
-    if (host[0] == '[') {
-        size_t end = 1 + strspn(host + 1, "0123456789abcdefABCDEF:.");
-        return host[end] == ']' && http_host_ends(host + end + 1);
-    }
-    size_t n = strcspn(host, ":");
-    if (n == 0 || !http_host_ends(host + n))
+    size_t n = clave__http_host_len(host);
+    if (n == 0)
         return false;
-    if (strspn(host, "0123456789.") >= n || clave__http_name_is(host, n, "localhost"))
+    if (host[0] == '[' || strspn(host, "0123456789.") >= n ||
+        clave__http_name_is(host, n, "localhost"))
         return true;
     for (size_t len; names && *names; names += len) {
         names += strspn(names, ", ");

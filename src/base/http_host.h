@@ -11,6 +11,8 @@
 
 /* The n bytes at `text` are this name, whatever the case of its letters, as names in HTTP are. */
 bool clave__http_name_is(const char *text, size_t n, const char *name);
+/* The length of its name or address, without a port; 0: it is malformed. */
+size_t clave__http_host_len(const char *host);
 /* It is an address, which no name server gives out, or localhost; or one of `names`, which has
  * commas or spaces between its parts and may be NULL. A port may follow, and nothing else. */
 bool clave__http_host_is_ours(const char *host, const char *names);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/http_host.h"
 #include "base/ip_range.h"
 #include "web/http/exchange.h"
 
@@ -137,11 +138,6 @@ enum access_found clave__access_find(const struct web_access *a, const struct we
 
 /* ---- hosts and origins ---------------------------------------------------------------------- */
 
-static bool authorization_is_digits_and_dots(const char *s, size_t n)
-{
-    return n > 0 && strspn(s, "0123456789.") >= n;
-}
-
 /* Whatever the case of letters; `text` has its NUL. */
 static bool authorization_text_is(const char *text, const char *s, size_t n)
 {
@@ -170,28 +166,13 @@ static bool authorization_is_public(const struct web_access *a, const char *host
     return false;
 }
 
-/* ":80", or nothing. What else stands after a name could be taken for another name by somebody who
- * reads it: "localhost:80@evil". */
-static bool authorization_is_port(const char *s)
-{
-    size_t n = s[0] == ':' ? strspn(s + 1, "0123456789") : 0;
-    return s[0] == '\0' || (s[0] == ':' && n <= 5 && s[n + 1] == '\0');
-}
-
 bool clave__access_host_ok(const struct web_access *a, const char *host)
 {
-    if (!host)
+    if (!host || clave__http_host_is_ours(host, NULL))
         return true;
-    if (host[0] == '[') { /* an address of IPv6, which no name server can give */
-        size_t end = strcspn(host, "]");
-        return strspn(host + 1, "0123456789abcdefABCDEF:.") + 1 == end && host[end] == ']' &&
-               authorization_is_port(host + end + 1);
-    }
-    size_t n = strcspn(host, ":");
-    if (!authorization_is_port(host + n))
+    size_t n = clave__http_host_len(host);
+    if (n == 0)
         return false;
-    if (authorization_is_digits_and_dots(host, n) || authorization_name_is("localhost", host, n))
-        return true;
     for (size_t i = 0; a && i < a->nhosts; i++)
         if (authorization_name_is(a->hosts[i], host, n))
             return true;
