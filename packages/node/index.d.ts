@@ -190,6 +190,8 @@ export interface Lock {
   nholders: number;
   nwaiters: number;
   nleft_over: number;
+  /** A waiter is a kazoo lock that does not see the places before it, and may hold at the same time. */
+  outside: boolean;
   held_since: number | null;
   oldest_wait_ms: number | null;
 }

@@ -185,6 +185,19 @@ int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e)
 /* Numbers advance by this much per ms; nothing makes entries that fast. */
 enum { NUMBERS_PER_MS = 1000 };
 enum { MOST_ENTRIES = 20000, KEPT_BYTES = 16 << 20, PLACE_MAX = 16384 };
+enum {
+    DEED_MAX = 4096,  /* bytes of JSON: a longer one is not kept */
+    MOST_DEEDS = 100, /* that wait for their entries */
+    DEED_LOOKS = 200, /* entries back from the newest in which a deed finds its own */
+};
+
+/* A deed whose entry has not come yet. */
+struct said_deed {
+    struct list link;
+    int64_t token;
+    enum lock_change what;
+    char *text;
+};
 #define KEPT_MS (INT64_C(7) * 86400000)
 
 static int lock_history_compare(const void *key, const struct ordered_node *node)
@@ -196,6 +209,7 @@ static int lock_history_compare(const void *key, const struct ordered_node *node
 void clave__history_init(struct history *h, const struct clave_mem *mem, uint64_t seed)
 {
     *h = (struct history){.mem = mem};
+    list_init(&h->deeds);
     clave__ordered_init(&h->entries, lock_history_compare, seed);
 }
 
@@ -210,11 +224,25 @@ static void lock_history_drop(struct history *h, struct history_entry *e)
     assert(h->bytes >= e->size);
     clave__ordered_remove(&h->entries, &e->n);
     h->bytes -= e->size;
+    clave__mem_free(h->mem, e->deed);
     clave__mem_free(h->mem, e);
+}
+
+/* Its text is the caller's. */
+static char *lock_history_take_deed(struct history *h, struct said_deed *d)
+{
+    char *text = d->text;
+    list_remove(&d->link);
+    h->ndeeds--;
+    clave__mem_free(h->mem, d);
+    return text;
 }
 
 void clave__history_fini(struct history *h)
 {
+    while (!list_empty(&h->deeds))
+        clave__mem_free(
+            h->mem, lock_history_take_deed(h, LIST_ENTRY(h->deeds.next, struct said_deed, link)));
     for (struct history_entry *e; (e = lock_history_first(h));)
         lock_history_drop(h, e);
 }
@@ -236,6 +264,83 @@ void clave__history_begin(struct history *h, int64_t at)
     h->from = at;
 }
 
+/* ---- who did it, and why ------------------------------------------------------------------- */
+
+static void lock_history_set_deed(struct history *h, struct history_entry *e, char *text)
+{
+    size_t before = e->deed ? strlen(e->deed) + 1 : 0, n = strlen(text) + 1;
+    clave__mem_free(h->mem, e->deed);
+    e->deed = text;
+    e->size += n - before;
+    h->bytes += n - before;
+}
+
+/* What was said of this place before its entry came. */
+static void lock_history_find_deed(struct history *h, struct history_entry *e)
+{
+    for (struct list *at = h->deeds.next; at != &h->deeds; at = at->next) {
+        struct said_deed *d = LIST_ENTRY(at, struct said_deed, link);
+        if (d->token != e->token || d->what != e->what)
+            continue;
+        lock_history_set_deed(h, e, lock_history_take_deed(h, d));
+        return;
+    }
+}
+
+static struct history_entry *lock_history_of_place(const struct history *h, int64_t token,
+                                                   enum lock_change what)
+{
+    uint64_t n = h->last;
+    for (int i = 0; i < DEED_LOOKS && n > 0; i++, n--) {
+        struct ordered_node *node = clave__ordered_find(&h->entries, &n);
+        struct history_entry *e = node ? ORDERED_ENTRY(node, struct history_entry, node) : NULL;
+        if (e && e->token == token && e->what == what)
+            return e;
+    }
+    return NULL;
+}
+
+/* As JSON; NULL: no memory, or too long. */
+static char *lock_history_deed_text(const struct history *h, const struct history_deed *deed)
+{
+    struct buf text;
+    clave__buf_init(&text, h->mem, DEED_MAX);
+    struct json j = clave__json_to(&text);
+    clave__json_open(&j, NULL, '{');
+    if (deed->by && *deed->by)
+        clave__json_string(&j, "by", deed->by);
+    if (deed->reason && *deed->reason)
+        clave__json_string(&j, "reason", deed->reason);
+    clave__json_close(&j, '}');
+    char *copy = j.err == CLAVE_OK
+                     ? clave__mem_strndup(h->mem, clave__buf_text(&text), clave__buf_len(&text))
+                     : NULL;
+    clave__buf_fini(&text);
+    return copy;
+}
+
+void clave__history_say(struct history *h, const struct history_deed *deed)
+{
+    struct history_entry *e = lock_history_of_place(h, deed->token, deed->what);
+    struct said_deed *d = NULL;
+    char *text = lock_history_deed_text(h, deed);
+    if (text && e) {
+        lock_history_set_deed(h, e, text);
+        return;
+    }
+    d = text ? clave__mem_zalloc(h->mem, sizeof *d) : NULL;
+    if (!d) {
+        clave__mem_free(h->mem, text);
+        return;
+    }
+    if (h->ndeeds >= MOST_DEEDS)
+        clave__mem_free(
+            h->mem, lock_history_take_deed(h, LIST_ENTRY(h->deeds.next, struct said_deed, link)));
+    *d = (struct said_deed){.token = deed->token, .what = deed->what, .text = text};
+    list_push_back(&h->deeds, &d->link);
+    h->ndeeds++;
+}
+
 uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lock_change what,
                             const struct lock_node *p, const char *path)
 {
@@ -248,13 +353,14 @@ uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lo
     struct history_entry *e = j.err == CLAVE_OK ? clave__mem_zalloc(h->mem, size) : NULL;
     if (e) {
         *e = (struct history_entry){
-            .n = ++h->last, .at = at, .zxid = zxid, .what = what, .size = size};
+            .n = ++h->last, .at = at, .zxid = zxid, .what = what, .token = p->token, .size = size};
         e->kind = clave__lock_kind(p->queue);
         memcpy(e->path, path, npath);
         memcpy(e->path + npath, clave__buf_bytes(&place), nplace);
         e->place = e->path + npath;
         clave__ordered_insert(&h->entries, &e->node, &e->n, 0);
         h->bytes += size;
+        lock_history_find_deed(h, e);
         lock_history_trim(h, at);
     }
     clave__buf_fini(&place);
@@ -289,12 +395,8 @@ const struct history_entry *clave__history_find(const struct history *h, uint64_
 void clave__history_forget(struct history *h, uint64_t n)
 {
     struct ordered_node *node = clave__ordered_find(&h->entries, &n);
-    if (!node)
-        return;
-    struct history_entry *e = ORDERED_ENTRY(node, struct history_entry, node);
-    clave__ordered_remove(&h->entries, &e->n);
-    h->bytes -= e->size;
-    clave__mem_free(h->mem, e);
+    if (node)
+        lock_history_drop(h, ORDERED_ENTRY(node, struct history_entry, node));
 }
 
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause)
@@ -327,6 +429,10 @@ void clave__history_json(struct json *j, const struct history_entry *e)
     clave__json_string(j, "kind", clave__lock_kind_name(e->kind));
     clave__json_string(j, "what", what[e->what]);
     clave__json_string(j, "cause", e->what == LOCK_ENDED ? clave__lock_cause_name(e->cause) : NULL);
+    if (e->deed)
+        clave__json_number(j, "deed", e->deed);
+    else
+        clave__json_string(j, "deed", NULL);
     clave__json_number(j, "place", e->place);
     clave__json_close(j, '}');
 }

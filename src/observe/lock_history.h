@@ -93,8 +93,10 @@ struct history_entry {
     enum lock_change what;
     enum lock_queue_kind kind;
     enum lock_cause cause; /* for LOCK_ENDED */
-    size_t size;
-    const char *place; /* JSON */
+    int64_t token;         /* of the place */
+    char *deed;            /* who did it and why, as JSON, owned; NULL: unknown */
+    size_t size;           /* in bytes, including the deed */
+    const char *place;     /* JSON */
     char path[];
 };
 
@@ -104,6 +106,16 @@ struct history {
     uint64_t last; /* the number of the newest entry; 0: there was none */
     int64_t from;  /* the history is complete since then; wall clock */
     size_t bytes;
+    struct list deeds; /* reported before their entries came, the oldest first */
+    size_t ndeeds;
+};
+
+/* Somebody asked the owner of this place to let go (LOCK_ASKED), or deleted its node (LOCK_ENDED).
+ * The texts are borrowed; NULL or "": unknown. */
+struct history_deed {
+    int64_t token;
+    enum lock_change what;
+    const char *by, *reason;
 };
 
 void clave__history_init(struct history *h, const struct clave_mem *mem, uint64_t seed);
@@ -120,6 +132,9 @@ uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lo
 void clave__history_forget(struct history *h, uint64_t n);
 /* Why a hold ended is now known. The entry may be gone already. */
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause);
+/* Attaches the deed to the newest entry of that place and kind, or to the next one if there is none
+ * yet. It is dropped if there is no memory. */
+void clave__history_say(struct history *h, const struct history_deed *deed);
 
 /* Puts the newest entries of another history, all of which are older, in front of this one, as far
  * as there is room. Both must use the same memory hooks. */

@@ -104,6 +104,20 @@ bool clave__lock_is_outside(const struct lock_node *p)
     return holders_has_before(p, clave__queue_kind_unseen(p->kind, p->name));
 }
 
+/* Looks at the last place of each kind: if any has one of the others before it, that one has. */
+bool clave__lock_has_outside(const struct lock_queue *q)
+{
+    for (enum queue_kind kind = QUEUE_KAZOO_LOCK; kind <= QUEUE_KAZOO_READ; kind++) {
+        const struct lock_node *last =
+            q->of_kind[kind] > 0
+                ? holders_place(clave__ordered_last(&q->places, holders_mark_live(1u << kind)))
+                : NULL;
+        if (last && clave__lock_is_outside(last))
+            return true;
+    }
+    return false;
+}
+
 /* The read node of a downgrade repeats what the write node said about a delay, but the delay is
  * over. */
 bool clave__lock_is_delayed(const struct lock_node *p)

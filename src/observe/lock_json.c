@@ -143,6 +143,7 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
     clave__json_int(j, "nholders", (int64_t)q->nholders);
     clave__json_int(j, "nwaiters", (int64_t)clave__lock_nwaiters(q));
     clave__json_int(j, "nleft_over", (int64_t)clave__lock_nleft_over(q));
+    clave__json_bool(j, "outside", clave__lock_has_outside(q));
     if (waiter && !waiter->unreadable)
         clave__json_int(j, "oldest_wait_ms", now > waiter->queued ? now - waiter->queued : 0);
     else
@@ -191,6 +192,7 @@ void clave__lock_json_vanished(struct json *j, const char *path, enum lock_queue
     clave__json_int(j, "nholders", 0);
     clave__json_int(j, "nwaiters", 0);
     clave__json_int(j, "nleft_over", 0);
+    clave__json_bool(j, "outside", false);
     clave__json_string(j, "oldest_wait_ms", NULL);
     clave__json_string(j, "held_since", NULL);
     for (enum lock_walk_phase list = LOCK_WALK_HOLDERS; list < LOCK_WALK_DONE; list++) {

@@ -254,6 +254,9 @@ const char *clave__lock_kind_name(enum lock_queue_kind kind);
 uint32_t clave__lock_limit(const struct lock_queue *q);
 size_t clave__lock_nwaiters(const struct lock_queue *q);
 size_t clave__lock_nleft_over(const struct lock_queue *q);
+/* A stock kazoo lock waits here that does not see the places before it: it may hold the lock, too
+ * (clave__queue_kind_unseen). */
+bool clave__lock_has_outside(const struct lock_queue *q);
 
 /* The holders, the waiters and the left-over places of a lock, each in queue order: the next one
  * after the given place, or after its key if the place may be gone. NULL gives the first. */

@@ -110,6 +110,49 @@ static void the_cause_of_an_end_is_found_out_or_said(void **state)
     scene_close(&s);
 }
 
+/* Said before the entry comes, after it, and of a place that nothing happens to. */
+static void who_broke_it_and_why_is_told(void **state)
+{
+    static const char node[] = "/z/_c_" UUID "-lock-0000000001";
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct scene s;
+        scene_open(&s);
+        scene_loaded(&s);
+        scene_add(&s, node, "");
+        webrig_end(scene_get(&s, "/v1/locks", 200)); /* leaves its bytes in freed memory */
+        const struct history_deed deed = {s.zxid, LOCK_ENDED, "ann", "its \"host\" is gone"};
+        clave__history_say(&s.o->history, &(struct history_deed){77, LOCK_ENDED, "bob", ""});
+        if (!late)
+            clave__history_say(&s.o->history, &deed);
+        clave__observe_gone(s.o, node);
+        if (late)
+            clave__history_say(&s.o->history, &deed);
+        struct webrig_call *c = scene_get(&s, "/v1/history", 200);
+        assert_int_equal(scene_count(webrig_body(c), "\"deed\": null"), 2);
+        assert_int_equal(scene_count(webrig_body(c), "\"deed\": {\"by\": \"ann\", \"reason\": "
+                                                     "\"its \\\"host\\\" is gone\"}"),
+                         1);
+        webrig_end(c);
+        scene_close(&s);
+    }
+}
+
+/* What waits for its entry is bounded; the newest is kept. */
+static void what_is_said_of_nothing_is_forgotten(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    scene_add(&s, "/z/_c_" UUID "-lock-0000000001", "");
+    for (int i = 0; i < 1000; i++)
+        clave__history_say(&s.o->history,
+                           &(struct history_deed){s.zxid + 1 + i, LOCK_ASKED, "ann", "r"});
+    assert_int_equal(s.o->history.ndeeds, 100);
+    scene_close(&s);
+}
+
 /* A driver that sees how nodes go says it; what the engine knows counts more. */
 static void a_driver_may_know_why_it_ended(void **state)
 {
@@ -282,6 +325,8 @@ int main(void)
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(who_was_asked_is_told),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
+        cmocka_unit_test(who_broke_it_and_why_is_told),
+        cmocka_unit_test(what_is_said_of_nothing_is_forgotten),
         cmocka_unit_test(a_driver_may_know_why_it_ended),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
         cmocka_unit_test(those_who_begin_a_semaphore_are_in_its_history),

@@ -489,6 +489,35 @@ static void a_stock_kazoo_lock_after_others_is_outside(void **state)
     clave__lock_model_fini(&m);
 }
 
+/* Each row: three nodes of a queue, and whether one of them may hold beside its holder. */
+static void a_stock_kazoo_lock_behind_others_may_hold_too(void **state)
+{
+    static const struct {
+        const char *names[3];
+        bool outside;
+    } rows[] = {
+        {{HEX "__lock__", "_c_" UUID "-lock-", "_c_" UUID "-lock-"}, false},
+        {{"_c_" UUID "-lock-", HEX "__lock__", "_c_" UUID "-lock-"}, true},
+        {{HEX "__lock__", "_c_" UUID "-lock-", HEX "__lock__"}, true},
+        {{"_c_" UUID "-lock-", HEX "-lock-", HEX "-lock-"}, false}, /* with its name changed */
+        {{HEX "__lock__", HEX "__lock__", HEX "__lock__"}, false},
+        {{"_c_" UUID "-__WRIT__", HEX "__rlock__", HEX "__rlock__"}, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lock_model m;
+        model_open(&m);
+        for (int k = 0; k < 3; k++) {
+            char path[96];
+            snprintf(path, sizeof path, "/a/%s000000000%d", rows[i].names[k], k);
+            add_of(&m, k + 1, path, 7 + k, "");
+        }
+        assert_int_equal(clave__lock_has_outside(clave__lock_model_find(&m, "/a")),
+                         rows[i].outside);
+        clave__lock_model_fini(&m);
+    }
+}
+
 /* ---- changes --------------------------------------------------------------------------------- */
 
 static void changes_are_told_once_loaded(void **state)
@@ -701,6 +730,7 @@ int main(void)
         cmocka_unit_test(a_downgrade_holds_with_both_nodes),
         cmocka_unit_test(a_place_that_may_not_be_read_holds_all_the_same),
         cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),
+        cmocka_unit_test(a_stock_kazoo_lock_behind_others_may_hold_too),
         cmocka_unit_test(changes_are_told_once_loaded),
         cmocka_unit_test(a_place_that_is_asked_for_keeps_who_it_is),
         cmocka_unit_test(a_node_that_was_made_again_is_another),

@@ -77,6 +77,8 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
     /* Only what was carried out is said: an answer that is lost leaves the cause unknown. */
     if (r->breaks && res->err == CLAVE_OK)
         clave__observe_cause(x->web->observe, r->token, LOCK_BROKEN);
+    if (res->err == CLAVE_OK)
+        clave__observe_deed(x, r->token, r->breaks ? LOCK_ENDED : LOCK_ASKED);
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "path", x->params[0]);
     clave__json_string(&x->json, "node", clave__path_name(r->path));
@@ -251,6 +253,7 @@ void clave__web_post_break(struct web_exchange *x)
 
 struct transfer {
     const char *node; /* of the candidate */
+    int64_t leader;   /* the token of the leader who is asked; 0: not known */
 };
 
 static void transfer_on_done(clave_async_client *c, clave_err err, void *arg)
@@ -264,6 +267,8 @@ static void transfer_on_done(clave_async_client *c, clave_err err, void *arg)
         clave__web_problem_err(x, err, "transfer the leadership of", x->params[0]);
         return;
     }
+    if (t->leader)
+        clave__observe_deed(x, t->leader, LOCK_ASKED);
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "path", x->params[0]);
     clave__json_string(&x->json, "node", t->node);
@@ -271,9 +276,19 @@ static void transfer_on_done(clave_async_client *c, clave_err err, void *arg)
     clave__web_answer_json(x, 200);
 }
 
+/* As the gate's copy of the tree has it. */
+static int64_t transfer_leader(const struct web_exchange *x)
+{
+    const struct lock_queue *q =
+        clave__lock_model_get(&x->web->observe->model, x->params[0], false);
+    const struct lock_node *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
+    return leader ? leader->token : 0;
+}
+
 static void transfer_go(struct web_exchange *x, clave_async_client *c)
 {
-    const struct transfer *t = x->state;
+    struct transfer *t = x->state;
+    t->leader = transfer_leader(x);
     clave_err err = clave_async_leader_transfer(c, x->params[0], t->node, transfer_on_done, x);
     if (err == CLAVE_OK)
         clave__web_expect(x);

@@ -135,6 +135,7 @@ static void server_trend_json(struct json *j, const struct web *w, bool all)
     clave__json_open(j, "gate", '{');
     clave__json_int(j, "uptime_ms", f->began ? w->now - f->began : 0);
     clave__json_bool(j, "current", clave__observe_is_current(w->observe));
+    trend_put(j, "age_ms", clave__observe_age(w->observe));
     trend_object(j, f, WEB_FIGURES, GATE_FIGURES);
     clave__json_close(j, '}');
     if (!all || !trend_knows_server(f)) {

@@ -35,6 +35,7 @@
 #include "web/http/authorization.h"
 #include "web/http/request.h"
 #include "web/http/sender.h"
+#include "web/observe/observe.h"
 
 /* ==== /v1/slots =============================================================================== */
 
@@ -384,6 +385,7 @@ static void on_slot_broken(clave_async_slots *s, clave_err err, const clave_slot
         clave__web_problem(x, &none, "%s owns no slot of %s%s", b->id, path,
                            b->token ? " with this token" : "");
     } else {
+        clave__observe_deed(x, slot->token, LOCK_ENDED);
         clave__json_open(&x->json, NULL, '{');
         clave__json_string(&x->json, "path", path);
         clave__json_string(&x->json, "owner", b->id);

@@ -167,6 +167,13 @@ void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause caus
     clave__lock_end_causes_say(&o->ends, token, cause);
 }
 
+void clave__observe_deed(const struct web_exchange *x, int64_t token, enum lock_change what)
+{
+    const char *by = x->who.name[0] ? x->who.name : x->peer.address;
+    clave__history_say(&x->web->observe->history,
+                       &(struct history_deed){token, what, by, x->deed.reason});
+}
+
 void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause)
 {
     clave__lock_end_causes_suppose(&o->ends, token, cause);

@@ -122,6 +122,9 @@ void clave__observe_look_for_deadlocks(struct observe *o);
 /* The node with this token is gone or will be for this reason: said before it is deleted, or at
  * once after that. */
 void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause);
+/* The sender of this request has asked the owner of the place with this token (LOCK_ASKED), or has
+ * deleted its node (LOCK_ENDED), for the reason in x->deed. */
+void clave__observe_deed(const struct web_exchange *x, int64_t token, enum lock_change what);
 /* The same of a driver that sees how nodes go (clave__web_tell_cause). */
 void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause);
 /* An event for the streams of a session (`session`: its public id), or for all (NULL). */
