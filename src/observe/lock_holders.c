@@ -169,12 +169,15 @@ static void holders_update_kind(struct lock_model *m, struct lock_queue *q, enum
 
 /* ---- semaphores ------------------------------------------------------------------------------ */
 
-/* Only slots have their queue at P/queue. */
+/* Only slots have their queue at P/queue. While nobody owns one they are known by their limit, and
+ * by those who wait or what takes their room. */
 bool clave__lock_is_slots(const struct lock_queue *q)
 {
     const struct lock_queue *waits = q->partner;
-    return q->leases && (q->nkept > 0 || (q->limited && q->places.count == 0 && waits &&
-                                          strcmp(clave__path_name(waits->path), "queue") == 0));
+    if (!q->leases || q->nkept > 0 || q->places.count > 0)
+        return q->leases && q->nkept > 0;
+    bool queue = waits && strcmp(clave__path_name(waits->path), "queue") == 0;
+    return queue || (q->limited && q->nstrange[LOCK_STRANGE_OWNERS] > 0);
 }
 
 uint32_t clave__lock_limit(const struct lock_queue *q)
@@ -189,6 +192,12 @@ uint32_t clave__lock_limit(const struct lock_queue *q)
     return p ? p->limit : 0;
 }
 
+/* Every child of a semaphore's leases takes room. */
+static size_t holders_nleases(const struct lock_queue *q)
+{
+    return q->places.count + (q->nkept > 0 ? 0 : q->nstrange[LOCK_STRANGE_LEASES]);
+}
+
 /* The newest lease, if it is still waiting for room; else NULL. It may be waiting if its session is
  * also the first of those acquiring a lease, because Curator and clave leave that queue as soon as
  * they find room. It is not waiting if there are no more leases than the limit, nor if it is
@@ -196,7 +205,7 @@ uint32_t clave__lock_limit(const struct lock_queue *q)
 static const struct lock_node *holders_lease_without_room(const struct lock_queue *q)
 {
     uint32_t limit = clave__lock_limit(q);
-    if ((limit != 0 && q->places.count <= limit) || !q->partner)
+    if ((limit != 0 && holders_nleases(q) <= limit) || !q->partner)
         return NULL;
     const struct lock_node *newest = holders_place(clave__ordered_last(&q->places, ORDERED_ANY));
     if (!newest || (limit == 0 && clave__queue_kind_of(newest->name) != QUEUE_LEASE))
@@ -216,12 +225,12 @@ static void holders_update_leases(struct lock_model *m, struct lock_queue *q, in
 {
     const struct lock_node *none = holders_lease_without_room(q);
     uint32_t limit = clave__lock_limit(q);
-    bool full = limit != 0 && q->places.count > limit;
+    bool full = limit != 0 && holders_nleases(q) > limit;
     uint32_t marks = full ? ORDERED_ANY : clave__lock_mark_waiting(1 << QUEUE_LEASE);
     struct lock_key last = {"", ""};
     struct lock_node *p;
-    for (size_t before = 0; (p = holders_place(clave__ordered_after(&q->places, &last, marks)));
-         before++) {
+    size_t before = holders_nleases(q) - q->places.count;
+    for (; (p = holders_place(clave__ordered_after(&q->places, &last, marks))); before++) {
         last = clave__lock_key(p);
         bool room = p != none && (!full || p->limit == 0 || before < p->limit);
         bool holds = p->kept || (room && !p->left_over);

@@ -7,10 +7,12 @@
  * asked to release, only ever go up. */
 #include "observe/lock_json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash/siphash.h"
 #include "base/memory.h"
+#include "base/shell_quote.h"
 #include "base/time_format.h"
 #include "observe/lock_who.h"
 #include "recipe/queue/identity.h"
@@ -129,6 +131,65 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_n
     clave__json_close(j, '}');
 }
 
+/* ---- what others have put there -------------------------------------------------------------- */
+
+static const char *lock_fault_text(const char *what, const char *to, const char *verb,
+                                   const char *path, const char *more, char out[LOCK_FAULT_CAP])
+{
+    int n = snprintf(out, LOCK_FAULT_CAP, "%s; to %s: clave %s ", what, to, verb);
+    size_t room = LOCK_FAULT_CAP - (size_t)n - strlen(more);
+    if (clave__shell_quote(out + n, room, path) < room)
+        strcat(out, more);
+    else
+        snprintf(out, LOCK_FAULT_CAP, "%s", what);
+    return out;
+}
+
+const char *clave__lock_stranger_what(const struct lock_stranger *s)
+{
+    static const char *const what[LOCK_STRANGE_SIDES] = {
+        [LOCK_STRANGE_OWNERS] = "this is no slot, and takes room",
+        [LOCK_STRANGE_LEASES] = "this is no lease, and takes room",
+        [LOCK_STRANGE_QUEUE] = "this is no place in the queue",
+        [LOCK_STRANGE_LOCKS] = "this is no place in the queue, but Curator may wait for it",
+    };
+    return what[s->side];
+}
+
+const char *clave__lock_stranger_text(const struct lock_stranger *s, char out[LOCK_FAULT_CAP])
+{
+    return lock_fault_text(clave__lock_stranger_what(s), "remove it", "rm -r", s->path, "", out);
+}
+
+const char *clave__lock_bad_limit_text(const char *path, char out[LOCK_FAULT_CAP])
+{
+    return lock_fault_text("the limit is no number, so nobody takes a slot", "set it", "slot limit",
+                           path, " N", out);
+}
+
+enum { STRANGERS_SHOWN = 20 };
+
+static void lock_json_strangers(struct json *j, const struct lock_queue *q)
+{
+    const struct lock_stranger *s;
+    const char *at = "";
+    char text[LOCK_FAULT_CAP];
+    if (clave__lock_has_bad_limit(q))
+        clave__json_string(j, "detail", clave__lock_bad_limit_text(q->path, text));
+    if (clave__lock_nstrangers(q) == 0)
+        return;
+    clave__json_int(j, "nstrangers", (int64_t)clave__lock_nstrangers(q));
+    clave__json_open(j, "strangers", '[');
+    for (int i = 0; i < STRANGERS_SHOWN && (s = clave__lock_stranger_after(q, at)); i++) {
+        clave__json_open(j, NULL, '{');
+        clave__json_string(j, "node", s->path);
+        clave__json_string(j, "detail", clave__lock_stranger_text(s, text));
+        clave__json_close(j, '}');
+        at = clave__lock_stranger_name(s);
+    }
+    clave__json_close(j, ']');
+}
+
 /* ---- a lock ---------------------------------------------------------------------------------- */
 
 static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t now)
@@ -138,7 +199,9 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
     uint32_t limit = clave__lock_limit(q);
     clave__json_string(j, "path", q->path);
     clave__json_string(j, "kind", clave__lock_kind_name(clave__lock_kind(q)));
-    if (limit || clave__lock_is_slots(q))
+    if (clave__lock_has_bad_limit(q))
+        clave__json_string(j, "limit", NULL);
+    else if (limit || clave__lock_is_slots(q))
         clave__json_int(j, "limit", limit);
     clave__json_int(j, "nholders", (int64_t)q->nholders);
     clave__json_int(j, "nwaiters", (int64_t)clave__lock_nwaiters(q));
@@ -149,6 +212,7 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
     else
         clave__json_string(j, "oldest_wait_ms", NULL);
     clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder) : -1);
+    lock_json_strangers(j, q);
 }
 
 /* The lists of a lock, in the order in which they are written. */
@@ -300,6 +364,18 @@ static uint64_t etag_add_places(uint64_t digest, const struct lock_queue *q,
     return digest;
 }
 
+static uint64_t etag_add_strangers(uint64_t digest, const struct lock_queue *q)
+{
+    const struct lock_stranger *s;
+    const char *at = "";
+    for (int i = 0; i < STRANGERS_SHOWN && (s = clave__lock_stranger_after(q, at)); i++) {
+        at = clave__lock_stranger_name(s);
+        const uint64_t words[] = {digest, etag_bytes(at, strlen(at))};
+        digest = etag_bytes(words, sizeof words);
+    }
+    return digest;
+}
+
 /* Covers the newest place. In a queue where places are added only at the end, this and the number
  * of places tell whether any came or went. */
 static uint64_t etag_add_last(uint64_t digest, const struct lock_queue *q)
@@ -310,9 +386,11 @@ static uint64_t etag_add_last(uint64_t digest, const struct lock_queue *q)
 
 uint64_t clave__lock_etag(const struct lock_queue *q)
 {
-    const uint64_t head[] = {clave__lock_kind(q), clave__lock_limit(q), q->nholders,
-                             clave__lock_nwaiters(q), clave__lock_nleft_over(q)};
-    uint64_t digest = etag_bytes(head, sizeof head);
+    const uint64_t head[] = {
+        clave__lock_kind(q),      clave__lock_limit(q),      q->nholders,
+        clave__lock_nwaiters(q),  clave__lock_nleft_over(q), clave__lock_has_bad_limit(q),
+        clave__lock_nstrangers(q)};
+    uint64_t digest = etag_add_strangers(etag_bytes(head, sizeof head), q);
     digest = etag_add_places(digest, q, clave__lock_holder_after);
     digest = etag_add_places(digest, q, clave__lock_left_over_after);
     digest = etag_add_places(digest, q, clave__lock_waiter_after);

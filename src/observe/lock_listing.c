@@ -95,7 +95,8 @@ clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
     l->model.plain = l->certain && side == LOCK_SIDE_PATH && !lock_listing_is_known(names, n);
     clave_err err = lock_listing_err(l);
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
-        if (!lock_listing_may_be_place(l, names[i]))
+        bool dedicated = side == LOCK_SIDE_LEASES || side == LOCK_SIDE_LOCKS;
+        if (!dedicated && !lock_listing_may_be_place(l, names[i]))
             continue;
         char *path = clave__path_child(mem, dir, names[i]);
         if (path)

@@ -22,7 +22,6 @@
 #include "observe/lock_holders.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_nodes.h"
-#include "recipe/semaphore/shared_count.h"
 #include "recipe/slots/slot_node.h"
 
 enum { DIGITS = 10, TOKEN_CAP = 17 };
@@ -320,6 +319,11 @@ static int lock_queue_compare(const void *key, const struct ordered_node *node)
     return (int)k->leases - (int)q->leases;
 }
 
+static int lock_stranger_compare(const void *key, const struct ordered_node *node)
+{
+    return strcmp(key, clave__lock_stranger_name(ORDERED_ENTRY(node, struct lock_stranger, node)));
+}
+
 static int lock_place_compare(const void *key, const struct ordered_node *node)
 {
     const struct lock_key *k = key;
@@ -333,7 +337,7 @@ static int lock_place_compare(const void *key, const struct ordered_node *node)
 /* Checks a queue's counts against its places. Returns the number of places. */
 static size_t lock_model_check_places(const struct lock_queue *q)
 {
-    size_t n = 0, holders = 0, left_over = 0, kept = 0, bare = 0, kinds = 0;
+    size_t n = 0, holders = 0, left_over = 0, kept = 0, bare = 0, kinds = 0, strange = 0;
     struct lock_key at = {"", ""};
     for (struct ordered_node *o; (o = clave__ordered_after(&q->places, &at, ORDERED_ANY)); n++) {
         const struct lock_node *p = ORDERED_ENTRY(o, struct lock_node, node);
@@ -347,7 +351,11 @@ static size_t lock_model_check_places(const struct lock_queue *q)
     }
     for (size_t i = 0; i < QUEUE_KINDS; i++)
         kinds += q->of_kind[i];
+    for (size_t i = 0; i < LOCK_STRANGE_SIDES; i++)
+        strange += q->nstrange[i];
     CHECK(n == q->places.count && n == kinds);
+    CHECK(strange == q->strangers.count && (strange == 0 || q->leases));
+    CHECK(!q->limited || !q->bad_limit);
     CHECK(holders == q->nholders && left_over == q->nleft_over && kept == q->nkept &&
           bare == q->nbare);
     return n;
@@ -408,10 +416,12 @@ static size_t lock_semaphore_len(const char *path, size_t len, const char *suffi
 }
 
 /* True if a queue at P/queue can belong to this. Without slots or their limit it is somebody's lock
- * at P/queue. */
+ * at P/queue. A node P/limit that is no number may be another program's, and counts only beside a
+ * node P/owners. */
 static bool lock_queue_may_be_slots(const struct lock_queue *q)
 {
-    return q->nkept > 0 || (q->limited && q->places.count == 0);
+    bool limit = q->limited || (q->bad_limit && q->has_owners);
+    return q->nkept > 0 || (limit && q->places.count == 0);
 }
 
 static void lock_queue_find_partner(struct lock_model *m, struct lock_queue *q)
@@ -447,6 +457,7 @@ static struct lock_queue *lock_queue_new(struct lock_model *m, const struct lock
     q->leases = key->leases;
     list_init(&q->in_dirty);
     clave__ordered_init(&q->places, lock_place_compare, m->seed);
+    clave__ordered_init(&q->strangers, lock_stranger_compare, m->seed);
     struct lock_queue_key own = {q->path, q->len, q->leases};
     clave__ordered_insert(&m->queues, &q->node, &own, 0);
     lock_queue_find_partner(m, q);
@@ -511,7 +522,7 @@ static void lock_queue_widowed(struct lock_model *m, struct lock_queue *q)
 
 static void lock_queue_free(struct lock_model *m, struct lock_queue *q)
 {
-    assert(q->places.count == 0 && m->bytes >= sizeof *q + q->len + 1);
+    assert(q->places.count == 0 && q->strangers.count == 0 && m->bytes >= sizeof *q + q->len + 1);
     struct lock_queue_key key = {q->path, q->len, q->leases};
     clave__ordered_remove(&m->queues, &key);
     list_remove(&q->in_dirty);
@@ -663,26 +674,134 @@ static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool ex
     lock_queue_changed(m, q);
 }
 
-/* "P/limit" says how many slots there are at P, by which they are recognised while nobody owns one.
- * `len` is the length of its data; SIZE_MAX: the node is gone. */
-static void lock_model_see_limit(struct lock_model *m, const char *path, const void *data,
-                                 size_t len)
+/* If the path ends with `end` ("/limit", "/owners"), returns the queue of leases of the path before
+ * that; with `make` it is created if it does not exist. NULL: there is none, or no memory. */
+static struct lock_queue *lock_model_leases_above(struct lock_model *m, const char *path,
+                                                  const char *end, bool make)
 {
     struct lock_path s = {.key = {path, strlen(path), false}};
-    bool limited = len == SHARED_COUNT_SIZE;
-    if (!lock_path_ends(path, s.key.len, limit_name, sizeof limit_name - 1))
-        return;
-    lock_path_go_up(&s, sizeof limit_name - 1);
+    size_t n = strlen(end);
+    if (!lock_path_ends(path, s.key.len, end, n))
+        return NULL;
+    lock_path_go_up(&s, n);
     struct lock_queue *q = clave__lock_queue_at(m, &s.key);
-    if (!q && limited) {
+    if (!q && make) {
         q = lock_queue_new(m, &s.key);
         m->left_out += !q;
     }
-    if (!q || (!limited && !q->limited))
+    return q;
+}
+
+/* "P/limit" says how many slots there are at P, by which they are recognised while nobody owns one.
+ * A node that may not be read is treated as missing. */
+static void lock_model_see_limit(struct lock_model *m, const char *path, bool readable,
+                                 const void *data, size_t len)
+{
+    struct lock_queue *q = lock_model_leases_above(m, path, limit_name, readable);
+    if (!q)
         return;
-    q->limited = limited;
-    q->slots_limit = limited ? clave__shared_count_decode(data, len) : 0;
+    int64_t limit = readable ? clave__slot_limit_parse(data, len) : CLAVE_SLOTS_LIMIT_NONE;
+    q->limited = limit >= 0;
+    q->bad_limit = limit == CLAVE_SLOTS_LIMIT_BAD;
+    q->slots_limit = limit >= 0 ? (uint32_t)limit : 0;
     lock_queue_see_slots(m, q);
+    lock_queue_changed(m, q);
+}
+
+static void lock_model_see_owners(struct lock_model *m, const char *path, bool exists)
+{
+    struct lock_queue *q = lock_model_leases_above(m, path, owners_name, exists);
+    if (!q || q->has_owners == exists)
+        return;
+    q->has_owners = exists;
+    lock_queue_see_slots(m, q);
+    lock_queue_changed(m, q);
+}
+
+/* True if the node is in a directory where only places belong: which one, and the key of the queue
+ * of leases above it. */
+static bool lock_stranger_site(const char *path, enum lock_stranger_side *side,
+                               struct lock_queue_key *key)
+{
+    static const char *const dirs[LOCK_STRANGE_SIDES] = {
+        [LOCK_STRANGE_OWNERS] = owners_name,
+        [LOCK_STRANGE_LEASES] = leases_name,
+        [LOCK_STRANGE_QUEUE] = queue_name,
+        [LOCK_STRANGE_LOCKS] = locks_name,
+    };
+    struct lock_path s = {.key = {path, (size_t)(clave__path_name(path) - path) - 1, false}};
+    for (size_t i = 0; i < LOCK_STRANGE_SIDES; i++) {
+        size_t n = strlen(dirs[i]);
+        if (!lock_path_ends(path, s.key.len, dirs[i], n))
+            continue;
+        lock_path_go_up(&s, n);
+        *side = (enum lock_stranger_side)i;
+        *key = s.key;
+        return true;
+    }
+    return false;
+}
+
+static size_t lock_stranger_size(const struct lock_stranger *s)
+{
+    return sizeof *s + strlen(s->path) + 1;
+}
+
+static void lock_stranger_free(struct lock_model *m, struct lock_queue *q, struct lock_stranger *s)
+{
+    clave__ordered_remove(&q->strangers, clave__lock_stranger_name(s));
+    q->nstrange[s->side]--;
+    m->bytes -= lock_stranger_size(s);
+    clave__mem_free(m->mem, s);
+}
+
+/* Returns false if there is no memory, or no room below max_bytes. */
+static bool lock_stranger_add(struct lock_model *m, const char *path, enum lock_stranger_side side,
+                              const struct lock_queue_key *key)
+{
+    struct lock_queue *q = clave__lock_queue_at(m, key);
+    size_t n = strlen(path);
+    if (m->max_bytes != 0 && m->bytes >= m->max_bytes)
+        return false;
+    struct lock_stranger *s = clave__mem_zalloc(m->mem, sizeof *s + n + 1);
+    if (!q && s)
+        q = lock_queue_new(m, key);
+    if (!q || !s) {
+        clave__mem_free(m->mem, s);
+        return false;
+    }
+    memcpy(s->path, path, n);
+    s->side = side;
+    s->at = key->len + (key->len > 1);
+    clave__ordered_insert(&q->strangers, &s->node, clave__lock_stranger_name(s), 1U << side);
+    q->nstrange[side]++;
+    m->bytes += lock_stranger_size(s);
+    return true;
+}
+
+/* `strange`: the node exists and is no place, so if it is in one of those directories it is kept as
+ * a stranger; otherwise it is forgotten. */
+static void lock_model_see_stranger(struct lock_model *m, int64_t at, const char *path,
+                                    bool strange)
+{
+    enum lock_stranger_side side;
+    struct lock_queue_key key;
+    if (!lock_stranger_site(path, &side, &key))
+        return;
+    struct lock_queue *q = clave__lock_queue_at(m, &key);
+    const char *name = path + key.len + (key.len > 1);
+    struct ordered_node *known = q ? clave__ordered_find(&q->strangers, name) : NULL;
+    if (strange == (known != NULL))
+        return;
+    if (strange && !lock_stranger_add(m, path, side, &key)) {
+        m->left_out++;
+        return;
+    }
+    if (known)
+        lock_stranger_free(m, q, ORDERED_ENTRY(known, struct lock_stranger, node));
+    q = clave__lock_queue_at(m, &key);
+    if (side == LOCK_STRANGE_LEASES)
+        clave__lock_grants_update(m, q, at, NULL);
     lock_queue_changed(m, q);
 }
 
@@ -730,14 +849,19 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     lock_model_check(m);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
-    lock_model_see_limit(m, path, data, len);
+    lock_model_see_limit(m, path, stat->czxid != 0, data, len);
+    lock_model_see_owners(m, path, true);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
-    if (p && p->token != stat->czxid) { /* deleted and created again */
+    bool takes = lock_model_takes(m, &site, stat, data, len);
+    if (p && (p->token != stat->czxid || (p->kept && !takes))) { /* created or written by others */
         lock_place_leave(m, at, p);
         p = NULL;
     }
-    if (!lock_model_takes(m, &site, stat, data, len))
+    lock_model_see_stranger(m, at, path, !takes);
+    if (!takes) {
+        lock_model_check(m);
         return;
+    }
     bool room = p || m->max_bytes == 0 || m->bytes < m->max_bytes;
     bool done = room && (p ? lock_place_written(m, at, p, stat->version, data, len)
                            : lock_place_enter(m, at, &site, stat, data, len));
@@ -751,7 +875,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
     struct lock_path site = lock_path_of(m, path);
     struct lock_node *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__lock_delay_mark_token(data, len));
-    lock_model_see_limit(m, path, data, len);
+    lock_model_see_limit(m, path, true, data, len);
     if (p && version > p->version && !lock_place_written(m, at, p, version, data, len))
         m->left_out++;
     lock_model_check(m);
@@ -765,7 +889,9 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
         lock_place_leave(m, at, p);
     lock_model_see_kazoo(m, path, false);
     lock_model_see_mark(m, at, path, 0);
-    lock_model_see_limit(m, path, NULL, SIZE_MAX);
+    lock_model_see_limit(m, path, false, NULL, 0);
+    lock_model_see_owners(m, path, false);
+    lock_model_see_stranger(m, at, path, false);
     lock_model_check(m);
 }
 
@@ -801,6 +927,8 @@ static void lock_queue_empty(struct lock_model *m, struct lock_queue *q)
             clave__map_remove(&m->kept, &p->in_kept);
         lock_node_free(m, p);
     }
+    for (struct ordered_node *n; (n = clave__ordered_first(&q->strangers, ORDERED_ANY));)
+        lock_stranger_free(m, q, ORDERED_ENTRY(n, struct lock_stranger, node));
     memset(q->of_kind, 0, sizeof q->of_kind);
     q->nholders = q->nleft_over = q->nbare = q->nkept = 0;
 }
@@ -852,7 +980,8 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
     assert(list_empty(&q->in_dirty)); /* it was taken */
-    if (q->places.count == 0 && !q->kazoo && !q->mark && !q->limited && clave__lock_limit(q) == 0)
+    bool says = q->kazoo || q->mark || q->limited || q->bad_limit || q->has_owners;
+    if (q->places.count == 0 && q->strangers.count == 0 && !says && clave__lock_limit(q) == 0)
         lock_queue_free(m, q);
     lock_model_check(m);
 }

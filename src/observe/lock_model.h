@@ -102,6 +102,23 @@ static inline struct lock_key clave__lock_key(const struct lock_node *p)
 /* Marks of a queue in the set of all queues. LINKED: it has linked places. */
 enum { LOCK_QUEUE_LINKED = 1 };
 
+/* A node of another program in a directory where only places belong: P/owners and P/leases, where
+ * every child takes room, or P/queue and P/locks. A node directly below a lock's path is not one,
+ * because it may be the parent of another lock. */
+enum lock_stranger_side {
+    LOCK_STRANGE_OWNERS,
+    LOCK_STRANGE_LEASES,
+    LOCK_STRANGE_QUEUE,
+    LOCK_STRANGE_LOCKS,
+    LOCK_STRANGE_SIDES
+};
+struct lock_stranger {
+    struct ordered_node node; /* in lock_queue.strangers; marked with 1 << side */
+    enum lock_stranger_side side;
+    size_t at; /* where its name below P begins in the path: "owners/foo" */
+    char path[];
+};
+
 /* The places at one path. A semaphore at P has two queues: its leases, which are the nodes below
  * P/leases, form the queue of path P with `leases` set; the clients waiting for a lease form the
  * queue of path P/locks. Slots at P are the same: the owners below P/owners have `leases` set, and
@@ -116,6 +133,10 @@ struct lock_queue {
     size_t nkept; /* how many places are slots */
     bool limited; /* P/limit says how many slots there may be: */
     uint32_t slots_limit;
+    bool bad_limit;  /* P/limit is there, and says no number */
+    bool has_owners; /* P/owners is there: with P/limit it tells that the path is one of slots */
+    struct ordered strangers; /* of leases: by name below the path */
+    size_t nstrange[LOCK_STRANGE_SIDES];
     bool leases;
     bool kazoo;   /* kazoo's node exists that shows that the path is a semaphore's */
     bool told;    /* it was shown in the last event about it */
@@ -270,6 +291,18 @@ struct lock_node *clave__lock_waiter_after_key(const struct lock_queue *q,
                                                const struct lock_key *key);
 struct lock_node *clave__lock_left_over_after_key(const struct lock_queue *q,
                                                   const struct lock_key *key);
+
+/* True if these are slots whose P/limit is no number, so that nobody can take one. */
+bool clave__lock_has_bad_limit(const struct lock_queue *q);
+/* The number of strangers among the nodes of these slots or this semaphore, and the first of them
+ * whose name below the path comes after `name` ("": the first of all; NULL: there are no more). */
+size_t clave__lock_nstrangers(const struct lock_queue *q);
+const struct lock_stranger *clave__lock_stranger_after(const struct lock_queue *q,
+                                                       const char *name);
+static inline const char *clave__lock_stranger_name(const struct lock_stranger *s)
+{
+    return s->path + s->at;
+}
 
 /* The path of the place's node, to be freed by the caller; NULL: no memory. */
 char *clave__lock_node_path(const struct clave_mem *mem, const struct lock_node *p);

@@ -30,14 +30,18 @@ int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
 
 /* ---- which queues are locks ------------------------------------------------------------------ */
 
-/* True if this is an empty set of leases or slots that clients are waiting for. A semaphore that
- * nobody holds is recognised by the limit in its waiters' nodes, where clave's clients write it;
- * slots are recognised by the limit in the node beside their queue. */
+/* True if these leases or slots are empty, but clients are waiting for one or a stranger's node
+ * takes their room. A semaphore that nobody holds is recognised by the limit in its waiters' nodes,
+ * where clave's clients write it; slots are recognised by the limit in the node beside their queue.
+ */
 static bool lock_awaits_leases(const struct lock_queue *q)
 {
     if (!q->leases || q->places.count > 0)
         return false;
-    return clave__lock_is_slots(q) ? q->partner->places.count > 0 : clave__lock_limit(q) != 0;
+    if (clave__lock_is_slots(q))
+        return (q->limited && q->nstrange[LOCK_STRANGE_OWNERS] > 0) ||
+               (q->partner && q->partner->places.count > 0);
+    return clave__lock_limit(q) != 0;
 }
 
 /* Nodes named by a bare UUID alone do not make a semaphore: they may belong to another recipe of
@@ -189,6 +193,35 @@ size_t clave__lock_nwaiters(const struct lock_queue *q)
 size_t clave__lock_nleft_over(const struct lock_queue *q)
 {
     return q->nleft_over + (q->leases && q->partner ? q->partner->nleft_over : 0);
+}
+
+bool clave__lock_has_bad_limit(const struct lock_queue *q)
+{
+    return q->bad_limit && clave__lock_is_slots(q);
+}
+
+/* The directories of slots, or of a semaphore. */
+static uint32_t lock_stranger_marks(const struct lock_queue *q)
+{
+    if (!q->leases)
+        return 0;
+    return clave__lock_is_slots(q) ? 1U << LOCK_STRANGE_OWNERS | 1U << LOCK_STRANGE_QUEUE
+                                   : 1U << LOCK_STRANGE_LEASES | 1U << LOCK_STRANGE_LOCKS;
+}
+
+size_t clave__lock_nstrangers(const struct lock_queue *q)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < LOCK_STRANGE_SIDES; i++)
+        n += lock_stranger_marks(q) & 1U << i ? q->nstrange[i] : 0;
+    return n;
+}
+
+const struct lock_stranger *clave__lock_stranger_after(const struct lock_queue *q, const char *name)
+{
+    uint32_t marks = lock_stranger_marks(q);
+    struct ordered_node *n = marks ? clave__ordered_after(&q->strangers, name, marks) : NULL;
+    return n ? ORDERED_ENTRY(n, struct lock_stranger, node) : NULL;
 }
 
 static struct lock_node *lock_place_after(const struct lock_queue *q, const struct lock_key *key,

@@ -1,5 +1,7 @@
 """Slots where locks are seen: `/v1/locks`, events, history, metrics, `clave top`; over a restart, too."""
 import json
+import re
+import shlex
 import time
 import unittest
 
@@ -39,6 +41,51 @@ class Seen(unittest.TestCase):
 
     def past(self):
         return [(e["what"], e["place"]["name"], e["cause"]) for e in self.gate.call("GET", f"/v1/history?path={self.PATH}")[2]["entries"]]
+
+    def test_what_others_put_among_slots_is_told_with_what_ends_it(self):
+        def tell(words):
+            r = clave(*words, connect=self.connect)
+            self.assertEqual(r.code, 0, r)
+            return r.out
+
+        node = f"{self.PATH}/owners/it's me; ls"
+        tell(("create", node, ""))
+        self.await_true(lambda: "strangers" in self.lock())
+        lock = self.lock()
+        self.assertEqual((lock["kind"], lock["limit"], lock["nholders"], lock["nstrangers"]), ("slot", 2, 0, 1))
+        self.assertEqual([s["node"] for s in lock["strangers"]], [node])
+        listed = self.gate.call("GET", "/v1/locks")[2]["locks"]
+        self.assertEqual([l["strangers"] for l in listed], [lock["strangers"]])
+        self.assertEqual(json.loads(tell(("locks", "--json")))["strangers"], lock["strangers"])
+        self.assertIn("this is no slot, and takes room", tell(("top", "--once")))
+        told = re.search(r"\((.*): this is no slot, and takes room; to remove it: clave (.*)\)", tell(("locks",)))
+        self.assertEqual(told[1], node)
+        detail = lock["strangers"][0]["detail"]
+        self.assertEqual(detail, f"this is no slot, and takes room; to remove it: clave {told[2]}")
+        tell(shlex.split(told[2]))
+        self.await_true(lambda: "strangers" not in self.lock())
+
+        self.take("web1")
+        tell(("set", f"{self.PATH}/limit", "four"))
+        self.await_true(lambda: self.lock().get("detail"))
+        lock = self.lock()
+        self.assertEqual((lock["limit"], lock["nholders"]), (None, 1))
+        told = re.search(r"\(the limit is no number, so nobody takes a slot; to set it: clave (.*)\)", tell(("locks",)))
+        self.assertEqual(lock["detail"], f"the limit is no number, so nobody takes a slot; to set it: clave {told[1]}")
+        tell([w if w != "N" else "2" for w in shlex.split(told[1])])
+        self.await_true(lambda: self.lock()["limit"] == 2)
+        self.assertNotIn("detail", self.lock())
+
+    def test_a_semaphores_strangers_are_told(self):
+        semaphore = Running("semaphore", "-n", "2", "/pool", "--", "sleep", "600", connect=self.connect)
+        self.addCleanup(semaphore.end, 15)
+        node = "/pool/leases/notes.txt"
+        self.await_true(lambda: self.gate.call("GET", "/v1/locks/pool")[0] == 200)
+        self.assertEqual(clave("create", node, "", connect=self.connect).code, 0)
+        r = clave("locks", "/pool", connect=self.connect)
+        self.assertEqual(r.code, 0, r)
+        self.assertIn(f"{node}: this is no lease, and takes room; to remove it: clave rm -r {node}", r.err)
+        self.await_true(lambda: "strangers" in self.gate.call("GET", "/v1/locks/pool")[2])
 
     def test_owners_and_waiters_are_one_lock(self):
         first = self.take("web1", "--by", "ann", "--reason", "kernel")

@@ -37,18 +37,28 @@ struct tree_node {
 struct tree {
     struct tree_node nodes[MOST_NODES];
     struct tree_node marks[PATHS]; /* of lock delays */
+    struct tree_node slots[2];     /* the limit and the owners of /s */
     struct rand_state rand;
     int64_t zxid;
     unsigned counter;
 };
 
-/* All kinds at any path, mixed; a semaphore at /q0. */
+/* Slots at /s, and what others have put among them. */
+static void tree_create_at_slots(struct tree *t, struct tree_node *n, unsigned r)
+{
+    static const char *const paths[] = {"/s/owners/slot-%u", "/s/owners/foo%u", "/s/queue/foo%u",
+                                        "/s/queue/_c_" UUID "-lock-%010u"};
+    n->stat.ephemeral_owner = r % 4 == 3 ? n->stat.ephemeral_owner : 0;
+    snprintf(n->path, sizeof n->path, paths[r % 4], t->counter++);
+}
+
+/* All kinds at any path, mixed; a semaphore at /q0, with others' nodes in it. */
 static void tree_create(struct tree *t, struct tree_node *n)
 {
     static const char *const words[] = {"-lock-",  "-lock-",   "-__READ__", "-__WRIT__",
                                         "-latch-", "__lock__", "__rlock__"};
     unsigned r = (unsigned)clave__rand_below(&t->rand, 100);
-    int where = (int)clave__rand_below(&t->rand, PATHS);
+    int where = (int)clave__rand_below(&t->rand, PATHS + 1);
     t->zxid++;
     n->there = true;
     n->stat = (clave_stat){.czxid = t->zxid, .ctime = t->zxid};
@@ -62,7 +72,12 @@ static void tree_create(struct tree *t, struct tree_node *n)
              1 + r % 4);
     /* Each path has mostly one kind. */
     const char *word = words[r < 85 ? where % COUNT(words) : r % COUNT(words)];
-    if (where == 0)
+    if (where == PATHS)
+        tree_create_at_slots(t, n, r);
+    else if (where == 0 && r % 7 == 0)
+        snprintf(n->path, sizeof n->path, r % 2 ? "/q/leases/foo%u" : "/q/locks/foo%u",
+                 t->counter++);
+    else if (where == 0)
         snprintf(n->path, sizeof n->path,
                  r % 2 ? "/q/leases/_c_" UUID "-lease-%010u" : "/q/locks/_c_" UUID "-lock-%010u",
                  t->counter++);
@@ -70,9 +85,29 @@ static void tree_create(struct tree *t, struct tree_node *n)
         snprintf(n->path, sizeof n->path, "/q%d/%s%s%010u", where, HEX, word, t->counter++);
 }
 
+/* "=": a limit of 1. */
 static void model_set(struct lock_model *m, const struct tree *t, const struct tree_node *n)
 {
-    clave__lock_model_node(m, t->zxid, n->path, &n->stat, n->data, strlen(n->data));
+    bool limit = strcmp(n->data, "=") == 0;
+    clave__lock_model_node(m, t->zxid, n->path, &n->stat, limit ? "\0\0\0\1" : n->data,
+                           limit ? 4 : strlen(n->data));
+}
+
+static void tree_change_slots(struct tree *t, struct lock_model *m)
+{
+    static const char *const data[] = {"=", "=", "", "four", "2024", "long text"};
+    size_t which = (size_t)clave__rand_below(&t->rand, 2);
+    struct tree_node *n = &t->slots[which];
+    bool gone = n->there && clave__rand_below(&t->rand, 3) == 0;
+    snprintf(n->path, sizeof n->path, which ? "/s/owners" : "/s/limit");
+    n->stat =
+        (clave_stat){.czxid = n->there ? n->stat.czxid : ++t->zxid, .version = n->stat.version + 1};
+    snprintf(n->data, sizeof n->data, "%s", data[clave__rand_below(&t->rand, 6)]);
+    n->there = !gone;
+    if (gone)
+        clave__lock_model_gone(m, ++t->zxid, n->path);
+    else
+        model_set(m, t, n);
 }
 
 /* Of any of the places that are, were or will be soon. */
@@ -100,6 +135,10 @@ static void tree_change(struct tree *t, struct lock_model *m)
         tree_change_mark(t, m);
         return;
     }
+    if (clave__rand_below(&t->rand, 20) == 0) {
+        tree_change_slots(t, m);
+        return;
+    }
     struct tree_node *n = &t->nodes[clave__rand_below(&t->rand, MOST_NODES)];
     if (!n->there) {
         tree_create(t, n);
@@ -107,7 +146,8 @@ static void tree_change(struct tree *t, struct lock_model *m)
     } else if (clave__rand_below(&t->rand, 4) == 0) {
         t->zxid++;
         n->stat.version++;
-        snprintf(n->data, sizeof n->data, "clave/1\nlimit=%d\n", (int)(t->zxid % 5));
+        bool form = strncmp(n->path, "/s/owners/", 10) != 0 || t->zxid % 3 > 0;
+        snprintf(n->data, sizeof n->data, form ? "clave/1\nlimit=%d\n" : "x", (int)(t->zxid % 5));
         model_set(m, t, n);
     } else {
         t->zxid++;
@@ -132,7 +172,26 @@ static void read_afresh(struct tree *t, struct lock_model *m)
     for (size_t i = 0; i < PATHS; i++)
         if (t->marks[i].there)
             model_set(m, t, &t->marks[i]);
+    for (size_t i = 0; i < COUNT(t->slots); i++)
+        if (t->slots[i].there)
+            model_set(m, t, &t->slots[i]);
     clave__lock_model_loaded(m);
+}
+
+static void compare_strangers(const struct lock_queue *x, const struct lock_queue *y)
+{
+    const struct lock_stranger *a, *b;
+    size_t n = 0;
+    assert_int_equal(clave__lock_has_bad_limit(x), clave__lock_has_bad_limit(y));
+    for (const char *at = "";; at = clave__lock_stranger_name(a), n++) {
+        a = clave__lock_stranger_after(x, at);
+        b = clave__lock_stranger_after(y, at);
+        assert_int_equal(!a, !b);
+        if (!a)
+            break;
+        assert_string_equal(a->path, b->path);
+    }
+    assert_int_equal(n, clave__lock_nstrangers(x));
 }
 
 static void compare_models(const struct lock_model *a, const struct lock_model *b)
@@ -151,6 +210,7 @@ static void compare_models(const struct lock_model *a, const struct lock_model *
         assert_string_equal(text, queue_text(y));
         assert_string_equal(x->path, y->path);
         assert_int_equal(clave__lock_limit(x), clave__lock_limit(y));
+        compare_strangers(x, y);
         path = x->path;
         leases = x->leases;
     }

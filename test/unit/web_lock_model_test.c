@@ -322,6 +322,163 @@ static void two_queues_may_claim_to_be_of_one_semaphore(void **state)
     }
 }
 
+/* All strangers of a lock, as a row has them; "!" first: its limit is no number. */
+static const char *strangers_at(const struct lock_model *m, const char *path)
+{
+    static char text[512];
+    const struct lock_queue *q = clave__lock_model_find(m, path);
+    const struct lock_stranger *s;
+    snprintf(text, sizeof text, "%s", q && clave__lock_has_bad_limit(q) ? "!" : "");
+    for (const char *at = ""; q && (s = clave__lock_stranger_after(q, at));
+         at = clave__lock_stranger_name(s)) {
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, "%s ", clave__lock_stranger_name(s));
+    }
+    return text;
+}
+
+/* Each row: a node of others, in a tree where one of slots and one of a semaphore's leases is full;
+ * "=": it says the number 1. */
+static void what_is_no_place_is_a_stranger_where_only_places_belong(void **state)
+{
+    static const struct {
+        const char *tree[4], *node, *data; /* the nodes before; who comes last */
+        const char *path, *shown, *strangers;
+    } rows[] = {
+        {{"/s/limit", "/s/owners"}, "/s/owners/foo", "", "/s", "slot |", "owners/foo "},
+        {{"/s/limit", "/s/owners/slot-a"}, "/s/owners/foo", "", "/s", "slot 3 |", "owners/foo "},
+        {{"/s/limit", "/s/owners/slot-a"},
+         "/s/owners/slot-b",
+         "x",
+         "/s",
+         "slot 3 |",
+         "owners/slot-b "},
+        {{"/s/limit", "/s/owners/slot-a"}, "/s/queue/foo", "", "/s", "slot 3 |", "queue/foo "},
+        {{"/s/limit", "/s/owners/slot-a"}, "/s/foo", "", "/s", "slot 3 |", ""},
+        {{"/s/limit", "/s/owners/slot-a"}, "/s/leases/foo", "", "/s", "slot 3 |", ""},
+        {{"/s/owners/slot-a"}, "/s/limit", "four", "/s", "slot 2 |", "!"},
+        {{"/s/owners/slot-a"}, "/s/limit", "2024", "/s", "slot 2 |", "!"},
+        {{"/s/owners/slot-a"}, "/s/limit", "ten per team", "/s", "slot 2 |", "!"},
+        {{"/s/owners", "/s/queue/_c_" UUID "-lock-0000000004"},
+         "/s/limit",
+         "four",
+         "/s",
+         "slot | 4",
+         "!"},
+        {{"/s/queue/_c_" UUID "-lock-0000000004"}, "/s/limit", "four", "/s/queue", "lock 4 |", ""},
+        {{"/s/owners"}, "/s/owners/foo", "", "/s", "none", ""},
+        {{"/s/owners", "/s/owners/foo"}, "/s/limit", "four", "/s", "none", ""},
+        {{"/s/leases/_c_" UUID "-lease-0000000000"},
+         "/s/leases/foo",
+         "",
+         "/s",
+         "semaphore 0 |",
+         "leases/foo "},
+        {{"/s/leases/_c_" UUID "-lease-0000000000"},
+         "/s/locks/foo",
+         "",
+         "/s",
+         "semaphore 0 |",
+         "locks/foo "},
+        {{"/s/leases/foo"},
+         "/s/locks/_c_" UUID "-lock-0000000004",
+         "clave/1\nlimit=1\n",
+         "/s",
+         "semaphore | 4",
+         "leases/foo "},
+        {{"/s/_c_" UUID "-lock-0000000004"}, "/s/foo", "", "/s", "lock 4 |", ""},
+        {{"/limit", "/owners"}, "/owners/foo", "", "/", "slot |", "owners/foo "},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lock_model m;
+        int64_t at = 1;
+        model_open(&m);
+        for (const char *const *path = rows[i].tree; *path; path++) {
+            bool limit = strcmp(*path + strlen(*path) - 5, "limit") == 0;
+            bool slot = strstr(*path, "slot-") != NULL;
+            clave_stat stat = {.czxid = ++at, .ephemeral_owner = strstr(*path, "_c_") ? 20 : 0};
+            clave__lock_model_node(&m, at, *path, &stat,
+                                   limit  ? "\0\0\0\1"
+                                   : slot ? "clave/1\n"
+                                          : "",
+                                   limit  ? 4
+                                   : slot ? 8
+                                          : 0);
+        }
+        clave__lock_model_loaded(&m);
+        char before[64];
+        snprintf(before, sizeof before, "%s", show_at(&m, rows[i].path));
+        uint64_t etag = 0;
+        const struct lock_queue *q = clave__lock_model_find(&m, rows[i].path);
+        if (q)
+            etag = clave__lock_etag(q);
+        add_of(&m, 9, rows[i].node, strstr(rows[i].node, "_c_") ? 20 : 0, rows[i].data);
+        assert_string_equal(show_at(&m, rows[i].path), rows[i].shown);
+        assert_string_equal(strangers_at(&m, rows[i].path), rows[i].strangers);
+        if (q && *rows[i].strangers)
+            assert_true(clave__lock_etag(clave__lock_model_find(&m, rows[i].path)) != etag);
+        clave__lock_model_gone(&m, 10, rows[i].node);
+        assert_string_equal(show_at(&m, rows[i].path), before);
+        for (const char *const *path = rows[i].tree; *path; path++)
+            clave__lock_model_gone(&m, 11, *path);
+        for (struct lock_queue *dirty; (dirty = clave__lock_model_take_dirty(&m));)
+            clave__lock_model_settle(&m, dirty);
+        assert_int_equal(m.queues.count, 0);
+        clave__lock_model_fini(&m);
+        assert_int_equal(m.bytes, 0);
+    }
+}
+
+/* Every child of the leases takes room: the newest lease waits. */
+static void a_stranger_among_leases_takes_room(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add_of(&m, 1, "/s/locks/_c_" UUID "-lock-0000000001", 20, "clave/1\nlimit=1\n");
+    add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=1\n");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 | 1");
+    add_of(&m, 3, "/s/leases/foo", 0, "");
+    assert_string_equal(show_at(&m, "/s"), "semaphore | 1");
+    clave__lock_model_gone(&m, 4, "/s/leases/foo");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 | 1");
+    clave__lock_model_fini(&m);
+}
+
+static void assert_shows(const struct lock_model *m, const char *path, const char *part)
+{
+    struct buf out;
+    clave__buf_init(&out, &mem, SIZE_MAX);
+    struct json j = clave__json_to(&out);
+    clave__lock_json(&j, NULL, clave__lock_model_find(m, path), 0, 10);
+    if (!strstr(clave__buf_text(&out), part))
+        fail_msg("%s is not in %s", part, clave__buf_text(&out));
+    clave__buf_fini(&out);
+}
+
+/* What anybody may have chosen as a name does not become a command of its own. */
+static void a_stranger_is_shown_with_what_removes_it(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    clave_stat stat = {.czxid = 1};
+    clave__lock_model_node(&m, 1, "/s/limit", &stat, "\0\0\0\1", 4);
+    add_of(&m, 2, "/s/owners/a b;c'd", 0, "");
+    assert_shows(&m, "/s",
+                 "\"nstrangers\": 1, \"strangers\": [{\"node\": \"/s/owners/a b;c'd\", "
+                 "\"detail\": \"this is no slot, and takes room; to remove it: "
+                 "clave rm -r '/s/owners/a b;c'\\\\''d'\"}]");
+    add_of(&m, 3, "/s/owners/slot-a", 0, "clave/1\n");
+    clave__lock_model_node(&m, 4, "/s/limit", &stat, "ten", 3);
+    assert_shows(&m, "/s", "\"limit\": null,");
+    assert_shows(&m, "/s",
+                 "\"detail\": \"the limit is no number, so nobody takes a slot; to set it: "
+                 "clave slot limit /s N\"");
+    clave__lock_model_fini(&m);
+}
+
 /* Its owner is the first of those who acquire, and there are more leases than the limit. */
 static void a_lease_without_room_is_no_holder(void **state)
 {
@@ -723,6 +880,9 @@ int main(void)
         cmocka_unit_test(a_semaphore_is_known_by_those_who_queue),
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),
+        cmocka_unit_test(what_is_no_place_is_a_stranger_where_only_places_belong),
+        cmocka_unit_test(a_stranger_among_leases_takes_room),
+        cmocka_unit_test(a_stranger_is_shown_with_what_removes_it),
         cmocka_unit_test(without_a_limit_a_lease_holds_when_its_owner_queues_no_more),
         cmocka_unit_test(two_queues_may_claim_to_be_of_one_semaphore),
         cmocka_unit_test(within_its_lock_delay_the_first_place_does_not_hold),

@@ -135,7 +135,8 @@ CLAVE_METHOD clave_err clave_async_slots_break(clave_async_slots *s, const clave
 typedef void clave_async_slots_limit_cb(clave_async_slots *s, clave_err err, void *arg);
 /* Sets the limit, and creates the path if it is missing. Raising it admits those that wait;
  * lowering it takes nobody's slot; 0 lets nobody take one. cb (may be NULL) runs once, later, with
- * errors as of clave_async_set. At once: EINVAL: more than 2147483647. ENOMEM. ECLOSED. */
+ * errors as of clave_async_set. At once: EINVAL: more than 2147483647, or a number whose four bytes
+ * would be read as text, as 808464432 ("0000"). ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
                                                    clave_async_slots_limit_cb *cb, void *arg);
 

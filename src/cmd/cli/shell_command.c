@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/shell_quote.h"
+
 struct hint_text {
     char *out;
     size_t n;
@@ -20,25 +22,10 @@ static void shell_command_put(struct hint_text *t, const char *text, size_t n)
     t->out[t->n] = '\0';
 }
 
-/* In single quotes, where only a single quote needs care. */
 static void shell_command_put_word(struct hint_text *t, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "/_-.,:=@%+";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        shell_command_put(t, word, strlen(word));
-        return;
-    }
-    shell_command_put(t, "'", 1);
-    for (size_t n; *word; word += n) {
-        n = strcspn(word, "'");
-        shell_command_put(t, word, n);
-        if (word[n] == '\'') {
-            shell_command_put(t, "'\\''", 4);
-            n++;
-        }
-    }
-    shell_command_put(t, "'", 1);
+    size_t n = clave__shell_quote(t->out + t->n, HINT_CAP - t->n, word);
+    t->n = n < HINT_CAP - t->n ? t->n + n : HINT_CAP - 1;
 }
 
 static void shell_command_put_flag(struct hint_text *t, const char *flag, const char *value)

@@ -40,6 +40,29 @@ static void all_locks_left_over(const struct options *o, const struct top_lock *
     free(queue);
 }
 
+/* What keeps others from it, and the commands that end that. */
+static void all_locks_faults(const struct options *o, const struct top_lock *l)
+{
+    char hint[HINT_CAP];
+    if (l->bad_limit) {
+        fputs(" (the limit is no number, so nobody takes a slot; to set it: ", stdout);
+        format_text(
+            stdout,
+            hint_command(o, (const char *const[]){"slot", "limit", l->path, "N", NULL}, hint));
+        putchar(')');
+    }
+    if (!l->stranger)
+        return;
+    fputs(" (", stdout);
+    format_text(stdout, l->stranger);
+    printf(": %s; to remove it: ", l->stranger_what);
+    format_text(stdout,
+                hint_command(o, (const char *const[]){"rm", "-r", l->stranger, NULL}, hint));
+    if (l->nstrangers > 1)
+        printf("; %zu more", l->nstrangers - 1);
+    putchar(')');
+}
+
 static void all_locks_line(const struct options *o, const struct top_lock *l, int64_t now)
 {
     const struct top_place *p = &l->holder;
@@ -55,6 +78,7 @@ static void all_locks_line(const struct options *o, const struct top_lock *l, in
            participant_text_column(all_locks_command(l), true, command, sizeof command));
     if (l->nleft_over > 0)
         all_locks_left_over(o, l);
+    all_locks_faults(o, l);
     putchar('\n');
 }
 

@@ -188,6 +188,7 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
     const struct lock_node *holder = clave__lock_holder_after(q, NULL);
     const struct lock_node *first = holder ? holder : clave__lock_left_over_after(q, NULL);
     const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
+    const struct lock_stranger *stranger = clave__lock_stranger_after(q, "");
     enum lock_queue_kind kind = clave__lock_kind(q);
     bool waits = waiter && !waiter->unreadable && kind != LOCK_KIND_ELECTION;
     *l = (struct top_lock){.path = strdup(q->path),
@@ -198,8 +199,14 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),
                            .nleft_over = clave__lock_nleft_over(q),
+                           .nstrangers = clave__lock_nstrangers(q),
+                           .stranger = stranger ? strdup(stranger->path) : NULL,
+                           .stranger_what = stranger ? clave__lock_stranger_what(stranger) : NULL,
+                           .bad_limit = clave__lock_has_bad_limit(q),
                            .waiting_since = waits ? waiter->queued : -1};
-    if (!l->path) {
+    if (!l->path || (stranger && !l->stranger)) {
+        free(l->path);
+        free(l->stranger);
         r->err = CLAVE_ENOMEM;
         return;
     }
@@ -322,6 +329,7 @@ void top_view_fini(struct top_view *v)
 {
     for (size_t i = 0; i < v->nlocks; i++) {
         free(v->locks[i].path);
+        free(v->locks[i].stranger);
         top_place_fini(&v->locks[i].holder);
     }
     for (size_t i = 0; i < v->nplaces; i++)

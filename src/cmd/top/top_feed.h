@@ -39,6 +39,12 @@ struct top_lock {
     /* The first; if nobody holds it, the first node that is left over; since -1: neither. */
     struct top_place holder;
     size_t nholders, nwaiters, nleft_over;
+    /* What others have put among its nodes: how many, the path of the first (NULL: none), and what
+     * that is (clave__lock_stranger_what); and whether the limit of slots is no number. */
+    size_t nstrangers;
+    char *stranger;
+    const char *stranger_what;
+    bool bad_limit;
     int64_t waiting_since; /* the oldest wait; -1: nobody waits. A candidate does not */
 };
 

@@ -453,6 +453,17 @@ static void top_task(const struct top_drawing *d, const struct top_place *p, cha
     top_clean(&d->to, text, out);
 }
 
+/* What takes room, before whose command it is. */
+static void top_stranger(const struct top_drawing *d, const struct top_lock *l,
+                         char out[TOP_CELL_CAP])
+{
+    char text[2 * TOP_CELL_CAP];
+    bool command = l->nholders > 0;
+    snprintf(text, sizeof text, "(%.200s: %s)%s%s", l->stranger, l->stranger_what,
+             command ? " " : "", command ? out : "");
+    top_clean(&d->to, text, out);
+}
+
 static void top_list_row(const void *arg, size_t i, struct top_cells *out)
 {
     const struct top_drawing *d = arg;
@@ -468,6 +479,10 @@ static void top_list_row(const void *arg, size_t i, struct top_cells *out)
         top_age(&l->holder, d->now, out->text[3]);
         top_task(d, &l->holder, out->text[6]);
     }
+    if (l->bad_limit)
+        strcpy(out->text[6], "(the limit is no number)");
+    else if (l->stranger)
+        top_stranger(d, l, out->text[6]);
     snprintf(out->text[4], TOP_CELL_CAP, "%zu", l->nwaiters);
     snprintf(out->text[5], TOP_CELL_CAP, "%s",
              l->waiting_since < 0 ? dash : age_format(d->now - l->waiting_since, age));
@@ -484,7 +499,8 @@ static enum top_style top_list_style(const void *arg, size_t i)
     const struct top_lock *l = &d->v->locks[i];
     if (l->deadlocked)
         return TOP_RED;
-    return l->nleft_over > 0 || top_is_late(d, l->waiting_since) ? TOP_AMBER : TOP_PLAIN;
+    bool faulty = l->nleft_over > 0 || l->nstrangers > 0 || l->bad_limit;
+    return faulty || top_is_late(d, l->waiting_since) ? TOP_AMBER : TOP_PLAIN;
 }
 
 static const struct top_column queue_columns[TOP_COLUMNS] = {

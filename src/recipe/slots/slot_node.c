@@ -10,8 +10,23 @@
 #include "base/path.h"
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
+#include "recipe/semaphore/shared_count.h"
 
 enum { TOKEN_TEXT = 24 };
+
+/* ---- the limit ------------------------------------------------------------------------------- */
+
+/* Data of four printable characters is taken for text: nobody has that many slots. */
+int64_t clave__slot_limit_parse(const void *data, size_t n)
+{
+    const uint8_t *p = data;
+    size_t printable = 0;
+    if (n != SHARED_COUNT_SIZE || p[0] > 0x7f)
+        return CLAVE_SLOTS_LIMIT_BAD;
+    for (size_t i = 0; i < n; i++)
+        printable += p[i] >= ' ' && p[i] <= '~';
+    return printable == n ? CLAVE_SLOTS_LIMIT_BAD : (int64_t)clave__shared_count_decode(p, n);
+}
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -27,6 +27,9 @@ void clave__slot_name_format(char out[SLOT_NAME_CAP], const char *id);
 /* Extracts the id from a name. Returns false if this is not a slot's name. */
 bool clave__slot_name_parse(const char *name, char id[CLAVE_SLOT_ID_MAX + 1]);
 
+/* The number that the node of a limit has; CLAVE_SLOTS_LIMIT_BAD: it is not a number of slots. */
+int64_t clave__slot_limit_parse(const void *data, size_t n);
+
 /* The data of a slot: id, host, by and reason; for a record, also the token of the broken slot. To
  * be freed by the caller. NULL: no memory. */
 char *clave__slot_data_format(const struct clave_mem *mem, const clave_slot *slot, size_t *n);

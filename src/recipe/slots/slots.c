@@ -72,13 +72,21 @@ static clave_err slots_copy_options(clave_async_slots *s, const char *path,
     return err;
 }
 
+/* True if the limit, once written, is read as a number. */
+static bool slots_limit_is_valid(uint32_t limit)
+{
+    uint8_t data[SHARED_COUNT_SIZE];
+    clave__shared_count_encode(limit, data);
+    return clave__slot_limit_parse(data, sizeof data) == (int64_t)limit;
+}
+
 clave_err clave_async_slots_new(clave_async_slots **out, clave_async_client *c, const char *path,
                                 const clave_slots_options *given)
 {
     clave_slots_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_slots_options");
-    if (err == CLAVE_OK && (o.limit > SLOTS_LIMIT_MAX || (o.acls && o.nacls == 0)))
+    if (err == CLAVE_OK && (!slots_limit_is_valid(o.limit) || (o.acls && o.nacls == 0)))
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
@@ -188,19 +196,10 @@ clave_err clave__slots_prepare(struct slots_prepare *p)
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-/* Data of four digits is taken for text: nobody has that many slots. */
 int64_t clave__slots_limit_of(const clave_result *res)
 {
-    const uint8_t *p = res->data;
-    size_t digits = 0;
-    if (res->err == CLAVE_ENONODE)
-        return CLAVE_SLOTS_LIMIT_NONE;
-    if (res->len != SHARED_COUNT_SIZE || p[0] > 0x7f)
-        return CLAVE_SLOTS_LIMIT_BAD;
-    for (size_t i = 0; i < SHARED_COUNT_SIZE; i++)
-        digits += p[i] >= '0' && p[i] <= '9';
-    return digits == SHARED_COUNT_SIZE ? CLAVE_SLOTS_LIMIT_BAD
-                                       : (int64_t)clave__shared_count_decode(p, res->len);
+    return res->err == CLAVE_ENONODE ? CLAVE_SLOTS_LIMIT_NONE
+                                     : clave__slot_limit_parse(res->data, res->len);
 }
 
 /* Sets the limit, even if somebody else creates the node meanwhile. */
@@ -262,7 +261,7 @@ static void slots_limit_on_set(clave_async_client *c, const clave_result *res, v
 clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
                                       clave_async_slots_limit_cb *cb, void *arg)
 {
-    if (limit > SLOTS_LIMIT_MAX)
+    if (!slots_limit_is_valid(limit))
         return CLAVE_EINVAL;
     struct slots_limit *l = clave__mem_zalloc(s->mem, sizeof *l);
     if (!l)

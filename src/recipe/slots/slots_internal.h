@@ -33,7 +33,7 @@
 #include "clave/async/slots.h"
 #include "recipe/contender/contender_config.h"
 
-enum { SLOTS_LIMIT_MAX = INT32_MAX, SLOTS_PAUSE_MS = 250 };
+enum { SLOTS_PAUSE_MS = 250 };
 
 /* The paths of the nodes of slots. */
 struct slots_paths {

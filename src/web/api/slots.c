@@ -27,6 +27,7 @@
 
 #include "base/base64.h"
 #include "base/path.h"
+#include "base/shell_quote.h"
 #include "base/time_format.h"
 #include "client/client_for_gate.h"
 #include "recipe/slots/slot_node.h"
@@ -36,6 +37,7 @@
 #include "web/http/request.h"
 #include "web/http/sender.h"
 #include "web/observe/observe.h"
+#include "web/http/target.h"
 
 /* ==== /v1/slots =============================================================================== */
 
@@ -67,11 +69,40 @@ struct slot_request {
 
 /* ---- a request that uses slots --------------------------------------------------------------- */
 
-#define SLOT_STRANGE                                                                               \
-    "this is no slot, and takes room: to remove it: clave rm -r %s (DELETE /v1/znodes%s)"
-#define SLOT_BAD_LIMIT                                                                             \
-    "%s/limit holds no number of slots, so nobody takes any: to set it: clave slot limit %s N "    \
-    "(PUT /v1/slots%s)"
+/* A path as a shell reads it. */
+static const char *slot_quoted(struct web_exchange *x, const char *path)
+{
+    size_t n = 4 * strlen(path) + 3;
+    char *out = clave__web_alloc(x, n);
+    if (out)
+        clave__shell_quote(out, n, path);
+    return out ? out : "";
+}
+
+/* A path as a target has it. */
+static const char *slot_encoded(struct web_exchange *x, const char *path)
+{
+    char *out = clave__web_alloc(x, 3 * strlen(path) + 1);
+    if (out)
+        clave__percent_encode(out, path);
+    return out ? out : "";
+}
+
+static const char *slot_strange_text(struct web_exchange *x, const char *node)
+{
+    return clave__web_sprintf(x,
+                              "this is no slot, and takes room: to remove it: clave rm -r %s "
+                              "(DELETE /v1/znodes%s)",
+                              slot_quoted(x, node), slot_encoded(x, node));
+}
+
+static const char *slot_bad_limit_text(struct web_exchange *x, const char *path)
+{
+    return clave__web_sprintf(x,
+                              "%s/limit holds no number of slots, so nobody takes any: to set it: "
+                              "clave slot limit %s N (PUT /v1/slots%s)",
+                              path, slot_quoted(x, path), slot_encoded(x, path));
+}
 
 static void slot_room_note(struct slot_room *r, const clave_slots_event *ev)
 {
@@ -91,11 +122,12 @@ static const char *slot_room_text(struct web_exchange *x, const char *path,
         return clave__web_sprintf(
             x, "no slot of %s was free: GET /v1/slots%s shows by whom they are owned", path, path);
     if (r->limit == CLAVE_SLOTS_LIMIT_BAD)
-        return clave__web_sprintf(x, SLOT_BAD_LIMIT, path, path, path);
+        return slot_bad_limit_text(x, path);
     const char *before = r->ahead > 0 ? clave__web_sprintf(x, ", %zu before it", r->ahead) : "";
-    const char *strange = r->has_strange ? clave__web_sprintf(x, "; %s: " SLOT_STRANGE, r->strange,
-                                                              r->strange, r->strange)
-                                         : "";
+    bool whole = strlen(r->strange) < sizeof r->strange - 1; /* else no command may name it */
+    const char *what = whole ? slot_strange_text(x, r->strange) : "this is no slot, and takes room";
+    const char *strange =
+        r->has_strange ? clave__web_sprintf(x, "; %s: %s", r->strange, what ? what : "") : "";
     return clave__web_sprintf(x,
                               "no slot of %s is free: %zu owners%s, the limit is %" PRId64
                               ": GET /v1/slots%s shows by whom%s",
@@ -230,16 +262,14 @@ static void slots_put_view(struct web_exchange *x, const char *path, const clave
     else
         clave__json_string(j, "limit", NULL);
     if (view->limit == CLAVE_SLOTS_LIMIT_BAD)
-        clave__json_string(j, "detail", clave__web_sprintf(x, SLOT_BAD_LIMIT, path, path, path));
+        clave__json_string(j, "detail", slot_bad_limit_text(x, path));
     clave__json_open(j, "owners", '[');
     for (size_t i = 0; i < view->n; i++) {
         clave__json_open(j, NULL, '{');
         clave__json_string(j, "owner", view->slots[i].id);
         slot_put(j, &view->slots[i]);
         if (!view->slots[i].id)
-            clave__json_string(
-                j, "detail",
-                clave__web_sprintf(x, SLOT_STRANGE, view->slots[i].node, view->slots[i].node));
+            clave__json_string(j, "detail", slot_strange_text(x, view->slots[i].node));
         clave__json_close(j, '}');
     }
     clave__json_close(j, ']');

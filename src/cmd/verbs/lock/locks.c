@@ -19,6 +19,7 @@
 #include "cmd/queues/queue_repeat.h"
 #include "cmd/queues/queue_view.h"
 #include "cmd/top/all_locks.h"
+#include "observe/lock_json.h"
 #include "runtime/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
@@ -161,6 +162,19 @@ static void locks_show_text(const struct options *o, const char *path, const str
     }
 }
 
+/* Every child of a semaphore's leases takes room, whoever has made it. */
+static void locks_say_strangers(const struct options *o, const char *path,
+                                const struct queue_view *v)
+{
+    const struct lock_queue *q = clave__lock_model_get(&v->listing.model, path, true);
+    const struct lock_stranger *s;
+    const char *at = "";
+    char hint[HINT_CAP];
+    for (; q && (s = clave__lock_stranger_after(q, at)); at = clave__lock_stranger_name(s))
+        diag(o, "%s: %s: %s; to remove it: %s", path, s->path, clave__lock_stranger_what(s),
+             hint_command(o, (const char *const[]){"rm", "-r", s->path, NULL}, hint));
+}
+
 static int locks_show_queue(struct options *o, clave_client *c, const char *path)
 {
     struct queue_view l;
@@ -176,6 +190,8 @@ static int locks_show_queue(struct options *o, clave_client *c, const char *path
         locks_show_json(o, path, i + 1, &l.list[i]);
     if (!o->json)
         locks_show_text(o, path, &l);
+    if (err == CLAVE_OK)
+        locks_say_strangers(o, path, &l);
     queue_view_fini(&l);
     return code;
 }
@@ -275,6 +291,7 @@ const struct verb verb_locks = {
         "not record; on a terminal under a header. A kazoo lock with its default name takes no\n"
         "part in the queue: its line says so. A node that no session owns, as one of a copied\n"
         "tree, is left-over: it never ends by itself, and its line has the command for that.\n"
+        "Nodes of others among slots or leases, where they take room, are told likewise.\n"
         "\n"
         "revoke asks the owner of a node to release it, and prints whom: 'clave lock --revocable'\n"
         "does, and programs that opted in. An owner that takes no requests is not asked. break\n"
