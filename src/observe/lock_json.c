@@ -136,10 +136,10 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_n
 static const char *lock_fault_text(const char *what, const char *to, const char *verb,
                                    const char *path, const char *more, char out[LOCK_FAULT_CAP])
 {
-    int n = snprintf(out, LOCK_FAULT_CAP, "%s; to %s: clave %s ", what, to, verb);
-    size_t room = LOCK_FAULT_CAP - (size_t)n - strlen(more);
-    if (clave__shell_quote(out + n, room, path) < room)
-        strcat(out, more);
+    size_t n = (size_t)snprintf(out, LOCK_FAULT_CAP, "%s; to %s: clave %s ", what, to, verb);
+    size_t room = LOCK_FAULT_CAP - n - strlen(more), word = clave__shell_quote(out + n, room, path);
+    if (word < room)
+        memcpy(out + n + word, more, strlen(more) + 1);
     else
         snprintf(out, LOCK_FAULT_CAP, "%s", what);
     return out;

@@ -203,6 +203,111 @@ static void a_try_of_either_side_leaves_nothing(void **state)
     memnet_free(p);
 }
 
+/* A node of a try, though it be refused, is one that readers wait for. */
+static void a_refused_try_to_write_makes_no_node(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct rwlock_owner a, b, c;
+    rwlock_owner_open(&a, p, 0, "/rw", NULL);
+    rwlock_owner_open(&b, p, 1, "/rw", NULL);
+    rwlock_owner_open(&c, p, 2, "/rw", NULL);
+    owner_acquire(&a.read, OWNER_FOREVER);
+    memnet_reset_counts(p);
+    owner_begin_acquire(&b.write, OWNER_TRY);
+    owner_begin_acquire(&c.read, OWNER_TRY);
+    memnet_settle(p);
+    assert_int_equal(b.write.err, CLAVE_EBUSY);
+    assert_true(owner_holds(&c.read));
+    assert_int_equal(memnet_requests(p, 1), 2); /* in one flight */
+    assert_string_equal(number_of(owner_grant(&c.read).node), "0000000001");
+    owner_release(&a.read);
+    owner_release(&c.read);
+    memnet_reset_counts(p);
+    owner_acquire(&b.write, OWNER_TRY);
+    assert_true(owner_holds(&b.write));
+    assert_string_equal(number_of(owner_grant(&b.write).node), "0000000002");
+    owner_acquire(&a.write, OWNER_TRY); /* a try of the other kind, and a try that waits for none */
+    assert_int_equal(a.write.err, CLAVE_EBUSY);
+    owner_release(&b.write);
+    rwlock_owner_close(&a);
+    rwlock_owner_close(&b);
+    rwlock_owner_close(&c);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* What looked free was taken before the node was there: the node decides. */
+static void a_try_to_write_that_was_overtaken_is_refused(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct rwlock_owner a, b;
+    rwlock_owner_open(&a, p, 0, "/rw", NULL);
+    rwlock_owner_open(&b, p, 1, "/rw", NULL);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    owner_begin_acquire(&b.write, OWNER_TRY);
+    memnet_settle(p);
+    owner_acquire(&a.read, OWNER_FOREVER);
+    assert_true(owner_holds(&a.read));
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(b.write.err, CLAVE_EBUSY);
+    assert_true(owner_holds(&a.read));
+    rwlock_owner_close(&a);
+    rwlock_owner_close(&b);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* Each message of a try is lost, then the connection cut after it: it ends at once, is never said
+ * to be busy when it is free, and leaves nothing. */
+static void a_try_to_write_ends_with_its_connection(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_CREATE2};
+    for (size_t i = 0; i < 12; i++) {
+        struct memnet *p = world(2);
+        struct rwlock_owner a, b;
+        rwlock_owner_open(&a, p, 0, "/rw", NULL);
+        rwlock_owner_open(&b, p, 1, "/rw", NULL);
+        owner_acquire(&a.read, OWNER_TRY); /* it makes the path */
+        owner_release(&a.read);
+        memnet_rule(p, (struct memnet_rule){1, i & 1 ? MEMNET_REPLY : MEMNET_REQUEST, ops[i / 4],
+                                            i & 2 ? MEMNET_PASS_CUT : MEMNET_LOSE, 0});
+        owner_begin_acquire(&b.write, OWNER_TRY);
+        memnet_settle(p);
+        bool granted = owner_holds(&b.write);
+        assert_true(granted || b.write.err == CLAVE_EUNREACHABLE);
+        memnet_clear(p);
+        memnet_advance(p, TIMEOUT);
+        if (!granted) {
+            owner_acquire(&b.write, OWNER_TRY);
+            assert_true(owner_holds(&b.write));
+        }
+        rwlock_owner_close(&a);
+        rwlock_owner_close(&b);
+        assert_no_leftovers(p);
+        memnet_free(p);
+    }
+}
+
+static void a_try_to_write_is_given_up_while_it_looks(void **state)
+{
+    (void)state;
+    struct memnet *p = world(1);
+    struct rwlock_owner a;
+    rwlock_owner_open(&a, p, 0, "/rw", NULL);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_SYNC, MEMNET_HOLD, 0});
+    owner_begin_acquire(&a.write, OWNER_TRY);
+    memnet_settle(p);
+    rwlock_owner_close(&a);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 /* ---- downgrade ------------------------------------------------------------------------- */
 
 static void testDowngrading(void **state)
@@ -716,6 +821,13 @@ static bool one_allocation_fails(size_t which)
         if (owner_holds(&a.read))
             assert_int_equal(owner_release(&a.read), CLAVE_OK);
         memnet_advance(p, 3000);
+        a.write.answers = 0;
+        clave_err tried = owner_acquire(&a.write, OWNER_TRY);
+        memnet_advance(p, 3000);
+        assert_true(tried == CLAVE_OK || tried == CLAVE_ENOMEM || tried == CLAVE_ELOST);
+        if (tried == CLAVE_OK && owner_holds(&a.write))
+            assert_int_equal(owner_release(&a.write), CLAVE_OK);
+        memnet_advance(p, 3000);
         rwlock_owner_close(&a);
     }
     memnet_advance(p, 3000);
@@ -800,6 +912,10 @@ int main(void)
         cmocka_unit_test(a_write_that_gives_up_does_not_let_readers_in),
         cmocka_unit_test(testBasic),
         cmocka_unit_test(a_try_of_either_side_leaves_nothing),
+        cmocka_unit_test(a_refused_try_to_write_makes_no_node),
+        cmocka_unit_test(a_try_to_write_that_was_overtaken_is_refused),
+        cmocka_unit_test(a_try_to_write_ends_with_its_connection),
+        cmocka_unit_test(a_try_to_write_is_given_up_while_it_looks),
         cmocka_unit_test(testDowngrading),
         cmocka_unit_test(testContendingDowngrading),
         cmocka_unit_test(a_downgrade_need_not_be_awaited),

@@ -40,7 +40,8 @@ CLAVE_EXPORT void clave_async_rwlock_free(clave_async_rwlock *rw);
 CLAVE_METHOD clave_async_mutex *clave_async_rwlock_read(clave_async_rwlock *rw);
 /* The write side; it belongs to `rw`. In its events `ahead` counts everything before it. Its
  * acquire can also fail at once with EUPGRADE: the owner holds or waits for a read without holding
- * the write. */
+ * the write. A try looks first, and makes a node, for which readers would wait, only if nobody is
+ * there: one round trip more when it is granted. */
 CLAVE_METHOD clave_async_mutex *clave_async_rwlock_write(clave_async_rwlock *rw);
 
 typedef enum clave_rwlock_kind {

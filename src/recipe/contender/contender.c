@@ -22,7 +22,8 @@ enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
 
 #define TO(state) (1u << CONTENDER_##state)
 static const unsigned moves[] = {
-    [CONTENDER_IDLE] = TO(JOINING) | TO(ENDED),
+    [CONTENDER_IDLE] = TO(LOOKING) | TO(JOINING) | TO(ENDED),
+    [CONTENDER_LOOKING] = TO(JOINING) | TO(LEAVING),
     [CONTENDER_JOINING] = TO(STANDING_BY) | TO(WAITING) | TO(LEAVING),
     [CONTENDER_STANDING_BY] = TO(JOINING) | TO(LEAVING),
     [CONTENDER_WAITING] = TO(CONFIRMING) | TO(HELD) | TO(LEAVING),
@@ -34,7 +35,8 @@ static const unsigned moves[] = {
 #undef TO
 
 static const char *const state_names[] = {
-    "idle", "joining", "standing by", "waiting", "confirming", "held", "leaving", "ended",
+    "idle",       "looking", "joining", "standing by", "waiting",
+    "confirming", "held",    "leaving", "ended",
 };
 
 static void contender_stop_waiting(struct contender *c)
@@ -101,6 +103,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
             clave__deadlock_schedule_begin(&c->deadlock_schedule, c->spec->deadlock_terms,
                                            c->node.watch.path);
         break;
+    case CONTENDER_LOOKING:
     case CONTENDER_STANDING_BY:
     case CONTENDER_CONFIRMING:
     case CONTENDER_ENDED:
@@ -265,7 +268,7 @@ void clave__contender_give_up_node(struct contender *c)
 
 static void contender_begin_leaving(struct contender *c, bool remove)
 {
-    assert(c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD);
+    assert(c->state >= CONTENDER_LOOKING && c->state <= CONTENDER_HELD);
     bool has_node = c->state >= CONTENDER_WAITING;
     clave__contender_enter(c, CONTENDER_LEAVING);
     if (remove && has_node)
@@ -292,9 +295,10 @@ static void *contender_forget_owner(struct contender *c)
     return owner;
 }
 
-static bool contender_has_place(const struct contender *c)
+/* It has a place, or asks for one. */
+static bool contender_has_begun(const struct contender *c)
 {
-    return c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD;
+    return c->state >= CONTENDER_LOOKING && c->state <= CONTENDER_HELD;
 }
 
 static void contender_fail(struct contender *c, clave_err err, bool remove)
@@ -304,9 +308,9 @@ static void contender_fail(struct contender *c, clave_err err, bool remove)
     c->leaving.failed = true;
     /* First the delete, then the event: an acquire made in the callback must queue behind the
      * delete. */
-    if (contender_has_place(c) && remove)
+    if (contender_has_begun(c) && remove)
         contender_give_up(c);
-    else if (contender_has_place(c))
+    else if (contender_has_begun(c))
         contender_begin_leaving(c, false);
     c->events->ended(owner, err);
 }
@@ -344,7 +348,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
     contender_forget_owner(c);
     c->leaving.done = left;
     c->leaving.arg = arg;
-    if (contender_has_place(c))
+    if (contender_has_begun(c))
         contender_give_up(c);
     clave__contender_end(c);
 }
@@ -368,7 +372,7 @@ static void contender_closed(struct contender *c)
         return;
     }
     void *owner = contender_forget_owner(c);
-    if (contender_has_place(c))
+    if (contender_has_begun(c))
         contender_begin_leaving(c, false);
     c->events->ended(owner, CLAVE_ECLOSED);
 }

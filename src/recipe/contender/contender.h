@@ -13,6 +13,8 @@
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
  *
+ *   LOOKING ─────┐
+ *      ^          v
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │
  *      │        │ v           │            │            │
@@ -21,7 +23,8 @@
  *      └───────────────── LEAVING <─────────────────────┘
  *                             └──> ENDED
  *
- * STANDING_BY is for contenders that do not queue: see contender_join.c.
+ * STANDING_BY is for contenders that do not queue, LOOKING for tries to write that would keep
+ * readers waiting: see contender_join.c.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits starts over
  * automatically, by way of LEAVING, which lasts until no request of the old attempt is pending. So
@@ -84,6 +87,7 @@ typedef void contender_left(void *arg, clave_err err);
 
 enum contender_state {
     CONTENDER_IDLE,        /* nothing of it is at the server */
+    CONTENDER_LOOKING,     /* a try to write: is anybody before it? */
     CONTENDER_JOINING,     /* the create is under way */
     CONTENDER_STANDING_BY, /* in a race: another contender's node exists */
     CONTENDER_WAITING,     /* our node exists; a listing tells its position */
@@ -105,6 +109,7 @@ struct contender_acquire {
     bool elects;        /* as in the spec, which may be gone by now */
     int64_t joined;     /* when it was requested */
     bool trying;        /* leave if not first */
+    clave_err unlisted; /* LOOKING: why the listing could not be sent; CLAVE_OK: it was sent */
     struct timer limit; /* the deadline or, when HELD, the end of max_hold */
     struct timer pause; /* the wait before trying again what failed */
     unsigned failures;  /* failures in a row */

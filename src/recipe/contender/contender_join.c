@@ -1,7 +1,9 @@
 /* contender_join.c - how a contender gets its node. There are three ways.
  *
  * In a queue: a create with a sequence number, protected by a name of its own, followed at once by
- * a listing.
+ * a listing. A try to write first looks whether anybody is before it: even if it were refused, its
+ * node would make every reader that comes meanwhile wait, and refuse every try to read. Once it has
+ * seen nobody it creates its node, and the node decides.
  *
  * As a single node, without a queue (the election in the ZooKeeper book): the node has a fixed name
  * and belongs to the contender that creates it first. All others watch it, and all of them try when
@@ -309,11 +311,78 @@ static clave_err downgrade_submit(struct contender *c)
     return err == CLAVE_OK ? clave_async_multi(c->client, ops, 2, downgrade_on_created, c) : err;
 }
 
+/* ---- a look before a try to write ------------------------------------------------------------ */
+
+/* True if it is to look before it joins. A place that may exist already is searched for instead:
+ * the look would find that place itself. */
+static bool contender_looks_first(const struct contender *c)
+{
+    const struct contender_spec *spec = c->spec;
+    bool found = spec->only_found || (spec->place && (spec->place->search || spec->place->at));
+    return c->acquire.trying && spec->rule->overtaken && !c->downgrade.node && !found;
+}
+
+static void contender_look_failed(struct contender *c, clave_err err)
+{
+    assert(c->state == CONTENDER_LOOKING);
+    clave__contender_fail(c, clave__err_passes(err) ? clave__contender_not_in_time(c) : err);
+}
+
+static void contender_on_synced(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    clave_err err = res->err == CLAVE_OK ? c->acquire.unlisted : res->err;
+    if (c->state == CONTENDER_LOOKING && err != CLAVE_OK)
+        contender_look_failed(c, err);
+    clave__contender_end(c);
+}
+
+static void contender_looked(struct contender *c, const char *const *names, size_t n)
+{
+    const char *path = c->spec->path;
+    struct queue_order_place end = clave__queue_order_at_end(c->spec->rule, names, n);
+    if (end.ahead == 0) {
+        clave__contender_join_again(c);
+        return;
+    }
+    c->queue.others_seen_on = clave_async_client_connection(c->client);
+    clave__contender_explain_busy(c->client, path, strlen(path), end.owners, end.before);
+    clave__contender_fail(c, CLAVE_EBUSY);
+}
+
+static void contender_on_looked(clave_async_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    if (c->state == CONTENDER_LOOKING && res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
+        contender_look_failed(c, res->err);
+    else if (c->state == CONTENDER_LOOKING)
+        contender_looked(c, res->names, res->nnames);
+    clave__contender_end(c);
+}
+
+/* Behind a sync, since a lagging member might still list a node that is gone. */
+static clave_err contender_submit_look(struct contender *c)
+{
+    clave_err err = clave_async_sync(c->client, c->spec->path, contender_on_synced, c);
+    if (err != CLAVE_OK)
+        return err;
+    c->busy++;
+    clave__contender_enter(c, CONTENDER_LOOKING);
+    err = clave_async_children(c->client, c->spec->path, NULL, contender_on_looked, c);
+    c->acquire.unlisted = err;
+    c->busy += err == CLAVE_OK;
+    return CLAVE_OK; /* the answer to the sync tells the other */
+}
+
 /* ---- joining --------------------------------------------------------------------------------- */
 
 static clave_err contender_submit_join(struct contender *c)
 {
     assert(c->owner);
+    if (c->state == CONTENDER_IDLE && contender_looks_first(c))
+        return contender_submit_look(c);
     clave_err err = c->downgrade.node ? downgrade_submit(c) : contender_submit_create(c);
     if (err != CLAVE_OK)
         return err;

@@ -129,20 +129,19 @@ static void queue_order_keep_nearest(struct nearest best[2], struct nearest it)
     }
 }
 
-/* Counts the nodes before ours, of both kinds. The first of them are owners: a single node, or all
- * readers before the first writer. */
+/* Counts the nodes of both kinds before ours, whose key is `own`. The first of them are owners: a
+ * single node, or all readers before the first writer. */
 static void queue_order_count_before(const struct queue_order_rule *rule, const char *const *names,
-                                     size_t n, size_t mine, struct queue_order_place *place)
+                                     size_t n, size_t mine, const char *own,
+                                     struct queue_order_place *place)
 {
-    struct queue_order_key own = clave__queue_order_key(rule, names[mine]);
-    const char *writer = own.text;
+    const char *writer = own;
     size_t at = mine;
     bool reads_first = false;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n; i++) {
             struct queue_order_key key = clave__queue_order_key(rule, names[i]);
-            if (i == mine || !key.contender ||
-                !queue_order_comes_before(key.text, i, own.text, mine))
+            if (i == mine || !key.contender || !queue_order_comes_before(key.text, i, own, mine))
                 continue;
             bool other = rule->other && clave__queue_order_is_kind(rule->other, names[i]);
             bool reads = rule->other && other != rule->shares;
@@ -212,9 +211,26 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         queue_order_keep_nearest(best, (struct nearest){names[i], key.text, i});
     }
     if (place.ahead > 0)
-        queue_order_count_before(rule, names, n, mine, &place);
+        queue_order_count_before(rule, names, n, mine, own_key.text, &place);
     place.predecessor = best[0].name;
     place.before_predecessor = best[1].name;
+    return place;
+}
+
+struct queue_order_place clave__queue_order_at_end(const struct queue_order_rule *rule,
+                                                   const char *const *names, size_t n)
+{
+    static const char last[] = "~"; /* after every number */
+    struct queue_order_place place = {.plain = true};
+    for (size_t i = 0; i < n; i++) {
+        struct queue_order_key key = clave__queue_order_key(rule, names[i]);
+        bool other = rule->other && clave__queue_order_is_kind(rule->other, names[i]);
+        place.contenders += key.contender;
+        place.unnumbered += key.contender && !key.numbered;
+        place.ahead += key.contender && queue_order_blocks(rule, other);
+    }
+    if (place.ahead > 0)
+        queue_order_count_before(rule, names, n, n, last, &place);
     return place;
 }
 

@@ -90,6 +90,10 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
                                                    const char *const *names, size_t n,
                                                    const char *own);
 
+/* The same for a node that would be created now, behind all others; without its predecessors. */
+struct queue_order_place clave__queue_order_at_end(const struct queue_order_rule *rule,
+                                                   const char *const *names, size_t n);
+
 /* Fills order[0..n) with the indices of the names: those with a number first, in queue order, then
  * the other children. ENOMEM. */
 clave_err clave__queue_order_sort(const struct queue_order_rule *rule, const struct clave_mem *mem,
