@@ -328,7 +328,9 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
         claim_draw_id(&w->rand, c->place.uuid);
     /* Another gate may have it, of which this one knows nothing yet. */
     bool has_more = s->resumed || clave__http_session_is_shared(s);
-    bool knows = has_more && !clave__http_session_must_look(s) && !s->blind;
+    bool listed = has_more && !clave__http_session_must_look(s) && !s->blind;
+    /* A listed node that is still being read is not a claim yet: only a search finds it. */
+    bool knows = listed && (t->found.node || s->taking == 0);
     bool queues = c->kind->queue != QUEUE_LEASE;
     c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
     c->place.below = has_more ? "/" : NULL;
