@@ -59,17 +59,17 @@ CLAVE_METHOD clave_err clave_client_open(clave_client **out, clave_loop *loop, c
                                          const clave_client_options *o);
 /* Waits until the session is connected.
  * EUNREACHABLE: not connected in time; clave_client_errmsg describes the last attempt. EAUTHFAILED:
- * the servers refused the authentication. ECLOSED: it was closed.
- * At once, when every host fails for a reason that lasts until somebody corrects it: ETLS: the
- * certificates do not match. ELOCAL: the local server's directory or disk cannot be used, or there
- * is no program to start. ETHREAD: a host has a name, which is looked up in a thread, and the
- * system forbids threads. Even then the session keeps trying. */
+ * the servers refused the authentication. ECLOSED: the session was closed.
+ * Returned at once if every host fails for a reason that lasts until somebody corrects it: ETLS:
+ * the certificates do not match. ELOCAL: the local server's directory or disk cannot be used, or
+ * there is no program to start. ETHREAD: a host has a name, which is looked up in a thread, and the
+ * system forbids threads. The session keeps trying nevertheless. */
 CLAVE_METHOD clave_err clave_client_wait(clave_client *client, int64_t timeout_ms);
 /* Replaces the host list, as clave_async_client_set_hosts; does not wait. EHOST: the list is not
  * valid. EINVAL: another chroot, or TLS where there was none. clave_client_errmsg says more.
  * ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_client_set_hosts(clave_client *client, const char *connect);
-/* Ends the session at the server, waiting at most timeout_ms for it, and frees it.
+/* Ends the session at the server, waiting at most timeout_ms for that, and frees the client.
  *
  * Mutexes, multilocks, semaphores, latches, selectors and onces made on it may be freed before or
  * after it, on any thread. After it they hold nothing, every call on them returns ECLOSED, every
@@ -94,7 +94,7 @@ CLAVE_EXPORT const char *clave_client_errmsg(clave_client *client, char *buf, si
  * ELOOPTHREAD; ECONNLOSS (the answer was lost: it may have been done) and ENOTSENT (the session
  * ended before it was sent); and ENOAUTH. */
 
-/* The result of a request. */
+/* The answer to a request. */
 typedef struct clave_reply {
     clave_err err;
     char *path;
@@ -104,9 +104,9 @@ typedef struct clave_reply {
     clave_stat stat;
     char **names;
     size_t nnames;
-    clave_err *op_errs; /* multi: one for each op */
+    clave_err *op_errs; /* for a multi: one for each operation */
     size_t nops;
-    clave_acl *acls; /* get_acl */
+    clave_acl *acls; /* for get_acl */
     size_t nacls;
 } clave_reply;
 /* Frees a reply and everything in it. NULL is ignored. */
@@ -162,8 +162,9 @@ typedef void clave_loop_fn(clave_async_client *c, void *arg);
 /* Runs fn on the loop's thread and waits until it has returned. ECLOSED: the session has ended, and
  * fn was not called. ELOOPTHREAD. */
 CLAVE_METHOD clave_err clave_client_run(clave_client *client, clave_loop_fn *fn, void *arg);
-/* Has fn run on the loop's thread and does not wait; legal on any thread, the loop's too. fn is not
- * called when the session is closed before its turn. ENOMEM. ECLOSED: a forked process. */
+/* Makes the loop's thread run fn and does not wait for it; may be called on any thread, the loop's
+ * included. fn is not called if the session is closed before its turn. ENOMEM. ECLOSED: a forked
+ * process. */
 CLAVE_METHOD clave_err clave_client_post(clave_client *client, clave_loop_fn *fn, void *arg);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 /* deadlock.h - finds deadlocks across processes, blocking, for threads. What counts as a deadlock
- * and how it is described: clave/async/deadlock.h, which this includes. Curator has no such thing.
+ * and how it is described: clave/async/deadlock.h, which this includes. Curator has nothing like
+ * it.
  *
  * Any thread may call anything here; on the loop's thread (in a callback) what waits returns
  * ELOOPTHREAD. */
@@ -17,11 +18,11 @@ typedef struct clave_deadlocks {
     clave_deadlock *list;
     size_t n;
 } clave_deadlocks;
-/* Looks at the paths in `roots` and everything below them, for at most timeout_ms (negative: no
- * limit). On CLAVE_OK *out belongs to the caller (clave_deadlocks_free), and its n is 0 when there
- * is no deadlock; on an error it is NULL. EINVAL: no path. EPATH: a path is not valid. ETOOBIG:
- * more than 50000 nodes; clave_client_errmsg says where. ETIMEDOUT: not finished in time.
- * ELOOPTHREAD. ENOMEM. ECLOSED. Otherwise the error of a read. */
+/* Searches the paths in `roots` and everything below them, for at most timeout_ms (negative: no
+ * limit). On CLAVE_OK *out belongs to the caller (clave_deadlocks_free), and its n is 0 if there is
+ * no deadlock; on an error it is NULL. EINVAL: no path. EPATH: a path is not valid. ETOOBIG: more
+ * than 50000 nodes; clave_client_errmsg says where. ETIMEDOUT: not finished in time. ELOOPTHREAD.
+ * ENOMEM. ECLOSED. Otherwise the error of a read. */
 CLAVE_METHOD clave_err clave_deadlocks_find(clave_client *client, const char *const *roots,
                                             size_t nroots, int64_t timeout_ms,
                                             clave_deadlocks **out);

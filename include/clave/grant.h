@@ -28,9 +28,9 @@ extern "C" {
 
 typedef struct clave_grant clave_grant; /* opaque */
 
-/* Takes one more reference, and returns g. */
+/* Takes another reference and returns g. */
 CLAVE_METHOD clave_grant *clave_grant_ref(clave_grant *g);
-/* Returns a reference; the last one frees the grant. The hold is not released. The grant may
+/* Gives a reference back; the last one frees the grant. The hold is not released. The grant may
  * outlive its holder and the session: see clave_client_close. NULL is ignored. */
 CLAVE_EXPORT void clave_grant_free(clave_grant *g);
 
@@ -42,14 +42,15 @@ CLAVE_METHOD int64_t clave_grant_token(const clave_grant *g);
 CLAVE_METHOD int64_t clave_grant_session_id(const clave_grant *g);
 
 /* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can have what is
- * held. INT64_MIN: the grant is over. From memory: never waits for the network. */
+ * held. INT64_MIN: the grant is over. Answered from memory, without waiting for the network. */
 CLAVE_METHOD int64_t clave_grant_deadline(clave_grant *g);
-/* True while it is held and certainly will be for `ms` more milliseconds. From memory. */
+/* True while it is held and certainly will be for `ms` more milliseconds. Answered from memory. */
 CLAVE_METHOD bool clave_grant_valid_for(clave_grant *g, int64_t ms);
 
-/* A guarded write: creates a node, as clave_create without options. `out` may be NULL; else *out is
- * the caller's (clave_reply_free). ELOST: the grant is over, and nothing was done. ETIMEDOUT: no
- * answer in time; it may still be done. ECLOSED: the session was closed. Others as clave_create. */
+/* A guarded write: creates a node, as clave_create without options. `out` may be NULL; otherwise
+ * *out belongs to the caller (clave_reply_free). ELOST: the grant is over, and nothing was done.
+ * ETIMEDOUT: no answer in time; it may still be done. ECLOSED: the session was closed. Others as
+ * clave_create. */
 CLAVE_METHOD clave_err clave_grant_create(clave_grant *g, const char *path, const void *data,
                                           size_t len, clave_create_mode mode, int64_t timeout_ms,
                                           clave_reply **out);
@@ -60,9 +61,9 @@ CLAVE_METHOD clave_err clave_grant_set(clave_grant *g, const char *path, const v
 CLAVE_METHOD clave_err clave_grant_delete(clave_grant *g, const char *path, int32_t version,
                                           int64_t timeout_ms);
 /* A guarded write: several operations in one transaction, as clave_multi, done only while each of
- * the n grants is good: one, or those of several locks. All are of one session. out's op_errs are
- * those of `ops`. ELOST (of any of them), ETIMEDOUT and ECLOSED as above. EINVAL: n is 0, or they
- * are of different sessions. */
+ * the n grants is valid, be it one or those of several locks. All must belong to one session. The
+ * op_errs of the reply are those of `ops`. ELOST (of any of them), ETIMEDOUT and ECLOSED as above.
+ * EINVAL: n is 0, or the grants belong to different sessions. */
 CLAVE_EXPORT clave_err clave_grant_multi(clave_grant *const *grants, size_t n, const clave_op *ops,
                                          size_t nops, int64_t timeout_ms, clave_reply **out);
 

@@ -27,19 +27,19 @@ CLAVE_MAKING clave_err clave_multilock_new(clave_multilock **out, clave_client *
 CLAVE_EXPORT void clave_multilock_free(clave_multilock *m);
 
 /* Acquires all locks within one timeout, or none. `failed` (may be NULL) is set to the path of the
- * lock that was not acquired, or to NULL with CLAVE_OK; it is valid until clave_multilock_free.
- * When a lock is lost while others are waited for, the whole acquire starts again. Errors as
- * clave_mutex_acquire. */
+ * lock that was not acquired, or to NULL with CLAVE_OK; it is valid until clave_multilock_free. If
+ * a lock is lost while the others are still being acquired, the whole acquire starts again. Errors
+ * as clave_mutex_acquire. */
 CLAVE_METHOD clave_err clave_multilock_acquire(clave_multilock *m, int64_t timeout_ms,
                                                const char **failed);
-/* Releases one hold of each lock, in reverse order, even after an error. Does not wait for the
- * server. Returns the first error (those of clave_mutex_release) and its path in `failed` (may be
- * NULL). */
+/* Releases one hold of each lock, in reverse order, continuing after errors. Does not wait for the
+ * server. Returns the first error, one of those of clave_mutex_release, and sets `failed` (may be
+ * NULL) to the path of that lock. */
 CLAVE_METHOD clave_err clave_multilock_release(clave_multilock *m, const char **failed);
 
 /* The lock on `path`, for its grant, its deadlock text, and to cancel a wait in it; do not free,
- * acquire or release it. All are held as long as each grant is valid, and clave_grant_multi writes
- * under all of them. NULL: no part has this path. Valid until
+ * acquire or release it. All locks are held as long as every one of their grants is valid, and
+ * clave_grant_multi writes under all of them. NULL: no part has this path. Valid until
  * clave_multilock_free. */
 CLAVE_METHOD clave_mutex *clave_multilock_at(const clave_multilock *m, const char *path);
 

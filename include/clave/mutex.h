@@ -28,19 +28,19 @@ typedef struct clave_mutex clave_mutex; /* opaque */
  * ended. */
 CLAVE_MAKING clave_err clave_mutex_new(clave_mutex **out, clave_client *client, const char *path,
                                        const clave_mutex_options *o);
-/* Releases every hold, waits at most a second for the server to confirm, and frees. No thread may
- * be waiting in the mutex: clave_mutex_cancel_as ends a wait. NULL is ignored. */
+/* Releases every hold, waits at most a second for the server to confirm, and frees the mutex. No
+ * thread may be waiting in the mutex: clave_mutex_cancel_as ends a wait. NULL is ignored. */
 CLAVE_EXPORT void clave_mutex_free(clave_mutex *m);
 
 /* Acquires the mutex for the calling thread. timeout_ms 0: only if it is free now. One deadline
  * covers the whole call, waiting for a connection included. On any error nothing was acquired.
- * EBUSY: not acquired in time, and since the connection was lost last a server has shown another
- * before this one. EUNREACHABLE: not acquired in time, and without such an answer, because there is
- * no connection, or a new one or a silent server has not answered yet: nobody knows who holds it.
- * ECANCELED: clave_mutex_cancel_as. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
- * EUPGRADE: see clave/rwlock.h. ELOST: this thread's earlier hold was lost and has not been
- * released yet. ENOAUTH, EINVALIDACL, ESEQUENCE and other final errors: the server refused the lock
- * node. ENOMEM. ECLOSED. */
+ * EBUSY: not acquired in time, and on the present connection a server has shown somebody else
+ * before this owner. EUNREACHABLE: not acquired in time, but there was no such answer, because
+ * there is no connection, or it is a new one, or the server is silent: nobody knows who holds the
+ * mutex. ECANCELED: clave_mutex_cancel_as. EDEADLOCK: see detect_deadlocks_ms in
+ * clave_mutex_options. EUPGRADE: see clave/rwlock.h. ELOST: this thread's earlier hold was lost and
+ * has not been released yet. ENOAUTH, EINVALIDACL, ESEQUENCE and other final errors: the server
+ * refused the lock node. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms);
 /* Releases one hold and does not wait for the server: Curator's release costs one round trip, this
  * one none. After the last hold the delete of the lock node is sent in the background, ahead of
@@ -48,7 +48,7 @@ CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms);
  * clave_mutex_free and clave_client_close wait for it; a process that ends without calling them
  * leaves the node until the session times out.
  * ENOTHELD: this thread holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time
- * had passed; with both the hold is released all the same. ECLOSED. */
+ * had passed; in both cases the hold is released all the same. ECLOSED. */
 CLAVE_METHOD clave_err clave_mutex_release(clave_mutex *m);
 /* The same, but returns when the server has confirmed the delete: from then on everybody sees the
  * queue without this node. ETIMEDOUT: released, and the delete continues in the background. Other
@@ -71,14 +71,14 @@ CLAVE_METHOD clave_err clave_mutex_release_confirmed_as(clave_mutex *m, uint64_t
 CLAVE_EXPORT uint64_t clave_mutex_owner_self(void);
 
 /* Copies the text of the latest deadlock (clave_async_mutex_deadlock) into buf, cut to cap bytes,
- * and returns buf; "" when there is none. */
+ * and returns buf; "" if there is none. */
 CLAVE_METHOD const char *clave_mutex_deadlock(clave_mutex *m, char *buf, size_t cap);
 
 /* What the calling thread holds: its token, how long it is valid, and the writes that only its
- * holder may do (clave/grant.h). On CLAVE_OK *out is the caller's, for clave_grant_free; on an
- * error it is NULL. Each call gives a reference of its own. Does not wait for the server. ENOTHELD:
- * this thread does not hold it. ELOST: its hold was lost and has not been released yet. ENOMEM.
- * ECLOSED. */
+ * holder may do (clave/grant.h). On CLAVE_OK *out belongs to the caller, who frees it with
+ * clave_grant_free; on an error it is NULL. Each call returns a reference of its own. Does not wait
+ * for the server. ENOTHELD: this thread does not hold it. ELOST: its hold was lost and has not been
+ * released yet. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_mutex_grant(clave_mutex *m, clave_grant **out);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* once.h - a job that several processes start and one of them runs, blocking, for threads. The
- * asynchronous form, which says what counts as done and by which clock, is clave/async/once.h. The
- * job runs under a grant (clave/grant.h). Curator has no such recipe.
+/* once.h - a job that several processes want to run and only one of them runs, blocking, for
+ * threads. The asynchronous form, which explains what counts as done and by which clock, is
+ * clave/async/once.h. The job runs under a grant (clave/grant.h). Curator has no such recipe.
  *
  *     const clave_once_options o = {
  *         .size = sizeof o, .path = "/report-once", .period_ms = HOUR};
@@ -22,14 +22,14 @@ extern "C" {
 
 typedef struct clave_once clave_once; /* opaque: one run of a job */
 
-/* Asks whether the job is to be run now, and if so records that it has started. On CLAVE_OK *out
+/* Asks whether the job has to be run now, and if so records that it has started. On CLAVE_OK *out
  * belongs to the caller, for clave_once_end or clave_once_free; on an error it is NULL. `former`
  * (may be NULL) receives the previous run, except for its identity, with CLAVE_OK and EDONE. The
- * once may outlive the grant and the session: see clave_client_close. EDONE: no, another has run
- * it. ELOST: the grant is over. ETIMEDOUT: no answer
- * in time; the job may be recorded as started. EINVAL: the options. EPATH: the record's path is not
- * valid. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the record. ECONNLOSS and others of its
- * class: given up after 16 attempts. ENOMEM. ECLOSED. */
+ * once may outlive the grant and the session: see clave_client_close. EDONE: no, another process
+ * has run it. ELOST: the grant is over. ETIMEDOUT: no answer in time; the job may be recorded as
+ * started. EINVAL: the options. EPATH: the record's path is not valid. ENOAUTH, EINVALIDACL,
+ * ETOOBIG: the server refused the record. ECONNLOSS and others of its class: it gave up after 16
+ * attempts. ENOMEM. ECLOSED. */
 CLAVE_MAKING clave_err clave_once_begin(clave_once **out, clave_grant *grant,
                                         const clave_once_options *o, int64_t timeout_ms,
                                         clave_once_record *former);

@@ -12,13 +12,13 @@ extern "C" {
 #endif
 
 typedef enum clave_retry_kind {
-    CLAVE_RETRY_DEFAULT = 0, /* the default of the option that has the policy */
+    CLAVE_RETRY_DEFAULT = 0, /* the default of the option that this policy is for */
     CLAVE_RETRY_NEVER,
-    CLAVE_RETRY_N_TIMES,     /* `times` retries, `base_ms` apart; once: times = 1 */
-    CLAVE_RETRY_FOREVER,     /* `base_ms` apart */
+    CLAVE_RETRY_N_TIMES,     /* `times` retries, `base_ms` apart; to retry once, times = 1 */
+    CLAVE_RETRY_FOREVER,     /* retries without end, `base_ms` apart */
     CLAVE_RETRY_EXPONENTIAL, /* base * random in [1, 2^(n+1)), at most max_ms (0: no bound),
                                 at most `times` retries (0: no limit) */
-    CLAVE_RETRY_UNTIL,       /* `base_ms` apart until elapsed_ms have passed since the first
+    CLAVE_RETRY_UNTIL,       /* retries `base_ms` apart until elapsed_ms have passed since the first
                                 attempt */
 } clave_retry_kind;
 
@@ -28,15 +28,15 @@ typedef enum clave_retry_kind {
  * clave_async_client_options_fault says why. Times are in milliseconds. */
 typedef struct clave_retry {
     clave_retry_kind kind; /* one of those above */
-    int32_t base_ms;    /* N_TIMES: 0 (at once) or more; FOREVER, EXPONENTIAL, UNTIL: 1 or more */
-    int32_t max_ms;     /* EXPONENTIAL: 0 (no bound) or more; below base_ms: every delay */
-    int32_t times;      /* N_TIMES: 0 (never) or more; EXPONENTIAL: 0 (no limit) or more */
+    int32_t base_ms; /* N_TIMES: 0 (at once) or more; FOREVER, EXPONENTIAL, UNTIL: 1 or more */
+    int32_t max_ms; /* EXPONENTIAL: 0 (no bound) or more; if below base_ms, every delay is max_ms */
+    int32_t times;  /* N_TIMES: 0 (never) or more; EXPONENTIAL: 0 (no limit) or more */
     int64_t elapsed_ms; /* UNTIL: 1 or more */
 } clave_retry;
 
-/* The delay in milliseconds before retry number `n` (0: the first), `elapsed_ms` after the first
- * attempt; `random` is 64 random bits. Negative: give up. Does not check the ranges above, and has
- * no side effects. */
+/* The delay in milliseconds before retry number `n` (0: the first), when `elapsed_ms` have passed
+ * since the first attempt; `random` is 64 random bits. Negative: give up. Does not check the ranges
+ * above, and has no side effects. */
 CLAVE_EXPORT int64_t clave_retry_delay(const clave_retry *r, int32_t n, int64_t elapsed_ms,
                                        uint64_t random);
 

@@ -20,22 +20,23 @@ extern "C" {
 
 typedef struct clave_selector clave_selector; /* opaque */
 
-/* Leads until it returns; never runs twice at the same time for one selector. It should check often
- * whether it is interrupted, or wait in clave_selector_pause: nothing else ends it. */
+/* The function that leads: leadership lasts until it returns. It never runs twice at the same time
+ * for one selector. It should check often whether it was interrupted, or wait in
+ * clave_selector_pause, since nothing else ends it. */
 typedef void clave_take_leadership_fn(clave_selector *s, void *arg);
-/* An executor of the caller's: has run(run_arg) called once, soon, by a thread that may block as
- * long as the wait in the queue and the leadership last. false: it will not. */
+/* An executor of the caller's: makes a thread call run(run_arg) once, soon. That thread may be
+ * blocked for as long as the wait in the queue and the leadership last. Returns false if it will
+ * not. */
 typedef bool clave_execute_fn(void (*run)(void *run_arg), void *run_arg, void *arg);
 
 typedef struct clave_selector_options {
     size_t size;    /* CLAVE_SELECTOR_OPTIONS_INIT sets it: clave/options.h */
-    const char *id; /* what participants see; NULL: host and process, as of clave_mutex; copied */
+    const char *id; /* what participants see; NULL: host and process, as for clave_mutex; copied */
     const clave_acl *acls; /* of the nodes; NULL: open; copied */
     size_t nacls;
     clave_latch_policy policy; /* what interrupts a leader: only LOST, or SUSPENDED too */
-    bool auto_requeue;         /* enters the queue again whenever the function has returned */
-    bool revocable;            /* a leader that is asked to release (clave_async_revoke) is
-                                  interrupted */
+    bool auto_requeue;         /* enter the queue again whenever the function has returned */
+    bool revocable; /* interrupt a leader that is asked to release (clave_async_revoke) */
     clave_take_leadership_fn *take;
     void *take_arg;
     clave_execute_fn *execute; /* NULL: a thread of its own */
@@ -57,8 +58,8 @@ CLAVE_EXPORT void clave_selector_free(clave_selector *s);
 /* Enters the election for the first time; does not wait. EINVAL: it was started before. ETHREAD:
  * the system has no thread for it. EIO: the executor refused. ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_start(clave_selector *s);
-/* Enters the election again; does not wait. It succeeds from the moment leadership was seen to be
- * over, even before the function has returned. EBUSY: it is in the queue, or leads. EINVAL: it was
+/* Enters the election again; does not wait. It succeeds as soon as leadership is known to be over,
+ * even before the function has returned. EBUSY: it is still in the queue, or leads. EINVAL: it was
  * never started. ETHREAD, EIO: as above. ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_requeue(clave_selector *s);
 /* Asks the function to return; does not wait. ENOTHELD: it does not lead. ECLOSED. */
@@ -68,18 +69,19 @@ CLAVE_METHOD void clave_selector_close(clave_selector *s);
 
 /* ---- for the function, and for observers ---------------------------------------------------- */
 
-/* True when _interrupt or _close was called, or leadership is in doubt by the policy. Stays true
- * until the next leadership. From memory. */
+/* True if _interrupt or _close was called, or if leadership is in doubt according to the policy.
+ * Stays true until the next leadership. Answered from memory. */
 CLAVE_METHOD bool clave_selector_is_interrupted(clave_selector *s);
-/* Waits for `ms` milliseconds (negative: no limit). Returns false, at once, when it is
- * interrupted. */
+/* Waits for `ms` milliseconds (negative: no limit). Returns false at once if it is interrupted. */
 CLAVE_METHOD bool clave_selector_pause(clave_selector *s, int64_t ms);
-/* True while it certainly leads, by the hold deadline. From memory. */
+/* True while it certainly leads, according to the hold deadline. Answered from memory. */
 CLAVE_METHOD bool clave_selector_has_leadership(clave_selector *s);
-/* The leadership, as clave_mutex_grant, for any thread. ENOTHELD: it does not lead. ECLOSED. */
+/* The grant of the leadership, as clave_mutex_grant but for any thread. ENOTHELD: it does not lead.
+ * ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_grant(clave_selector *s, clave_grant **out);
-/* Why it left the election without being closed: ENOAUTH, ESEQUENCE and others that the server
- * answered; EIO: the executor refused. CLAVE_OK: it did not. ECLOSED: a forked process. */
+/* Why it left the election without being closed: ENOAUTH, ESEQUENCE or another answer of the
+ * server; EIO: the executor refused. CLAVE_OK: it has not left. ECLOSED: this is a forked
+ * process. */
 CLAVE_METHOD clave_err clave_selector_error(clave_selector *s);
 
 #ifdef __cplusplus

@@ -27,14 +27,14 @@ typedef struct clave_lease clave_lease;         /* opaque: one lease of it */
  * ENOMEM. ECLOSED: the session has ended. */
 CLAVE_MAKING clave_err clave_semaphore_new(clave_semaphore **out, clave_client *client,
                                            const char *path, const clave_semaphore_options *o);
-/* Releases all leases, those that threads still have included, whose handles are then invalid, and
- * frees. No thread may be waiting in it. NULL is ignored. */
+/* Releases all leases, including those that threads still have, whose handles become invalid, and
+ * frees the semaphore. No thread may be waiting in it. NULL is ignored. */
 CLAVE_EXPORT void clave_semaphore_free(clave_semaphore *s);
 
 /* Acquires n leases, all or none, into out[0..n); each is the caller's to release. timeout_ms 0:
- * only if those that are held and those who wait leave so many now; after EBUSY
- * clave_client_errmsg says how many there were of both. On any error out[0..n) is NULL.
- * EBUSY, EUNREACHABLE: not acquired in time, as of clave_mutex_acquire.
+ * only if n leases are free now, not counting those that others are waiting for; on EBUSY
+ * clave_client_errmsg says how many are held and how many wait. On any error out[0..n) is NULL.
+ * EBUSY, EUNREACHABLE: not acquired in time, with the same distinction as in clave_mutex_acquire.
  * ECANCELED: clave_semaphore_cancel. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
  * EINVAL: n is 0 or more than a limit that is not shared. ENOAUTH and other final errors: the
  * server refused a node. ENOMEM. ECLOSED. */
@@ -49,13 +49,13 @@ CLAVE_METHOD void clave_semaphore_cancel(clave_semaphore *s);
 
 /* Releases a lease and does not wait for the server, as clave_mutex_release. The handle is invalid
  * afterwards, whatever is returned. ELOST: the lease had been lost; EMAXHOLD: its maximum time had
- * passed; with both it is released all the same. ECLOSED: the session has ended. */
+ * passed; in both cases it is released all the same. ECLOSED: the session has ended. */
 CLAVE_METHOD clave_err clave_lease_release(clave_lease *l);
 /* The same, but returns when the server has confirmed it. ETIMEDOUT: released, and the delete
  * continues in the background. */
 CLAVE_METHOD clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms);
 
-/* What the lease is worth, as clave_mutex_grant. ELOST: the lease was lost. ENOMEM. ECLOSED. */
+/* The grant of a lease, as clave_mutex_grant. ELOST: the lease was lost. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_lease_grant(clave_lease *l, clave_grant **out);
 
 #ifdef __cplusplus

@@ -4,9 +4,9 @@
  * A server's certificate must be issued by a trusted authority, be within its dates, and have the
  * host's name (or address) as the list has it; this is checked before any request is sent. TLS 1.2
  * is the oldest version accepted. The files are checked again before every attempt to connect, so
- * that a renewed certificate is used; while the new files cannot be used, the old ones are. libssl
- * is loaded with the first clave_tls: a program that makes none does not need it. libssl takes its
- * memory from libc, whatever the hooks of a client are.
+ * that a renewed certificate is picked up; if the new files cannot be used, the old ones remain in
+ * use. libssl is loaded with the first clave_tls, so a program that makes none does not need it.
+ * libssl allocates with libc, whatever allocator hooks a client has.
  *
  * Any thread may call anything here. */
 #ifndef CLAVE_TLS_H
@@ -25,15 +25,15 @@ extern "C" {
 typedef struct clave_tls clave_tls; /* opaque; any thread, any number of clients at a time */
 
 typedef struct clave_tls_options {
-    size_t size;             /* CLAVE_TLS_OPTIONS_INIT sets it: clave/options.h */
-    const char *ca_file;     /* PEM: the authorities that are trusted; NULL: the system's */
-    const char *cert_file;   /* PEM: what is presented to servers that ask for it: the
-                                certificate first, then those up to the authority; NULL: nothing */
-    const char *key_file;    /* PEM, without a password; NULL: it is in cert_file */
+    size_t size;           /* CLAVE_TLS_OPTIONS_INIT sets it: clave/options.h */
+    const char *ca_file;   /* PEM: the authorities to trust; NULL: the system's */
+    const char *cert_file; /* PEM: the certificate to present to servers that ask for one, followed
+                              by those up to the authority; NULL: none */
+    const char *key_file;  /* PEM, without a password; NULL: it is in cert_file */
     const char *server_name; /* the name that the servers' certificates have, and that is sent as
                                 SNI; NULL: each server's own in the host list */
-    bool any_name; /* accepts every certificate of a trusted authority: any other server with one
-                      can then impersonate these */
+    bool any_name; /* accept every certificate of a trusted authority; any other server that has one
+                      can then impersonate yours */
 } clave_tls_options;
 #define CLAVE_TLS_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_tls_options)
 
@@ -45,7 +45,7 @@ typedef struct clave_tls_options {
  * EIO: a file cannot be read. EINVAL: the options' size, see clave/options.h. ENOMEM. */
 CLAVE_METHOD clave_err clave_tls_new(clave_tls **out, const clave_tls_options *o, char *fault,
                                      size_t cap);
-/* Gives up the caller's reference; clients that use it keep it. NULL is ignored. */
+/* Gives up the caller's reference; clients that use the context keep it. NULL is ignored. */
 CLAVE_EXPORT void clave_tls_free(clave_tls *t);
 
 #ifdef __cplusplus

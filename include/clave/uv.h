@@ -16,19 +16,19 @@ extern "C" {
 
 typedef struct clave_uv clave_uv; /* opaque: the link between one client and one loop */
 
-/* The clock that every clave_async_client of this process must be driven with: milliseconds of
+/* The clock by which every clave_async_client of this process must be driven: milliseconds of
  * CLOCK_BOOTTIME. Any thread. */
 CLAVE_EXPORT int64_t clave_now(void);
-/* 64 random bits from the kernel, never 0, for clave_client_options.seed, which
- * clave_async_client_new does not draw by itself. Any thread. */
+/* 64 random bits from the kernel, never 0, for clave_client_options.seed: clave_async_client_new
+ * does not generate a seed by itself. Any thread. */
 CLAVE_EXPORT uint64_t clave_random_seed(void);
 
 /* Starts `c` and drives it on `loop` from now on. The client remains the caller's; *out is freed by
  * clave_uv_stop and is NULL on an error. ENOMEM. With hosts of "tls:" also the errors of
  * clave_tls_new, which clave_async_client_errmsg explains. */
 CLAVE_METHOD clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_async_client *c);
-/* Sends what was requested. Call it after requests made outside a callback of the client; without
- * it they are sent at the next event. */
+/* Sends the requests that were made outside a callback of the client; call it after making some.
+ * Otherwise they are sent at the next event. */
 CLAVE_METHOD void clave_uv_flush(clave_uv *u);
 /* Closes the socket and the timer, frees `u`, and then calls `closed` (later, on the loop), after
  * which the client may be freed. Call it once. */

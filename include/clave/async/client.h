@@ -35,10 +35,10 @@ typedef struct clave_async_watch clave_async_watch;   /* opaque */
 
 /* ---- options ------------------------------------------------------------------ */
 
-/* Connection states, in the order and with the meaning of Curator's:
- * CONNECTED once; then SUSPENDED, RECONNECTED / SUSPENDED, LOST, RECONNECTED.
- * LOST is raised by the client's own clock, before the server can have deleted the
- * session's nodes; a new session follows by itself. */
+/* Connection states, in the order and with the meaning of Curator's: CONNECTED once; then
+ * SUSPENDED, RECONNECTED or SUSPENDED, LOST, RECONNECTED. LOST is reported by the client's own
+ * clock, before the server can have deleted the session's nodes; a new session follows
+ * automatically. */
 typedef enum clave_state {
     CLAVE_STATE_LATENT, /* not started, or never connected yet */
     CLAVE_STATE_CONNECTED,
@@ -52,9 +52,9 @@ typedef enum clave_state {
 /* The state's name, "SUSPENDED" for instance. A static string. Any thread. */
 CLAVE_EXPORT const char *clave_state_name(clave_state state);
 
-/* `why`: CLAVE_OK, or what caused SUSPENDED or LOST (ECONNLOSS, EEXPIRED, EREPLACED,
- * ETIMEDOUT, EPROTO, EAUTHFAILED, ETOOBIG, ENOTREADONLY, ENOMEM; or the server's own error, when it
- * refused to re-register the session's watches). */
+/* `why`: CLAVE_OK, or what caused SUSPENDED or LOST (ECONNLOSS, EEXPIRED, EREPLACED, ETIMEDOUT,
+ * EPROTO, EAUTHFAILED, ETOOBIG, ENOTREADONLY, ENOMEM; or the server's error, if it refused to
+ * register the session's watches again). */
 typedef void clave_state_cb(clave_async_client *c, clave_state state, clave_err why, void *arg);
 
 /* An identity of the client, for access lists: scheme "digest", `auth` "user:password". */
@@ -66,12 +66,12 @@ typedef struct clave_auth {
 
 typedef struct clave_client_options {
     size_t size;                /* CLAVE_CLIENT_OPTIONS_INIT sets it: clave/options.h */
-    const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
-                                   "tls:h1:2281,h2/chroot", see clave/tls.h. Also with spaces
-                                   after commas, and with "zk://" before it. The chroot stands
-                                   once, at the end, whatever the host */
-    int32_t session_timeout_ms; /* requested; 0: 10000. A warning in `log` says what a server grants
-                                   instead */
+    const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot" or "unix:/path"; copied. With TLS:
+                                   "tls:h1:2281,h2/chroot", see clave/tls.h. There may be spaces after
+                                   commas, and "zk://" in front. The chroot is given once, at the end, and
+                                   applies to all hosts */
+    int32_t session_timeout_ms; /* requested; 0: 10000. If a server grants another one, a warning in
+                                   `log` says so */
     int32_t margin_ms;          /* subtracted from the hold deadline; 0: an eighth of the timeout;
                                    at most half of what the server grants */
     int32_t relay_interval_ms;  /* how late a member may report a session's activity to its leader:
@@ -84,23 +84,22 @@ typedef struct clave_client_options {
     bool read_only;             /* accept a server that is read-only */
     bool keep_order;            /* do not shuffle the hosts */
     size_t max_frame;           /* 0: 1048575, as the server's jute.maxbuffer */
-    clave_retry reconnect;      /* back-off between attempts; zeros: bounded exponential,
-                                   for ever, 50 ms to 2 s, and to a quarter of the time
-                                   that the session has left (but ESASLREQUIRED: to 2 s) */
-    clave_retry reads;          /* for sending a read again whose answer was lost; zeros: 3
-                                   times */
-    int64_t resume_session_id;  /* attach to this session; 0: begin a new one */
+    clave_retry reconnect; /* back-off between attempts; zeros: exponential without end, from 50 ms
+                              to 2 s but at most a quarter of the time that the session has left
+                              (after ESASLREQUIRED: to 2 s) */
+    clave_retry reads;     /* for repeating a read whose answer was lost; zeros: 3 times */
+    int64_t resume_session_id; /* attach to this session; 0: begin a new one */
     uint8_t resume_passwd[16];
     const clave_mem *mem;     /* copied; NULL: libc */
     clave_state_cb *state_cb; /* may be NULL */
     void *state_arg;
     clave_log_cb *log; /* may be NULL */
     void *log_arg;
-    struct clave_tls *tls;   /* for hosts with "tls:", in uv.h and client.h, which keep it; NULL:
-                                that of the environment */
+    struct clave_tls *tls;   /* for hosts with "tls:", used by uv.h and client.h, which keep a
+                                reference; NULL: TLS as the environment says */
     const clave_auth *auths; /* identities that precede everything else on each connection, as a
                                 server with --require-auth demands; copied. CONNECTED and
-                                RECONNECTED are reported when the server has accepted them. When it
+                                RECONNECTED are reported once the server has accepted them. If it
                                 refuses one, the client is closed: CLOSED, EAUTHFAILED */
     size_t nauths;
 } clave_client_options;
@@ -123,12 +122,12 @@ CLAVE_EXPORT const char *clave_async_client_host_fault(const char *hosts);
  * has a function of its own). A static string. Any thread. */
 CLAVE_EXPORT const char *clave_async_client_options_fault(const clave_client_options *o);
 
-/* Replaces the host list by another of the same servers, or of those that have their data now
- * (Curator's EnsembleProvider); the session continues. The connection is kept when its host is in
- * the list; otherwise it is closed and a new host is tried at once: _wants says HANGUP when this
- * returns, and the state SUSPENDED is reported later, as in every callback. Legal at any time, also
- * in callbacks. EHOST: the list is not valid. EINVAL: another chroot, or TLS where there was none.
- * ENOMEM. */
+/* Replaces the host list by another list of the same servers, or of the servers that have their
+ * data now (Curator's EnsembleProvider); the session continues. The connection is kept if its host
+ * is in the list. Otherwise it is closed and a new host is tried at once: _wants says HANGUP when
+ * this returns, and the state SUSPENDED is reported later, in a callback. May be called at any
+ * time, also in callbacks. EHOST: the list is not valid. EINVAL: another chroot, or TLS where there
+ * was none. ENOMEM. */
 CLAVE_METHOD clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
                                                     int64_t now);
 
@@ -145,13 +144,13 @@ CLAVE_EXPORT void clave_async_client_free(clave_async_client *c);
 CLAVE_METHOD void clave_async_client_start(clave_async_client *c, int64_t now);
 
 /* Ends the session: pending requests are sent and answered first (FIFO), then closeSession, then
- * the state becomes CLOSED. When it is not connected, or the server refuses (a read-only one ends
- * no session), it keeps trying until the session must have expired by itself. New requests fail
+ * the state becomes CLOSED. If the client is not connected, or the server refuses (a read-only one
+ * cannot end a session), it keeps trying until the session must have expired. New requests fail
  * with ECLOSED. */
 CLAVE_METHOD void clave_async_client_close(clave_async_client *c, int64_t now);
 
 /* Drops the connection without a message to the server: the state is CLOSED at once, and the server
- * expires the session. For tests and hand-over. */
+ * expires the session. For tests, and for handing the session over to another process. */
 CLAVE_METHOD void clave_async_client_abandon(clave_async_client *c, int64_t now);
 
 /* ---- transport: call one of these, then obey _wants ----------------------------- */
@@ -163,20 +162,20 @@ enum {
     CLAVE_WANT_WRITE = 4,  /* _output has bytes */
     CLAVE_WANT_HANGUP = 8, /* close the transport, then call _disconnected */
 };
-/* What the transport is to do now: CLAVE_WANT_* flags. */
+/* What the transport has to do now: CLAVE_WANT_* flags. */
 CLAVE_METHOD unsigned clave_async_client_wants(const clave_async_client *c);
 
 typedef struct clave_target {
     const char *host; /* name, address without brackets, or the path of a Unix socket */
     uint16_t port;    /* 0: `host` is the path of a Unix socket */
-    unsigned attempt; /* counts up: when the name has n addresses, take number attempt mod n */
+    unsigned attempt; /* counts up: if the name has n addresses, use number attempt mod n */
     bool tls;         /* send nothing before TLS has proved that the server is this host */
 } clave_target;
 /* Where to connect to; valid until the next call on c. */
 CLAVE_METHOD clave_target clave_async_client_target(const clave_async_client *c);
 
-/* TCP is connected, and TLS is to follow: its handshake has a time limit of its own, since the
- * server may have thousands of others to do first. _connected or _disconnected follows. */
+/* TCP is connected and the TLS handshake begins. It has a time limit of its own, since the server
+ * may have thousands of others to do first. _connected or _disconnected follows. */
 CLAVE_METHOD void clave_async_client_securing(clave_async_client *c, int64_t now);
 /* The transport is connected. */
 CLAVE_METHOD void clave_async_client_connected(clave_async_client *c, int64_t now);
@@ -187,16 +186,16 @@ CLAVE_METHOD void clave_async_client_input(clave_async_client *c, int64_t now, c
                                            size_t n);
 /* Points *p at bytes to send, valid until the next call on c; returns how many. */
 CLAVE_METHOD size_t clave_async_client_output(clave_async_client *c, const void **p);
-/* The transport has taken the first n of them. Call it before any other call: bytes that were not
- * reported count as never sent, and a write that was never sent is sent again. */
+/* The transport has taken the first n of these bytes. Call it before any other call: bytes that
+ * were not reported count as never sent, and a write that was never sent will be sent again. */
 CLAVE_METHOD void clave_async_client_sent(clave_async_client *c, int64_t now, size_t n);
-/* Timers. Call it when clave_async_client_deadline has come, and before user code that uses
- * the client after a wait, so that its `now` is fresh. */
+/* Sets the time and runs timers. Call it when clave_async_client_deadline has come, and, after a
+ * wait, before code that uses the client, so that its `now` is up to date. */
 CLAVE_METHOD void clave_async_client_tick(clave_async_client *c, int64_t now);
 /* When to call clave_async_client_tick next; CLAVE_NEVER: there is no timer. */
 CLAVE_METHOD int64_t clave_async_client_deadline(const clave_async_client *c);
 
-/* ---- what is known --------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 /* The state of the connection. */
 CLAVE_METHOD clave_state clave_async_client_state(const clave_async_client *c);
@@ -250,22 +249,22 @@ enum {
 
 typedef struct clave_op_result {
     clave_err err;
-    const char *path;       /* create */
-    const clave_stat *stat; /* create, set; NULL when the server sent none */
+    const char *path;       /* for a create */
+    const clave_stat *stat; /* for a create and a set; NULL if the server sent none */
 } clave_op_result;
 
 typedef struct clave_result {
     clave_err err;
-    int64_t zxid;     /* of the reply; 0 when there was none */
-    const char *path; /* create: the final path. Others: the path asked for */
-    const void *data; /* get: the bytes; NULL when the node's data is null */
+    int64_t zxid;     /* from the reply; 0 if there was none */
+    const char *path; /* for a create: the final path; for others: the path that was requested */
+    const void *data; /* for a get: the bytes; NULL if the node's data is null */
     size_t len;
-    const clave_stat *stat;   /* NULL when the reply has none */
-    const char *const *names; /* children: NUL-terminated names */
+    const clave_stat *stat;   /* NULL if the reply has none */
+    const char *const *names; /* for children: NUL-terminated names */
     size_t nnames;
     const clave_acl *acls;
     size_t nacls;
-    const clave_op_result *ops; /* multi */
+    const clave_op_result *ops; /* for a multi */
     size_t nops;
 } clave_result;
 typedef void clave_result_cb(clave_async_client *c, const clave_result *res, void *arg);
@@ -281,20 +280,20 @@ typedef enum clave_create_mode {
 } clave_create_mode;
 
 enum {
-    /* Missing ancestors are created as containers (persistent nodes where the server
-     * has none), as Curator's creatingParentContainersIfNeeded. */
+    /* Creates missing ancestors as containers (or as persistent nodes if the server has no
+     * containers), like Curator's creatingParentContainersIfNeeded. */
     CLAVE_CREATE_PARENTS = 1,
-    /* The name gets Curator's prefix _c_<uuid>-. When the answer is lost, the parent is
-     * searched for it after the reconnect, so that the outcome becomes known. Found and of this
-     * session: success; of the older session that the create was sent in: deleted, never adopted;
-     * missing: created again. An ephemeral node of any other session is not touched, whatever its
-     * name. See clave_create_options.with_names. */
+    /* Gives the name Curator's prefix _c_<uuid>-. If the answer is lost, the parent is searched for
+     * that name after the reconnect, so that the outcome becomes known. A node that is found and
+     * belongs to this session means success; one of the older session in which the create was sent
+     * is deleted, never adopted; if there is none, it is created again. An ephemeral node of any
+     * other session is not touched, whatever its name is. See clave_create_options.with_names. */
     CLAVE_CREATE_PROTECTED = 2,
-    /* The same for ephemeral nodes whose names must stay as they are: when the answer is lost, the
+    /* The same for ephemeral nodes whose names must stay as they are. If the answer is lost, the
      * node is searched for among those of the current session by its czxid, which lies between what
      * was answered before the create was sent and the creates sent after it. So other creates of
-     * the session in the same place and with the same name must be CERTAIN as well. EINVAL: not
-     * ephemeral, or protected. */
+     * the session in the same place and with the same name must be CERTAIN as well. EINVAL: the
+     * node is not ephemeral, or the name is protected. */
     CLAVE_CREATE_CERTAIN = 4,
 };
 
@@ -302,11 +301,11 @@ typedef struct clave_create_options {
     size_t size; /* CLAVE_CREATE_OPTIONS_INIT sets it: clave/options.h */
     clave_create_mode mode;
     unsigned flags;        /* CLAVE_CREATE_* */
-    int64_t ttl_ms;        /* TTL modes only */
+    int64_t ttl_ms;        /* for modes with a TTL only */
     const clave_acl *acls; /* NULL: world:anyone:ALL */
     size_t nacls;
-    bool with_names; /* list the parent in the same flight, right after the create: the
-                        result carries names; if only the listing failed, names is NULL and
+    bool with_names; /* list the parent right after the create, without waiting for its answer, and
+                        put the names into the result; if only the listing fails, names is NULL and
                         err is still CLAVE_OK */
 } clave_create_options;
 #define CLAVE_CREATE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_create_options)
@@ -319,13 +318,13 @@ CLAVE_METHOD clave_err clave_async_create(clave_async_client *c, const char *pat
 /* Deletes a node; version -1: any. ENONODE. EBADVERSION. ENOTEMPTY: it has children. */
 CLAVE_METHOD clave_err clave_async_delete(clave_async_client *c, const char *path, int32_t version,
                                           clave_result_cb *cb, void *arg);
-/* Deletes an ephemeral node of the current session, and repeats it after every lost answer until
- * the node is certainly gone (ENONODE counts as done) or the session has ended. `cb` may be NULL.
- * Curator: guaranteed delete. */
+/* Deletes an ephemeral node of the current session, repeating the delete after every lost answer
+ * until the node is certainly gone (ENONODE counts as success) or the session has ended: Curator's
+ * guaranteed delete. `cb` may be NULL. */
 CLAVE_METHOD clave_err clave_async_delete_guaranteed(clave_async_client *c, const char *path,
                                                      clave_result_cb *cb, void *arg);
-/* Reads a node's stat. `watch` (may be NULL, here and in the next two) is armed, here also when the
- * node is missing. ENONODE. At once: EINVAL: the watch is in use, or its event has not been
+/* Reads a node's stat. `watch` (may be NULL, here and in the next two calls) is armed, here even if
+ * the node is missing. ENONODE. At once: EINVAL: the watch is in use, or its event has not been
  * delivered yet. */
 CLAVE_METHOD clave_err clave_async_exists(clave_async_client *c, const char *path,
                                           clave_async_watch *watch, clave_result_cb *cb, void *arg);
@@ -352,8 +351,8 @@ CLAVE_METHOD clave_err clave_async_set_acl(clave_async_client *c, const char *pa
 CLAVE_METHOD clave_err clave_async_sync(clave_async_client *c, const char *path,
                                         clave_result_cb *cb, void *arg);
 /* Adds credentials to this and every later connection: `scheme` "digest", `auth` "user:password".
- * EAUTHFAILED: refused; the session goes on without them. What is known before the start belongs
- * into clave_client_options.auths. */
+ * EAUTHFAILED: refused; the session continues without them. Credentials that are known before the
+ * start belong in clave_client_options.auths. */
 CLAVE_METHOD clave_err clave_async_add_auth(clave_async_client *c, const char *scheme,
                                             const void *auth, size_t len, clave_result_cb *cb,
                                             void *arg);
@@ -367,13 +366,14 @@ typedef enum clave_op_kind {
 typedef struct clave_op {
     clave_op_kind kind;
     const char *path;
-    const void *data; /* create, set */
+    const void *data; /* for a create and a set */
     size_t len;
-    int32_t version;        /* delete, set, check; -1: any */
-    clave_create_mode mode; /* create; containers need a server from 3.5 on, a TTL extended types */
-    const clave_acl *acls;  /* create; NULL: open */
+    int32_t version;        /* for a delete, set and check; -1: any */
+    clave_create_mode mode; /* for a create; containers need a server of 3.5 or later, a TTL needs
+                               extended types */
+    const clave_acl *acls;  /* for a create; NULL: open */
     size_t nacls;
-    int64_t ttl_ms; /* create: of the modes with a TTL, which need it */
+    int64_t ttl_ms; /* for a create in a mode with a TTL, which needs it */
 } clave_op;
 /* Does all operations in one transaction, or none. res.err is the error of the first operation that
  * failed; res.ops has each. */
@@ -387,8 +387,8 @@ typedef enum clave_event_type {
     CLAVE_EVENT_DELETED = 2,
     CLAVE_EVENT_CHANGED = 3,
     CLAVE_EVENT_CHILDREN = 4,
-    CLAVE_EVENT_LOST = 100, /* the watch is gone: the session ended, or the watch is a persistent
-                               one and the server that was connected to has none (before 3.6) */
+    CLAVE_EVENT_LOST = 100, /* the watch is gone: the session has ended, or the watch is persistent
+                               and the present server has no persistent watches (before 3.6) */
 } clave_event_type;
 
 typedef struct clave_event {
@@ -399,11 +399,11 @@ typedef struct clave_event {
 typedef void clave_watch_cb(clave_async_client *c, clave_async_watch *w, const clave_event *ev,
                             void *arg);
 
-/* Makes a watch: pass it to one request; after its event it may be used again. It survives
- * reconnects: setWatches re-registers it, and the client leaves a server that refuses that for the
- * next one, with a fault in clave_async_client_errmsg. A request that fails leaves it idle, without
- * an event. On CLAVE_OK *out belongs to the caller, who frees it with clave_async_watch_free.
- * ENOMEM. */
+/* Makes a watch. Pass it to one request; after its event it may be used again. It survives
+ * reconnects: setWatches registers it again, and if a server refuses that, the client moves on to
+ * the next server, with a fault in clave_async_client_errmsg. A request that fails leaves it idle,
+ * without an event. On CLAVE_OK *out belongs to the caller, who frees it with
+ * clave_async_watch_free. ENOMEM. */
 CLAVE_MAKING clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c,
                                              clave_watch_cb *cb, void *arg);
 /* Frees the watch; no callback follows. It is removed at the server, too, unless another watch of

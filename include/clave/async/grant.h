@@ -3,22 +3,22 @@
  * and each lock of a multilock is a mutex), clave_async_lease_grant, clave_async_latch_grant.
  *
  * A grant names the node that stands for the hold, its token and its session; these never change.
- * How long it is valid is asked of its live holder. It is counted: whatever keeps a copy takes a
- * reference, and returns it with clave_async_grant_free. It may outlive the hold, the holder and
- * the client.
+ * Until when it is valid is looked up in its live holder. It is reference-counted: whoever keeps a
+ * copy takes a reference, and gives it back with clave_async_grant_free. It may outlive the hold,
+ * the holder and the client.
  *
  * A grant is over when its hold is: released by the last clave_async_mutex_release of its owner,
- * lost, resigned, closed or freed. No copy of it writes any more from that moment on: every write
- * is refused with ELOST, at once. Writes that were started before are still done; they reach the
+ * lost, resigned, closed or freed. From that moment on no copy of it can write: every write is
+ * refused at once with ELOST. Writes that were started before are still done, since they reach the
  * server before the delete of the node does. A hold that begins later has a grant of its own. A
  * latch whose leadership ends with the connection has a new grant, with the same token, when it
  * leads again.
  *
- * What this process does not know yet, the server decides: a guarded write is one transaction with
- * a check of the grant's node, on the session of the grant. If the node is gone, or the session,
- * nothing is done, and the result is ELOST. In the unfair election (CLAVE_LATCH_UNFAIR)
- * all candidates have the same node: there, if somebody deletes the leader's node, a write that is
- * under way at that moment may meet the node of the next leader.
+ * What this process cannot know yet is decided by the server: a guarded write is one transaction
+ * with a check of the grant's node, on the session of the grant. If the node is gone, or the
+ * session, nothing is done, and the result is ELOST. In the unfair election (CLAVE_LATCH_UNFAIR)
+ * all candidates use the same node. If somebody deletes the leader's node there, a write that is
+ * under way at that moment may find the node of the next leader.
  *
  * Asynchronous, under the thread and callback rules of the client of its holder. The blocking form
  * is clave/grant.h. */
@@ -33,24 +33,24 @@ extern "C" {
 
 typedef struct clave_async_grant clave_async_grant; /* opaque */
 
-/* Takes one more reference, and returns g. */
+/* Takes another reference and returns g. */
 CLAVE_METHOD clave_async_grant *clave_async_grant_ref(clave_async_grant *g);
-/* Returns a reference; the last one frees the grant. The hold is not released. NULL is ignored. */
+/* Gives back a reference; the last frees the grant. The hold is not released. NULL is ignored. */
 CLAVE_EXPORT void clave_async_grant_free(clave_async_grant *g);
 
 /* The full path of the node that stands for the hold. Valid until the grant is freed. */
 CLAVE_METHOD const char *clave_async_grant_node(const clave_async_grant *g);
 /* The fencing token: the czxid of the node, which grows with every grant, on any client. A
- * downgraded read has its write's; for a latch it is the term. */
+ * downgraded read has the token of its write; for a latch the token is the term. */
 CLAVE_METHOD int64_t clave_async_grant_token(const clave_async_grant *g);
 /* The session that owns the node. */
 CLAVE_METHOD int64_t clave_async_grant_session_id(const clave_async_grant *g);
 
 /* The hold deadline: until when nobody else can have what is held, by the client's clock.
- * INT64_MIN: the grant is over. From memory. */
+ * INT64_MIN: the grant is over. Answered from memory. */
 CLAVE_METHOD int64_t clave_async_grant_deadline(const clave_async_grant *g);
-/* True when it is held and certainly will be for `ms` milliseconds after `now` (the client's
- * clock). From memory. */
+/* True if it is held and certainly will be for `ms` milliseconds after `now` (the client's clock).
+ * Answered from memory. */
 CLAVE_METHOD bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_t ms);
 
 /* A guarded write: creates a node, as clave_async_create without options. At once, without cb:
@@ -69,9 +69,9 @@ CLAVE_METHOD clave_err clave_async_grant_set(clave_async_grant *g, const char *p
 CLAVE_METHOD clave_err clave_async_grant_delete(clave_async_grant *g, const char *path,
                                                 int32_t version, clave_result_cb *cb, void *arg);
 /* A guarded write: several operations in one transaction, as clave_async_multi, done only while
- * each of the n grants is good: one, or those of several locks. All are of one client. res.ops are
- * those of the caller. ELOST as above, of any of them. EINVAL: n is 0, or they are of different
- * clients. */
+ * each of the n grants is valid, be it one or those of several locks. All must belong to one
+ * client. res.ops are the caller's operations. ELOST as above, for any of the grants. EINVAL: n is
+ * 0, or the grants belong to different clients. */
 CLAVE_EXPORT clave_err clave_async_grant_multi(clave_async_grant *const *grants, size_t n,
                                                const clave_op *ops, size_t nops,
                                                clave_result_cb *cb, void *arg);

@@ -3,9 +3,9 @@
  * id. It shares one queue with Curator (docs/guide/elections.md has the differences).
  *
  * A latch is one candidate. It takes part from _start to _close: whenever it loses its place or its
- * leadership, it enters again at the end of the queue by itself. The first in the queue leads for
- * as long as its session is certainly alive; each leadership has a token of its own, larger than
- * those of all before it.
+ * leadership, it automatically enters again at the end of the queue. The first in the queue leads
+ * for as long as its session is certainly alive; each leadership has a token of its own, larger
+ * than those of all before it.
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
  * is clave/latch.h. */
@@ -43,39 +43,40 @@ typedef enum clave_latch_event_kind {
 typedef struct clave_latch_event {
     clave_latch_event_kind kind;
     size_t ahead;
-    const char *predecessor; /* QUEUED, NEXT: full path of the node just before ours */
+    const char *predecessor; /* for QUEUED and NEXT: full path of the node just before ours */
     clave_err why;
-    /* QUEUED, NEXT: the node just before ours when no session owns it (clave_participant:
-     * left_over), as its full path: it never ends by itself. NULL: it is not, or that is not known
-     * yet; when it is, the event comes again. */
+    /* For QUEUED and NEXT: full path of the node just before ours if no session owns that (see
+     * left_over in clave_participant), so that it will never go away by itself. NULL: a session
+     * owns it, or that is not known yet; once it is known, the event is repeated. */
     const char *left_over;
 } clave_latch_event;
 typedef void clave_latch_event_cb(clave_async_latch *l, const clave_latch_event *ev, void *arg);
 
-/* Curator's error policies: what ends leadership. SESSION, the default here: only LOST, which comes
- * by the client's own clock before somebody else can lead; a connection that comes back before then
- * changes nothing. STANDARD, Curator's default: SUSPENDED, and with it every loss of the
- * connection.
+/* Curator's error policies: what ends leadership. With SESSION, the default here, only LOST does,
+ * which the client's own clock reports before somebody else can lead; a connection that comes back
+ * before then changes nothing. With STANDARD, Curator's default, SUSPENDED does, and therefore
+ * every loss of the connection.
  *
- * A term that STANDARD has ended is not taken up again, as Curator does it: its token would be that
- * of two terms. The candidate's node is replaced by one at the end of the queue, so the next
- * candidate leads. That happens at the deadline of the term that is over, since work that relied on
- * it may still be under way; until then nobody leads. A user whose work has stopped calls
+ * A term that STANDARD has ended is not resumed, as it is in Curator, because two terms would then
+ * have the same token. The candidate's node is replaced by one at the end of the queue, so the next
+ * candidate leads. That happens at the deadline of the term that is over, because work that relied
+ * on it may still be under way; until then nobody leads. If your work has stopped, call
  * clave_async_latch_resign, and the next candidate leads at once. */
 typedef enum clave_latch_policy {
     CLAVE_POLICY_SESSION,
     CLAVE_POLICY_STANDARD,
 } clave_latch_policy;
 
-/* The nodes of the candidates. FAIR and UNFAIR are for joining programs written by hand, and for
- * learning; their data is the id, byte for byte, and when the answer to a create is lost, the node
- * is found by its session and its czxid (CLAVE_CREATE_CERTAIN), so the same session must not create
- * nodes of these names in any other way. They take no priority, which would have to be in the name.
+/* The layout of the candidates' nodes. FAIR and UNFAIR are for joining programs written by hand,
+ * and for learning. Their data is the id, byte for byte. If the answer to a create is lost, the
+ * node is found by its session and its czxid (CLAVE_CREATE_CERTAIN), so the same session must not
+ * create nodes with such names in any other way. They cannot have a priority, which would have to
+ * be in the name.
  *
- * UNFAIR: `path` is the one node of all: its creator leads, the others watch it, and all of them
- * try to create it when it is deleted. That costs the server two requests and an event for each
- * candidate at each change of leaders (`clave bench herd` counts them), and no candidate is certain
- * ever to lead. A candidate that resigned, or whose term was over, begins to try a tenth of a
+ * UNFAIR: `path` is the only node, shared by all: its creator leads, the others watch it, and all
+ * of them try to create it when it is deleted. Each change of leaders costs the server two requests
+ * and an event for each candidate (`clave bench herd` counts them), and no candidate is certain
+ * ever to lead. A candidate that has resigned, or whose term is over, begins to try a tenth of a
  * second later than the others. Waiting candidates get QUEUED and NEXT, with 1 ahead: the leader.
  * The node's name does not say whose it is. If an operator deletes the leader's node and another
  * candidate creates it, the server accepts a guarded write of the former leader until that leader
@@ -93,20 +94,21 @@ typedef struct clave_latch_options {
     const clave_acl *acls; /* of the candidate's node; NULL: open; copied */
     size_t nacls;
     clave_latch_policy policy;
-    int64_t max_term_ms;  /* 0: no limit. After it: NOT_LEADER(EMAXHOLD), end of the queue */
+    int64_t max_term_ms;  /* 0: no limit. When it is over: NOT_LEADER(EMAXHOLD), then the end of the
+                             queue */
     int64_t min_valid_ms; /* as in clave_mutex_options, and so is strict */
     bool strict;
     bool revocable; /* gets the event ASKED; costs a leader one request at the beginning */
-    /* Above 0: the candidate with the highest priority leads next, as far as clave's candidates
-     * that have one decide it: a candidate whose turn comes lists the others (one round trip) and
-     * hands over to a higher one before it has led. The priority is part of its node's name. A
-     * candidate that resigned has no priority for one session timeout. */
+    /* Above 0, the candidate with the highest priority leads next, as far as clave's candidates
+     * with a priority can decide that: a candidate whose turn comes lists the others (one round
+     * trip) and hands over to one with a higher priority before it has led. The priority is part of
+     * the node's name. A candidate that has resigned has no priority for one session timeout. */
     int32_t priority;
-    /* Derives the priority from path and id, so that of many elections with the same candidates
+    /* Derives the priority from path and id, so that with many elections among the same candidates
      * each candidate leads about as many: give each candidate an id of its own, and no priority. */
     bool spread;
-    /* Waiting behind a leader with a lower priority, it asks that leader to resign, as
-     * clave_async_leader_transfer does: a revocable leader gets ASKED. Needs a priority. */
+    /* While it waits behind a leader with a lower priority, it asks that leader to resign, like
+     * clave_async_leader_transfer: a revocable leader gets ASKED. Needs a priority. */
     bool preempt;
     clave_latch_event_cb *event_cb; /* may be NULL */
     void *event_arg;
@@ -126,18 +128,18 @@ CLAVE_MAKING clave_err clave_async_latch_new(clave_async_latch **out, clave_asyn
  * runs its callback, both later. NULL is ignored. */
 CLAVE_EXPORT void clave_async_latch_free(clave_async_latch *l);
 
-/* Enters the election; legal before the first connection. EINVAL: it was started before. ETOOBIG:
- * the id. ENOMEM. ECLOSED. */
+/* Enters the election; may be called before the first connection. EINVAL: it was started before.
+ * ETOOBIG: the id is too long. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_async_latch_start(clave_async_latch *l);
 
 typedef void clave_async_latch_cb(clave_async_latch *l, clave_err err, void *arg);
 
 typedef enum clave_latch_close_mode {
-    CLAVE_CLOSE_SILENT,        /* no event any more */
+    CLAVE_CLOSE_SILENT,        /* no more events */
     CLAVE_CLOSE_NOTIFY_LEADER, /* a leader gets NOT_LEADER, later */
 } clave_latch_close_mode;
 /* Leaves the election for good: leadership ends now, and the node is deleted. cb (may be NULL) runs
- * when the node is certainly gone. EINVAL: it is not STARTED. ENOMEM, with cb: nothing was done. */
+ * once the node is certainly gone. EINVAL: it is not STARTED. ENOMEM, with cb: nothing was done. */
 CLAVE_METHOD clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
                                                clave_async_latch_cb *cb, void *arg);
 /* Gives up leadership or the place and enters again at the end of the queue; a candidate that is
@@ -145,21 +147,21 @@ CLAVE_METHOD clave_err clave_async_latch_close(clave_async_latch *l, clave_latch
 CLAVE_METHOD clave_err clave_async_latch_resign(clave_async_latch *l);
 
 /* Waits for leadership until `deadline` (the client's clock, or CLAVE_NEVER). Any number may wait.
- * cb runs once, later: CLAVE_OK: it leads (perhaps it did already). EBUSY, EUNREACHABLE: it did
- * not lead in time, as of clave_async_mutex_acquire. ECANCELED. ECLOSED. The `why` of FAILED. At
- * once: EINVAL: no cb. ENOMEM. ECLOSED. */
+ * cb runs once, later: CLAVE_OK: it leads (perhaps it did already). EBUSY, EUNREACHABLE: it did not
+ * lead in time, with the same distinction as in clave_async_mutex_acquire. ECANCELED. ECLOSED. The
+ * `why` of FAILED. At once: EINVAL: no cb. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline,
                                                clave_async_latch_cb *cb, void *arg);
 /* Ends the awaits that have this cb and arg, with ECANCELED, later. ENOTHELD: there is none. */
 CLAVE_METHOD clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb,
                                                 void *arg);
 
-/* ---- what is known, from memory --------------------------------------------------------- */
+/* ---- queries, answered from memory ----------------------------------------------------------- */
 
-/* True when it leads, and certainly did at `now` (the client's clock). */
+/* True if it leads, and certainly did at `now` (the client's clock). */
 CLAVE_METHOD bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
-/* The leadership, as clave_async_mutex_grant; its token is the term, which grows with every LEADER
- * that any candidate is told. ENOTHELD: it does not lead. ENOMEM. */
+/* The grant of the leadership, as clave_async_mutex_grant. Its token is the term, which grows with
+ * every LEADER event of any candidate. ENOTHELD: it does not lead. ENOMEM. */
 CLAVE_METHOD clave_err clave_async_latch_grant(const clave_async_latch *l, clave_async_grant **out);
 /* LATENT, STARTED or CLOSED. */
 CLAVE_METHOD clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);

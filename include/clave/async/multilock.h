@@ -59,24 +59,24 @@ CLAVE_EXPORT void clave_async_multilock_free(clave_async_multilock *ml);
 typedef void clave_async_multilock_cb(clave_async_multilock *ml, uint64_t owner, clave_err err,
                                       const char *failed, void *arg);
 
-/* Acquires all of them, in the order of their paths; deadline, cb and errors as of
- * clave_async_mutex_acquire. After an error this call holds none. When a lock is lost while others
- * are waited for, the whole acquire starts again, within the deadline. */
+/* Acquires all locks, in the order of their paths; deadline, cb and errors are as in
+ * clave_async_mutex_acquire. After an error this call holds none. If a lock is lost while the
+ * others are still being acquired, the whole acquire starts again, within the deadline. */
 CLAVE_METHOD clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owner,
                                                      int64_t deadline, clave_async_multilock_cb *cb,
                                                      void *arg);
 /* Ends a pending acquire: its callback runs with ECANCELED, later. ENOTHELD: none is pending. */
 CLAVE_METHOD clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner);
-/* Releases one hold of each, in reverse order, even after an error. cb (may be NULL) runs when the
- * nodes of the last hold are all gone, with the first error (ELOST and EMAXHOLD included) and its
- * path; without cb that error is the return value. ENOTHELD: this owner holds nothing. ENOMEM, with
- * cb: nothing was released. */
+/* Releases one hold of each lock, in reverse order, continuing after errors. cb (may be NULL) runs
+ * when the nodes of the last hold are all gone, with the first error (ELOST and EMAXHOLD included)
+ * and its path; without cb that error is the return value. ENOTHELD: this owner holds nothing.
+ * ENOMEM, with cb: nothing was released. */
 CLAVE_METHOD clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
                                                      clave_async_multilock_cb *cb, void *arg);
 
 /* The lock on `path`, for its grant and its deadlock text; do not free, acquire or release it. All
- * are held as long as each grant is valid, and clave_async_grant_multi writes under all of them.
- * NULL: no part has this path. Valid until clave_async_multilock_free. */
+ * locks are held as long as every one of their grants is valid, and clave_async_grant_multi writes
+ * under all of them. NULL: no part has this path. Valid until clave_async_multilock_free. */
 CLAVE_METHOD clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml,
                                                          const char *path);
 

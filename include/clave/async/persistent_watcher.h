@@ -3,14 +3,14 @@
  *
  * It stays at the server after an event, is registered again after each reconnect and in each new
  * session, and its node need not exist. A registration that fails is repeated after 100 ms, then
- * after twice the time each, up to 5 s. Events are those of the server, in its order; there is no
- * catching up: a change while there is no connection has no event. `armed` says whenever
- * events begin anew: read the nodes after it, and then follow the events, to miss nothing.
- * clave/async/cache.h does that.
+ * after twice as long each time, up to 5 s. Events are the server's, in its order. Nothing is made
+ * up for: a change while there is no connection has no event. ARMED says whenever events begin
+ * again: to miss nothing, read the nodes after it and then follow the events, as
+ * clave/async/cache.h does.
  *
- * Servers before 3.6 have no such watches. Servers before 3.9 have one watch a node and session: a
- * one-shot watch on the very path of a persistent one would replace it there, so use another client
- * for that.
+ * Servers before 3.6 have no such watches. Servers before 3.9 have one watch per node and session:
+ * a one-shot watch on the very path of a persistent one would replace it there, so use another
+ * client for that.
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules. */
 #ifndef CLAVE_ASYNC_PERSISTENT_WATCHER_H
@@ -25,25 +25,25 @@ extern "C" {
 typedef struct clave_async_persistent_watcher clave_async_persistent_watcher; /* opaque */
 
 typedef enum clave_persistent_watcher_event_type {
-    /* Events come from here on. Requests made now see every change that had none. */
+    /* From here on changes have events. Requests made now see every change that had none. */
     CLAVE_PERSISTENT_WATCHER_ARMED,
     /* The connection is gone: changes have no event until the next ARMED. */
     CLAVE_PERSISTENT_WATCHER_SUSPENDED,
     CLAVE_PERSISTENT_WATCHER_CREATED,
     CLAVE_PERSISTENT_WATCHER_DELETED,
-    CLAVE_PERSISTENT_WATCHER_CHANGED,  /* its data */
+    CLAVE_PERSISTENT_WATCHER_CHANGED,  /* its data was written */
     CLAVE_PERSISTENT_WATCHER_CHILDREN, /* a child was created or deleted; never when recursive */
-    /* There will be no other event. `err` says why: EUNIMPLEMENTED, a server before 3.6; ENOAUTH;
-     * ECLOSED, the client was closed. */
+    /* There will be no further event. `err` says why: EUNIMPLEMENTED, the server is older than 3.6;
+     * ENOAUTH; ECLOSED, the client was closed. */
     CLAVE_PERSISTENT_WATCHER_ENDED,
 } clave_persistent_watcher_event_type;
 
 typedef struct clave_persistent_watcher_event {
     clave_persistent_watcher_event_type type;
-    const char *path; /* of the node; of ARMED, SUSPENDED and ENDED the watcher's own */
-    clave_err err;    /* ENDED */
+    const char *path; /* the node's; in ARMED, SUSPENDED and ENDED the watcher's own */
+    clave_err err;    /* for ENDED */
 } clave_persistent_watcher_event;
-/* What `ev` points to is valid during the call only. It may free the watcher. */
+/* What `ev` points to is valid during the call only. The callback may free the watcher. */
 typedef void clave_async_persistent_watcher_cb(clave_async_persistent_watcher *w,
                                                const clave_persistent_watcher_event *ev, void *arg);
 
@@ -54,7 +54,7 @@ typedef struct clave_persistent_watcher_options {
 } clave_persistent_watcher_options;
 #define CLAVE_PERSISTENT_WATCHER_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_persistent_watcher_options)
 
-/* Makes a watcher of `path` and asks for the watch. `o` may be NULL. On CLAVE_OK *out belongs to
+/* Makes a watcher of `path` and requests the watch. `o` may be NULL. On CLAVE_OK *out belongs to
  * the caller, who frees it with clave_async_persistent_watcher_free; on an error it is NULL. EPATH:
  * the path is not valid. EINVAL: no cb, or the options. ENOMEM. ECLOSED. */
 CLAVE_MAKING clave_err clave_async_persistent_watcher_new(clave_async_persistent_watcher **out,

@@ -35,13 +35,13 @@ CLAVE_MAKING clave_err clave_async_rwlock_new(clave_async_rwlock **out, clave_as
 CLAVE_EXPORT void clave_async_rwlock_free(clave_async_rwlock *rw);
 
 /* The read side; it belongs to `rw`. In its events `ahead` counts the writes before it. Its acquire
- * can also fail at once with EINVAL: the owner waits for the write; and with ELOST: the owner's
- * write was lost and has not been released yet. */
+ * can also fail at once: EINVAL: the owner is waiting for the write. ELOST: the owner's write was
+ * lost and has not been released yet. */
 CLAVE_METHOD clave_async_mutex *clave_async_rwlock_read(clave_async_rwlock *rw);
 /* The write side; it belongs to `rw`. In its events `ahead` counts everything before it. Its
- * acquire can also fail at once with EUPGRADE: the owner holds or waits for a read without holding
- * the write. A try looks first, and makes a node, for which readers would wait, only if nobody is
- * there: one round trip more when it is granted. */
+ * acquire can also fail at once: EUPGRADE: the owner holds or waits for a read without holding the
+ * write. A try looks first, and creates a node, which readers would wait for, only if nobody is
+ * there; that costs one more round trip when it is granted. */
 CLAVE_METHOD clave_async_mutex *clave_async_rwlock_write(clave_async_rwlock *rw);
 
 typedef enum clave_rwlock_kind {
