@@ -123,13 +123,12 @@ static bool web_exchange_may_be_done(const struct web_exchange *x)
            (asks && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD"));
 }
 
-/* The handler that waits to answer forgets the exchange. */
+/* Nobody waits for its answer any more: its owner forgets it. */
 static void web_exchange_cancel(struct web_exchange *x)
 {
-    void (*cancel)(struct web_exchange *) = x->cancel;
-    x->cancel = NULL;
-    if (cancel)
-        cancel(x);
+    if (x->owner && x->owner->hung_up)
+        x->owner->hung_up(x);
+    clave__web_leave(x);
 }
 
 /* The servers have not answered; they may yet do what was asked for, if it was. */
@@ -137,8 +136,8 @@ static void web_on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
     (void)now;
-    if (!x->answered && x->late)
-        x->late(x);
+    if (x->owner && x->owner->late)
+        x->owner->late(x);
     web_exchange_cancel(x);
     if (x->answered)
         return;
@@ -289,8 +288,8 @@ void clave__web_tick(struct web *w, int64_t now)
 static void web_exchange_stop(struct web_exchange *x)
 {
     bool waits = !x->answered && !x->ended;
-    if (waits && x->stop)
-        x->stop(x);
+    if (waits && x->owner && x->owner->stop)
+        x->owner->stop(x);
     web_exchange_cancel(x);
     if (!waits || x->answered)
         return;

@@ -53,12 +53,12 @@ web_handler clave__web_rest_get, clave__web_rest_put, clave__web_rest_post, clav
 
 /* ==== request_client.c ======================================================================== */
 
-/* A request that names its session. The session's client is present from the request's arrival
- * until its answer, or until it hangs up. Invariant: after _done nothing of the session is touched
- * for this request. */
+/* A request that names its session, the owner of the exchange (x->owned). The session's client is
+ * present from the request's arrival until its answer, or until it hangs up: then the request
+ * leaves the session. Invariant: after that nothing of the session is touched for this request. */
 struct session_request {
     struct web_exchange *x;
-    struct http_session *s; /* NULL: done */
+    struct http_session *s; /* NULL: it has left */
     struct session_wait wait;
     struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
@@ -73,7 +73,7 @@ struct session_request {
     /* The session is LIVE. */
     void (*live)(struct session_request *k);
     void (*informed)(struct session_request *k); /* and its claims are known; NULL: not asked */
-    void (*hung_up)(struct session_request *k);  /* before the answer; NULL: nothing to do */
+    void (*go)(struct web_exchange *x, clave_async_client *c); /* of clave__request_client */
 };
 
 /* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
@@ -90,10 +90,12 @@ void clave__session_request_informed(struct web_exchange *x, const char *id,
  * deadline is confirmed, which takes a relay interval. */
 void clave__session_request_settle(struct session_request *k, int part,
                                    void (*settled)(struct session_request *k));
-/* For a session that is being made: `s` was entered. */
-struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s);
-/* Before the answer: the client is not present any more. */
-void clave__session_request_done(struct session_request *k);
+/* For a session that is being made: `s` was entered. `leave` of the owner is the one below. NULL:
+ * it has answered. */
+struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s,
+                                                   const struct exchange_owner *o);
+/* What owners that are requests of a session do to leave. */
+void clave__session_request_leave(struct web_exchange *x);
 /* The session has ended, or was never there: answers. */
 void clave__session_request_gone(struct session_request *k, clave_err why);
 /* What calls off a wait when its client hangs up. */

@@ -333,7 +333,7 @@ static void on_claim_request_lease(clave_async_client *c, const clave_result *re
     (void)c;
     if (!clave__web_expected(x))
         return;
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     const struct claim_request *o = k->arg;
     if (!claim_request_has_answer(k, res->err))
         return;
@@ -361,7 +361,7 @@ static void on_claim_request_leases(clave_async_client *c, const clave_result *r
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     struct claim_request *o = k->arg;
     if (!claim_request_has_answer(k, res->err))
         return;
@@ -376,7 +376,7 @@ static void on_claim_request_leases(clave_async_client *c, const clave_result *r
 
 static void claim_request_look_at_limit(struct web_exchange *x, clave_async_client *c)
 {
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     struct claim_request *o = k->arg;
     if (o->terms.kind->queue != QUEUE_LEASE) {
         claim_request_begin(k);
@@ -389,17 +389,11 @@ static void claim_request_look_at_limit(struct web_exchange *x, clave_async_clie
 
 /* ---- all of it ---- */
 
-static void claim_request_leave_session(struct web_exchange *x)
-{
-    clave__session_request_done(x->pending);
-}
-
 static void claim_request_look(struct session_request *k, void (*begin)(struct session_request *k))
 {
     assert(k->arg && k->s);
     struct claim_request *o = k->arg;
     struct web_exchange *x = k->x;
-    x->answering = claim_request_leave_session;
     o->begin = begin;
     if (!claim_request_find_own(k))
         return;
@@ -447,7 +441,6 @@ static void claim_answer_end(struct session_request *k)
     bool given_back = c->why == CLAVE_OK || c->why == CLAVE_ECANCELED;
     if (c->granted_at == 0 && p.status == 410 && !given_back)
         p.err = c->why;
-    clave__session_request_done(k);
     if (refused) {
         clave__web_problem_err(x, cause.why, "claim or release", p.path);
         return;
@@ -487,7 +480,6 @@ static void claim_is_own(struct session_request *k, const char *id)
     bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
     if (!left && k->poll.done == on_claim_news && claim_request_begin_again(k))
         return;
-    clave__session_request_done(k);
     clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
                        p.path ? p.path : "it",
                        left ? "its place is being given back" : "another of this session has it");
@@ -500,7 +492,7 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     (void)client;
     if (!clave__web_expected(x))
         return;
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
     if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
         clave__session_request_gone(k, k->s->why ? k->s->why : err);
@@ -516,7 +508,6 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         p.members = claim_put_holder;
         p.arg = &list[0];
     }
-    clave__session_request_done(k);
     if (err == CLAVE_ESASLREQUIRED)
         clave__web_problem_err(x, err, "claim", p.path);
     else if (err == CLAVE_OK && n == 0)
@@ -579,7 +570,6 @@ static void claim_answer(struct session_request *k, unsigned held)
         clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
                               c->place.uuid);
     clave__web_put_claim(x, c, true);
-    clave__session_request_done(k);
     clave__web_answer_json(x, status);
 }
 
@@ -601,10 +591,7 @@ static void on_claim_polled(struct claim_poll *p)
  * is refused is a sign of life, so that its place is kept. */
 static bool claim_may_wait(struct session_request *k)
 {
-    bool may = clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
-    if (!may)
-        clave__session_request_done(k);
-    return may;
+    return clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
 }
 
 static void on_claim_proven(struct session_wait *w, clave_err err)
@@ -651,7 +638,6 @@ static void claim_refuse(struct session_request *k, clave_err err, const char *p
 {
     assert(err != CLAVE_OK);
     struct web_exchange *x = k->x;
-    clave__session_request_done(k);
     if (err == CLAVE_EINUSE)
         clave__web_problem(
             x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
@@ -676,20 +662,21 @@ static bool claim_is_of(const struct http_session *s, const struct claim_terms *
  */
 static void claim_stop(struct web_exchange *x)
 {
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     struct claim *c = k->claim;
     bool kept = c && !c->trying && c->state < CLAIM_LEAVING &&
                 (c->placed || c->state > CLAIM_WAITING) && clave__http_session_is_shared(k->s);
     if (!kept) {
-        clave__session_request_done(k);
         clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "claim", x->deed.path);
         return;
     }
     clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), c->place.uuid);
     clave__web_put_claim(x, c, false);
-    clave__session_request_done(k);
     clave__web_answer_json(x, 202);
 }
+
+static const struct exchange_owner claim_poster = {.leave = clave__session_request_leave,
+                                                   .stop = claim_stop};
 
 /* Nothing is in its way. */
 static void claim_begin(struct session_request *k)
@@ -700,7 +687,7 @@ static void claim_begin(struct session_request *k)
     if (err == CLAVE_OK)
         err = clave__web_admit_claim(k->x, k->claim);
     if (err == CLAVE_OK) {
-        k->x->stop = claim_stop;
+        clave__web_own_as(k->x, &claim_poster);
         claim_wait(k, on_claim_news);
         return;
     }
@@ -714,12 +701,9 @@ static void claim_post(struct session_request *k)
     struct web_exchange *x = k->x;
     const char *key = clave__web_header(x, "Idempotency-Key");
     struct claim_request *o = claim_may_wait(k) ? claim_request_read(x) : NULL;
-    if (!o) {
-        clave__session_request_done(k);
+    if (!o)
         return;
-    }
     if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
-        clave__session_request_done(k);
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
                            "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
                            "given, which is the session's: see POST /v1/sessions");
@@ -765,7 +749,6 @@ static struct claim *claim_named(struct session_request *k)
     claim_tell_deed(k, k->claim);
     if (k->claim)
         return k->claim;
-    clave__session_request_done(k);
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
     else
@@ -788,7 +771,6 @@ static void claim_get(struct session_request *k)
         (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
         claim_wait(k, on_claim_polled);
     } else {
-        clave__session_request_done(k);
         clave__web_must(x, WEB_LOCK, x->acts_on);
     }
 }
@@ -806,17 +788,12 @@ struct claim_change {
     const char *id;
 };
 
-static void claim_leave_session(struct web_exchange *x)
-{
-    clave__session_request_done(x->pending);
-}
-
 static void on_claim_described(void *arg, clave_err err)
 {
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     struct claim_change *change = k->arg;
     assert(change->pending > 0);
     change->err = change->err != CLAVE_OK ? change->err : err;
@@ -863,7 +840,6 @@ static void claim_patch(struct session_request *k)
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
     struct claim_change *change = clave__web_alloc(x, sizeof *change);
     clave_identity said;
-    x->answering = claim_leave_session;
     struct claim *c = claim_named(k);
     if (c && !x->deed.path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
@@ -936,7 +912,6 @@ static void claim_answer_left(struct session_request *k)
         claim_answer_end(k);
         return;
     }
-    clave__session_request_done(k);
     if (released || (!l->known && l->was_marked))
         clave__web_answer_empty(x, 204);
     else if (!l->known || l->ended)
@@ -966,7 +941,7 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
     (void)client;
     if (!clave__web_expected(x))
         return;
-    struct session_request *k = x->pending;
+    struct session_request *k = x->owned;
     struct claim_leaving *l = k->arg;
     clave_err_class class_ = clave_err_classify(res->err);
     l->marking = false;
@@ -1028,7 +1003,6 @@ static void claim_delete_known(struct session_request *k)
         claim_named(k);
         return;
     }
-    clave__session_request_done(k);
     clave__web_problem_err(x, CLAVE_ENOMEM, "release", x->params[0]);
 }
 
@@ -1189,7 +1163,6 @@ static void hold_begin_stream(struct session_request *k, struct hold_stream *h)
     clave__timer_init(&h->beat, hold_on_beat);
     clave__http_session_enter(h->s); /* until hold_on_end */
     k->closes = false;
-    clave__session_request_done(k);
     clave__claim_await(h->claim, &h->news, CLAVE_NEVER);
     hold_arm_beat(h);
     x->answer.more = hold_more;
@@ -1211,7 +1184,6 @@ static void hold_on_first_news(struct claim_poll *p)
     if (k->claim->state == CLAIM_ENDED) {
         claim_answer(k, 200);
     } else if (clave__web_prefer_wait(x) > 0 && k->claim->state != CLAIM_HELD) {
-        clave__session_request_done(k);
         clave__web_problem(x, &busy, "it was not acquired in time");
     } else {
         hold_begin_stream(k, ((struct claim_request *)k->arg)->arg);
@@ -1221,9 +1193,12 @@ static void hold_on_first_news(struct claim_poll *p)
 /* The gate stops. Its place goes with its session, which the servers may not have heard yet. */
 static void hold_stop(struct web_exchange *x)
 {
-    clave__session_request_done(x->pending);
     clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);
 }
+
+static const struct exchange_owner hold_opening = {.leave = clave__session_request_leave};
+static const struct exchange_owner hold_waiting = {.leave = clave__session_request_leave,
+                                                   .stop = hold_stop};
 
 static void hold_claim(struct session_request *k)
 {
@@ -1236,7 +1211,7 @@ static void hold_claim(struct session_request *k)
         return;
     }
     h->claim = k->claim;
-    k->x->stop = hold_stop;
+    clave__web_own_as(k->x, &hold_waiting);
     k->polls = true;
     k->poll.done = hold_on_first_news;
     k->poll.wants_position = wait < 0;
@@ -1275,7 +1250,7 @@ void clave__web_post_hold(struct web_exchange *x)
         clave__web_problem_err(x, err, "make a session", NULL);
         return;
     }
-    struct session_request *k = clave__session_request_new(x, s);
+    struct session_request *k = clave__session_request_new(x, s, &hold_opening);
     if (!k)
         return;
     h->s = s;

@@ -704,7 +704,7 @@ static void on_rest_session_made(struct contrib_rest_session *r, clave_err err, 
 {
     struct web_exchange *x = arg;
     const char *uri = rest_uri(x);
-    x->cancel = NULL;
+    clave__web_disown(x);
     if (err != CLAVE_OK) {
         rest_fault_err(x, err, "session", false);
         return;
@@ -739,7 +739,8 @@ void clave__web_rest_post_session(struct web_exchange *x)
         return;
     const struct session_terms terms = {
         .name = "contrib REST", .ttl_ms = (int32_t)s * 1000, .sender = clave__web_sender(x)};
-    x->cancel = on_rest_maker_gone;
+    static const struct exchange_owner maker = {.hung_up = on_rest_maker_gone};
+    clave__web_own(x, &maker, NULL);
     struct contrib_rest_session *r = NULL;
     clave_err err = contrib_rest_session_open(x->web, &terms, on_rest_session_made, x, &r);
     if (err == CLAVE_OK)
@@ -778,7 +779,7 @@ static void on_rest_session_ended(struct contrib_rest_session *r, clave_err err,
     struct web_exchange *x = arg;
     (void)r;
     (void)err;
-    x->cancel = NULL;
+    clave__web_disown(x);
     clave__web_answer_empty(x, 204);
 }
 
@@ -788,7 +789,8 @@ void clave__web_rest_delete_session(struct web_exchange *x)
     if (!r)
         return;
     x->state = r;
-    x->cancel = on_rest_ender_gone;
+    static const struct exchange_owner ender = {.hung_up = on_rest_ender_gone};
+    clave__web_own(x, &ender, NULL);
     x->begun = true;
     contrib_rest_session_close(r, on_rest_session_ended, x);
 }

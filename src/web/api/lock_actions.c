@@ -336,7 +336,6 @@ static void on_value_published(clave_async_client *c, const clave_result *res, v
     (void)c;
     if (!clave__web_expected(x))
         return;
-    clave__session_request_done(x->pending);
     if (res->err == CLAVE_OK)
         clave__web_answer_empty(x, 204);
     else if (res->err == CLAVE_ELOST || res->err == CLAVE_ENOTHELD)
@@ -367,7 +366,6 @@ static void value_publish(struct session_request *k)
         clave__http_session_flush(k->s);
         return;
     }
-    clave__session_request_done(k);
     if (err == CLAVE_ENOTHELD)
         value_lost(x);
     else

@@ -78,9 +78,9 @@ static struct observe_request *observe_request_of(struct web_exchange *x)
 
 /* ---- until there is a copy ------------------------------------------------------------------- */
 
-static void observe_request_cancel(struct web_exchange *x)
+static void observe_request_leave(struct web_exchange *x)
 {
-    struct observe_reader *waiting = x->pending;
+    struct observe_reader *waiting = x->owned;
     assert(x->web->observe->nwaiting > 0);
     list_remove(&waiting->link);
     x->web->observe->nwaiting--;
@@ -89,7 +89,7 @@ static void observe_request_cancel(struct web_exchange *x)
 /* NULL: it waits until that may be known, and is then handled again. */
 static struct observe *observe_request_wait(struct web_exchange *x)
 {
-    assert(!x->answered && !x->cancel);
+    assert(!x->answered && !x->owner);
     struct observe *o = x->web->observe;
     if (o->nwaiting >= MOST_WAITING) {
         clave__web_problem(
@@ -104,8 +104,8 @@ static struct observe *observe_request_wait(struct web_exchange *x)
     }
     waiting->x = x;
     clave__observe_wait(o, waiting);
-    x->pending = waiting;
-    x->cancel = observe_request_cancel;
+    static const struct exchange_owner reader = {.leave = observe_request_leave};
+    clave__web_own(x, &reader, waiting);
     return NULL;
 }
 
@@ -796,7 +796,6 @@ static void events_on_session(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const char *session = clave__web_sprintf(x, "%" PRId64, k->s->id);
-    clave__session_request_done(k);
     if (session)
         events_open(x, session);
     else

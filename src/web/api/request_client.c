@@ -17,13 +17,11 @@
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
-void clave__session_request_done(struct session_request *k)
+void clave__session_request_leave(struct web_exchange *x)
 {
+    struct session_request *k = x->owned;
     struct http_session *s = k->s;
-    if (!s)
-        return;
     k->s = NULL;
-    k->x->cancel = NULL;
     if (k->waits)
         clave__session_wait_cancel(&k->wait);
     if (k->polls)
@@ -33,19 +31,10 @@ void clave__session_request_done(struct session_request *k)
     clave__http_session_leave(s);
 }
 
-static void session_request_on_cancel(struct web_exchange *x)
+struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s,
+                                                   const struct exchange_owner *o)
 {
-    struct session_request *k = x->pending;
-    if (k->waits)
-        clave__session_wait_cancel(&k->wait); /* what follows may end it */
-    if (k->hung_up && k->s)
-        k->hung_up(k);
-    clave__session_request_done(k);
-}
-
-struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s)
-{
-    assert(!x->cancel && s->present > 0);
+    assert(!x->owner && s->present > 0);
     struct session_request *k = clave__web_alloc(x, sizeof *k);
     if (!k) {
         clave__http_session_leave(s);
@@ -53,8 +42,7 @@ struct session_request *clave__session_request_new(struct web_exchange *x, struc
         return NULL;
     }
     *k = (struct session_request){.x = x, .s = s};
-    x->pending = k;
-    x->cancel = session_request_on_cancel;
+    clave__web_own(x, o, k);
     return k;
 }
 
@@ -115,12 +103,11 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     struct http_session *s = k->s;
     struct problem p = {
         .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
-    char *fault = clave__web_sprintf(x, "%s", s->fault);
-    clave__session_request_done(k);
+    const char *fault = s->fault;
     if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ETIMEDOUT ||
         why == CLAVE_ENOMEM) {
         p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
-        clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault ? fault : "");
+        clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault);
     } else if (why == CLAVE_ETOOBIG) {
         clave__web_problem_err(x, why, "prove in one transaction all that is held", NULL);
     } else if (why == CLAVE_EAUTHFAILED) {
@@ -176,8 +163,9 @@ static void session_refuse(struct web_exchange *x, clave_err err)
 
 static void session_request_begin(struct web_exchange *x, const char *id,
                                   void (*live)(struct session_request *k),
-                                  void (*informed)(struct session_request *k))
+                                  void (*informed)(struct session_request *k), request_client *go)
 {
+    static const struct exchange_owner owner = {.leave = clave__session_request_leave};
     static const struct problem missing = {.status = 401, .err = CLAVE_ENOAUTH};
     static const struct problem other = {.status = 403, .err = CLAVE_ENOAUTH};
     const char *secret = clave__web_header(x, "Clave-Session");
@@ -196,21 +184,19 @@ static void session_request_begin(struct web_exchange *x, const char *id,
         session_refuse(x, err);
         return;
     }
-    struct session_request *k = clave__session_request_new(x, s);
+    struct session_request *k = clave__session_request_new(x, s, &owner);
     if (!k)
         return;
     snprintf(own, sizeof own, "%" PRId64, s->id);
     if (id && strcmp(id, own) != 0) {
-        clave__session_request_done(k);
         clave__web_problem(x, &other, "Clave-Session is the secret of session %s", own);
         return;
     }
-    if (!clave__web_may_call(x)) { /* asked when the session has heard of its client */
-        clave__session_request_done(k);
+    if (!clave__web_may_call(x)) /* asked when the session has heard of its client */
         return;
-    }
     k->live = live;
     k->informed = informed;
+    k->go = go;
     clave__session_request_await(k, session_request_on_live);
     clave__http_session_await(s, &k->wait);
 }
@@ -218,13 +204,13 @@ static void session_request_begin(struct web_exchange *x, const char *id,
 void clave__session_request(struct web_exchange *x, const char *id,
                             void (*live)(struct session_request *k))
 {
-    session_request_begin(x, id, live, NULL);
+    session_request_begin(x, id, live, NULL, NULL);
 }
 
 void clave__session_request_informed(struct web_exchange *x, const char *id,
                                      void (*live)(struct session_request *k))
 {
-    session_request_begin(x, id, session_request_inform, live);
+    session_request_begin(x, id, session_request_inform, live, NULL);
 }
 
 /* ==== the client of a request ================================================================= */
@@ -240,24 +226,19 @@ static bool client_reads(const struct web_exchange *x)
 
 /* ---- of a session --------------------------------------------------------------------------- */
 
-/* The session's client is present for as long as the request takes, in however many steps. */
-static void client_leave_session(struct web_exchange *x)
-{
-    clave__session_request_done(x->pending);
-}
-
 static void on_client_connected(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
+    const struct session_request *k = x->owned;
     bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
     if (res->err != CLAVE_OK) {
         clave__web_problem_as(x, 503, lost ? CLAVE_EUNREACHABLE : res->err, "reach a server", NULL);
         return;
     }
     x->looking = false;
-    x->go(x, c);
+    k->go(x, c);
 }
 
 static void client_on_session_live(struct session_request *k)
@@ -265,9 +246,8 @@ static void client_on_session_live(struct session_request *k)
     struct web_exchange *x = k->x;
     struct http_session *s = k->s;
     clave_async_client *c = s->client;
-    x->answering = client_leave_session;
     if (client_reads(x) || clave_async_client_is_connected(c)) {
-        x->go(x, c);
+        k->go(x, c);
     } else if (clave_async_exists(c, "/", NULL, on_client_connected, x) == CLAVE_OK) {
         x->looking = true;
         clave__web_expect(x);
@@ -279,7 +259,7 @@ static void client_on_session_live(struct session_request *k)
 
 /* ---- the engine's own ----------------------------------------------------------------------- */
 
-static void client_own(struct web_exchange *x)
+static void client_own(struct web_exchange *x, request_client *go)
 {
     static const struct problem away = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
@@ -289,7 +269,7 @@ static void client_own(struct web_exchange *x)
                            clave_async_client_errmsg(c));
         return;
     }
-    x->go(x, c);
+    go(x, c);
     clave__web_flush(x->web, c);
 }
 
@@ -298,13 +278,12 @@ void clave__request_client(struct web_exchange *x, request_client *go)
     static const struct problem behind = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     assert(!x->answered);
-    x->go = go;
     if (x->web->given_up >= MOST_GIVEN_UP)
         clave__web_problem(x, &behind, "no server has answered what was asked before");
     else if (clave__web_header(x, "Clave-Session"))
-        clave__session_request(x, NULL, client_on_session_live);
+        session_request_begin(x, NULL, client_on_session_live, NULL, go);
     else if (clave__web_may_call(x))
-        client_own(x);
+        client_own(x, go);
 }
 
 void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,

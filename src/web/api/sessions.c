@@ -93,15 +93,19 @@ static void on_session_made(struct session_wait *w, clave_err err)
     clave__json_string(&x->json, "secret", secret);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
     clave__json_close(&x->json, '}');
-    clave__session_request_done(k);
     clave__web_answer_json(x, 201);
 }
 
 /* Nobody has learned its secret. */
-static void session_on_maker_gone(struct session_request *k)
+static void session_on_maker_gone(struct web_exchange *x)
 {
+    struct session_request *k = x->owned;
+    clave__session_wait_cancel(&k->wait); /* what follows would end it */
     clave__http_session_end(k->s, CLAVE_ECANCELED, true);
 }
+
+static const struct exchange_owner session_maker = {.leave = clave__session_request_leave,
+                                                    .hung_up = session_on_maker_gone};
 
 /* The identities of "auth"; false: it has answered. */
 static bool session_read_auths(struct web_exchange *x, const json_t *body, const char **auths,
@@ -166,10 +170,9 @@ void clave__web_post_session(struct web_exchange *x)
         clave__web_problem_err(x, err, "make a session", NULL);
         return;
     }
-    struct session_request *k = clave__session_request_new(x, s);
+    struct session_request *k = clave__session_request_new(x, s, &session_maker);
     if (!k)
         return;
-    k->hung_up = session_on_maker_gone;
     clave__session_request_await(k, on_session_made);
     clave__http_session_flush(s);
     clave__http_session_await(s, &k->wait);
@@ -214,7 +217,6 @@ static void session_answer_renewed(struct session_request *k)
     clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
     session_put_claims(x, k->s, true);
     clave__json_close(&x->json, '}');
-    clave__session_request_done(k);
     clave__web_answer_json(x, 200);
 }
 
@@ -286,7 +288,6 @@ static void session_answer(struct session_request *k, bool proven)
     clave__web_set_header(x, "ETag", "%s", tag);
     if (!is_known)
         session_put(x, k->s, proven);
-    clave__session_request_done(k);
     if (is_known)
         clave__web_answer_empty(x, 304);
     else
@@ -330,10 +331,8 @@ static void session_show(struct session_request *k)
         session_answer(k, true);
         return;
     }
-    if (!clave__web_may_wait(x)) {
-        clave__session_request_done(k);
+    if (!clave__web_may_wait(x))
         return;
-    }
     k->polls = true;
     k->poll = (struct claim_poll){.done = session_on_news};
     clave__claims_await(k->s, &k->poll,
@@ -418,7 +417,6 @@ static void on_session_closed(struct session_wait *w, clave_err err)
         clave__session_request_gone(k, err);
         return;
     }
-    clave__session_request_done(k);
     clave__web_answer_empty(x, 204);
 }
 

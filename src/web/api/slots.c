@@ -149,8 +149,8 @@ static void slot_request_close(struct slot_request *r)
     clave_async_slots_free(s);
 }
 
-/* Nobody waits for it any more: it has hung up, or lost the right to it. */
-static void slot_request_cancel(struct web_exchange *x)
+/* It is answered, or nobody waits for it any more: it has hung up, or lost the right to it. */
+static void slot_request_leave(struct web_exchange *x)
 {
     slot_request_close(x->state);
 }
@@ -159,9 +159,11 @@ static void slot_request_cancel(struct web_exchange *x)
 static void slot_request_late(struct web_exchange *x)
 {
     struct slot_request *r = x->state;
-    slot_request_close(r);
     clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, r->what, r->order.path);
 }
+
+static const struct exchange_owner slot_request_owner = {
+    .leave = slot_request_leave, .stop = slot_request_late, .late = slot_request_late};
 
 static clave_err slot_request_open(struct slot_request *r, const char *what)
 {
@@ -176,14 +178,13 @@ static clave_err slot_request_open(struct slot_request *r, const char *what)
 static bool slot_request_sent(struct slot_request *r, clave_err err)
 {
     struct web_exchange *x = r->x;
-    assert(x->state == r && !x->cancel);
+    assert(x->state == r && !x->owner);
     if (err != CLAVE_OK) {
         slot_request_close(r);
         return false;
     }
     clave__web_expect(x);
-    x->cancel = slot_request_cancel;
-    x->late = x->stop = slot_request_late;
+    clave__web_own(x, &slot_request_owner, r);
     return true;
 }
 
@@ -192,8 +193,7 @@ static bool slot_request_over(struct slot_request *r)
     struct web_exchange *x = r->x;
     if (r->slots) {
         slot_request_close(r);
-        x->cancel = NULL;
-        x->late = x->stop = NULL;
+        clave__web_disown(x);
     }
     return clave__web_expected(x);
 }
@@ -877,7 +877,7 @@ static void slot_answer_refused(struct web_exchange *x, clave_err err, const str
 
 /* ---- polls ----------------------------------------------------------------------------------- */
 
-static void slot_call_cancel(struct web_exchange *x)
+static void slot_call_leave(struct web_exchange *x)
 {
     struct slot_call *k = x->state;
     slot_poll_cancel(&k->poll);
@@ -887,15 +887,21 @@ static void slot_call_cancel(struct web_exchange *x)
 static void slot_call_stop(struct web_exchange *x)
 {
     struct slot_call *k = x->state;
-    slot_poll_cancel(&k->poll);
     clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, "take a slot of", k->id.path);
+}
+
+static bool slot_call_looks(const struct web_exchange *x)
+{
+    return clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
 }
 
 static void slot_call_await(struct web_exchange *x, struct slot_wait *place, int64_t until,
                             void (*done)(struct slot_poll *p, const struct slot_news *n))
 {
     struct slot_call *k = x->state;
-    x->cancel = slot_call_cancel;
+    static const struct exchange_owner looks = {.leave = slot_call_leave};
+    static const struct exchange_owner takes = {.leave = slot_call_leave, .stop = slot_call_stop};
+    clave__web_own(x, slot_call_looks(x) ? &looks : &takes, k);
     k->poll.done = done;
     slot_wait_await(place, &k->poll, until);
 }
@@ -921,10 +927,9 @@ static void slot_poll_place(struct web_exchange *x, struct slot_wait *place)
 {
     struct slot_call *k = x->state;
     int64_t wait = clave__web_prefer_wait(x);
-    bool looks = clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
+    bool looks = slot_call_looks(x);
     k->poll.wants_position = wait < 0;
     wait = wait < 0 && looks ? 0 : wait < 0 ? WEB_PATIENCE_MS : wait;
-    x->stop = looks ? NULL : slot_call_stop;
     slot_call_await(x, place, x->web->now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS),
                     on_slot_news);
 }

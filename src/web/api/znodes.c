@@ -198,16 +198,15 @@ static void poll_leave(struct znode_long_poll *p)
     poll_drop(p->at);
 }
 
-static void poll_cancel(struct web_exchange *x)
+static void poll_left(struct web_exchange *x)
 {
-    poll_leave(x->pending);
+    poll_leave(x->owned);
 }
 
 static struct web_exchange *poll_end(struct znode_long_poll *p)
 {
     struct web_exchange *x = p->x;
-    x->cancel = NULL;
-    poll_leave(p);
+    clave__web_leave(x);
     return x;
 }
 
@@ -328,7 +327,7 @@ static struct znode_watch *poll_get(struct web *w, const struct znode_watch_key 
 static void znode_long_poll_enter(struct znode_long_poll *p, struct web_exchange *x,
                                   enum znode_tag kind, int64_t until)
 {
-    assert(!x->answered && !x->cancel);
+    assert(!x->answered && !x->owner);
     struct web *w = x->web;
     struct znode_watch *k = poll_get(w, &(struct znode_watch_key){x->params[0], kind});
     if (!k) {
@@ -340,8 +339,8 @@ static void znode_long_poll_enter(struct znode_long_poll *p, struct web_exchange
     clave__web_timer_clear(w, &x->timer); /* of the answer that there was */
     clave__timer_init(&p->timer, poll_on_time);
     clave__web_timer_set(w, &p->timer, until);
-    x->pending = p;
-    x->cancel = poll_cancel;
+    static const struct exchange_owner poll = {.leave = poll_left};
+    clave__web_own(x, &poll, p);
     if (!k->asking) /* the newest answer may be older than what the request has seen */
         poll_ask(k);
 }

@@ -370,7 +370,13 @@ static void subtree_give_up(struct web_exchange *x)
 
 static void subtree_begin(struct web_exchange *x, clave_async_client *c)
 {
-    x->late = x->stop = subtree_give_up;
+    static const struct exchange_owner of_session = {
+        .leave = clave__session_request_leave, .stop = subtree_give_up, .late = subtree_give_up};
+    static const struct exchange_owner of_gate = {.stop = subtree_give_up, .late = subtree_give_up};
+    if (x->owner)
+        clave__web_own_as(x, &of_session);
+    else
+        clave__web_own(x, &of_gate, NULL);
     x->looking = true;
     subtree_go_on(x->state, c);
 }

@@ -167,15 +167,13 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
     enum sender_found found = clave__shares_count_answer(x);
     if (found != SENDER_MAY)
         status = answer_refuse(x, found, &type);
-    if (x->answering)
-        x->answering(x);
     if (type)
         answer_add(x, "Content-Type", type);
     answer_secure(x);
     x->answer.status = status;
     x->answered = true;
+    clave__web_leave(x);
     clave__http_metrics_note(x, status);
-    x->cancel = NULL;
     if (x->answer.more)
         answer_count_pieces(x);
     else

@@ -51,7 +51,7 @@ static void exchange_free(struct web_exchange *x)
 
 void clave__exchange_drop(struct web_exchange *x)
 {
-    assert(!x->ended && !x->cancel);
+    assert(!x->ended && !x->owner);
     x->ended = true;
     clave__shares_end(x);
     clave__web_timer_clear(x->web, &x->timer);
@@ -62,6 +62,32 @@ void clave__exchange_drop(struct web_exchange *x)
         exchange_free(x);
     else
         x->web->given_up++;
+}
+
+void clave__web_own(struct web_exchange *x, const struct exchange_owner *o, void *owned)
+{
+    assert(!x->owner && !x->answered && !x->ended);
+    x->owner = o;
+    x->owned = owned;
+}
+
+void clave__web_own_as(struct web_exchange *x, const struct exchange_owner *o)
+{
+    assert(x->owner && x->owner->leave == o->leave && !x->answered && !x->ended);
+    x->owner = o;
+}
+
+void clave__web_disown(struct web_exchange *x)
+{
+    x->owner = NULL;
+}
+
+void clave__web_leave(struct web_exchange *x)
+{
+    const struct exchange_owner *o = x->owner;
+    x->owner = NULL;
+    if (o && o->leave)
+        o->leave(x);
 }
 
 void clave__web_expect(struct web_exchange *x)

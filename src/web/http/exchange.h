@@ -5,9 +5,16 @@
  * later. A handler that waits does one of two things:
  * - It makes a request of a client with the exchange as the callback's argument: _expect before,
  *   and in the callback first `if (!clave__web_expected(x)) return;`.
- * - It sets `cancel` and keeps a pointer to the exchange. `cancel` is called at most once, when
- *   nobody waits any more, and the handler drops that pointer then.
- * Invariant: after the answer only the driver and `more` touch the exchange. */
+ * - It hands the exchange to an owner (clave__web_own), which keeps a pointer to it: a request of a
+ *   session, a long poll, a take that waits. The owner goes on with the request until it lets go
+ *   of it, which it is told to do exactly once: by the answer, whoever makes it, or when nobody
+ *   waits for the answer any more.
+ *
+ *     received ──> owned, or expected by callbacks ──> answered ──> ended
+ *         └──────────────────────────────────────────────┴────────────^
+ *
+ * Invariants: a request has one owner at a time; after the answer only the driver and `more` touch
+ * the exchange. */
 #ifndef CLAVE_WEB_HTTP_EXCHANGE_H
 #define CLAVE_WEB_HTTP_EXCHANGE_H
 
@@ -56,19 +63,11 @@ struct web_exchange {
     struct buf received; /* of the body */
     json_t *body;        /* parsed; NULL: it is not */
     struct web_answer answer;
-    struct json json; /* writes answer.body */
-    void (*cancel)(struct web_exchange *x);
-    void *pending;                             /* whoever set `cancel` */
-    void (*answering)(struct web_exchange *x); /* before the answer, whoever makes it */
-    /* Answers, before `cancel`, when the gate stops while it waits; NULL: see `begun`. */
-    void (*stop)(struct web_exchange *x);
-    /* Answers, before `cancel`, when the servers have not answered in time; it need not. NULL: 503
-     * or 504. */
-    void (*late)(struct web_exchange *x);
-    void *state; /* the handler's own */
-    /* Of request_client.c: what is done with the client once there is one. */
-    void (*go)(struct web_exchange *x, clave_async_client *c);
-    struct timer timer; /* gives up what waits for callbacks */
+    struct json json;                   /* writes answer.body */
+    const struct exchange_owner *owner; /* NULL: nobody but its handler, and callbacks */
+    void *owned;                        /* the owner's own */
+    void *state;                        /* the handler's own */
+    struct timer timer;                 /* gives up what waits for callbacks */
     /* Of sender.h. */
     struct sender *sender; /* NULL: it has not been needed */
     size_t bytes;          /* that count as the sender's */
@@ -86,6 +85,19 @@ struct web_exchange {
     struct exchange_chunk *chunks; /* its memory */
 };
 
+/* Who goes on with a request that waits. */
+struct exchange_owner {
+    /* Lets go of the exchange: it is being answered, or nobody waits for it any more. NULL: there
+     * is nothing to let go of. */
+    void (*leave)(struct web_exchange *x);
+    /* Before `leave`, when nobody waits any more. NULL: nothing more to do. */
+    void (*hung_up)(struct web_exchange *x);
+    /* The gate stops: answers what was begun; it need not. NULL: the engine does, see `begun`. */
+    void (*stop)(struct web_exchange *x);
+    /* The servers have not answered in time: likewise. NULL: 503, or 504 for a change. */
+    void (*late)(struct web_exchange *x);
+};
+
 /* A role that the handler has asked for, beside that of the route. */
 struct web_need {
     const struct web_need *next;
@@ -101,6 +113,15 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
                                          void (*late)(struct timer *t, int64_t now));
 /* Frees it, at once or when the last callback that it expects has come. */
 void clave__exchange_drop(struct web_exchange *x);
+
+/* The exchange has this owner from now on, and had none; `owned` is x->owned. */
+void clave__web_own(struct web_exchange *x, const struct exchange_owner *o, void *owned);
+/* The same owner goes on as this one, in another way. */
+void clave__web_own_as(struct web_exchange *x, const struct exchange_owner *o);
+/* The owner is done with it by itself: it is not told to leave. */
+void clave__web_disown(struct web_exchange *x);
+/* The owner leaves, if there is one. */
+void clave__web_leave(struct web_exchange *x);
 
 /* The body, all of it; never NULL. */
 static inline const void *clave__web_body_bytes(const struct web_exchange *x)

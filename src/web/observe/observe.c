@@ -275,9 +275,9 @@ static struct web_exchange *observe_pop_waiting(struct observe *o, struct list *
     if (!e)
         return NULL;
     struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
-    assert(o->nwaiting > 0 && x->cancel && !x->answered);
+    assert(o->nwaiting > 0 && x->owner && !x->answered);
     o->nwaiting--;
-    x->cancel = NULL;
+    clave__web_disown(x);
     return x;
 }
 
@@ -502,9 +502,9 @@ static void poll_part(struct observe *o, struct lock_long_poll *p)
     clave__mem_free(&o->web->mem, at);
 }
 
-static void poll_cancel(struct web_exchange *x)
+static void poll_leave(struct web_exchange *x)
 {
-    struct lock_long_poll *p = x->pending;
+    struct lock_long_poll *p = x->owned;
     poll_part(x->web->observe, p);
     clave__web_timer_clear(x->web, &p->timer);
 }
@@ -512,9 +512,8 @@ static void poll_cancel(struct web_exchange *x)
 static void poll_handle(struct lock_long_poll *p)
 {
     struct web_exchange *x = p->x;
-    assert(!x->answered && x->pending == p);
-    poll_cancel(x);
-    x->cancel = NULL;
+    assert(!x->answered && x->owned == p);
+    clave__web_leave(x);
     x->route->handle(x);
 }
 
@@ -527,15 +526,15 @@ static void poll_on_time(struct timer *t, int64_t now)
 bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x, const char *path,
                                  int64_t until)
 {
-    assert(!x->answered && !x->cancel);
+    assert(!x->answered);
     *p = (struct lock_long_poll){.x = x, .at = poll_path(x->web->observe, path)};
     if (!p->at)
         return false;
     list_push_back(&p->at->polls, &p->link);
     clave__timer_init(&p->timer, poll_on_time);
     clave__web_timer_set(x->web, &p->timer, until);
-    x->pending = p;
-    x->cancel = poll_cancel;
+    static const struct exchange_owner poll = {.leave = poll_leave};
+    clave__web_own(x, &poll, p);
     return true;
 }
 
