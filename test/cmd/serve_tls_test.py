@@ -245,6 +245,17 @@ class Certificates(Case):
                      *flags(cert=OTHER.client("/CN=alien")))
         self.s.await_log("is turned away: its certificate (/CN=alien) is signed by no authority in")
 
+    def test_clients_with_their_authoritys_subject(self):
+        """OpenSSL takes such a certificate for one that is signed by itself, unless it names its authority's key."""
+        same = CA.sign_plainly("/CN=ca")
+        why = " certificate (/CN=ca) has the subject of the authority that signed it"
+        self.refused_for_good(self.s.tls, "our certificate has the subject of the authority that signed it",
+                     *flags(cert=same))
+        self.s.await_log("is turned away: its" + why)
+        self.refused_for_good(self.server(same).tls, "its" + why, *flags())
+        own = Authority("own")  # but one that is
+        self.refused_for_good(self.s.tls, "it does not know the authority that signed our certificate", *flags(cert=own.join()))
+
     def test_clients_out_of_date(self):
         self.refused_for_good(self.s.tls, "it says that our certificate has expired or is not valid yet",
                      *flags(cert=CA.client("/CN=late", ca=EXPIRED)))

@@ -130,6 +130,16 @@ static void tls_rejected_certificate_put_names(const struct openssl *lib, X509 *
             *out = '?';
 }
 
+bool clave__tls_bears_issuers_subject(const struct openssl *lib, X509 *cert)
+{
+    if (lib->X509_NAME_cmp(lib->X509_get_subject_name(cert), lib->X509_get_issuer_name(cert)) != 0)
+        return false;
+    lib->ERR_set_mark(); /* a signature that does not fit is an error to OpenSSL */
+    int is_own = lib->X509_self_signed(cert, 1);
+    lib->ERR_pop_to_mark();
+    return is_own == 0;
+}
+
 /* The certificate is gone when the handshake has failed, so what to report of it is kept. */
 int clave__tls_refusal_on_verified(int fine, X509_STORE_CTX *found)
 {
@@ -144,6 +154,7 @@ int clave__tls_refusal_on_verified(int fine, X509_STORE_CTX *found)
         lib->X509_NAME_oneline(lib->X509_get_subject_name(cert), r->shown->subject,
                                sizeof r->shown->subject);
         tls_rejected_certificate_put_names(lib, cert, r->shown->names, sizeof r->shown->names);
+        r->shown->bears_issuers_subject = clave__tls_bears_issuers_subject(lib, cert);
     }
     return fine;
 }

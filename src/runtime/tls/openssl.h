@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "clave/mem.h"
@@ -52,9 +53,13 @@
     X(SSL_set_ex_data)                                                                             \
     X(SSL_get_ex_data)                                                                             \
     X(SSL_get0_peer_certificate)                                                                   \
+    X(SSL_get_certificate)                                                                         \
     X(X509_STORE_CTX_get_ex_data)                                                                  \
     X(X509_STORE_CTX_get0_cert)                                                                    \
     X(X509_get_subject_name)                                                                       \
+    X(X509_get_issuer_name)                                                                        \
+    X(X509_self_signed)                                                                            \
+    X(X509_NAME_cmp)                                                                               \
     X(X509_get0_notBefore)                                                                         \
     X(X509_get0_notAfter)                                                                          \
     X(X509_cmp_current_time)                                                                       \
@@ -80,6 +85,8 @@
     X(BIO_set_flags)                                                                               \
     X(BIO_clear_flags)                                                                             \
     X(ERR_clear_error)                                                                             \
+    X(ERR_set_mark)                                                                                \
+    X(ERR_pop_to_mark)                                                                             \
     X(ERR_get_error)                                                                               \
     X(ERR_reason_error_string)
 
@@ -109,7 +116,12 @@ BIO_METHOD *clave__tls_bytes_method(const struct openssl *lib);
 struct tls_shown {
     char subject[160];
     char names[200];
+    bool bears_issuers_subject;
 };
+
+/* A certificate whose subject is that of the authority that signed it: it is taken for one that is
+ * signed by itself, so that nobody can verify it. */
+bool clave__tls_bears_issuers_subject(const struct openssl *lib, X509 *cert);
 
 struct tls_refusal {
     const struct clave_mem *mem;

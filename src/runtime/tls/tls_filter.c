@@ -243,6 +243,13 @@ static void tls_filter_bad_certificate(const struct tls *t, char *text, size_t c
     long verdict = t->lib->SSL_get_verify_result(t->ssl);
     const char *why = t->lib->X509_verify_cert_error_string(verdict);
     const char *ca = t->side->files[TLS_CA];
+    if (shown->bears_issuers_subject) {
+        snprintf(text, cap,
+                 "its certificate (%s) has the subject of the authority that signed it, so that it "
+                 "counts as signed by itself: it needs another subject",
+                 shown->subject);
+        return;
+    }
     switch (verdict) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
@@ -262,6 +269,12 @@ static void tls_filter_bad_certificate(const struct tls *t, char *text, size_t c
     }
 }
 
+static bool tls_filter_own_is_ambiguous(const struct tls *t)
+{
+    X509 *own = t->lib->SSL_get_certificate(t->ssl);
+    return own && clave__tls_bears_issuers_subject(t->lib, own);
+}
+
 /* What the other side found wrong with ours: the alerts of RFC 8446 that users can do something
  * about. Java calls a certificate bad that was not presented. */
 static const char *tls_filter_complaint(const struct tls *t, int alert)
@@ -275,6 +288,9 @@ static const char *tls_filter_complaint(const struct tls *t, int alert)
     case SSL_AD_NO_CERTIFICATE:
         return "it requires a certificate, and was presented none";
     case SSL_AD_UNKNOWN_CA:
+        if (tls_filter_own_is_ambiguous(t))
+            return "our certificate has the subject of the authority that signed it, so that it "
+                   "counts as signed by itself: it needs another subject";
         return "it does not know the authority that signed our certificate";
     case SSL_AD_CERTIFICATE_EXPIRED:
         return "it says that our certificate has expired or is not valid yet";
