@@ -239,6 +239,23 @@ class Form(Rig):
         self.assertNotEqual(clave("create", "/b", "x" * 64, connect=at).code, 0)
         s.end()
 
+    def test_what_is_longer_than_a_request_may_be_now(self):
+        """It is in the log from a time when the limit was higher."""
+        s = self.started("data = {data}\nlisten = 127.0.0.1:{port}\nmax-request = 4000000\n")
+        with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+            c.sendall(struct.pack(">iiqiqi", 44, 0, 0, 5000, 0, 16) + b"\0" * 16)
+            self.assertTrue(c.recv(100))
+            body = b"\0\0\0\x04/big" + struct.pack(">i", 3000000) + bytes(3000000) + \
+                struct.pack(">iii", 1, 31, 5) + b"world" + struct.pack(">i", 6) + b"anyone" + b"\0" * 4
+            c.sendall(struct.pack(">iii", 8 + len(body), 1, 1) + body)
+            self.assertEqual(struct.unpack(">iiqi", c.recv(20))[3], 0)
+        s.end()
+        for _ in range(2):  # from the log, and from the snapshot that the first start made
+            again = Server(f"data = {s.data}\nlisten = 127.0.0.1:{{port}}\n")
+            again.ready()
+            self.assertIn("data-length 3000000", clave("stat", "/big", connect=f"127.0.0.1:{again.port}").out)
+            self.assertEqual(again.end(), (0, ""))
+
     def test_containers_of_zoo_cfg(self):
         """One that was never used goes; by default it would stay."""
         s = self.started(DEBIANS + "znode.container.checkIntervalMs=50\n"
