@@ -94,12 +94,23 @@ static void slot_world_look_for(struct slot_world *s, const struct slot_owner *o
                     (long long)n->stat.czxid, (long long)o->token);
 }
 
+/* How often the limit, the owners or the queue have changed. */
+static int64_t slot_world_changes(const struct node *top, const struct node *queue,
+                                  const struct node *limit)
+{
+    return (top ? (int64_t)top->stat.cversion : 0) + (queue ? (int64_t)queue->stat.cversion : 0) +
+           (limit ? (int64_t)limit->stat.version + 1 : 0);
+}
+
 static void slot_world_note_room(struct slot_world *s, const struct node *top,
                                  const struct node *limit)
 {
     unsigned owned = 0, places = 0;
     int64_t newest = 0;
     const struct node *queue = slot_world_find(s, SLOTS_PATH "/queue");
+    int64_t changes = slot_world_changes(top, queue, limit);
+    bool unseen = changes != s->changes && changes != s->changes + 1;
+    s->changes = changes;
     for (const struct node *n = queue; n && (n = clave__tree_next(n, queue));)
         places++;
     for (const struct node *n = top; n && (n = slot_world_next(top, n));) {
@@ -114,7 +125,7 @@ static void slot_world_note_room(struct slot_world *s, const struct node *top,
     if (s->full) /* until now */
         s->full_at = s->w->now;
     s->full = owned + places >= s->limit;
-    if (s->full)
+    if (s->full || unseen) /* of several changes at once only the last state is seen */
         s->full_at = s->w->now;
 }
 

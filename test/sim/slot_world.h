@@ -56,7 +56,8 @@ struct slot_world {
     bool free;          /* there is room, at the last look */
     int64_t free_since; /* and nobody has taken it */
     bool full;          /* owners and places reach the limit, at the last look */
-    int64_t full_at;    /* when they most recently did */
+    int64_t full_at;    /* when they most recently did, or may have: several changes came at once */
+    int64_t changes;    /* of limit, owners and queue, at the last look */
 };
 
 void slot_world_init(struct slot_world *s, struct world *w, struct server_host *server);
