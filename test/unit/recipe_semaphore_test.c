@@ -437,6 +437,38 @@ static void testThreadedLeaseIncrease(void **state)
     memnet_free(p);
 }
 
+/* Its lease had no parent yet, so it counts a second time; the new limit comes before that count.
+ */
+static void a_limit_may_change_while_a_try_counts_again(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct semaphore_user dead, a, other;
+    clave_semaphore_options o = {.limit = 2, .limit_path = "/config/count"};
+    assert_int_equal(semaphore_user_open_with(&dead, p, 0, o), CLAVE_OK);
+    assert_int_equal(semaphore_user_open_with(&a, p, 1, o), CLAVE_OK);
+    assert_int_equal(semaphore_user_open_with(&other, p, 2, o), CLAVE_OK);
+    memnet_settle(p);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 1});
+    semaphore_user_acquire(&dead, 1, OWNER_FOREVER);
+    assert_int_equal(memnet_list(p, 2, "/s/locks", NULL, 0), 1);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_CREATE2, MEMNET_HOLD, 1});
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(memnet_list(p, 2, "/s/leases", NULL, 0), 0);
+    clave_async_semaphore_set_limit(other.s, 3, NULL, NULL);
+    memnet_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(a.n, 1);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 3);
+    semaphore_user_close(&dead);
+    semaphore_user_close(&a);
+    semaphore_user_close(&other);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 /* As Curator's SharedCount writes it: four bytes, and whoever is to make it may be late. */
 static void a_shared_limit_is_waited_for_and_followed(void **state)
 {
@@ -566,6 +598,7 @@ int main(void)
         cmocka_unit_test(a_semaphore_of_one_is_a_mutex_that_is_not_reentrant),
         cmocka_unit_test(testGetParticipantNodes),
         cmocka_unit_test(testThreadedLeaseIncrease),
+        cmocka_unit_test(a_limit_may_change_while_a_try_counts_again),
         cmocka_unit_test(a_shared_limit_is_waited_for_and_followed),
         cmocka_unit_test(a_limit_of_its_own_can_be_raised_too),
         cmocka_unit_test(options_are_checked),

@@ -551,8 +551,8 @@ static void semaphore_acquire_lease_ended(struct semaphore_acquire *a, clave_err
 
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *a)
 {
-    assert(a->got < a->n);
-    struct contender *waits = a->leases[a->got]->place;
+    /* A try that has all its leases waits only for a count. */
+    struct contender *waits = a->got < a->n ? a->leases[a->got]->place : NULL;
     if (waits)
         clave__contender_recount(waits);
     return waits != NULL;
