@@ -310,6 +310,34 @@ static void a_give_ends_the_takes_of_its_id(void **state)
     memnet_free(p);
 }
 
+/* What a leader says that was deposed unawares is old: it can commit nothing. So a give is certain
+ * when something was committed after its readings, on the same connection. */
+static void a_give_that_finds_nothing_is_proved_by_a_commit(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    slot_user_give(&b, "b", 0); /* nor are there any slots */
+    assert_int_equal(b.give_err, CLAVE_OK);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    slot_user_give(&a, "b", 0);
+    assert_int_equal(a.gives, 0);
+    slot_user_take(&b, "b", OWNER_FOREVER);
+    memnet_clear(p);
+    memnet_cut(p, 0); /* it was not answered, and what has been read is worth nothing */
+    memnet_advance(p, 2000);
+    assert_int_equal(a.gives, 1);
+    assert_int_equal(a.give_err, CLAVE_OK);
+    assert_int_equal(a.given, b.token);
+    assert_int_equal(slot_user_owned(p), 0);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
 /* A take was given up, and its id has given since: its transaction, on its way all the time, does
  * nothing. */
 static void a_take_of_before_a_give_takes_nothing_after_it(void **state)
@@ -809,6 +837,7 @@ int main(void)
         cmocka_unit_test(a_try_takes_what_those_before_it_leave),
         cmocka_unit_test(tries_do_not_refuse_each_other),
         cmocka_unit_test(a_give_ends_the_takes_of_its_id),
+        cmocka_unit_test(a_give_that_finds_nothing_is_proved_by_a_commit),
         cmocka_unit_test(a_take_of_before_a_give_takes_nothing_after_it),
         cmocka_unit_test(a_give_that_is_late_ends_nothing),
         cmocka_unit_test(a_give_that_is_over_looks_for_nothing),

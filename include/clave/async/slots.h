@@ -23,7 +23,9 @@
  * After its callback, nothing more is sent for a call. A request that was sent before and whose
  * answer was lost may still be done, with two exceptions: a give or break that has succeeded ends
  * all takes of its id that were requested before it, and a take that has succeeded ends all gives
- * and breaks requested before it.
+ * and breaks requested before it. The success of either is proved by a transaction, even that of a
+ * give that finds nothing: what was only read may come from a leader that was deposed and does not
+ * know it.
  *
  * Every child of <path>/owners takes room, whatever its name. One that is not a slot is listed
  * without an id, and clave_async_slots_break removes it by its name.

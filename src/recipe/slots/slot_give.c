@@ -1,7 +1,7 @@
 /* slot_give.c - a give, and a break, which is a give that leaves a record. Implements the public
  * API.
  *
- *     WITHDRAWING ──> FINDING ──> DELETING ──> ENDED (from every state)
+ *     WITHDRAWING ──> FINDING ──> DELETING or PROVING ──> ENDED (from every state)
  *          ^             ^         │  ^ │
  *          └── PAUSING ──┴─────────┘  └─┴ RECORDING
  *
@@ -9,6 +9,10 @@
  * that is on its way is either found, or fails because its place is gone. If a token was given,
  * only takes older than that token are withdrawn, because a caller that repeats a give by token may
  * already have begun to take again.
+ *
+ * A leader that was deposed and does not know it answers syncs and reads with the state before its
+ * successor. So what was read counts only if a transaction was committed after it on the same
+ * connection: the delete, or a check that changes nothing. Otherwise everything is read again.
  *
  * What must stay true: only the node of one particular take is deleted, whose name no other take
  * has, and the slot above it at the version that was read. So a delete whose answer was lost can be
@@ -29,6 +33,7 @@ enum slot_give_state {
     GIVE_WITHDRAWING, /* deleting the places of the id in the queue */
     GIVE_FINDING,     /* reading what the id owns */
     GIVE_DELETING,
+    GIVE_PROVING,   /* committing a check, because nothing was found */
     GIVE_RECORDING, /* creating the node of the record */
     GIVE_PAUSING,   /* waiting before another attempt */
     GIVE_ENDED,
@@ -40,10 +45,11 @@ struct slot_give {
     enum slot_give_state state;
     int64_t token; /* 0: any */
     bool breaks;
-    char *node;      /* path of the slot */
-    bool is_strange; /* it is not a slot but a node of exactly this name, to be broken */
-    unsigned busy;   /* number of requests under way */
-    clave_err err;   /* the first error of the withdrawals */
+    char *node;       /* path of the slot */
+    bool is_strange;  /* it is not a slot but a node of exactly this name, to be broken */
+    uint64_t read_on; /* the connection on which the most recent sync was answered */
+    unsigned busy;    /* number of requests under way */
+    clave_err err;    /* the first error of the withdrawals */
     /* The deletes, with their paths in the same block; NULL: nothing was found yet. */
     clave_op *ops;
     size_t nops;
@@ -72,8 +78,9 @@ static void slot_give_delete(struct slot_give *g);
 #define TO(state) (1U << GIVE_##state)
 static const unsigned moves[] = {
     [GIVE_WITHDRAWING] = TO(FINDING) | TO(PAUSING) | TO(ENDED),
-    [GIVE_FINDING] = TO(FINDING) | TO(DELETING) | TO(PAUSING) | TO(ENDED),
-    [GIVE_DELETING] = TO(FINDING) | TO(RECORDING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_FINDING] = TO(FINDING) | TO(DELETING) | TO(PROVING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_DELETING] = TO(WITHDRAWING) | TO(FINDING) | TO(RECORDING) | TO(PAUSING) | TO(ENDED),
+    [GIVE_PROVING] = TO(WITHDRAWING) | TO(PAUSING) | TO(ENDED),
     [GIVE_RECORDING] = TO(DELETING) | TO(PAUSING) | TO(ENDED),
     [GIVE_PAUSING] = TO(WITHDRAWING) | TO(DELETING) | TO(ENDED),
     [GIVE_ENDED] = 0,
@@ -177,6 +184,26 @@ static void slot_give_submitted(struct slot_give *g, clave_err err)
         slot_give_retry_or_fail(g, err);
 }
 
+/* A transaction was committed, or failed at the leader: ends the give if everything was read on
+ * this connection. */
+static void slot_give_committed(struct slot_give *g)
+{
+    if (clave_async_client_connection(g->slots->client) == g->read_on) {
+        slot_give_answer(g, CLAVE_OK);
+        return;
+    }
+    clave__mem_free(g->slots->mem, g->ops);
+    g->ops = NULL;
+    if (g->given) /* the id may have taken again since */
+        g->token = g->found->slot.token;
+    if (++g->tries < TRIES) {
+        slot_give_enter(g, GIVE_WITHDRAWING);
+        slot_give_withdraw(g);
+    } else {
+        slot_give_answer(g, CLAVE_ECONNLOSS);
+    }
+}
+
 /* ---- the delete ------------------------------------------------------------------------------ */
 
 static void slot_give_on_record(clave_async_client *c, const clave_result *res, void *arg)
@@ -227,7 +254,8 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
     } else if (err == CLAVE_OK || err == CLAVE_ENONODE) {
         g->given =
             err == CLAVE_OK || g->doubt; /* if there is no doubt, somebody else gave it back */
-        slot_give_answer(g, CLAVE_OK);
+        g->doubt = g->given;
+        slot_give_committed(g);
     } else if (slot_give_has_changed(g, res) && ++g->tries < TRIES) {
         clave__mem_free(g->slots->mem, g->ops);
         g->ops = NULL;
@@ -309,14 +337,31 @@ static bool slot_give_try_strange(struct slot_give *g)
     return true;
 }
 
+/* A caller that may not read <path>/owners cannot prove anything, nor could it see a slot. */
+static void slot_give_on_proved(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct slot_give *g = arg;
+    if (!slot_give_expected(g, GIVE_PROVING))
+        return;
+    if (res->err == CLAVE_OK || clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
+        slot_give_committed(g);
+    else
+        slot_give_retry_or_fail(g, res->err);
+}
+
 /* The slot is gone, or belongs to somebody else. The answer is that there was none, unless we may
  * have deleted it ourselves. */
 static void slot_give_found_none(struct slot_give *g)
 {
     if (slot_give_try_strange(g))
         return;
+    const clave_op check = {.kind = CLAVE_OP_CHECK, .path = g->slots->paths.owners, .version = -1};
+    clave__mem_free(g->slots->mem, g->ops);
+    g->ops = NULL;
     g->given = g->doubt && g->found;
-    slot_give_answer(g, CLAVE_OK);
+    slot_give_enter(g, GIVE_PROVING);
+    slot_give_submitted(g, clave_async_multi(g->slots->client, &check, 1, slot_give_on_proved, g));
 }
 
 static void slot_give_on_found(clave_async_client *c, const clave_result *res, void *arg)
@@ -421,8 +466,9 @@ static void slot_give_on_queue(clave_async_client *c, clave_err err, const clave
 
 static void slot_give_on_sync(clave_async_client *c, const clave_result *res, void *arg)
 {
-    (void)c;
-    slot_give_withdrew(arg, res->err);
+    struct slot_give *g = arg;
+    g->read_on = clave_async_client_connection(c);
+    slot_give_withdrew(g, res->err);
 }
 
 static void slot_give_withdraw(struct slot_give *g)
