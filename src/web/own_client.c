@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "client/client_for_gate.h"
+#include "web/api/api.h"
 #include "web/session/claim.h"
 
 /* A server that starts again is back before. */
@@ -81,6 +82,8 @@ static void own_client_on_state(clave_async_client *c, clave_state state, clave_
     struct web *w = arg;
     if (state == CLAVE_STATE_SUSPENDED) {
         clave__web_timer_set(w, &w->away, clave__client_now(c) + AWAY_MS);
+    } else if (state == CLAVE_STATE_LOST) {
+        clave__slot_places_lost(w);
     } else if (state == CLAVE_STATE_CLOSED) {
         clave__web_timer_clear(w, &w->away);
         if (why != CLAVE_OK && !w->closing)

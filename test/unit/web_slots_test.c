@@ -370,6 +370,60 @@ static void any_gate_knows_a_claim_by_its_id(void **state)
     webrig_free(r);
 }
 
+/* A give at another gate could not withdraw it: whoever waits is told that nothing is known, and
+ * when nobody waits it ends. */
+static void a_take_without_a_place_lasts_as_long_as_its_requests(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct webrig *r = webrig_new(NULL);
+        slot_ends(slot_post(r, "a", 0, SLOT), 201);
+        webrig_second(r);
+        slot_ends(slot_send(r, "GET", "slot.L3MKYQ", "", -1), 200);
+        webrig_other(r);
+        memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REQUEST, OP_CREATE2, MEMNET_HOLD, 0});
+        struct webrig_call *c = slot_post(r, "b", i == 0 ? 2 : 60, SLOT);
+        assert_false(c->answered);
+        webrig_advance(r, i == 0 ? 2000 : 1000);
+        if (i == 0) /* its time is over */
+            assert_string_equal(slot_told(c, 504, "class"), "unknown");
+        else if (i == 1) /* it hangs up */
+            webrig_end(c);
+        webrig_other(r);
+        slot_ends(slot_send(r, "DELETE", "slot.L3MKYg", "", -1), 200);
+        slot_ends(slot_send(r, "DELETE", "slot.L3MKYQ", "", -1), 200);
+        memnet_clear(r->net);
+        webrig_advance(r, 20000);
+        assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), i == 2);
+        assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
+        if (i == 2) /* it waits all the time */
+            slot_ends(c, 201);
+        webrig_free(r);
+    }
+}
+
+/* Likewise when the place goes with the session of the gate. */
+static void a_place_that_went_with_its_session_is_not_made_again(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    slot_ends(slot_post(r, "a", 0, SLOT), 201);
+    webrig_second(r);
+    slot_ends(slot_send(r, "GET", "slot.L3MKYQ", "", -1), 200);
+    webrig_other(r);
+    slot_ends(slot_post(r, "b", -1, SLOT), 202);
+    memnet_freeze(r->net, OWN, true);
+    memnet_kill_session(r->net, OWN);
+    webrig_other(r);
+    slot_ends(slot_send(r, "DELETE", "slot.L3MKYg", "", -1), 200);
+    slot_ends(slot_send(r, "DELETE", "slot.L3MKYQ", "", -1), 200);
+    memnet_freeze(r->net, OWN, false);
+    webrig_advance(r, 20000);
+    assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
+    webrig_free(r);
+}
+
 static void a_gate_that_stops_does_not_promise(void **state)
 {
     (void)state;
@@ -420,6 +474,8 @@ int main(void)
         cmocka_unit_test(a_give_whose_answer_is_lost_is_told_as_it_ended),
         cmocka_unit_test(what_the_servers_do_not_answer_is_unknown),
         cmocka_unit_test(any_gate_knows_a_claim_by_its_id),
+        cmocka_unit_test(a_take_without_a_place_lasts_as_long_as_its_requests),
+        cmocka_unit_test(a_place_that_went_with_its_session_is_not_made_again),
         cmocka_unit_test(a_gate_that_stops_does_not_promise),
         cmocka_unit_test(roles_are_judged_again),
     };

@@ -141,6 +141,8 @@ clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
 bool clave__web_is_slot_claim(const struct web_exchange *x);
 /* Roles have changed: what nobody polls now is left, since nobody has shown that it may go on. */
 void clave__slot_places_judge(struct web *w);
+/* The engine's session has ended, and the places with it. */
+void clave__slot_places_lost(struct web *w);
 
 /* ==== locks.c ================================================================================= */
 

@@ -14,6 +14,11 @@
  * session, so another gate has another one; whichever comes first takes, and the other learns at
  * once that the owner has it.
  *
+ * A give at another gate withdraws the takes of its owner by deleting their places. It cannot
+ * withdraw one that has no place at the servers yet, or whose place went with the engine's session:
+ * such a take lasts no longer than the requests that wait for it, which are then told that its
+ * outcome is unknown.
+ *
  * Invariants: each answer tells what the servers answered to this request, or to the take that it
  * polls, and what a request has asked of the servers goes no further than its answer; for a path
  * and an owner there is at most one take that is not being left; a take is freed in its callback,
@@ -574,7 +579,7 @@ struct slot_wait {
     struct sender *sender;
     struct timer keep;
     struct list polls;
-    size_t position; /* 0: not known yet */
+    size_t position; /* 0: it has no place at the servers, as far as is known */
     struct slot_room room;
     bool leaving;
     char *path, *owner;
@@ -612,6 +617,8 @@ static void slot_wait_touch(struct slot_wait *p)
         slot_wait_keep(p);
 }
 
+static void slot_wait_leave(struct slot_wait *p);
+
 static void slot_poll_cancel(struct slot_poll *poll)
 {
     struct slot_wait *p = poll->place;
@@ -620,15 +627,19 @@ static void slot_poll_cancel(struct slot_poll *poll)
     poll->place = NULL;
     list_remove(&poll->link);
     clave__web_timer_clear(p->web, &poll->until);
-    if (list_empty(&p->polls))
+    if (list_empty(&p->polls) && p->position > 0)
         slot_wait_keep(p);
+    else if (list_empty(&p->polls))
+        slot_wait_leave(p);
 }
 
 static void slot_wait_tell_waits(struct slot_poll *poll)
 {
-    const struct slot_news news = {.position = poll->place->position, .room = &poll->place->room};
+    struct slot_wait *p = poll->place;
+    const struct slot_news waits = {.position = p->position, .room = &p->room};
+    const struct slot_news left = {.ended = true, .err = CLAVE_ECONNLOSS, .room = &p->room};
     slot_poll_cancel(poll);
-    poll->done(poll, &news);
+    poll->done(poll, p->leaving ? &left : &waits);
 }
 
 static void on_slot_wait_poll_until(struct timer *t, int64_t now)
@@ -701,8 +712,6 @@ static void on_slot_wait_ended(clave_async_slots *s, clave_err err, const clave_
     }
     slot_wait_free(p);
 }
-
-static void slot_wait_leave(struct slot_wait *p);
 
 static void on_slot_wait_not_polled(struct timer *t, int64_t now)
 {
@@ -782,6 +791,13 @@ void clave__slot_places_judge(struct web *w)
         if (list_empty(&p->polls))
             slot_wait_leave(p);
     }
+}
+
+void clave__slot_places_lost(struct web *w)
+{
+    for (struct list *e = w->slot_places.next; e != &w->slot_places; e = e->next)
+        LIST_ENTRY(e, struct slot_wait, link)->position = 0;
+    clave__slot_places_judge(w);
 }
 
 /* ---- a request for a claim ------------------------------------------------------------------- */
