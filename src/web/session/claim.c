@@ -715,7 +715,7 @@ void clave__claim_place_unused(struct queue_place *p)
     struct claim *c = LIST_ENTRY(p, struct claim, place);
     /* The listing took the node for one that this claim would delete. What may not be locked here
      * any more is left to the gate that made it. */
-    if (p->spared && !c->forbidden)
+    if ((p->spared || c->left_there) && !c->forbidden)
         c->part.s->looked_on = 0;
     if (c->forgotten)
         clave__claim_free(&c->part);

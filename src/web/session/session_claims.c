@@ -598,6 +598,7 @@ static void claim_look_at(struct http_session *s, const char *path)
     struct claim *c = claim_of_node(s, path);
     if (c) {
         c->there = true;
+        c->left_there |= c->state == CLAIM_ENDED;
         return;
     }
     if (strncmp(name, "_c_", NODE_ID) != 0 || strlen(name) <= NODE_ID + CLAVE_UUID_TEXT ||
