@@ -538,6 +538,25 @@ void gate_cut_off(struct gate *g, int64_t us)
             net_reset(g->clients[i].socket);
 }
 
+void gate_stall(struct gate *g, int64_t us)
+{
+    int64_t ways = world_between(g->w, 1, 3);
+    world_log(g->w, g->name, "is half-open %s for %lld ms",
+              ways == 1   ? "to the servers"
+              : ways == 2 ? "from the servers"
+                          : "both ways",
+              (long long)(us / MS));
+    for (int way = NET_UP; way <= NET_DOWN; way++)
+        if (ways & (1 << way))
+            g->route.stall_to[way] = g->w->now + us;
+}
+
+void gate_heal(struct gate *g)
+{
+    g->late_to = g->route.refuse_to = 0;
+    g->route.stall_to[NET_UP] = g->route.stall_to[NET_DOWN] = 0;
+}
+
 void gate_init(struct gate *g, struct world *w, struct net *n, unsigned number)
 {
     memset(g, 0, sizeof *g);

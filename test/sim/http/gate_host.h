@@ -92,8 +92,13 @@ void gate_wake(struct gate *g);
 void gate_take(struct gate *g, struct http_call *c);
 /* One of its connections to the servers is cut; `silently`: nobody is told. */
 void gate_cut(struct gate *g, bool silently);
+/* Half-open for so long: what is sent to the servers, or what they answer, or both, arrives later.
+ */
+void gate_stall(struct gate *g, int64_t us);
 /* It reaches no server for so long. */
 void gate_cut_off(struct gate *g, int64_t us);
+/* Faults of its connections are over. */
+void gate_heal(struct gate *g);
 int64_t gate_delay(struct gate *g);
 
 #endif

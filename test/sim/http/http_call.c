@@ -28,6 +28,14 @@ static void call_free_if_unused(struct http_call *c)
         call_free(c);
 }
 
+/* No gate begins it any more, or goes on with it. */
+static void call_leaves_gate(struct http_call *c)
+{
+    c->gate_done = true;
+    c->from->open -= c->is_open;
+    c->is_open = false;
+}
+
 static void piece_free(struct http_piece *p)
 {
     list_remove(&p->link);
@@ -55,7 +63,7 @@ static void on_fin(struct alarm *a)
     c->hung_up = true;
     if (!c->arrived) {
         world_clear(c->w, &c->up); /* it died on the way */
-        c->gate_done = true;
+        call_leaves_gate(c);
     }
     if (!c->gate_done)
         gate_wake(c->gate);
@@ -96,7 +104,7 @@ void http_call_repeat(struct http_call *c, struct gate *g, int64_t us)
     for (size_t i = 0; i < twin->q.nheaders; i++)
         twin->list[i].value = twin->headers[i];
     twin->given_up = twin->user_done = true;
-    twin->gate_done = false;
+    twin->gate_done = twin->is_open = false;
     c->twice = twin->twice = true;
     http_call_send(twin, us);
 }
@@ -113,6 +121,8 @@ void http_call_send(struct http_call *c, int64_t us)
 {
     http_told_sent(c);
     c->q.body_length = (int64_t)strlen(c->body);
+    c->is_open = us >= 0;
+    c->from->open += c->is_open;
     if (us >= 0)
         world_set(c->w, &c->up, c->w->now + us);
     else
@@ -122,7 +132,7 @@ void http_call_send(struct http_call *c, int64_t us)
 void http_call_end(struct http_call *c, int64_t us)
 {
     list_remove(&c->in_gate);
-    c->gate_done = true;
+    call_leaves_gate(c);
     int64_t at = c->w->now + us;
     if (us >= 0 && !c->given_up)
         world_set(c->w, &c->down, at > c->newest ? at : c->newest);

@@ -23,10 +23,13 @@ struct http_sender {
     const struct clock *clock;
     const char *token; /* of Authorization; NULL: none is sent */
     int64_t session;   /* that its requests are of; 0: none, or it is not told */
+    size_t open;       /* requests that a gate may still begin, or go on with */
     /* The answer, or the end of the connection. */
     void (*hears)(struct http_sender *s, struct http_call *c);
     /* A piece of a stream. */
     void (*reads)(struct http_sender *s, struct http_call *c, const char *text);
+    /* A gate has answered, whether that arrives or not. NULL: http_told judges it. */
+    void (*told)(struct http_sender *s, struct http_call *c);
 };
 
 struct http_call {
@@ -48,6 +51,7 @@ struct http_call {
     struct list in_world;       /* all of them */
     struct list in_gate;        /* that knows of it */
     bool arrived, begun, hung_up;
+    bool is_open;  /* counted in from->open */
     unsigned life; /* of the gate that took it */
     struct web_exchange *x;
     bool answered;

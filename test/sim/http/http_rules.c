@@ -18,6 +18,11 @@ static const char *const rules[HTTP_RULES] = {
     [RULE_ROLE_BEFORE_GRANT] = "a role that is taken away before the grant gives no hold",
     [RULE_ROLE_LEAVES] = "a place whose role is taken away goes",
     [RULE_COPY_IS_TRUE] = "what a copy says was so within the age that it gives",
+    [RULE_SLOT_STAYS] = "after a certain answer that a slot is owned nothing older ends it",
+    [RULE_SLOT_OVER] = "after a certain answer that no slot is owned nothing older takes one",
+    [RULE_OVER_IS_TRUE] = "what is said to be over, or to wait, is not owned all the time",
+    [RULE_SLOT_ROOM] = "a slot is taken over HTTP while fewer are owned than the limit says",
+    [RULE_SLOT_TOKENS] = "tokens of a slot over HTTP grow",
 };
 
 void http_rule_broken(struct world *w, enum http_rule rule, const char *fmt, ...)

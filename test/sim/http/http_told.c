@@ -311,7 +311,9 @@ static void told_token(struct http_call *c)
 
 void http_told_answer(struct http_call *c)
 {
-    if (http_copy_is_asked(c))
+    if (c->from->told)
+        c->from->told(c->from, c);
+    else if (http_copy_is_asked(c))
         http_copy_told(c);
     else if (http_call_is(c, "GET", "/v1/locks/"))
         told_token(c);
@@ -320,6 +322,6 @@ void http_told_answer(struct http_call *c)
         told_claims(c);
         told_waiting(c);
     }
-    if (c->status == 409 || c->status == 429 || c->status == 503)
+    if (!c->from->told && (c->status == 409 || c->status == 429 || c->status == 503))
         told_refused(c);
 }

@@ -7,7 +7,7 @@
 
 /* Clocks of gates and users differ by less than what the gates allow for ("validity" in
  * http_session.h); from the servers' by as much as those of native clients do. */
-enum { HTTP_PPM = 7000, HTTP_SHARE = 250, HTTP_TEAM = 350 };
+enum { HTTP_PPM = 7000, HTTP_SHARE = 250, HTTP_TEAM = 350, HTTP_FLEET = 400 };
 
 const struct http_site *http_site(const struct http_world *h, unsigned site)
 {
@@ -40,6 +40,7 @@ void http_world_look(struct http_world *h)
     if (h->nusers > 0 && h->server->server) {
         http_places_look(h);
         http_told_look(h);
+        http_fleet_look(&h->fleet);
     }
     for (size_t i = 0; i < h->nusers; i++) {
         struct http_user *u = &h->users[i];
@@ -76,7 +77,7 @@ static void http_fault(struct http_world *h)
     struct gate *g = &h->gates[world_between(w, 0, (int64_t)h->ngates - 1)];
     struct http_user *u = &h->users[world_between(w, 0, (int64_t)h->nusers - 1)];
     h->count++;
-    switch (world_between(w, 0, 7)) {
+    switch (world_between(w, 0, 9)) {
     case 0:
         gate_pause_at(g, (unsigned)world_between(w, 1, 60), us);
         break;
@@ -99,6 +100,9 @@ static void http_fault(struct http_world *h)
         break;
     case 5:
         gate_cut_off(g, us);
+        break;
+    case 6:
+        gate_stall(g, world_chance(w, 500) ? us : 4 * us);
         break;
     default:
         http_user_pause(u, us);
@@ -219,11 +223,9 @@ static void http_draw_user(struct http_world *h, unsigned i)
     u->gate = (size_t)world_between(w, 0, (int64_t)h->ngates - 1);
 }
 
-/* With it there are tokens, and roles that change. */
-static void http_draw_team(struct http_world *h)
+/* Then there are tokens, and roles that may change. */
+static void http_draw_access(struct http_world *h)
 {
-    http_team_init(&h->team, h);
-    h->team.clock = http_clock(h->w);
     for (size_t i = 0; i < h->nusers; i++)
         h->users[i].sender.token = "Bearer of-the-users-0001";
     for (size_t i = 0; i < h->ngates; i++) {
@@ -258,8 +260,14 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
     for (unsigned i = 0; i < h->nusers; i++)
         http_draw_user(h, i);
     h->has_team = h->nusers > 0 && world_chance(w, HTTP_TEAM);
-    if (h->has_team)
-        http_draw_team(h);
+    if (h->has_team) {
+        http_team_init(&h->team, h);
+        h->team.clock = http_clock(w);
+    }
+    if (h->nusers > 0 && world_chance(w, HTTP_FLEET))
+        http_fleet_init(&h->fleet, h);
+    if (h->has_team || h->fleet.n > 0)
+        http_draw_access(h);
     world_use_rng(w, before);
 }
 
@@ -274,6 +282,7 @@ void http_world_start(struct http_world *h)
         http_user_start(&h->users[i]);
     if (h->has_team)
         http_team_start(&h->team);
+    http_fleet_start(&h->fleet);
     if (h->has_team && world_chance(h->w, 500))
         world_set(h->w, &h->role, h->w->now + world_wait(h->w, 3 * h->timeout_us));
     if (h->nusers > 0 && h->faults)
@@ -287,9 +296,10 @@ void http_world_evening(struct http_world *h)
     world_clear(h->w, &h->fault);
     world_clear(h->w, &h->role);
     for (size_t i = 0; i < h->ngates; i++)
-        h->gates[i].late_to = h->gates[i].route.refuse_to = 0;
+        gate_heal(&h->gates[i]);
     if (h->has_team)
         http_team_finish(&h->team, world_chance(h->w, 300));
+    http_fleet_finish(&h->fleet);
     for (size_t i = 0; i < h->nusers; i++)
         http_user_finish(&h->users[i], world_chance(h->w, 400));
     world_use_rng(h->w, before);
@@ -313,6 +323,8 @@ bool http_world_is_quiet(const struct http_world *h)
         if (h->users[i].state != USER_GONE)
             return false;
     if (h->has_team && !h->team.gone)
+        return false;
+    if (h->fleet.n > 0 && (!h->server->server || !http_fleet_is_quiet(&h->fleet)))
         return false;
     for (size_t i = 0; i < HTTP_SITES && h->nusers > 0; i++)
         if (!h->server->server || !http_site_is_empty(h, &h->sites[i]))
@@ -340,6 +352,7 @@ void http_world_fini(struct http_world *h)
         http_user_fini(&h->users[i]);
     if (h->has_team)
         http_team_fini(&h->team);
+    http_fleet_fini(&h->fleet);
     for (size_t i = 0; i < h->ngates; i++)
         gate_fini(&h->gates[i]);
     http_calls_free(&h->calls);
