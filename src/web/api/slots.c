@@ -637,9 +637,9 @@ static void slot_wait_tell_waits(struct slot_poll *poll)
 {
     struct slot_wait *p = poll->place;
     const struct slot_news waits = {.position = p->position, .room = &p->room};
-    const struct slot_news left = {.ended = true, .err = CLAVE_ECONNLOSS, .room = &p->room};
+    const struct slot_news unknown = {.ended = true, .err = CLAVE_ECONNLOSS, .room = &p->room};
     slot_poll_cancel(poll);
-    poll->done(poll, p->leaving ? &left : &waits);
+    poll->done(poll, waits.position > 0 ? &waits : &unknown);
 }
 
 static void on_slot_wait_poll_until(struct timer *t, int64_t now)
@@ -655,10 +655,13 @@ static void slot_wait_await(struct slot_wait *p, struct slot_poll *poll, int64_t
     list_push_back(&p->polls, &poll->link);
     clave__timer_init(&poll->until, on_slot_wait_poll_until);
     clave__web_timer_clear(p->web, &p->keep);
-    if (until <= p->web->now || (poll->wants_position && p->position > 0))
+    bool at_once = until <= p->web->now;
+    if (p->position > 0 && (at_once || poll->wants_position)) {
         slot_wait_tell_waits(poll);
-    else
-        clave__web_timer_set(p->web, &poll->until, until);
+        return;
+    }
+    poll->wants_position |= at_once; /* that it waits is not known yet */
+    clave__web_timer_set(p->web, &poll->until, at_once ? p->web->now + WEB_PATIENCE_MS : until);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
