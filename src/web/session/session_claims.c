@@ -9,7 +9,8 @@
  *
  *   - a place that is not known here is taken up: read, and made a claim of, which the recipe finds
  *     at the name of its node;
- *   - a claim that waits and has no node any more ends: it was given back elsewhere;
+ *   - a claim that waits and has no node any more ends: it was given back elsewhere; so does one
+ *     that is marked as given back, and with it the node that it has;
  *   - the node of a claim that is marked as given back is deleted: its delete was lost.
  *
  * Invariants: a session has one place a path and owner (clave__claim_is_same_owner); a claim is
@@ -599,6 +600,8 @@ static void claim_look_at(struct http_session *s, const char *path)
     if (c) {
         c->there = true;
         c->left_there |= c->state == CLAIM_ENDED;
+        if (clave__http_session_has_mark(s, c->place.uuid))
+            clave__claim_release(c); /* by another gate, which did not know of this node */
         return;
     }
     if (strncmp(name, "_c_", NODE_ID) != 0 || strlen(name) <= NODE_ID + CLAVE_UUID_TEXT ||
