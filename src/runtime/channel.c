@@ -14,7 +14,7 @@
 
 enum { MAX_WRITE = 1 << 30, MAX_UNSENT = 64 * 1024 };
 
-/* What the kernel did not take at once. */
+/* What the kernel has not taken at once. */
 struct unsent {
     uv_write_t req;
     struct channel *channel;
@@ -136,7 +136,7 @@ static int channel_begin(struct channel *ch, uv_loop_t *loop, bool is_tcp)
         return err;
     ch->socket.handle.data = ch;
     if (is_tcp)
-        uv_tcp_nodelay(&ch->socket.tcp, 1); /* set when there is a socket */
+        uv_tcp_nodelay(&ch->socket.tcp, 1); /* takes effect when there is a socket */
     channel_enter(ch, CHANNEL_CONNECTING);
     return 0;
 }
@@ -150,7 +150,7 @@ static void channel_end_connecting(struct channel *ch, int err)
         channel_enter(ch, CHANNEL_SECURING);
 }
 
-/* If the channel is closed meanwhile, it is called before _closed. */
+/* If the channel is closed in the meantime, this is called before _closed. */
 static void channel_on_connect(uv_connect_t *req, int status)
 {
     struct channel *ch = req->handle->data;
@@ -246,7 +246,7 @@ static void channel_on_written(uv_write_t *req, int status)
     struct unsent *u = req->data;
     struct channel *ch = u->channel;
     clave__mem_free(ch->mem, u);
-    if (!clave__channel_is_live(ch)) /* closed meanwhile */
+    if (!clave__channel_is_live(ch)) /* it was closed in the meantime */
         return;
     ch->writing = false;
     if (status < 0)
@@ -255,8 +255,8 @@ static void channel_on_written(uv_write_t *req, int status)
         ch->ops->drained(ch);
 }
 
-/* The bytes taken, or an error. They are copied, since the next call of what is above may move
- * them. */
+/* Returns how many bytes were taken, or an error. They are copied, because the next call of what is
+ * above may move them. */
 static int channel_write_later(struct channel *ch, const void *p, size_t n)
 {
     assert(!ch->writing && n > 0);

@@ -1,6 +1,6 @@
-/* clock.c - the clocks (clock.h), and the two calls of clave/uv.h that every driver needs:
- * clave_now, which is CLOCK_BOOTTIME and goes on while the machine sleeps, and clave_random_seed,
- * randomness of the kernel for what has to differ between processes. */
+/* clock.c - the clocks (clock.h), and the two functions of clave/uv.h that every driver needs:
+ * clave_now, which is CLOCK_BOOTTIME and continues while the machine sleeps, and clave_random_seed,
+ * randomness from the kernel for what has to differ between processes. */
 #include "runtime/clock.h"
 
 #include <errno.h>
@@ -59,9 +59,9 @@ uint64_t clave_random_seed(void)
         n = getrandom(&seed, sizeof seed, 0);
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)sizeof seed)
-        return seed ? seed : 1; /* 0 means "no seed" */
-    /* A kernel without getrandom, or a filter that forbids it: two processes must still not try the
-     * hosts in step, nor draw the same names. */
+        return seed ? seed : 1; /* 0 means that there is no seed */
+    /* The kernel has no getrandom, or a filter forbids it. Two processes must still not try hosts
+     * in lockstep, or draw the same names. */
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     seed = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;

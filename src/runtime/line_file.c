@@ -1,5 +1,5 @@
-/* line_file.c - see line_file.h; audit_log.c and serve_log.c write through it. It may wait, and so
- * belongs on a thread of its own while clients are served. */
+/* line_file.c - see line_file.h. Writing may block, so while clients are served it belongs on a
+ * thread of its own. */
 #include "runtime/line_file.h"
 
 #include <assert.h>
@@ -8,10 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One write to a pipe: as much as it takes without waiting when poll() finds it writable. */
+/* How much is written to a pipe at once: what it accepts without blocking once poll() says that it
+ * is writable. */
 enum { PIPE_PIECE = 4096, WRITE_MS = 1000 };
 
-/* Whole lines, if one fits. */
+/* The length of the next piece: whole lines, if at least one fits. */
 static size_t line_file_piece(const uint8_t *p, size_t n)
 {
     size_t end = n < PIPE_PIECE ? n : PIPE_PIECE, piece = end;
@@ -32,7 +33,7 @@ static ssize_t line_file_write_some(struct line_file *f, const uint8_t *p, size_
     return -1;
 }
 
-/* 0 or an errno; *done bytes were written. */
+/* Returns 0 or an errno; *done is the number of bytes written. */
 static int line_file_write_bytes(struct line_file *f, const uint8_t *p, size_t n, size_t *done)
 {
     struct stat st;

@@ -10,12 +10,14 @@
 
 struct line_file {
     int fd;
-    bool torn;         /* what was written last is not the end of a line */
-    atomic_bool waits; /* as long as a pipe is full; otherwise a second. Any thread may change it */
-    uint64_t lost;     /* lines that could not be written; the user sets it to 0 */
+    bool torn;         /* the last thing written does not end with a newline */
+    atomic_bool waits; /* wait as long as a pipe is full; otherwise at most a second. Any thread may
+                          change it */
+    uint64_t lost;     /* lines that could not be written; the user resets it to 0 */
 };
 
-/* Writes whole lines, and empties the buffer. 0, or the errno for which some were lost. */
+/* Writes whole lines, and empties the buffer. Returns 0, or the errno because of which some were
+ * lost. */
 int clave__line_file_write(struct line_file *f, struct buf *lines);
 
 #endif

@@ -1,6 +1,5 @@
-/* listen.c - parses and binds the addresses of a server (listen.h); server_run.c and
- * http_server.c call it.
- * A Unix socket is never open to more users than its address says, not even for a moment. */
+/* listen.c - parses and binds the addresses of a server (listen.h). A Unix socket is never open to
+ * more users than its address says, not even for a moment. */
 #include "runtime/listen.h"
 
 #include <assert.h>
@@ -41,7 +40,7 @@ static void listener_on_readable(uv_poll_t *poll, int status, int events)
     struct listener *l = poll->data;
     (void)events;
     if (status < 0)
-        listener_rest(l); /* libuv has stopped to look */
+        listener_rest(l); /* libuv has stopped polling it */
     else
         l->ready(l);
 }
@@ -61,7 +60,7 @@ static void listener_on_rested(uv_timer_t *rest)
     clave__listener_watch(rest->data, true);
 }
 
-/* Looks again a little later. */
+/* Polls again a little later. */
 static void listener_rest(struct listener *l)
 {
     clave__listener_watch(l, false);
@@ -76,16 +75,16 @@ int clave__listener_accept(struct listener *l)
     if (fd >= 0)
         return fd;
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-        return -EAGAIN; /* readable still, if another one waits */
+        return -EAGAIN; /* still readable if another connection is waiting */
     int err = errno;
     listener_rest(l);
     return -err;
 }
 
-/* ---- the other side ------------------------------------------------------------------------- */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
-/* The user who has connected. A user whom the system cannot name in the server's namespace is shown
- * to it as "nobody", whoever it is: that is no identity. */
+/* Sets the user at the other end. Users that do not exist in the server's namespace all appear as
+ * "nobody", which is not an identity. */
 static void listen_name_user(int fd, struct peer_addr *out)
 {
     enum { NOBODY = 65534 };
@@ -127,7 +126,7 @@ void clave__listen_name_peer(int fd, bool is_unix, struct peer_addr *out)
              (unsigned)out->port);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- listening ------------------------------------------------------------------------------- */
 
 static void listener_on_closed(uv_handle_t *h)
 {
@@ -160,7 +159,7 @@ static clave_err listen_refused(const struct request *r, const char *text, int u
                                                     : "");
 }
 
-/* Listens on a bound socket; without success the socket and the listener are freed. */
+/* Listens on a bound socket; if that fails, frees the socket and the listener. */
 static clave_err listen_begin(const struct request *r, struct listener *l, int fd)
 {
     l->fd = fd;
@@ -193,7 +192,7 @@ static void listen_describe(struct listener *l, int fd, const struct addrinfo *w
     const struct sockaddr *a = (const struct sockaddr *)&bound;
     if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0 ||
         ((const struct sockaddr_in *)&bound)->sin_port == 0) { /* sin6_port has the same offset */
-        a = wanted->ai_addr;                                   /* it is not bound */
+        a = wanted->ai_addr;                                   /* it is not bound yet */
         len = wanted->ai_addrlen;
     }
     getnameinfo(a, len, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
@@ -201,7 +200,7 @@ static void listen_describe(struct listener *l, int fd, const struct addrinfo *w
              l->tls ? "tls:" : "", host, port);
 }
 
-/* An IPv6 socket for every address takes IPv4 too. */
+/* Binds; an IPv6 socket for every address takes IPv4 as well. */
 static int listen_bind_tcp(int fd, const struct addrinfo *a)
 {
     const int yes = 1, no = 0;
@@ -239,7 +238,7 @@ static bool listen_has_ipv6(void)
     return fd >= 0;
 }
 
-/* What the address stands for; *any: every address of the machine. */
+/* Resolves the address; *any: it means every address of the machine. */
 static clave_err listen_resolve(const struct request *r, bool *any, struct addrinfo **out)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -263,7 +262,7 @@ static clave_err listen_tcp(const struct request *r)
     clave_err err = listen_resolve(r, &any, &list);
     if (err != CLAVE_OK)
         return err;
-    if (any) { /* one socket for both families */
+    if (any) { /* a single socket for both families */
         int family = listen_has_ipv6() ? AF_INET6 : AF_INET;
         const struct addrinfo *a = list;
         while (a->ai_family != family && a->ai_next)
@@ -282,7 +281,7 @@ static clave_err listen_tcp(const struct request *r)
 struct unix_address {
     struct sockaddr_un socket;
     mode_t mode;
-    gid_t group; /* GROUP_OWN: the one that the system gives it */
+    gid_t group; /* GROUP_OWN: whichever the system assigns */
 };
 
 #define GROUP_OWN ((gid_t)-1)
@@ -295,10 +294,10 @@ static bool listen_parse_mode(const char *value, mode_t *out)
     return strspn(value, "01234567") == strlen(value) && *value && mode <= 0777;
 }
 
-/* A group by its name, or by its number. */
+/* Looks a group up by its name or number. */
 static bool listen_find_group(const char *value, gid_t *out)
 {
-    enum { ENTRY_CAP = 256 * 1024 }; /* with the names of all members */
+    enum { ENTRY_CAP = 256 * 1024 }; /* including the names of all members */
     struct group entry, *found = NULL;
     size_t digits = strspn(value, "0123456789");
     char *room = malloc(ENTRY_CAP);
@@ -332,7 +331,7 @@ static clave_err listen_take_unix_option(struct unix_address *a, const char *spe
     return CLAVE_OK;
 }
 
-/* `spec` with the "unix:". A group alone means that the group may connect. */
+/* Parses `spec`, which includes the "unix:". If only a group is given, the group may connect. */
 static clave_err listen_parse_unix(const char *spec, struct unix_address *out,
                                    const struct fault *f)
 {
@@ -359,7 +358,7 @@ static clave_err listen_parse_unix(const char *spec, struct unix_address *out,
     return err;
 }
 
-/* A file left by a server that was killed: nothing answers on it. */
+/* True if the file was left behind by a server that was killed: nothing answers on it. */
 static bool listen_is_stale(const struct sockaddr_un *addr)
 {
     struct stat st;
@@ -379,7 +378,7 @@ static bool listen_is_no_socket(const struct sockaddr_un *addr)
     return lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
 }
 
-/* The file is created with mode 0600: bind() takes it from the socket's inode. It has its group
+/* Creates the socket with mode 0600, which bind() takes from the socket's inode. It gets its group
  * before it is opened to the group. */
 static int listen_bind_unix(const struct unix_address *a)
 {
@@ -401,7 +400,7 @@ static int listen_bind_unix(const struct unix_address *a)
     return -err;
 }
 
-/* Other users can enter it only if the socket is for them too. */
+/* Makes the socket's directory. Other users can enter it only if the socket is for them too. */
 static clave_err listen_make_dir_of(const struct unix_address *a, const struct fault *f)
 {
     char dir[sizeof a->socket.sun_path];

@@ -1,5 +1,4 @@
-/* load_library.c - dlopen with a check for static programs; openssl.c, http_parse.c and the
- * program's gate_jansson.c and top.c call it. */
+/* load_library.c - dlopen, with a check for statically linked programs. */
 #include "runtime/load_library.h"
 
 #include <dlfcn.h>
@@ -7,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The first object is the program itself. */
+/* Called for the first object, which is the program itself. */
 static int load_library_program_has_loader(struct dl_phdr_info *program, size_t size, void *has)
 {
     (void)size;
@@ -19,8 +18,8 @@ static int load_library_program_has_loader(struct dl_phdr_info *program, size_t 
 
 void *clave__load(const char *name, const char **why)
 {
-    /* dlopen may work in a program linked with -static, but what it loads brings its own libc:
-     * OpenSSL and this library would have different errnos, and ended connections would go
+    /* dlopen may work in a program linked with -static, but what it loads brings its own libc.
+     * OpenSSL and this library would then have different errnos, and closed connections would go
      * unnoticed. */
     bool has_loader = false;
     dl_iterate_phdr(load_library_program_has_loader, &has_loader);

@@ -1,5 +1,5 @@
 /* load_library.h - loads a shared library on first use: OpenSSL, http_parser, jansson, libcurl and
- * ncurses. A file that loads one says so in a LOADS_LIBRARY, for those who make packages. */
+ * ncurses. A file that loads one declares it with LOADS_LIBRARY, for the sake of packagers. */
 #ifndef CLAVE_RUNTIME_LOAD_LIBRARY_H
 #define CLAVE_RUNTIME_LOAD_LIBRARY_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* The UAPI group's "ELF dlopen metadata": a note in the section .note.dlopen, from which packagers
- * derive the dependency that the dynamic section does not show. Literals without quotes in them;
- * priority is "required", "recommended" or "suggested". */
+ * derive dependencies that the dynamic section does not show. The arguments are literals without
+ * quotes in them; priority is "required", "recommended" or "suggested". */
 #define LOADS_LIBRARY(soname, priority, feature, description)                                      \
     LOAD_NOTE("[{\"feature\":\"" feature "\",\"description\":\"" description                       \
               "\",\"priority\":\"" priority "\",\"soname\":[\"" soname "\"]}]")
@@ -19,16 +19,16 @@
         _Alignas(uint32_t) char json_[sizeof(json)];                                               \
     } load_note = {4, sizeof(json), 0x407c0c0a, "FDO", json}
 
-/* Loads `name` permanently. NULL: *why is the reason, valid until this thread's next call of the
+/* Loads `name` permanently. NULL: *why is the reason, valid until this thread's next call to the
  * dynamic linker. */
 void *clave__load(const char *name, const char **why);
 
-/* A function of a library, and where its address belongs in a table of such. */
+/* A function of a library, and where its address goes in a table. */
 struct load_row {
     const char *name;
     size_t at;
 };
-/* Fills in a table. NULL, or the name of a function that the library does not have. */
+/* Fills in a table. Returns NULL, or the name of a function that the library lacks. */
 const char *clave__load_functions(void *library, const struct load_row *rows, size_t n,
                                   void *table);
 

@@ -1,5 +1,5 @@
-/* start_error.c - see start_error.h. The first fault of a start is kept, the findings of a check
- * all. */
+/* start_error.c - see start_error.h. Of a failed start, the first fault is kept; of a check, all
+ * findings are. */
 #include "runtime/start_error.h"
 
 #include <assert.h>
@@ -76,7 +76,7 @@ struct findings clave__findings_in(const struct fault *f)
     return (struct findings){CLAVE_OK, *f};
 }
 
-/* A text that fills the buffer is the last. */
+/* After a text that fills the buffer, nothing can be added. */
 void clave__findings_add(struct findings *all, clave_err err)
 {
     struct fault *next = &all->next;

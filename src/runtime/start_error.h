@@ -1,5 +1,5 @@
-/* start_error.h - the text of a failed start: what was tried, on which file, and what to do. Checks
- * of settings collect everything that is wrong, a line for each finding. */
+/* start_error.h - the message of a failed start: what was tried, on which file, and what to do
+ * about it. Checks of settings collect everything that is wrong, one line per finding. */
 #ifndef CLAVE_RUNTIME_START_ERROR_H
 #define CLAVE_RUNTIME_START_ERROR_H
 
@@ -13,29 +13,29 @@ struct fault {
     size_t cap;
 };
 
-/* Writes the text and returns `err`. */
+/* Writes the message and returns `err`. */
 __attribute__((format(printf, 3, 4))) clave_err
 clave__start_error(const struct fault *f, clave_err err, const char *fmt, ...);
 
-/* OK for 0; EFULL if the disk or a quota is full, EFILES, ENOMEM, else EIO. */
+/* Converts an errno: 0 to OK; EFULL if the disk or a quota is full, EFILES, ENOMEM, else EIO. */
 clave_err clave__err_of_errno(int number);
-/* The system lacked memory, a thread or a descriptor: that may pass by itself. */
+/* True if the system lacked memory, a thread or a descriptor, which may pass. */
 bool clave__start_error_passes(clave_err err);
-/* Writes "WHAT: the text of errno", with what to do where that is clear; returns the error for the
+/* Writes "WHAT: the text of errno", and what to do if that is clear. Returns the error for the
  * errno. */
 clave_err clave__start_error_errno(const struct fault *f, int number, const char *what,
                                    const char *name);
 
-/* ---- all that is wrong, instead of the first fault ------------------------------------------- */
+/* ---- collecting everything that is wrong ----------------------------------------------------- */
 
-/* Several checks, of which each may find something: a line of the text for each finding.
+/* Runs several checks, each of which may find something; each finding is a line of the text.
  *
  *     struct findings all = clave__findings_in(f);
  *     clave__findings_add(&all, check_this(&all.next));
  *     clave__findings_add(&all, check_that(&all.next));
  *     return all.err; */
 struct findings {
-    clave_err err;     /* the first, unless a later one is EINVAL; CLAVE_OK: there is none */
+    clave_err err;     /* the first error, unless a later one is EINVAL; CLAVE_OK: none */
     struct fault next; /* for the next check */
 };
 struct findings clave__findings_in(const struct fault *f);

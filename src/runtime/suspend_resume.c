@@ -5,7 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* So far in the future that only a jump of the clock ends it. */
+/* Sets the timer so far in the future that only a jump of the clock ends it. */
 static bool suspend_resume_arm(int fd)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX * (int64_t)64};
@@ -19,7 +19,9 @@ static void suspend_resume_on_jump(uv_poll_t *poll, int status, int events)
     struct wakeup *w = poll->data;
     struct list due, *e;
     uint64_t times;
-    ssize_t n = read(w->fd, &times, sizeof times); /* returns ECANCELED, and is quiet again */
+    ssize_t n =
+        read(w->fd, &times,
+             sizeof times); /* this returns ECANCELED, after which the timer is quiet again */
     (void)n;
     list_init(&due);
     list_splice(&due, &w->sleepers);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* false: none of the forms. */
+/* Returns false if the text has none of the forms. */
 static bool tcp_address_split(const char *spec, int standard, struct tcp_address *out)
 {
     const char *end = spec + strlen(spec), *colon;
@@ -37,8 +37,8 @@ static bool tcp_address_split(const char *spec, int standard, struct tcp_address
     return true;
 }
 
-/* The C library takes "24319" for 0.0.94.255, "127.1" for 127.0.0.1 and "010.0.0.1" for 8.0.0.1:
- * nobody means such an address. */
+/* Refuses what the C library takes for a short form of an address: "24319" for 0.0.94.255, "127.1"
+ * for 127.0.0.1 and "010.0.0.1" for 8.0.0.1. Nobody means those. */
 static clave_err tcp_address_refuse_number(const char *spec, const char *host,
                                            const struct fault *f)
 {

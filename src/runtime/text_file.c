@@ -15,8 +15,8 @@
 
 enum { MAX_FILE = 4 * 1024 * 1024, FIRST_READ = 4096, PIPE_WAIT_MS = 10000 };
 
-/* Waits for more of a pipe; one that nobody writes to must not hold up a server that reloads. 0 or
- * an errno. */
+/* Waits for more input from a pipe. A pipe that nobody writes to must not block a server that
+ * reloads. Returns 0 or an errno. */
 static int text_file_await(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -26,7 +26,7 @@ static int text_file_await(int fd)
     return n < 0 && errno != EINTR ? errno : 0;
 }
 
-/* All that can be read, up to one byte more than a file may have. 0 or an errno. */
+/* Reads all that there is, up to one byte more than a file may have. Returns 0 or an errno. */
 static int text_file_fill(int fd, char **text, size_t *n)
 {
     size_t cap = 0;
@@ -52,7 +52,7 @@ static int text_file_fill(int fd, char **text, size_t *n)
     }
 }
 
-/* What begins an editor's UTF-8 file, and is no part of its text. */
+/* Skips the byte order mark with which editors begin a UTF-8 file. */
 static void text_file_skip_mark(char *text, size_t *n)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -63,7 +63,7 @@ static void text_file_skip_mark(char *text, size_t *n)
     memmove(text, text + len, *n);
 }
 
-/* A NUL would hide what follows it. 0: there is none, or its line. */
+/* The line of the first NUL, which would hide what follows it; 0: there is none. */
 static unsigned text_file_nul(const char *text, size_t n)
 {
     const char *nul = memchr(text, '\0', n);
@@ -73,12 +73,12 @@ static unsigned text_file_nul(const char *text, size_t n)
     return nul ? line : 0;
 }
 
-/* 0 or an errno; `why` says it. */
+/* Returns 0 or an errno, which `why` explains. */
 static int text_file_load(const char *path, char **text, char why[TEXT_FILE_WHY])
 {
     size_t n = 0;
     struct stat st = {0};
-    /* The open of a pipe would wait for its writer. */
+    /* opening a pipe would block until it has a writer */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int number = fd < 0 || fstat(fd, &st) != 0 ? errno : text_file_fill(fd, text, &n);
     bool is_pipe = fd >= 0 && S_ISFIFO(st.st_mode);
@@ -127,9 +127,9 @@ static char *key_value_trim(char *s)
     return s;
 }
 
-/* A value as other programs' files have it: in quotes, with a comment behind them. A '#' behind a
- * value without quotes may be a comment or a part of a password: nobody can tell, so it is refused.
- * NULL: *fault says why. */
+/* Parses a value as other programs write it: in quotes, with a comment after them. A '#' after a
+ * value without quotes is refused, because it may be a comment or part of a password. Returns NULL
+ * if the value is wrong; *fault says why. */
 static char *keyfile_value(char *value, const char **fault)
 {
     char quote = *value;

@@ -1,5 +1,5 @@
-/* thread_start.c - see thread_start.h. What libuv would abort for is tried before libuv needs it.
- */
+/* thread_start.c - see thread_start.h. Whatever libuv would abort for is tried before libuv needs
+ * it. */
 #include "runtime/thread_start.h"
 
 #include <assert.h>
@@ -15,12 +15,13 @@
 enum { MOST_FILES = 16 };
 /* The first loop of a process needs six descriptors; later ones need four. */
 enum { LOOP_FILES = 6 };
-/* It aborts if its table of descriptors cannot grow; with this much, that is far away. */
+/* libuv aborts if its table of descriptors cannot grow; with this much memory free, that is far
+ * away. */
 enum { LOOP_BYTES = 256 * 1024 };
 
 int clave__thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg)
 {
-    assert(strlen(name) <= 15); /* else it would have no name */
+    assert(strlen(name) <= 15); /* longer names would be rejected */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -57,7 +58,8 @@ int clave__files_check(int n)
     return err;
 }
 
-/* Address space is what is short first; memory that is not touched costs nothing else. */
+/* Tests by reserving address space, which is what runs short first; memory that is not touched
+ * costs nothing. */
 int clave__memory_check(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -67,7 +69,7 @@ int clave__memory_check(size_t bytes)
     return 0;
 }
 
-/* libuv's signals go through a pipe. */
+/* libuv delivers signals through a pipe. */
 static int thread_start_check_pipe(void)
 {
     int ends[2];

@@ -1,5 +1,5 @@
-/* worker.c - the queue of jobs and the threads that take them (worker.h); client/resolve.c has the
- * jobs. One mutex guards the queue and the number of threads, and is never held over a job. */
+/* worker.c - the queue of jobs and the threads that take them (worker.h). One mutex guards the
+ * queue and the number of threads; it is never held during a job. */
 #include "runtime/worker.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #include "runtime/thread_start.h"
 
-/* A name server that does not answer holds up one of them for as long as the resolver waits. */
+/* A name server that does not answer blocks one of them for as long as the resolver waits. */
 enum { MOST_WORKERS = 4 };
 
 static pthread_mutex_t worker_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +16,7 @@ static unsigned worker_threads;
 static pthread_once_t worker_once = PTHREAD_ONCE_INIT;
 static int worker_once_fault;
 
-/* A fork has none of the threads, and of what is queued it has no loop. */
+/* In a fork: it has none of the threads, and the loops of the queued jobs are not there. */
 static void worker_forget(void)
 {
     pthread_mutex_init(&worker_mutex, NULL);
@@ -58,7 +58,7 @@ static void *worker_main(void *arg)
         j->run(j);
         pthread_mutex_lock(&worker_mutex);
         if (!j->abandoned)
-            uv_async_send(&j->done); /* under the mutex: _abandon closes it */
+            uv_async_send(&j->done); /* under the mutex, because _abandon closes it */
         pthread_mutex_unlock(&worker_mutex);
         job_unref(j);
         pthread_mutex_lock(&worker_mutex);
@@ -69,7 +69,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* With the mutex. 0: there is a thread, which comes to the queue. */
+/* Call it with the mutex held. Returns 0 if there is a thread that will come to the queue. */
 static int worker_begin(void)
 {
     pthread_t thread;

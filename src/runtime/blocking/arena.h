@@ -1,5 +1,5 @@
-/* arena.h - the texts of an answer, packed one after another into one block: measured first, then
- * copied. The two passes must add the same texts in the same order. */
+/* arena.h - the texts of an answer, packed into one block: they are measured first and then copied.
+ * The two passes must add the same texts in the same order. */
 #ifndef CLAVE_RUNTIME_BLOCKING_ARENA_H
 #define CLAVE_RUNTIME_BLOCKING_ARENA_H
 
@@ -12,7 +12,7 @@ struct arena {
     size_t n; /* bytes used so far */
 };
 
-/* Returns the copy, or the text itself while measuring. NULL stays NULL. */
+/* Adds a text; returns the copy or, while measuring, the text itself. NULL stays NULL. */
 static inline const char *arena_text(struct arena *p, const char *text)
 {
     if (!text)
@@ -23,7 +23,7 @@ static inline const char *arena_text(struct arena *p, const char *text)
     return copy;
 }
 
-/* Copies all texts of the identity and makes it point to the copies. */
+/* Adds all texts of the identity, and makes it point to the copies. */
 static inline void arena_identity(struct arena *p, clave_identity *id)
 {
     id->host = arena_text(p, id->host);

@@ -1,6 +1,6 @@
-/* cache.c - clave_cache: clave_async_cache for threads. Called by users, on any thread. The copy
- * of the tree belongs to the loop's thread, so each query visits it there, and takes away a copy;
- * only what clave_cache_wait waits for is published under the loop's mutex. */
+/* cache.c - clave_cache: clave_async_cache for threads. The copy of the tree belongs to the loop's
+ * thread, so each query visits it there and brings back a copy of the answer. Only what
+ * clave_cache_wait waits for is published under the loop's mutex. */
 #include "clave/cache.h"
 
 #include <assert.h>
@@ -12,15 +12,15 @@
 
 struct clave_cache {
     struct child child;
-    clave_async_cache *cache; /* the loop's thread only; NULL: it has ended */
+    clave_async_cache *cache; /* used by the loop's thread only; NULL: it has ended */
     clave_async_cache_cb *cb; /* the user's */
     void *arg;
     bool current;  /* under the loop's mutex, as is everything below */
-    clave_err err; /* nothing is followed any more, and why; CLAVE_OK: it is */
+    clave_err err; /* why it follows nothing any more; CLAVE_OK: it does follow */
     struct cell changed;
 };
 
-/* ---- what the loop's thread publishes ------------------------------------------------------- */
+/* ---- publishing, on the loop's thread -------------------------------------------------------- */
 
 static void cache_publish(clave_cache *c, bool current, clave_err err)
 {
@@ -36,13 +36,13 @@ static void cache_publish(clave_cache *c, bool current, clave_err err)
 static void cache_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
     clave_cache *c = arg;
-    if (!ev->now && !ev->was) /* of the cache, not of a node */
+    if (!ev->now && !ev->was) /* an event of the cache, not of a node */
         cache_publish(c, clave_async_cache_status_of(cache).current, ev->err);
     if (c->cb)
-        c->cb(cache, ev, c->arg); /* may free the cache */
+        c->cb(cache, ev, c->arg); /* this may free the cache */
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err cache_make(clave_async_client *client, const struct args *a)
 {
@@ -94,7 +94,7 @@ void clave_cache_free(clave_cache *c)
         cache_destroy(c);
 }
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static clave_err cache_await(clave_cache *c, int64_t deadline)
 {
     while (!c->current && c->err == CLAVE_OK)
@@ -118,10 +118,10 @@ clave_err clave_cache_wait(clave_cache *c, int64_t timeout_ms)
 
 struct reading {
     clave_reply *reply;
-    struct arena names; /* children: measured first, then copied */
+    struct arena names; /* of children: measured first, then copied */
 };
 
-/* `fn` fills the reply of a struct reading in a->data. */
+/* `fn` fills the reply in the struct reading to which a->data points. */
 static clave_err cache_read(clave_cache *c, loop_visit *fn, const char *path, clave_reply **out)
 {
     struct reading r = {.reply = clave__reply_new(0, 0)};
@@ -223,7 +223,7 @@ clave_err clave_cache_walk(clave_cache *c, const char *path, clave_cache_visit_c
     return clave__visit(c->child.client, cache_walk, &a);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- walks and status ------------------------------------------------------------------------ */
 
 struct survey {
     const clave_cache *c;

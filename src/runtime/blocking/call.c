@@ -1,13 +1,13 @@
-/* call.c - one blocking call (call.h): queued by any thread, run on the loop's, answered under the
- * mutex; and its answer, copied out of the loop's thread. A call is freed exactly once: by its
- * caller, or when given up by its answer. */
+/* call.c - a blocking call (call.h): any thread queues it, the loop's thread runs it, and it is
+ * answered under the mutex with a copy of the result. A call is freed exactly once: by its caller
+ * or, if that has given up, by its answer. */
 #include "runtime/blocking/call.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a create may add to its path: the ten digits, and the prefix of a protected name. */
+/* What a create may add to its path: ten digits, and the prefix of a protected name. */
 enum { PATH_GROWTH = 64 };
 
 /* ---- replies --------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ clave_reply *clave__reply_new(size_t path_cap, size_t nops)
     return r;
 }
 
-/* One block: the pointers, then the texts. */
+/* Copies into one block: the pointers, then the texts. */
 static char **reply_copy_names(const char *const *names, size_t n)
 {
     size_t bytes = n * sizeof *names;
@@ -57,7 +57,7 @@ static char **reply_copy_names(const char *const *names, size_t n)
     return copy;
 }
 
-/* Likewise: the entries, then the texts. */
+/* Copies into one block: the entries, then the texts. */
 static clave_acl *reply_copy_acls(const clave_acl *acls, size_t n)
 {
     size_t bytes = n * sizeof *acls;
@@ -160,7 +160,8 @@ static void call_begin_task(struct task *t)
     if (!client->ended)
         clave_async_client_tick(client->async, clave_now());
     clave__loop_lock(l);
-    /* since it was taken from the queue: the caller's args are gone */
+    /* If the caller has given up since the call was taken from the queue, its arguments are gone.
+     */
     bool abandoned = c->abandoned;
     c->state = CALL_BEGINNING;
     clave__loop_unlock(l);
@@ -177,7 +178,7 @@ static void call_begin_task(struct task *t)
         clave__call_finish(c, err);
     } else {
         clave__loop_lock(l);
-        c->state = CALL_PENDING; /* completions never run inside the starting call */
+        c->state = CALL_PENDING; /* a completion never runs inside the starting call */
         if (c->out_of_time)
             clave__cell_wake(&c->cell);
         clave__loop_unlock(l);
@@ -203,7 +204,7 @@ static struct call *call_new(clave_client *client, call_begin *begin, const stru
     return NULL;
 }
 
-/* With the mutex held. true: done. */
+/* Call it with the mutex held. Returns true if the call is done. */
 static bool call_await(struct call *c, int64_t deadline)
 {
     clave_loop *l = c->client->loop;
@@ -240,7 +241,8 @@ static clave_err call_run(clave_client *client, call_begin *begin, const struct 
     }
     clave__wait_leave(client);
     err = c->err;
-    /* A multi that was refused before it was sent, or whose answer was lost, has no op errors. */
+    /* A multi that was refused before it was sent, or whose answer was lost, has no errors of
+     * operations. */
     bool filled = out && c->reply->err == err && (err == CLAVE_OK || c->reply->nops > 0);
     if (filled) {
         *out = c->reply;

@@ -1,5 +1,5 @@
-/* client.c - clave_client: opens, closes and describes the asynchronous client for threads. Its
- * state changes on the loop's thread only, and is published under the mutex. */
+/* client.c - clave_client: opening, closing and describing an asynchronous client for threads. Its
+ * state changes only on the loop's thread and is published under the mutex. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static bool client_is_connected(clave_state state)
            state == CLAVE_STATE_READ_ONLY;
 }
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void client_wake_waiters(clave_client *c)
 {
     for (struct list *e = c->waiters.next; e != &c->waiters; e = e->next)
@@ -30,7 +30,7 @@ static void client_wake_waiters(clave_client *c)
 static void client_on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     clave_client *client = arg;
-    if (!client->uv) /* it was not opened after all: the caller gets the error instead */
+    if (!client->uv) /* opening has failed: the caller gets the error instead */
         return;
     clave__loop_lock(client->loop);
     client->state = state;
@@ -43,7 +43,7 @@ static void client_on_state(clave_async_client *c, clave_state state, clave_err 
         client->state_cb(c, state, why, client->state_arg);
 }
 
-/* Only this thread writes it, so it may read it without the mutex. */
+/* Only this thread writes the field, so it may read it without the mutex. */
 static void client_look_at_refusal(clave_client *c)
 {
     const char *why;
@@ -91,7 +91,7 @@ bool clave__blocking_await_locked(clave_client *c, int64_t deadline)
     return in_time;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 void clave__session_ref(clave_client *c)
 {
@@ -131,10 +131,10 @@ static clave_err start_client(clave_client *c)
     return a.err;
 }
 
-/* Why the latest clave_client_open of this thread failed: there is no client that could say it. */
+/* Why the latest clave_client_open of this thread failed, when there is no client to ask. */
 static _Thread_local char open_fault[512];
 
-/* `own`: the options, completed. */
+/* `own` are the completed options. */
 static clave_err make_client(clave_client *c, clave_client_options *own, const char *warning,
                              const struct fault *f)
 {
@@ -154,7 +154,7 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
     return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(c->async, warning) : err;
 }
 
-/* Starts a loop of its own unless there is one. */
+/* Starts the client, on a loop of its own unless one was given. */
 static clave_err launch_client(clave_client *c, const struct fault *f)
 {
     clave_err err = c->loop ? CLAVE_OK : clave_loop_new(&c->loop);
@@ -216,7 +216,7 @@ fail:
     return err;
 }
 
-/* With the mutex held, as _leave. */
+/* Call these two with the mutex held. */
 static void client_enter(clave_client *c)
 {
     c->inside++;
@@ -229,7 +229,7 @@ static void client_leave(clave_client *c)
         client_wake_waiters(c);
 }
 
-/* The client may still be CLOSED with a reason to be told. */
+/* The client may already be CLOSED, for a reason that is still to be reported. */
 static clave_err client_wait_enter(clave_client *c)
 {
     if (!clave__loop_is_here(c->loop))
@@ -281,7 +281,7 @@ static void close_client(void *arg)
     clave_uv_flush(c->uv);
 }
 
-/* User code runs only when no child depends on the client any more, since it may free them. */
+/* Ends the children before user code runs, because that code may free them. */
 static void client_end_children(clave_client *c)
 {
     struct list *e;
@@ -313,7 +313,7 @@ static void client_on_stopped(void *arg)
 static void stop_client(void *arg)
 {
     clave_client *c = arg;
-    clave_async_client_abandon(c->async, clave_now()); /* does nothing if it is closed already */
+    clave_async_client_abandon(c->async, clave_now()); /* does nothing if it is already closed */
     clave_uv_flush(c->uv);
     clave_uv_stop(c->uv, client_on_stopped, c);
 }
@@ -340,7 +340,7 @@ void clave_client_close(clave_client *c, int64_t timeout_ms)
     clave__session_unref(c);
 }
 
-/* ---- what is known -------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 clave_state clave_client_state(clave_client *c)
 {
@@ -403,7 +403,7 @@ const char *clave_client_errmsg(clave_client *c, char *buf, size_t cap)
 /* ---- functions on the loop ------------------------------------------------------------------ */
 
 struct visit {
-    struct task task; /* _post only */
+    struct task task; /* for _post only */
     clave_client *c;
     clave_loop_fn *fn;
     void *arg;
@@ -429,8 +429,8 @@ static void visit_run_and_free(struct task *t)
     free(v);
 }
 
-/* From here on the loop's thread waits until client_leave. false: the client has ended, and nothing
- * else touches its children any more. */
+/* From here until client_leave, the loop's thread waits for us. Returns false if the client has
+ * ended; then nothing else touches its children any more. */
 static bool client_enter_unless_ended(clave_client *c)
 {
     bool current = clave__loop_is_current(c->loop);

@@ -1,6 +1,6 @@
-/* latch.c - clave_latch: clave_async_latch for threads. A thread's question about the leadership is
- * answered from a copy of the grant, which the loop's thread updates after every pass, as for a
- * mutex. */
+/* latch.c - clave_latch: clave_async_latch for threads. When a thread asks about the leadership,
+ * the answer comes from a copy of the grant, which the loop's thread updates after every pass, as
+ * for a mutex. */
 #include "clave/latch.h"
 
 #include <assert.h>
@@ -15,16 +15,16 @@ enum { FREE_WAIT_MS = 1000 };
 
 struct clave_latch {
     struct child child;
-    clave_async_latch *latch;       /* the loop's thread only */
-    struct list awaiting;           /* requests of clave_latch_await; the loop's thread only */
+    clave_async_latch *latch; /* used by the loop's thread only */
+    struct list awaiting;     /* requests of clave_latch_await; used by the loop's thread only */
     clave_latch_event_cb *event_cb; /* the user's */
     void *event_arg;
-    int64_t token; /* 0: not leading. Under the loop's mutex, as is everything below */
+    int64_t token; /* 0: it does not lead. Under the loop's mutex, as is everything below */
     int64_t deadline;
-    struct cell lost; /* the token is gone */
+    struct cell lost; /* woken when the token is gone */
 };
 
-/* ---- what the loop's thread publishes ------------------------------------------------------- */
+/* ---- publishing, on the loop's thread -------------------------------------------------------- */
 
 static void latch_publish(clave_latch *l, const struct grant_facts *g)
 {
@@ -55,12 +55,12 @@ static void latch_on_event(clave_async_latch *l, const clave_latch_event *ev, vo
 {
     clave_latch *latch = arg;
     if (latch->latch)
-        latch_refresh(latch); /* before the user's callback acts on the event */
+        latch_refresh(latch); /* this runs before the user's callback acts on the event */
     if (latch->event_cb)
         latch->event_cb(l, ev, latch->event_arg);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err latch_make(clave_async_client *c, const struct args *a)
 {
@@ -118,7 +118,7 @@ void clave_latch_free(clave_latch *l)
 
 /* ---- candidacy ------------------------------------------------------------------------------ */
 
-/* Those that do not wait are allowed in callbacks, too. */
+/* The operations that do not wait are also allowed in callbacks. */
 static clave_err latch_start(clave_async_client *c, const struct args *a)
 {
     clave_latch *l = a->of;
@@ -168,7 +168,7 @@ clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, int64_t
     return clave__call(l->child.client, begin_close, &a, timeout_ms, NULL);
 }
 
-/* On the stack of the thread that waits. */
+/* Lives on the stack of the thread that waits. */
 struct await {
     struct list link;
     clave_latch *l;
@@ -187,7 +187,7 @@ static void latch_on_awaited(clave_async_latch *l, clave_err err, void *arg)
 static clave_err begin_await(struct call *call, const struct args *a)
 {
     struct await *w = a->of;
-    /* A latch that was never started never leads. Curator's await throws in that case. */
+    /* A latch that was never started will never lead; Curator's await throws in that case. */
     if (clave_async_latch_state_of(w->l->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
     w->call = call;
@@ -200,8 +200,8 @@ static clave_err begin_await(struct call *call, const struct args *a)
 clave_err clave_latch_await(clave_latch *l, int64_t timeout_ms)
 {
     struct await w = {.l = l, .deadline = clave__deadline_after(timeout_ms)};
-    /* The deadline is the engine's timer. The call itself waits for ever, so that `w` exists when
-     * the callback runs. */
+    /* The deadline is the engine's timer. The call itself waits without a limit, so that `w` still
+     * exists when the callback runs. */
     return clave__call(l->child.client, begin_await, &(struct args){.of = &w}, -1, NULL);
 }
 
@@ -229,7 +229,7 @@ clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
         return err;
     int64_t now = clave_now(), term = l->token;
     while (term != 0 && l->token == term && now <= l->deadline && now < until) {
-        /* The deadline normally moves on: then look again. */
+        /* the deadline normally moves on, so look again */
         (void)clave__cell_wait(&l->lost, loop, deadline_earlier(l->deadline + 1, until));
         now = clave_now();
     }

@@ -1,5 +1,5 @@
-/* loop.c - clave_loop: a thread that runs a libuv loop and the tasks of other threads (loop.h). The
- * thread ends only after clave_loop_free, and then runs no task any more. */
+/* loop.c - clave_loop: a thread that runs a libuv loop and other threads' tasks (loop.h). The
+ * thread ends only after clave_loop_free, and runs no task after that. */
 #include "runtime/blocking/loop.h"
 
 #include <assert.h>
@@ -54,8 +54,8 @@ int64_t clave__deadline_after(int64_t timeout_ms)
 
 /* ---- all loops of this process --------------------------------------------------------------- */
 
-/* Their list has one mutex of its own, which is held for a few instructions and inside which no
- * other is taken. */
+/* Their list has a mutex of its own, which is held for a few instructions; no other mutex is taken
+ * inside it. */
 static pthread_mutex_t loops_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct list loops = {&loops, &loops};
 static struct client_totals loops_past;
@@ -157,7 +157,7 @@ void clave__loop_post_locked(clave_loop *l, struct task *t)
     assert(t->run);
     assert(!l->ending);
     list_push_back(&l->tasks, &t->link);
-    /* Under the mutex, since the loop could otherwise be closed between the push and the wake-up.
+    /* Under the mutex, because otherwise the loop could be closed between the push and the wake-up.
      */
     uv_async_send(&l->wake);
 }
@@ -198,7 +198,7 @@ static void loop_on_wake(uv_async_t *wake)
     struct list now, *e;
     list_init(&now);
     clave__loop_lock(l);
-    /* Tasks that they post, and that threads post meanwhile, have sent a wake-up of their own:
+    /* Tasks posted in the meantime, by these tasks or by threads, have sent a wake-up of their own;
      * sockets and timers get their turn first. */
     list_splice(&now, &l->tasks);
     bool ending = l->ending;
@@ -214,7 +214,7 @@ static void loop_on_wake(uv_async_t *wake)
         uv_stop(&l->uv);
 }
 
-/* On the caller's stack: the caller waits until the task is done. */
+/* Lives on the stack of the caller, who waits until the task is done. */
 struct loop_call {
     struct task task;
     clave_loop *loop;
@@ -254,7 +254,7 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
     return runs ? CLAVE_OK : CLAVE_ECLOSED;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 void clave__loop_unref(clave_loop *l)
 {
@@ -294,7 +294,8 @@ clave_err clave_loop_new(clave_loop **out)
     clave_err err = clave__err_of_errno(clave__loop_init(&l->uv));
     if (err != CLAVE_OK)
         goto fail_loop;
-    uv_async_init(&l->uv, &l->wake, loop_on_wake); /* the loop has all that it needs */
+    uv_async_init(&l->uv, &l->wake,
+                  loop_on_wake); /* cannot fail: the loop already has all that it needs */
     l->wake.data = l;
     l->refs = 1;
     l->forks = forks;

@@ -1,6 +1,7 @@
-/* metrics.c - clave/metrics.h: adds up what the clients of all loops have counted. Each loop adds
- * up its own, on its thread, so a client's numbers need no lock. A client that is closed leaves
- * them to its loop, a loop that is freed to the process: each counts exactly once. */
+/* metrics.c - clave/metrics.h: adds up the counters of the clients of all loops. Each loop adds up
+ * its own clients, on its thread, so no counter needs a lock. A client that is closed leaves its
+ * counters to its loop, and a loop that is freed leaves them to the process; so each counts exactly
+ * once. */
 #include "clave/metrics.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void add_loop(void *arg)
                                         LIST_ENTRY(e, struct clave_client, in_loop)->async);
 }
 
-/* A loop that is ending has no clients any more, and its past does not change. */
+/* A loop that is ending has no clients any more, and its totals do not change. */
 static clave_err visit_loop(clave_loop *l, struct client_totals *t)
 {
     struct loop_visit_args v = {l, t};
@@ -49,7 +50,7 @@ static clave_err gather(struct client_totals *t)
     size_t n;
     clave_err err = clave__loops_list(&list, &n, t);
     for (size_t i = 0; i < n; i++) {
-        /* Two loops that waited for each other would wait for ever. */
+        /* two loops that waited for each other would wait forever */
         if (err == CLAVE_OK && clave__loop_is_current(list[i]))
             err = CLAVE_ELOOPTHREAD;
     }

@@ -15,7 +15,7 @@ struct member {
 
 struct clave_multilock {
     size_t n;
-    struct member members[]; /* by path */
+    struct member members[]; /* ordered by path */
 };
 
 static int multilock_by_path(const void *a, const void *b)
@@ -40,7 +40,7 @@ static clave_err multilock_copy_paths(clave_multilock *m, const clave_multilock_
     return CLAVE_OK;
 }
 
-/* Its index; n: not found. */
+/* The index of the path; n: it is not there. */
 static size_t multilock_find(const clave_multilock *m, const char *path)
 {
     size_t i = 0;
@@ -107,7 +107,7 @@ static void multilock_report(const char **failed, const char *path)
         *failed = path;
 }
 
-/* Releases the last n of those acquired, in reverse order. */
+/* Releases the last n of those that were acquired, in reverse order. */
 static clave_err multilock_release_first(clave_multilock *m, size_t n, const char **failed)
 {
     clave_err first = CLAVE_OK;
@@ -121,14 +121,14 @@ static clave_err multilock_release_first(clave_multilock *m, size_t n, const cha
     return first;
 }
 
-/* A wait whose time is up becomes a try. */
+/* The time left; if there is none, a wait becomes a try. */
 static int64_t multilock_time_left(int64_t timeout_ms, int64_t deadline)
 {
     return timeout_ms > 0 ? deadline_left(deadline, clave_now()) : timeout_ms;
 }
 
-/* One round over all. *again: a lock was lost while others were waited for, and had not been held
- * before. */
+/* One round over all locks. Sets *again if a lock that this call acquired was lost while others
+ * were being acquired. */
 static clave_err multilock_acquire_all(clave_multilock *m, int64_t timeout_ms, int64_t deadline,
                                        bool *again, const char **failed)
 {

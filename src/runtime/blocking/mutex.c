@@ -1,10 +1,11 @@
-/* mutex.c - clave_mutex and the read-write lock for threads. An owner is a thread, never a thread
- * id that may be reused.
+/* mutex.c - clave_mutex and the read-write lock for threads. A thread owns what it acquires; owners
+ * are numbered, because thread ids are reused.
  *
- * What a thread holds is a struct thread_hold. A release that need not be awaited is decided from
- * it, by a copy of the deadline that the loop's thread updates after every pass, and noted in it
- * for that thread; if the hold is not certainly good, the engine has to say so, and why. Each hold
- * is released exactly once, also when time is up before the loop's thread gets to it.
+ * What a thread holds is a struct thread_hold, which has a copy of the deadline that the loop's
+ * thread updates after every pass. As long as the deadline says that the hold is valid, a release
+ * that need not be awaited is only noted there for the loop's thread. If the hold is not certainly
+ * valid, the engine must decide, and give the reason. Each hold is released exactly once, even if
+ * the timeout passes before the loop's thread gets to it.
  *
  *   HELD ──▶ RELEASED ──▶ LEAVING ──▶ freed
  *   count    released     (no hold left: until the server knows, or the session has ended) */
@@ -25,34 +26,35 @@
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
 
-/* Changed under the mutex, and except for `count` and `given` by the loop's thread only, which
- * therefore reads the rest without it. */
+/* Written under the mutex, and except for `count` and `released` only by the loop's thread, which
+ * may therefore read the rest without it. */
 struct thread_hold {
     struct list link;  /* in the mutex's thread_holds, then in its leaving */
-    struct task task;  /* makes the loop's thread look at `given` */
-    clave_mutex *lock; /* NULL: the mutex was freed, and nothing waits any more */
+    struct task task;  /* makes the loop's thread look at `released` */
+    clave_mutex *lock; /* NULL: the mutex was freed, and nothing is waiting any more */
     uint64_t owner;
-    unsigned count;    /* holds not yet released, lost ones included */
-    unsigned released; /* released, and not yet seen by the loop's thread */
+    unsigned count;    /* holds not released yet, including lost ones */
+    unsigned released; /* holds released, but not yet seen by the loop's thread */
     int64_t deadline;  /* INT64_MIN: lost */
-    /* the loop's thread only: the release that waits for the server; may be NULL */
+    /* Used by the loop's thread only: the release that waits for the server; may be NULL. */
     struct call *call;
 };
 
 struct clave_mutex {
     struct child child;
-    clave_async_mutex *mutex;       /* the loop's thread only */
+    clave_async_mutex *mutex;       /* used by the loop's thread only */
     clave_mutex_event_cb *event_cb; /* the user's */
     void *event_arg;
     struct list thread_holds; /* under the loop's mutex, as is everything below */
     struct list leaving;
-    struct cell all_left; /* no hold is LEAVING any more */
+    struct cell all_left; /* woken when no hold is LEAVING any more */
 };
 
 uint64_t clave_mutex_owner_self(void)
 {
-    /* Not the thread id: the kernel reuses that for a later thread, which would then hold what the
-     * dead one did. The high bit keeps clear of the callers' own numbers. */
+    /* Not the thread id, which the kernel reuses for a later thread, and that one would then hold
+     * what the dead one did. The high bit keeps these numbers apart from those that callers
+     * choose. */
     static uint64_t newest;
     static _Thread_local uint64_t self;
     if (self == 0)
@@ -72,7 +74,7 @@ static struct thread_hold *find_hold(const clave_mutex *m, uint64_t owner)
     return NULL;
 }
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static struct thread_hold *find_held(const clave_mutex *m, uint64_t owner)
 {
     struct thread_hold *t = find_hold(m, owner);
@@ -90,7 +92,7 @@ bool clave__mutex_is_good_for_thread(clave_mutex *m, uint64_t owner)
     return good;
 }
 
-/* ---- what the loop's thread publishes ------------------------------------------------------- */
+/* ---- publishing, on the loop's thread -------------------------------------------------------- */
 
 static void publish_deadline(struct thread_hold *t, int64_t deadline)
 {
@@ -143,8 +145,8 @@ static void on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *a
     free(t);
 }
 
-/* Takes one off `from`, the `count` or `given` of the hold, with the mutex held; true: it was the
- * last one. */
+/* Takes one off `from`, which is the `count` or `released` of the hold; the mutex must be held.
+ * Returns true if it was the last one. */
 static bool take_off(struct thread_hold *t, unsigned *from)
 {
     assert(*from > 0);
@@ -152,13 +154,13 @@ static bool take_off(struct thread_hold *t, unsigned *from)
     return t->count + t->released == 0;
 }
 
-/* Releases one hold that has been taken off already. With the last one the struct goes too: at once
- * if the lock was lost, otherwise (*leaves) when the server knows. */
+/* Releases one hold that has already been taken off. With the last one the struct goes as well: at
+ * once if the lock was lost, otherwise (*leaves is set) once the server knows. */
 static clave_err give_back(struct thread_hold *t, bool last, bool *leaves)
 {
     clave_mutex *m = t->lock;
     assert(clave__loop_is_current(m->child.client->loop));
-    /* Without a callback, or for the last hold, this needs no memory. */
+    /* without a callback, or for the last hold, this needs no memory */
     clave_err err = clave_async_mutex_release(m->mutex, t->owner, last ? on_left : NULL, t);
     *leaves = last && err == CLAVE_OK;
     if (!last)
@@ -254,7 +256,7 @@ static void add_hold(clave_mutex *m, struct thread_hold **fresh)
     refresh_hold(t);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void mutex_on_settled(struct child *c)
 {
@@ -270,7 +272,7 @@ static void mutex_on_event(clave_async_mutex *m, const clave_mutex_event *ev, vo
         mutex->event_cb(m, ev, mutex->event_arg);
 }
 
-/* The arguments of this process, with spaces between them. */
+/* The arguments of this process, separated by spaces. */
 static const char *mutex_command_line(char *buf, size_t cap)
 {
     FILE *f = fopen("/proc/self/cmdline", "re");
@@ -386,7 +388,8 @@ void clave_mutex_free(clave_mutex *m)
     mutex_destroy(m);
 }
 
-/* Both know of each other, so that a downgrade keeps its place and an upgrade is refused. */
+/* Makes the sides known to each other, so that a downgrade keeps its place and an upgrade is
+ * refused. */
 static clave_err pair_sides(clave_async_client *c, const struct args *a)
 {
     clave_mutex *read = a->of;
@@ -447,8 +450,8 @@ clave_err clave_mutex_acquire_as(clave_mutex *m, uint64_t owner, int64_t timeout
     if (!a.fresh)
         return CLAVE_ENOMEM;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
-    /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
-     * there for the callback. */
+    /* The only clock is the engine's timer. The call itself has no deadline, so `a` still exists
+     * when the callback runs. */
     clave_err err = clave__call(m->child.client, begin_acquire, &(struct args){.of = &a}, -1, NULL);
     free(a.fresh); /* NULL if it became the thread's hold */
     return err;
@@ -522,14 +525,14 @@ static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed,
     struct release r = {.lock = m, .owner = owner, .confirmed = confirmed};
     struct args a = {.of = &r};
     clave_err err = clave__call(m->child.client, begin_release, &a, timeout_ms, NULL);
-    /* Time was up before the loop's thread got to it: it is released all the same. */
+    /* Time was up before the loop's thread got to it; it is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)release_on_loop(m, owner, false, -1);
     return err;
 }
 
-/* A hold that is valid as far as we know is released by a note to the loop's thread. If it is not,
- * the engine has to say so, and why. */
+/* A hold that is valid as far as we know is released by a note to the loop's thread. Otherwise the
+ * engine must decide, and give the reason. */
 clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner)
 {
     clave_loop *loop = m->child.client->loop;
@@ -571,7 +574,7 @@ clave_err clave_mutex_release_confirmed(clave_mutex *m, int64_t timeout_ms)
     return clave_mutex_release_confirmed_as(m, clave_mutex_owner_self(), timeout_ms);
 }
 
-/* ---- what is held ---------------------------------------------------------------------------- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 static clave_err mutex_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {

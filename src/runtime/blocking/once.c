@@ -8,9 +8,10 @@
 #include "runtime/blocking/thread_grant.h"
 
 struct clave_once {
-    struct child child;     /* with its reference from the beginning; in the list from the begin */
-    clave_async_once *once; /* the loop's thread only, as is everything below */
-    struct call *call;      /* the call of the waiting thread; NULL: none waits */
+    /* Keeps its reference from the start, but is in the list only from the begin on. */
+    struct child child;
+    clave_async_once *once; /* used by the loop's thread only, as is everything below */
+    struct call *call;      /* the call of the waiting thread; NULL: none is waiting */
     clave_once_record former;
 };
 
@@ -22,7 +23,7 @@ static void once_answer(clave_once *o, clave_err err)
         clave__call_finish(call, err);
 }
 
-/* One that was given up frees itself with the answer. */
+/* A begin that was given up frees itself with its answer. */
 static void once_on_child_ended(struct child *c)
 {
     clave_once *o = LIST_ENTRY(c, clave_once, child);

@@ -1,5 +1,5 @@
-/* queries.c - participants and deadlocks for threads: the answer of the asynchronous call, copied
- * into one block that the caller frees. */
+/* queries.c - participants and deadlocks for threads: the answer of the asynchronous call is copied
+ * into one block, which the caller frees. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,14 +1,15 @@
-/* request.c - the blocking requests of a client (clave_create, clave_get, ...): each is one call of
- * call.h around its asynchronous form, which BEGIN names with its arguments. */
+/* request.c - the blocking requests of a client (clave_create, clave_get, ...). Each wraps its
+ * asynchronous form, which BEGIN names with its arguments, in one call of call.h. */
 #include "runtime/blocking/call.h"
 
-/* begin_NAME(c, a), which submits the request of `a` on the loop's thread. */
+/* Defines begin_NAME(c, a), which submits the request with the arguments `a` on the loop's
+ * thread. */
 #define BEGIN(name, submitted)                                                                     \
     static clave_err begin_##name(struct call *c, const struct args *a)                            \
     {                                                                                              \
         return submitted;                                                                          \
     }
-#define TO_CALL clave__call_on_result, c /* its callback */
+#define TO_CALL clave__call_on_result, c /* the callback of the request */
 
 BEGIN(create, clave_async_create(c->client->async, a->path, a->data, a->len, a->options, TO_CALL))
 BEGIN(delete, clave_async_delete(c->client->async, a->path, a->version, TO_CALL))

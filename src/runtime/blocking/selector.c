@@ -1,6 +1,6 @@
 /* selector.c - clave_selector: a task that acquires the lock, calls the user's function and
- * releases; and what runs it: a thread of its own, or the user's executor.
- * recipe/election/selector_state.h has the rules. At most one task of a selector runs at a time. */
+ * releases; and what runs that task, which is a thread of its own or the user's executor. The rules
+ * are in recipe/election/selector_state.h. At most one task of a selector runs at a time. */
 #include "clave/selector.h"
 
 #include <assert.h>
@@ -12,15 +12,15 @@
 #include "recipe/election/selector_state.h"
 #include "runtime/blocking/thread_grant.h"
 
-/* The pause before a failed task is tried again, and between two attempts to cancel one that should
- * end. */
+/* The pause before a failed task is tried again, and the interval between attempts to cancel a task
+ * that should end. */
 enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
 
-/* Who runs the task. */
+/* What runs the task. */
 enum selector_runner {
-    RUNNER_NONE,   /* nobody: it was not started, or the executor has run it */
-    RUNNER_ACTIVE, /* the executor has it, or our thread runs */
-    RUNNER_ENDED,  /* our thread has ended, and is to be joined */
+    RUNNER_NONE,   /* nothing: it was not started, or the executor is done with it */
+    RUNNER_ACTIVE, /* the executor has it, or our thread is running */
+    RUNNER_ENDED,  /* our thread has ended and has to be joined */
 };
 
 struct clave_selector {
@@ -30,16 +30,16 @@ struct clave_selector {
     void *take_arg;
     clave_execute_fn *execute;
     void *execute_arg;
-    struct listener listener; /* the loop's thread only */
+    struct listener listener; /* used by the loop's thread only */
     pthread_t thread;
-    /* Under the loop's mutex. */
+    /* From here on under the loop's mutex. */
     struct selector_state state;
     enum selector_runner runner;
-    uint64_t owner;          /* of the task's thread; 0: not known yet */
-    clave_grant *grant;      /* the task's, while it leads; else NULL */
-    struct cell work;        /* QUEUED, or closed */
+    uint64_t owner;          /* the task's thread; 0: not known yet */
+    clave_grant *grant;      /* the task's, while it leads; otherwise NULL */
+    struct cell work;        /* woken when it is QUEUED or closed */
     struct cell interrupted; /* for a thread in clave_selector_pause */
-    struct cell ended;       /* nothing runs any more */
+    struct cell ended;       /* woken when nothing runs any more */
 };
 
 static bool selector_is_here(const clave_selector *s)
@@ -57,7 +57,7 @@ static void selector_leave(clave_selector *s)
     clave__loop_unlock(s->child.client->loop);
 }
 
-/* With the mutex held. */
+/* Call it with the mutex held. */
 static void selector_wake_if_interrupted(clave_selector *s)
 {
     if (s->state.interrupted)
@@ -130,7 +130,7 @@ static void selector_run_task(clave_selector *s)
     err = clave_mutex_grant(s->lock, &grant);
     if (err == CLAVE_OK && selector_elect(s, grant))
         s->take(s, s->take_arg);
-    /* It was lost already: nothing failed, and it queues again if it should. */
+    /* It was already lost: nothing failed, and it queues again if it should. */
     selector_end_task(s, err == CLAVE_ELOST ? CLAVE_OK : err);
     (void)clave_mutex_release(s->lock);
     clave_grant_free(grant);
@@ -165,7 +165,7 @@ static void *selector_thread(void *arg)
 
 static bool selector_submit(clave_selector *s);
 
-/* With the mutex. */
+/* Call it with the mutex held. */
 static void selector_rest(clave_selector *s)
 {
     assert(s->runner == RUNNER_ACTIVE);
@@ -180,7 +180,7 @@ static void selector_run_once(void *arg)
     selector_run_task(s);
     selector_enter(s);
     bool again = clave__selector_state_goes_on(&s->state);
-    if (!again) /* under the same lock: a requeue that finds a runner relies on it */
+    if (!again) /* under the same lock, because a requeue that finds a runner relies on it */
         selector_rest(s);
     selector_leave(s);
     if (!again || selector_submit(s))
@@ -196,7 +196,7 @@ static bool selector_submit(clave_selector *s)
     return s->execute(selector_run_once, s, s->execute_arg);
 }
 
-/* The selector is QUEUED already: a runner takes its task. */
+/* The selector is already QUEUED: makes a runner take its task. */
 static clave_err selector_run(clave_selector *s)
 {
     selector_enter(s);
@@ -219,7 +219,7 @@ static clave_err selector_run(clave_selector *s)
     return err;
 }
 
-/* Changes the state by one of its rules, and runs the task if it says so. */
+/* Changes the state by one of its rules, and runs the task if the new state demands it. */
 static clave_err selector_change(clave_selector *s, clave_err (*rule)(struct selector_state *st),
                                  bool runs)
 {
@@ -261,7 +261,7 @@ void clave_selector_close(clave_selector *s)
         (void)clave_mutex_cancel_as(s->lock, owner);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err selector_listen(clave_async_client *c, const struct args *a)
 {
@@ -271,7 +271,8 @@ static clave_err selector_listen(clave_async_client *c, const struct args *a)
     return CLAVE_OK;
 }
 
-/* Its function is interrupted, what it waits for returns, and no task is started any more. */
+/* The client has ended: the function is interrupted, whatever the task waits for returns, and no
+ * task is started any more. */
 static void selector_on_ended(struct child *c)
 {
     clave_selector *s = LIST_ENTRY(c, clave_selector, child);
@@ -395,7 +396,7 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     return !interrupted;
 }
 
-/* With the mutex held: the grant, while leading; else NULL. */
+/* Call it with the mutex held. The grant while it leads, otherwise NULL. */
 static clave_grant *selector_look(const clave_selector *s)
 {
     return clave__selector_state_leads(&s->state) ? s->grant : NULL;

@@ -12,22 +12,22 @@
 #include "runtime/blocking/thread_grant.h"
 
 struct clave_lease {
-    struct list link; /* in the semaphore's list; the loop's thread only */
+    struct list link; /* in the semaphore's list; used by the loop's thread only */
     clave_semaphore *parent;
-    clave_async_lease *lease; /* the loop's thread only */
-    /* the release that waits for the server; may be NULL. The loop's thread only */
+    clave_async_lease *lease; /* used by the loop's thread only */
+    /* Used by the loop's thread only: the release that waits for the server; may be NULL. */
     struct call *call;
 };
 
 struct clave_semaphore {
     struct child child;
-    clave_async_semaphore *semaphore; /* the loop's thread only, as is everything below */
+    clave_async_semaphore *semaphore; /* used by the loop's thread only, as is everything below */
     struct list leases;
     struct list waiting; /* acquires under way */
     uint64_t requests;
 };
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err semaphore_make(clave_async_client *c, const struct args *a)
 {
@@ -35,7 +35,7 @@ static clave_err semaphore_make(clave_async_client *c, const struct args *a)
     return clave_async_semaphore_new(&s->semaphore, c, a->path, a->options);
 }
 
-/* The handles belong to the threads until they return them, or until _free. */
+/* The handles belong to threads until they release them, or until _free. */
 static void semaphore_on_ended(struct child *c)
 {
     clave_semaphore *s = LIST_ENTRY(c, clave_semaphore, child);
@@ -80,16 +80,16 @@ void clave_semaphore_free(clave_semaphore *s)
 
 /* ---- acquire -------------------------------------------------------------------------------- */
 
-/* On the stack of the thread that waits. */
+/* Lives on the stack of the thread that waits. */
 struct acquire {
     struct list link;
     clave_semaphore *s;
     struct call *call;
     uint64_t request;
-    uint64_t task; /* the thread */
+    uint64_t task; /* identifies the thread */
     size_t n;
     int64_t deadline;
-    clave_lease **fresh; /* n of them, allocated beforehand: a grant cannot fail */
+    clave_lease **fresh; /* n of them, allocated beforehand, so that being granted cannot fail */
 };
 
 static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
@@ -144,8 +144,8 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_
         return err;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     list_init(&a.link);
-    /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
-     * there for the callback. */
+    /* The only clock is the engine's timer. The call itself has no deadline, so `a` still exists
+     * when the callback runs. */
     err = clave__call(s->child.client, begin_acquire, &(struct args){.of = &a}, -1, NULL);
     for (size_t i = 0; err != CLAVE_OK && i < n; i++) {
         free(out[i]);
@@ -217,7 +217,7 @@ static clave_err begin_release(struct call *c, const struct args *a)
     return err;
 }
 
-/* Its session has ended, and with it the lease: only the handle is left. */
+/* The session has ended, and the lease with it: only the handle is left. */
 static void discard_lease(clave_lease *l)
 {
     clave_client *c = l->parent->child.client;
@@ -254,7 +254,7 @@ clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms)
     return release_lease(l, true, timeout_ms);
 }
 
-/* ---- what is held ---------------------------------------------------------------------------- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 static clave_err lease_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {

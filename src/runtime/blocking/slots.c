@@ -12,13 +12,13 @@
 
 struct clave_slots {
     struct child child;
-    clave_async_slots *slots; /* the loop's thread only, as is everything below */
+    clave_async_slots *slots; /* used by the loop's thread only, as is everything below */
     struct list waiting;      /* takes under way */
     uint64_t requests;
     size_t path_len;
 };
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 static clave_err slots_make(clave_async_client *c, const struct args *a)
 {
@@ -112,7 +112,7 @@ void clave_slots_view_free(clave_slots_view *view)
 
 /* ---- take ----------------------------------------------------------------------------------- */
 
-/* On the stack of the thread that waits. */
+/* Lives on the stack of the thread that waits. */
 struct take {
     struct list link;
     clave_slots *s;
@@ -120,12 +120,13 @@ struct take {
     uint64_t request;
     const clave_slot *as;
     int64_t deadline;
-    clave_slot *out; /* room for `cap` bytes of texts, allocated beforehand: a take cannot fail */
+    /* Room for `cap` bytes of texts, allocated beforehand, so that a take cannot fail. */
+    clave_slot *out;
     size_t cap;
     bool taken;
 };
 
-/* One that the id owned before may say more than there is room for. */
+/* Copies the slot. One that the id already owned may have longer texts than there is room for. */
 static clave_err keep_slot(struct take *t, const clave_slot *slot)
 {
     size_t bytes = measure_slot(slot);
@@ -177,8 +178,8 @@ clave_err clave_slots_take(clave_slots *s, const clave_slot *as, int64_t timeout
         return CLAVE_ENOMEM;
     t.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     list_init(&t.link);
-    /* The only clock is the engine's timer: the call itself has no deadline, and so `t` is still
-     * there for the callback. */
+    /* The only clock is the engine's timer. The call itself has no deadline, so `t` still exists
+     * when the callback runs. */
     clave_err err = clave__call(s->child.client, begin_take, &(struct args){.of = &t}, -1, NULL);
     if (err != CLAVE_OK) {
         free(t.out);
@@ -206,7 +207,7 @@ void clave_slots_cancel(clave_slots *s)
 
 /* ---- give, break, limit --------------------------------------------------------------------- */
 
-/* The zxid of its reply is that of the slot. */
+/* The zxid in the reply is the token of the slot. */
 static void on_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
     struct call *c = arg;
@@ -232,7 +233,7 @@ static clave_err begin_break(struct call *c, const struct args *a)
 static clave_err give(clave_slots *s, call_begin *begin, const clave_slot *which,
                       int64_t timeout_ms, int64_t *given)
 {
-    /* The engine's timer is the only clock: nothing goes on after the answer. */
+    /* The engine's timer is the only clock: nothing continues after the answer. */
     struct args a = {.of = s, .data = which, .deadline = clave__deadline_after(timeout_ms)};
     clave_reply *reply = NULL;
     clave_err err = clave__call(s->child.client, begin, &a, -1, &reply);
@@ -296,7 +297,7 @@ clave_err clave_slots_list(clave_client *c, const char *path, int64_t timeout_ms
     return err;
 }
 
-/* ---- what is owned -------------------------------------------------------------------------- */
+/* ---- grants ---------------------------------------------------------------------------------- */
 
 struct grant_request {
     clave_slots *s;

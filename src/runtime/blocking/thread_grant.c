@@ -1,7 +1,7 @@
-/* thread_grant.c - clave_grant: clave_async_grant for threads. A thread's question how long it is
- * valid is answered from a copy of the deadline, which the loop's thread updates after every pass,
- * and which the asking thread judges by its own reading of the clock. So a thread that was stopped
- * past the deadline gets the truth at once, whatever the loop has had time to notice. */
+/* thread_grant.c - clave_grant: clave_async_grant for threads. When a thread asks how long a grant
+ * is valid, the answer comes from a copy of the deadline, which the loop's thread updates after
+ * every pass, compared with the asking thread's own reading of the clock. So a thread that was
+ * stopped past the deadline gets the truth at once, whatever the loop has had time to notice. */
 #include "runtime/blocking/thread_grant.h"
 
 #include <assert.h>
@@ -14,14 +14,14 @@
 struct clave_grant {
     unsigned refs; /* atomic */
     struct child child;
-    clave_async_grant *grant; /* the loop's thread only; NULL: the session has ended */
+    clave_async_grant *grant; /* used by the loop's thread only; NULL: the session has ended */
     int64_t deadline;         /* under the loop's mutex, and written by the loop's thread only */
     int64_t token;
     int64_t session_id;
     char node[];
 };
 
-/* ---- what the loop's thread publishes ------------------------------------------------------- */
+/* ---- publishing, on the loop's thread -------------------------------------------------------- */
 
 static void thread_grant_publish(clave_grant *g, int64_t deadline)
 {
@@ -39,7 +39,7 @@ static void thread_grant_on_settled(struct child *c)
     thread_grant_publish(g, clave_async_grant_deadline(g->grant));
 }
 
-/* Before the user's callback acts on the loss. */
+/* This runs before the user's callback acts on the loss. */
 static void thread_grant_on_over(void *arg)
 {
     thread_grant_publish(arg, INT64_MIN);
@@ -57,7 +57,7 @@ static void thread_grant_on_ended(struct child *c)
 static const struct child_kind thread_grant_kind = {.settled = thread_grant_on_settled,
                                                     .ended = thread_grant_on_ended};
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------- */
 
 struct thread_grant_request {
     clave_client *client;
@@ -120,7 +120,7 @@ void clave_grant_free(clave_grant *g)
     free(g);
 }
 
-/* ---- what it names, and how long it is valid ------------------------------------------------ */
+/* ---- its node and its validity --------------------------------------------------------------- */
 
 const char *clave_grant_node(const clave_grant *g)
 {

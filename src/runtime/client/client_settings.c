@@ -1,5 +1,5 @@
-/* client_settings.c - reads the environment and the configuration files (client_settings.h); the
- * program does so once, after the flags, and clave_client_open when no server is named. A value
+/* client_settings.c - reads the environment and the configuration files (client_settings.h). The
+ * program does so once, after its flags; clave_client_open does so if no server is named. A value
  * that an earlier source has set is never overwritten, except that "local = never" wins wherever it
  * is. */
 #include "runtime/client/client_settings.h"
@@ -21,18 +21,18 @@
 
 enum { CONFIG_PATH_CAP = 4096 };
 
-/* What the earlier sources have left open for the later ones. */
+/* What earlier sources have left unset for later ones. */
 struct unset {
     bool connect, session_timeout, timeout, auth, local;
     bool tls[CLIENT_TLS_TEXTS];
 };
 
-/* One source, while it is read. */
+/* A source that is being read. */
 struct source {
     struct client_settings *s;
     struct unset unset;
     const struct fault *f;
-    clave_err err; /* of what is wrong in it */
+    clave_err err; /* what was wrong in it */
     unsigned connect_line;
 };
 
@@ -83,7 +83,7 @@ bool clave__client_settings_add_auth(struct client_settings *s, const char *auth
     }
     char *scheme = s->schemes[s->nauths];
     size_t n = strcspn(auth, ":");
-    assert(n < CLIENT_SCHEME_CAP); /* as settings_auth_is_ok sees to */
+    assert(n < CLIENT_SCHEME_CAP); /* settings_auth_is_ok has made sure of that */
     memcpy(scheme, auth, n);
     scheme[n] = '\0';
     s->auths[s->nauths++] =
@@ -115,7 +115,7 @@ static struct source settings_source_begin(struct client_settings *s, const stru
     return from;
 }
 
-/* false: not one of these keys. */
+/* Returns false if this is not one of these keys. */
 static bool settings_set_tls(struct source *from, const char *key, const char *value)
 {
     static const char *const keys[CLIENT_TLS_TEXTS] = {"tls-ca", "tls-cert", "tls-key", "tls-name"};
@@ -129,7 +129,8 @@ static bool settings_set_tls(struct source *from, const char *key, const char *v
     return false;
 }
 
-/* Two lists in one file would be two locks of a name, depending on which one a reader believes. */
+/* Refuses a second list of servers in a file: depending on which one a reader believes, there would
+ * be two locks of one name. */
 static bool settings_set_connect(struct source *from, const struct origin *at, const char *value)
 {
     unsigned before = from->connect_line;
@@ -146,8 +147,8 @@ static bool settings_set_connect(struct source *from, const struct origin *at, c
     return settings_error(from, at, "invalid server list '%s': %s", value, fault);
 }
 
-/* "never" counts wherever it is set: a value left in a file or in the environment must not lift a
- * ban set elsewhere. */
+/* "never" counts wherever it is set, so that a value left over in a file or in the environment
+ * cannot lift a ban set elsewhere. */
 static bool settings_set_local(struct source *from, const struct origin *at, const char *value)
 {
     static const char *const words[] = {
@@ -243,7 +244,7 @@ clave_err clave__client_settings_parse(struct client_settings *s, char *text, co
     return clave__keyfile_each(text, path, &v) ? CLAVE_OK : from.err;
 }
 
-/* That file might name servers, or forbid "local:". */
+/* True if a source has named servers. The user's file might name servers, or forbid "local:". */
 static bool settings_names_servers(const struct client_settings *s)
 {
     return s->connect && !local_is(s->connect);
@@ -251,7 +252,7 @@ static bool settings_names_servers(const struct client_settings *s)
 
 struct settings_file {
     char path[CONFIG_PATH_CAP]; /* "": there is none */
-    bool must;                  /* a variable named it, so it has to exist */
+    bool must;                  /* a variable names it, so it has to exist */
 };
 
 static clave_err settings_apply_file(struct client_settings *s, const struct settings_file *file,
@@ -264,7 +265,8 @@ static clave_err settings_apply_file(struct client_settings *s, const struct set
         return clave__client_settings_parse(s, *text, path, f);
     if (!*path || (!file->must && (errno == ENOENT || errno == ENOTDIR)))
         return CLAVE_OK;
-    bool not_ours = !file->must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
+    bool not_ours =
+        !file->must && (errno == EACCES || errno == EPERM); /* HOME belongs to another user */
     if (not_ours && settings_names_servers(s)) {
         clave__log(log, CLAVE_LOG_WARN, "configuration %s: continuing without it", why);
         return CLAVE_OK;
@@ -275,7 +277,8 @@ static clave_err settings_apply_file(struct client_settings *s, const struct set
         not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
 }
 
-/* Not of a process with another user's rights than its caller's, who sets these variables. */
+/* Not used by a process that runs with another user's rights than its caller's, because the caller
+ * sets these variables. */
 static struct settings_file settings_user_file(void)
 {
     struct settings_file file;
@@ -285,7 +288,7 @@ static struct settings_file settings_user_file(void)
     int n = 0;
     if (file.must)
         n = snprintf(file.path, CONFIG_PATH_CAP, "%s", given);
-    else if (xdg && *xdg == '/') /* the XDG specification: ignore relative paths */
+    else if (xdg && *xdg == '/') /* the XDG specification says to ignore relative paths */
         n = snprintf(file.path, CONFIG_PATH_CAP, "%s/clave/config", xdg);
     else if (home && *home)
         n = snprintf(file.path, CONFIG_PATH_CAP, "%s/.config/clave/config", home);
@@ -294,7 +297,8 @@ static struct settings_file settings_user_file(void)
     return file;
 }
 
-/* The variable is like GIT_CONFIG_SYSTEM: whoever sets it could name other servers just as well. */
+/* The variable is like GIT_CONFIG_SYSTEM: somebody who can set it could just as well name other
+ * servers. */
 static struct settings_file settings_machine_file(void)
 {
     struct settings_file file;
@@ -323,7 +327,7 @@ void clave__client_settings_fini(struct client_settings *s)
     s->user_text = s->machine_text = NULL;
 }
 
-/* ---- a client without named servers --------------------------------------------------------- */
+/* ---- clients for which no servers are named -------------------------------------------------- */
 
 static void settings_warn_of_local(char warning[CLIENT_WARNING_CAP])
 {
@@ -371,7 +375,7 @@ clave_err clave__client_settings_complete(struct client_settings *s, clave_clien
     return err;
 }
 
-/* ---- one key alone -------------------------------------------------------------------------- */
+/* ---- a single key ---------------------------------------------------------------------------- */
 
 static bool settings_take_local(void *arg, const struct origin *at, const char *key,
                                 const char *value)

@@ -1,6 +1,6 @@
-/* client_settings.h - what the environment and the configuration files, the user's and the
- * machine's, say of clients: they fill in what was left open, key by key. One rule for the program
- * and for clave_client_open. */
+/* client_settings.h - what the environment and the configuration files (the user's and the
+ * machine's) say about clients. They fill in what was left unset, key by key, by the same rule for
+ * the program and for clave_client_open. */
 #ifndef CLAVE_RUNTIME_CLIENT_CLIENT_SETTINGS_H
 #define CLAVE_RUNTIME_CLIENT_CLIENT_SETTINGS_H
 
@@ -15,7 +15,7 @@
 
 enum {
     CLIENT_MAX_AUTH = 16,
-    CLIENT_SCHEME_CAP = 64, /* with the terminating NUL */
+    CLIENT_SCHEME_CAP = 64, /* including the NUL */
     CLIENT_ORIGIN_CAP = 300,
     CLIENT_MAX_MS = 24 * 24 * 3600 * 1000, /* 24 days, which fit into 32 bits */
 };
@@ -27,9 +27,9 @@ enum client_tls {
     CLIENT_TLS_NAME,
     CLIENT_TLS_TEXTS
 };
-/* Is "local:" allowed? */
+/* Whether "local:" may be used. */
 enum client_local {
-    CLIENT_LOCAL_UNSAID, /* as WARN */
+    CLIENT_LOCAL_UNSAID, /* the same as WARN */
     CLIENT_LOCAL_WARN,   /* yes, with a warning when a lock is acquired there */
     CLIENT_LOCAL_YES,
     CLIENT_LOCAL_NEVER,
@@ -37,8 +37,8 @@ enum client_local {
 
 struct client_settings {
     const char *connect;        /* NULL: no source names servers */
-    int32_t session_timeout_ms; /* 0: no source has it */
-    int64_t timeout_ms;         /* of the program's verbs; 0: no source has it */
+    int32_t session_timeout_ms; /* 0: no source sets it */
+    int64_t timeout_ms;         /* for the program's verbs; 0: no source sets it */
     clave_auth auths[CLIENT_MAX_AUTH];
     char schemes[CLIENT_MAX_AUTH][CLIENT_SCHEME_CAP];
     size_t nauths;
@@ -49,36 +49,36 @@ struct client_settings {
     struct clave_tls *tls;              /* made by _complete; NULL: not needed */
 };
 
-/* true: "local:", with or without a chroot. */
+/* True for "local:", with or without a chroot. */
 static inline bool local_is(const char *connect)
 {
     return strncmp(connect, "local:", 6) == 0;
 }
 
-/* Fills in what is unset, from CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT, CLAVE_TIMEOUT, CLAVE_AUTH and
+/* Fills in what is unset: from CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT, CLAVE_TIMEOUT, CLAVE_AUTH and
  * so on, then from the user's file, then from the machine's. A process that runs with another
- * user's rights than its caller's (set-user-ID) reads the machine's file alone. EHOST: the list of
- * servers that counts is not valid. EINVAL: another value or a line is wrong, or a file cannot be
- * read. `f` says where. The log is told of a user's file that was skipped. To be freed with _fini
- * in any case. */
+ * user's rights than its caller's (set-user-ID) reads only the machine's file. EHOST: the list of
+ * servers that applies is not valid. EINVAL: another value or a line is wrong, or a file cannot be
+ * read. `f` says where. A user's file that was skipped is logged. Call _fini in any case. */
 clave_err clave__client_settings_read(struct client_settings *s, const struct log *log,
                                       const struct fault *f);
-/* Reads them (`s` all zeros) and completes the options of a client for which no servers are named:
- * the hosts, which are "local:" if no source names any, and what is 0 or NULL of session timeout,
- * identities and TLS. `warning`: what to write to the log when something is acquired, or empty. The
- * options point into `s`. Also the errors of clave_tls_new. */
+/* Reads the settings into `s`, which must be all zeros, and completes the options of a client for
+ * which no servers are named: its hosts, which are "local:" if no source names any, and whichever
+ * of session timeout, identities and TLS is 0 or NULL. `warning` is set to what has to be logged
+ * when something is acquired, or to "". The options point into `s`. Also returns the errors of
+ * clave_tls_new. */
 enum { CLIENT_WARNING_CAP = 480 };
 clave_err clave__client_settings_complete(struct client_settings *s, clave_client_options *o,
                                           char warning[CLIENT_WARNING_CAP], const struct fault *f);
-/* Parses the text of the file `path`. The text is cut into pieces that the settings point into. */
+/* Parses the text of the file `path`, which is cut into pieces that the settings point into. */
 clave_err clave__client_settings_parse(struct client_settings *s, char *text, const char *path,
                                        const struct fault *f);
 /* Reads only whether "local:" is forbidden, and where; reports no other faults. */
 void clave__client_settings_find_never(struct client_settings *s);
 void clave__client_settings_fini(struct client_settings *s);
 
-/* Adds the identity "digest:user:password", whose bytes stay the caller's. false: *fault says what
- * would only fail at the server. */
+/* Adds an identity "digest:user:password", whose bytes remain the caller's. Returns false if it
+ * would only fail at the server; *fault says why. */
 bool clave__client_settings_add_auth(struct client_settings *s, const char *auth,
                                      const char **fault);
 

@@ -1,5 +1,5 @@
-/* four_letter_client.c - one blocking exchange with a server (four_letter_client.h); `clave ping`
- * calls it. Every wait is bounded by the one deadline. */
+/* four_letter_client.c - a blocking exchange with a server (four_letter_client.h), for `clave
+ * ping`. All waits together are bounded by one deadline. */
 #include "runtime/client/four_letter_client.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ static int four_letter_client_wait_for(int fd, short events, int64_t until)
     return n;
 }
 
-/* A connected descriptor, or -1. */
+/* Returns a connected descriptor, or -1. */
 static int four_letter_client_dial(const struct sockaddr *addr, socklen_t len, int family,
                                    int64_t until)
 {
@@ -85,7 +85,7 @@ static void four_letter_client_take(struct answer *a, const char *p, size_t n)
     a->buf[a->n] = '\0';
 }
 
-/* The number of bytes; 0: the end; negative: a clave_err. */
+/* Returns the number of bytes; 0 at the end; a clave_err if negative. */
 static ssize_t four_letter_client_receive(int fd, char *buf, size_t cap, int64_t until)
 {
     for (;;) {
@@ -111,7 +111,7 @@ static clave_err four_letter_client_send_all(int fd, const char *p, size_t n, in
     return CLAVE_OK;
 }
 
-/* The server closes after its answer. */
+/* The server closes the connection after its answer. */
 static clave_err four_letter_client_talk(int fd, const char *word, struct answer *a, int64_t until)
 {
     char bytes[2048];
@@ -148,7 +148,8 @@ static clave_err four_letter_client_talk_tls(int fd, struct tls *t, const char *
         clave__tls_feed(t, sealed, (size_t)got);
         if (clave__tls_shake(t)) {
             err = four_letter_client_flush(
-                fd, t, until); /* our part of the handshake: nothing is accepted before it */
+                fd, t,
+                until); /* sends our part of the handshake; no data is accepted before that */
             clave__tls_write(t, word, strlen(word));
         }
         while ((n = clave__tls_read(t, bytes, sizeof bytes)) > 0)

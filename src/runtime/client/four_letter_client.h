@@ -17,14 +17,14 @@
 #include "clave/tls.h"
 
 struct four_letter_server {
-    const char *host; /* a name, an address, or with port 0 the path of a Unix socket */
+    const char *host; /* a name, an address or, if port is 0, the path of a Unix socket */
     uint16_t port;
-    clave_tls *tls; /* NULL: without TLS */
+    clave_tls *tls; /* NULL: no TLS */
 };
 
-/* Asks the server and puts its answer, cut to cap and terminated, into buf. Blocks for timeout_ms
- * at most. EUNREACHABLE, ETIMEDOUT, EIO, ETLS, ENOMEM. A server that has the word disabled says so
- * in its answer. */
+/* Asks the server, and puts its answer into buf, cut to cap and NUL-terminated. Blocks for at most
+ * timeout_ms. EUNREACHABLE, ETIMEDOUT, EIO, ETLS, ENOMEM. A server that has the word disabled says
+ * so in its answer. */
 clave_err clave__four_letter_ask(const struct four_letter_server *s, const char *word, char *buf,
                                  size_t cap, int timeout_ms);
 

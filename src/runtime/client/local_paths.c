@@ -1,5 +1,5 @@
 /* local_paths.c - where this user's local server is (local_paths.h). The directories of the socket
- * and the data belong to this user alone. */
+ * and of the data belong to this user alone. */
 #include "runtime/client/local_paths.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SOCKET_MAX = 100 }; /* sun_path has 108 bytes, fewer on other systems */
+enum { SOCKET_MAX = 100 }; /* sun_path has 108 bytes, on other systems fewer */
 
 static bool local_fits(int n, size_t cap)
 {
     return n > 0 && (size_t)n < cap;
 }
 
-/* The owner of the part of the path that exists. */
+/* Finds the owner of the part of the path that exists. */
 static bool local_find_owner(const char *path, uid_t *owner)
 {
     char part[PATH_MAX];
@@ -36,7 +36,8 @@ static bool local_find_owner(const char *path, uid_t *owner)
     return true;
 }
 
-/* sudo may keep its caller's environment: what root created there, that user could not use. */
+/* True if another user owns it. sudo may keep its caller's environment, and that user could not use
+ * what root creates there. */
 static bool local_is_anothers(const char *path)
 {
     uid_t owner;
@@ -51,7 +52,7 @@ static bool local_default_dir(char *out, size_t cap, const char **passed_over)
     char buf[1024];
     if (own && *own)
         return local_fits(snprintf(out, cap, "%s", own), cap);
-    /* The XDG specification: ignore relative paths. */
+    /* the XDG specification says to ignore relative paths */
     if (xdg && *xdg == '/' && !local_is_anothers(xdg))
         return local_fits(snprintf(out, cap, "%s/clave", xdg), cap);
     if (xdg && *xdg == '/')
@@ -68,7 +69,7 @@ static bool local_default_dir(char *out, size_t cap, const char **passed_over)
     return local_fits(snprintf(out, cap, "%s/.local/state/clave", home), cap);
 }
 
-/* FNV-1a: sockets of different directories must not collide in one place. */
+/* FNV-1a, so that the sockets of different directories do not collide in a shared place. */
 static uint64_t local_hash(const char *s)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -77,7 +78,7 @@ static uint64_t local_hash(const char *s)
     return h;
 }
 
-/* In the directory, unless the path would be too long for the kernel. */
+/* Places the socket in the directory, unless the path would be too long for the kernel. */
 static bool socket_path(struct local_paths *p)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -105,7 +106,7 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
     if (!known)
         return clave__start_error(
             &f, CLAVE_EINVAL, "no directory for the local server: set CLAVE_LOCAL_DIR, or HOME");
-    /* The server's own directory is "/", so the path has to be absolute. */
+    /* The server's working directory is "/", so the path has to be absolute. */
     char cwd[PATH_MAX];
     int n = snprintf(out->dir, sizeof out->dir, "%s", given);
     if (given[0] != '/')
@@ -140,7 +141,7 @@ static clave_err local_make_dir(const char *dir, const struct fault *f)
     return CLAVE_OK;
 }
 
-/* The directory of the socket must be ours alone, especially in /tmp. */
+/* Makes sure that the directory of the socket is ours alone, which matters most in /tmp. */
 static clave_err local_claim_dir(const char *dir, const struct fault *f)
 {
     struct stat st;

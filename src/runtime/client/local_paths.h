@@ -21,16 +21,16 @@
 struct local_paths {
     char dir[PATH_MAX];
     char socket[104]; /* sun_path has 108 bytes */
-    /* The variable that was ignored because it names another user's directory and this process is
+    /* A variable that was ignored because it names another user's directory while this process is
      * root's, which creates nothing there; NULL: none. */
     const char *passed_over;
 };
 
-/* `dir` NULL: from the environment. EINVAL: there is no usable directory; `fault` says why. Creates
- * nothing. */
+/* If `dir` is NULL, finds it from the environment. EINVAL: there is no usable directory; `fault`
+ * says why. Creates nothing. */
 clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fault, size_t cap);
 
-/* Creates the directory, its parents and that of the socket, for this user alone. */
+/* Creates the directory, its parents and that of the socket, accessible to this user only. */
 clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault *f);
 
 #endif

@@ -1,5 +1,5 @@
-/* local_serve.c - serves this user's local server and reports the outcome to the client that
- * started it; `clave serve --local` calls it. One report at most is made: the client reads it
+/* local_serve.c - serves this user's local server, and reports the outcome to the client that
+ * started it; called by `clave serve --local`. At most one report is made: the client reads it
  * before its first connection. */
 #include "runtime/client/local_serve.h"
 
@@ -15,14 +15,14 @@
 
 enum { IDLE_EXIT_MS = 60000 };
 
-/* Reports to the client that waits at the other end of a pipe; then closes descriptor 1. */
+/* Reports to the client that is waiting at the other end of a pipe, then closes descriptor 1. */
 static void local_say(char word, const char *fault)
 {
     struct stat st;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     char text[LOCAL_WORD_CAP];
     if (fstat(1, &st) != 0 || !S_ISFIFO(st.st_mode))
-        return; /* started by hand */
+        return; /* it was started by hand */
     int n = snprintf(text, sizeof text, "%c%s", word, fault);
     sigaction(SIGPIPE, &ignore, &before); /* the client may not have waited */
     ssize_t ignored = write(1, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
@@ -35,7 +35,7 @@ static void local_say(char word, const char *fault)
     }
 }
 
-/* Every fault that does not pass by itself has to be fixed by the user. */
+/* A fault that does not pass has to be corrected by the user. */
 static clave_err local_say_fault(clave_err err, const char *fault)
 {
     local_say(clave__start_error_passes(err) ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
@@ -70,7 +70,7 @@ clave_err clave__local_serve(const char *dir, const struct server_run_options *o
     if (own.idle_exit_ms == 0)
         own.idle_exit_ms = IDLE_EXIT_MS;
     err = clave__server_run_new(&r, &own, fault, cap);
-    if (err == CLAVE_EINUSE) { /* the other of two servers started at once was first */
+    if (err == CLAVE_EINUSE) { /* of two servers started at the same time, the other was first */
         local_say(LOCAL_SAYS_BUSY, "");
         return CLAVE_OK;
     }

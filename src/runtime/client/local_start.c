@@ -1,5 +1,5 @@
-/* local_start.c - connects to this user's local server and starts it if nothing listens
- * (local_paths.h); resolve.c calls it, off the loop's thread. The host program notices neither a
+/* local_start.c - connects to this user's local server, and starts it if nothing listens
+ * (local_paths.h). Called by resolve.c, off the loop's thread. The host program sees neither a
  * child nor a signal. */
 #include "runtime/client/local_start.h"
 
@@ -31,7 +31,8 @@ enum {
     BACKOFF_MIN_MS = 2,
     BACKOFF_MAX_MS = 100,
     LOG_MAX = 1 << 20, /* serve.log starts over when it is larger */
-    MUTE_STARTS = 3,   /* one may have been killed; this many in a row were not */
+    MUTE_STARTS =
+        3, /* one server may have been killed without a report; this many in a row were not */
     MAX_CLOSED = 1 << 16,
 };
 
@@ -44,27 +45,27 @@ void clave__local_set_program(const char *name)
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-/* Does this process, or the machine, lack something at the moment? */
+/* True if this process or the machine is short of something at the moment. */
 static bool local_is_short_of(int number)
 {
     return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
-/* Separates faults that pass by themselves from those that do not. */
+/* Separates faults that pass from those that do not. */
 static enum local_word local_when_again(clave_err err)
 {
     return clave__start_error_passes(err) ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
 }
 
-/* Everything the children need, prepared before the fork: between fork and exec, a program with
- * threads may call only what is async-signal-safe. */
+/* Everything that the children need, prepared before the fork: between fork and exec, a program
+ * with threads may call only what is async-signal-safe. */
 struct launch {
     const char *program;
     char *argv[5];
     int null, log, says[2];
     int held[3], nheld; /* see local_open_null */
-    int nfiles;         /* a descriptor is below */
-    off_t log_from;     /* what was there is not the server's */
+    int nfiles;         /* all descriptors are below this */
+    off_t log_from;     /* what was in the log before is not this server's */
     char excuse[400];
 };
 
@@ -78,9 +79,9 @@ static void local_launch_close(struct launch *l)
         close(l->held[--l->nheld]);
 }
 
-/* If the program has closed its standard descriptors, what is opened would get their numbers: in
- * the way of the server's own, and libuv, which opens a pipe in every fork, breaks when that pipe
- * is among them. So they are kept occupied until the server has been started. */
+/* Keeps descriptors 0 to 2 occupied until the server was started. If the program has closed them,
+ * files opened here would get their numbers. They would then be in the way of the server's own; and
+ * libuv, which opens a pipe in every fork, breaks if that pipe is among them. */
 static void local_open_null(struct launch *l)
 {
     while ((l->null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && l->null <= 2)
@@ -126,7 +127,7 @@ static clave_err local_launch_open(struct launch *l, const struct local_paths *p
     return CLAVE_OK;
 }
 
-/* The program could not be run: report this in its place. */
+/* The program could not be run: reports that in its place. */
 static _Noreturn void local_excuse(int fd, const char *text, int error)
 {
     bool passes = error == ENOMEM || error == EAGAIN || error == ETXTBSY;
@@ -137,7 +138,7 @@ static _Noreturn void local_excuse(int fd, const char *text, int error)
     _exit(127);
 }
 
-/* The host program's files: the server must not keep them open. */
+/* Closes the host program's files, which the server must not keep open. */
 static void local_close_others(const struct launch *l)
 {
     if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
@@ -146,18 +147,19 @@ static void local_close_others(const struct launch *l)
         close(fd);
 }
 
-/* Resets all: none stays ignored or blocked as in the host program. */
+/* Resets all signals, so that none stays ignored or blocked as in the host program. */
 static void local_reset_signals(void)
 {
     const struct sigaction fresh = {.sa_handler = SIG_DFL};
     sigset_t none;
     for (int sig = 1; sig <= SIGRTMAX; sig++)
-        sigaction(sig, &fresh, NULL); /* except those that cannot be set */
+        sigaction(sig, &fresh, NULL); /* fails for those that cannot be set */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the grandchild, which is no child of the host program and in no terminal's session. */
+/* Runs in the grandchild, which is neither a child of the host program nor in the session of a
+ * terminal. */
 static _Noreturn void local_run_server(const struct launch *l)
 {
     local_reset_signals();
@@ -170,9 +172,10 @@ static _Noreturn void local_run_server(const struct launch *l)
     _exit(127);
 }
 
-/* fork() waits for locks that other threads of the host program hold, and runs its libraries' fork
- * handlers; either could block forever in a child. So this copies the process and does no more.
- * posix_spawn would do as well, but makes children that the host itself would have to wait for. */
+/* Copies the process and does nothing else. fork() waits for locks that other threads of the host
+ * program hold, and runs fork handlers of its libraries; either could block a child forever.
+ * posix_spawn would do as well, but makes children that the host program itself would have to wait
+ * for. */
 static pid_t local_bare_fork(void)
 {
 #if defined CLAVE_HAS__FORK
@@ -184,8 +187,8 @@ static pid_t local_bare_fork(void)
 #endif
 }
 
-/* No signal handler of the host program runs in the children: signals are blocked until they are
- * reset. */
+/* Signals are blocked until they are reset, so no signal handler of the host program runs in the
+ * children. */
 static pid_t start_detached(const struct launch *l)
 {
     sigset_t all, before;
@@ -215,13 +218,14 @@ static clave_err local_spawn(const struct launch *l, const struct fault *f)
     if (child < 0)
         return clave__start_error(
             f, CLAVE_ENOMEM, "cannot start a process for the local server: %s", strerror(errno));
-    /* The host may reap all children itself: ECHILD is as good. */
+    /* the host program may reap all children itself, so ECHILD is just as good */
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
     return CLAVE_OK;
 }
 
-/* Reads what has come by then, to the end or until the buffer is full; false: more may come. */
+/* Reads what has arrived until then, up to the end or until the buffer is full. Returns false if
+ * more may come. */
 static bool local_read_word(int fd, int64_t until, char *buf, size_t cap)
 {
     assert(cap > 1);
@@ -241,7 +245,7 @@ static bool local_read_word(int fd, int64_t until, char *buf, size_t cap)
     }
 }
 
-/* Why it ended without a report: the last line it wrote. */
+/* Finds out why a server ended without a report: the last line that it logged. */
 static void local_last_line(const struct local_paths *p, off_t from, const struct fault *f)
 {
     char path[PATH_MAX + 16], buf[1025] = "";
@@ -262,7 +266,7 @@ static void local_last_line(const struct local_paths *p, off_t from, const struc
                        *line ? line : "it reported nothing");
 }
 
-/* Fills in the fault, unless READY or BUSY. */
+/* Sets the fault, unless the outcome is READY or BUSY. */
 static enum local_word local_dial_start(const struct local_paths *p, int64_t until,
                                         const struct fault *f)
 {
@@ -281,7 +285,7 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
     if (err != CLAVE_OK)
         return local_when_again(err);
     if (!heard)
-        return LOCAL_SAYS_BUSY; /* it is still recovering: other clients find out how that ends */
+        return LOCAL_SAYS_BUSY; /* it is still recovering; other clients find out how that ends */
     switch (said[0]) {
     case LOCAL_SAYS_READY:
     case LOCAL_SAYS_BUSY:
@@ -299,7 +303,7 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
 
 /* ---- connecting-------------------------------------------------------------------------- */
 
-/* A descriptor, or a negated errno. */
+/* Returns a descriptor or a negated errno. */
 static int local_connect_to(const struct local_paths *p)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -314,8 +318,8 @@ static int local_connect_to(const struct local_paths *p)
     return -err;
 }
 
-/* A socket in a place where others may write, such as /tmp, or in another user's directory is not
- * trusted: what is sent to it would be disclosed. */
+/* Checks that the other end is ours. A socket in a place where others can write, such as /tmp, or
+ * in another user's directory is not trusted, since whatever is sent to it would be disclosed. */
 static bool local_dial_is_ours(int fd, const struct local_paths *p, const struct fault *f)
 {
     struct ucred peer;
@@ -334,14 +338,15 @@ static bool local_dial_is_ours(int fd, const struct local_paths *p, const struct
     return false;
 }
 
-/* Something is wrong with the socket: if its directory is the cause, that explains it better. */
+/* Something is wrong with the socket; if its directory is the cause, that explains it better. */
 static void local_tell_no_way(const struct local_paths *p, int err, const struct fault *f)
 {
     if (clave__local_make_dirs(p, f) == CLAVE_OK)
         clave__start_error_errno(f, err, "cannot connect to the local server at", p->socket);
 }
 
-/* Nothing listens: never started, ended when idle, killed, or about to listen. */
+/* True if nothing listens: the server was never started, ended when idle, was killed, or is about
+ * to listen. */
 static bool local_nobody_there(int err)
 {
     return err == ENOENT || err == ECONNREFUSED;
@@ -352,7 +357,7 @@ static void local_dial_pause_ms(int ms)
     poll(NULL, 0, ms);
 }
 
-/* The outcome of starting one: continue looking? */
+/* Decides by the outcome of starting a server whether to continue trying. */
 static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_good)
 {
     *mute = word == LOCAL_SAYS_NOTHING ? *mute + 1 : 0;
@@ -360,8 +365,9 @@ static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_g
     return !*for_good && word != LOCAL_SAYS_LATER;
 }
 
-/* A user who forbids it must not find out later that others did not see its locks. And what a
- * caller with fewer rights put into the environment must not say what is run with these. */
+/* True if "local:" is forbidden. A user who forbids it must not find out later that others did not
+ * see its locks. And a caller with fewer rights must not decide through the environment what is run
+ * with ours. */
 static bool local_dial_is_ruled_out(const struct fault *f)
 {
     struct client_settings s = {.connect = NULL};
@@ -414,8 +420,8 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
                 return -1;
             if (word == LOCAL_SAYS_READY)
                 continue;
-            /* Another process holds the directory and does not listen yet, or no longer: try often,
-             * and replace it when it is gone. */
+            /* Another process holds the directory and does not listen yet, or no longer does: try
+             * often, and replace it when it is gone. */
             start_at = clave_now() + BACKOFF_MAX_MS;
         }
         local_dial_pause_ms(wait);

@@ -6,13 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The program to start as `PROGRAM serve --local DIR`; the program itself sets "/proc/self/exe"
- * when it starts. Not set: $CLAVE_BIN, else "clave" in PATH. The string must stay valid. */
+/* Sets the program to start as `PROGRAM serve --local DIR`; the program itself sets
+ * "/proc/self/exe" when it starts. If it is not set: $CLAVE_BIN, else "clave" in PATH. The string
+ * must stay valid. */
 void clave__local_set_program(const char *program);
 
-/* A connected descriptor (non-blocking), after starting the server if nothing listens; or -1:
- * `fault` says why, and `for_good` whether it stays so until the user fixes it. Blocks for a few
- * seconds at most. Any thread. */
+/* Returns a connected, non-blocking descriptor, after starting the server if nothing listens; or
+ * -1, in which case `fault` says why, and `for_good` whether that lasts until the user corrects it.
+ * Blocks for a few seconds at most. Any thread. */
 int clave__local_dial(bool *for_good, char *fault, size_t cap);
 
 #endif

@@ -1,5 +1,5 @@
-/* resolve.c - getaddrinfo and the local server's connect as jobs of worker.h (resolve.h);
- * uv_client.c calls it. The callback never runs after an abandon. */
+/* resolve.c - getaddrinfo, and connecting to the local server, as jobs of worker.h (resolve.h). The
+ * callback never runs after an abandon. */
 #include "runtime/client/resolve.h"
 
 #include <assert.h>
@@ -15,8 +15,9 @@
 #include "runtime/thread_start.h"
 #include "runtime/worker.h"
 
-/* What the C library's resolver may have open at a time, and the memory without which it is not
- * asked: it loads libraries, and ends the program where it does not expect to be without memory. */
+/* RESOLVER_FILES: how many files the C library's resolver may have open at a time. RESOLVER_BYTES:
+ * the memory without which it is not called, because it loads libraries, and aborts the program in
+ * places where it does not expect to run out of memory. */
 enum { RESOLVER_FILES = 3, RESOLVER_BYTES = 4 * 1024 * 1024 };
 
 struct resolve {
@@ -26,7 +27,7 @@ struct resolve {
     unsigned attempt;
     uint16_t port;
     struct addrinfo *names;
-    int fd; /* -1, or nobody's yet */
+    int fd; /* -1, or not handed over yet */
     bool for_good;
     char fault[400];
     char host[]; /* "local:" for the local server */
@@ -47,10 +48,10 @@ bool clave__resolve_literal(const clave_target *t, struct sockaddr_storage *out)
 
 /* ---- on a thread ---------------------------------------------------------------------------- */
 
-/* NULL, or the reason why there is no address. */
+/* Returns NULL, or the reason why there is no address. */
 static const char *resolve_ask(struct resolve *l)
 {
-    /* No AI_ADDRCONFIG: it ignores loopback addresses, and would hide localhost on a machine
+    /* Without AI_ADDRCONFIG, which ignores loopback addresses and would hide localhost on a machine
      * without a network. */
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char service[8];
@@ -62,7 +63,7 @@ static const char *resolve_ask(struct resolve *l)
     if (fault == 0)
         return NULL;
     l->names = NULL;
-    /* Of a file that cannot be opened the C library says that the name is not known. */
+    /* if a file cannot be opened, the C library says that the name is unknown */
     number = fault == EAI_SYSTEM ? errno : clave__files_check(RESOLVER_FILES);
     return number != 0 ? strerror(number) : gai_strerror(fault);
 }
@@ -94,7 +95,7 @@ static void resolve_free(struct job *j)
     free(l);
 }
 
-/* Each attempt takes the next address. */
+/* Chooses the next address for each attempt. */
 static const struct sockaddr *resolve_choose(const struct resolve *l, unsigned *addresses)
 {
     unsigned n = 0;
@@ -120,7 +121,7 @@ static void resolve_finished(struct job *j)
 int clave__resolve_start(struct resolve **out, uv_loop_t *loop, const clave_target *t,
                          resolve_cb *cb, void *arg)
 {
-    /* Not from the client's allocator, since an abandoned lookup outlives the client. */
+    /* not from the client's allocator, since an abandoned lookup outlives the client */
     struct resolve *l = calloc(1, sizeof *l + strlen(t->host) + 1);
     *out = NULL;
     if (!l)

@@ -6,9 +6,9 @@
  *    │                 │ given up               │ closed
  *    └─────────────────┴────────────────────────┘
  *
- * After every call into the engine, uv_client_drive() does what the engine wants until there is
- * nothing left that can be done now. Callbacks of the engine may call _flush and _stop here: those
- * only leave a note, since the uv_client_drive() of the outer call follows. */
+ * After every call into the engine, uv_client_drive() does what the engine wants until nothing is
+ * left that can be done now. If the engine's callbacks call _flush or _stop, these only leave a
+ * note, because the uv_client_drive() of the outer call follows. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,32 +20,33 @@
 #include "runtime/client/uv_client.h"
 #include "runtime/tls/tls_filter.h"
 
-/* A read allocates a buffer just for itself, so that an idle session has none. After so many full
- * ones the loop has a turn: what comes in may be much work, and others have some, too. */
+/* INPUT_SIZE: each read allocates its own buffer, so an idle session has none. READS_A_TURN: after
+ * this many full reads it is the loop's turn, because input may cause much work, and others have
+ * some too. */
 enum { INPUT_SIZE = 16384, SPARE_INPUT = 256, READS_A_TURN = 2 };
 
 struct clave_uv {
     uv_loop_t *loop;
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct channel channel; /* SECURING is to the engine a part of dialling */
-    clave_tls *tls;         /* NULL: hosts without TLS */
+    struct channel channel; /* to the engine, SECURING is a part of dialling */
+    clave_tls *tls;         /* NULL: the hosts are without TLS */
     uv_timer_t timer;
     struct sleeper sleeper;
-    struct wakeup *own_wakeup; /* NULL: the loop's */
-    int64_t armed_at;          /* what the timer is set for; CLAVE_NEVER: it is not */
-    struct resolve *resolve;   /* LOOKUP; otherwise NULL */
-    unsigned addresses;        /* of the host that is dialled */
-    clave_err refusal;         /* the latest fault that is permanent, and why */
+    struct wakeup *own_wakeup; /* NULL: uses the loop's */
+    int64_t armed_at;          /* what the timer is set to; CLAVE_NEVER: it is not set */
+    struct resolve *resolve;   /* for LOOKUP; otherwise NULL */
+    unsigned addresses;        /* how many addresses the host being dialled has */
+    clave_err refusal;         /* the latest permanent fault, and why */
     char refused[512];
-    bool busy; /* inside the engine, or in uv_client_drive() */
+    bool busy; /* inside the engine or uv_client_drive() */
     bool stopping;
-    unsigned handles; /* open or closing handles, the timer and our own wakeup included */
+    unsigned handles; /* handles that are open or closing, including the timer and our own wakeup */
     void (*closed)(void *arg);
     void *closed_arg;
     void (*settled)(void *arg);
     void *settled_arg;
-    char spare[SPARE_INPUT]; /* to read into if memory is short */
+    char spare[SPARE_INPUT]; /* used for reading if memory is short */
 };
 
 static void uv_client_drive(clave_uv *u);
@@ -58,7 +59,7 @@ static clave_uv *uv_client_of(struct channel *ch)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* The last handle that closes frees everything. */
+/* Called when a handle has closed; the last one frees everything. */
 static void uv_client_on_handle_closed(void *user)
 {
     clave_uv *u = user;
@@ -102,8 +103,8 @@ static void uv_client_on_closed(struct channel *ch)
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* Reported before _disconnected, which keeps a text that says more than it could. It is logged, and
- * a callback for that may call _stop. */
+/* Reports a fault. Call it before _disconnected, which keeps a text that is more specific than its
+ * own. The fault is logged, and the log's callback may call _stop. */
 static void uv_client_tell_fault(clave_uv *u, const char *why)
 {
     clave_target t = clave_async_client_target(u->client);
@@ -118,7 +119,7 @@ static void uv_client_tell_fault(clave_uv *u, const char *why)
     u->busy = was;
 }
 
-/* What was reported last will happen again. */
+/* Notes that the fault reported last will occur again. */
 static void uv_client_note_refusal(clave_uv *u, clave_err err)
 {
     u->refusal = err;
@@ -138,7 +139,7 @@ static void uv_client_on_closing(struct channel *ch, enum channel_state was, int
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* The timer comes before the loop reads again. */
+/* Ends reading for now; the timer comes before the loop reads again. */
 static uv_buf_t uv_client_read_later(clave_uv *u)
 {
     u->armed_at = 0;
@@ -218,7 +219,7 @@ static bool uv_client_tls_failed(struct channel *ch, struct tls *t)
     return false;
 }
 
-/* Uses renewed certificate files; if they are unusable, the old ones stay in use. */
+/* Uses renewed certificate files; if they are unusable, the old ones remain in use. */
 static void uv_client_add_tls(clave_uv *u)
 {
     assert(u->tls && u->channel.state == CHANNEL_SECURING);
@@ -265,7 +266,7 @@ static const struct channel_ops uv_client_channel = {
     .closed = uv_client_on_closed,
 };
 
-/* err: without a socket, only this reports that the dial failed. */
+/* `err`: if there is no socket, nothing else reports that the dial has failed. */
 static void uv_client_dialled(clave_uv *u, int err)
 {
     if (err == 0)
@@ -297,7 +298,7 @@ static void uv_client_on_resolve(void *arg, const struct resolve_result *res)
         uv_client_drive(u);
 }
 
-/* A limit of processes may pass, unlike a sandbox that forbids threads. */
+/* A process limit may be temporary, unlike a sandbox that forbids threads. */
 static void uv_client_look_up(clave_uv *u, const clave_target *t)
 {
     int err = clave__resolve_start(&u->resolve, u->loop, t, uv_client_on_resolve, u);
@@ -336,7 +337,7 @@ static void uv_client_drop(clave_uv *u)
     clave__channel_close(&u->channel, 0);
 }
 
-/* The engine is told at once, or by uv_client_on_closed. */
+/* Hangs up; the engine is told at once, or by uv_client_on_closed. */
 static void uv_client_hang_up(clave_uv *u)
 {
     uv_client_drop(u);
@@ -346,7 +347,7 @@ static void uv_client_hang_up(clave_uv *u)
 
 /* ---- driving -------------------------------------------------------------------------------- */
 
-/* The deadline that the timer was set for no longer counts. */
+/* The deadline that the timer was set to no longer counts. */
 static void uv_client_tick(clave_uv *u)
 {
     assert(!u->busy);
@@ -367,8 +368,8 @@ static void uv_client_on_woke(struct sleeper *s)
     uv_client_tick(LIST_ENTRY(s, clave_uv, sleeper));
 }
 
-/* A deadline that moves back (as with every heartbeat) leaves the timer as it is: it fires early
- * once, for nothing, and is set anew. */
+/* Sets the timer. If the deadline moves back, as with every heartbeat, the timer stays: it will
+ * fire early once, and is then set again. */
 static void uv_client_arm(clave_uv *u)
 {
     int64_t at = clave_async_client_deadline(u->client);
@@ -380,7 +381,7 @@ static void uv_client_arm(clave_uv *u)
     uv_timer_start(&u->timer, uv_client_on_timer, left > 0 ? (uint64_t)left : 0, 0);
 }
 
-/* One step; false: nothing is left that can be done now. */
+/* Does one step. Returns false if nothing is left that can be done now. */
 static bool uv_client_step(clave_uv *u)
 {
     struct channel *ch = &u->channel;
@@ -421,7 +422,7 @@ static void uv_client_drive(clave_uv *u)
     if (u->stopping) {
         if (!uv_is_closing((const uv_handle_t *)&u->timer))
             uv_client_close_all(u);
-        return; /* busy from now on: the engine is not called again */
+        return; /* it is busy from now on: the engine is not called again */
     }
     uv_client_arm(u);
     if (u->settled)

@@ -1,5 +1,5 @@
-/* gate_access_file.c - see gate_access_file.h; `clave gate` and `clave serve` call it, at the start
- * and at SIGHUP. A secret is never in a message: a fault names the line. */
+/* gate_access_file.c - see gate_access_file.h. Used by `clave gate` and `clave serve` when they
+ * start and at SIGHUP. A secret never appears in a message: faults name the line instead. */
 #include "runtime/gate/gate_access_file.h"
 
 #include <assert.h>
@@ -25,14 +25,14 @@ enum {
 
 struct gate_access {
     struct web_access access;
-    struct web_user *users; /* each with `grants` of its own */
+    struct web_user *users; /* each has its own `grants` */
     const char *hosts[MAX_HOSTS], *origins[MAX_HOSTS];
     struct ip_range proxies[MAX_PROXIES], fleets[MAX_FLEETS];
     char *file_text, *hosts_text, *publics_text, *prefix,
         *fleetlock; /* which the rest points into */
 };
 
-/* A line of the file, in words. */
+/* A line of the file, split into words. */
 struct access_line {
     const char *file;
     unsigned number;
@@ -48,7 +48,7 @@ static clave_err access_bad(const struct access_line *l, const char *why)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* Quotes are for spaces in a word, also in the middle of one: name="a b". */
+/* Cuts off the next word. Quotes protect spaces in a word, even in its middle: name="a b". */
 static char *access_cut_word(char **at)
 {
     char *from = *at + strspn(*at, " \t\r"), *to = from, *p = from;
@@ -98,7 +98,7 @@ static clave_err access_read_who(const struct access_line *l, struct web_user *w
                           "a token has at least 16 characters: 'openssl rand -hex 16' makes one");
     } else {
         who->token = word;
-        who->name = "token"; /* never itself */
+        who->name = "token"; /* never the token itself */
     }
     return CLAVE_OK;
 }
@@ -108,7 +108,7 @@ static bool access_same_text(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-/* The user of this line, who may have been on an earlier one. */
+/* The user that this line is about, who may already have appeared on an earlier one. */
 static clave_err access_find_user(struct gate_access *a, const struct access_line *l,
                                   struct web_user **out)
 {
@@ -152,7 +152,7 @@ static clave_err access_grant(const struct access_line *l, struct web_user *u, e
     return CLAVE_OK;
 }
 
-/* The highest of them: each includes those before it. */
+/* Reads the roles and returns the highest, since each includes those below it. */
 static clave_err access_read_roles(const struct access_line *l, enum web_role *out)
 {
     assert(l->nwords >= 2);
@@ -252,8 +252,8 @@ static clave_err access_set_prefix(struct gate_access *a, const char *prefix, co
     return a->prefix ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Cuts "https://gate.example:8443/clave": what is before the path is an origin of pages, and the
- * path the prefix. */
+/* Splits "https://gate.example:8443/clave": the part before the path is an origin of pages, the
+ * path is the prefix. */
 static clave_err access_take_public(struct gate_access *a, char *url, const struct fault *f)
 {
     char *host = strstr(url, "://"), *path = host ? strchr(host + 3, '/') : NULL;

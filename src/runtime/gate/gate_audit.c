@@ -1,4 +1,4 @@
-/* gate_audit.c - see gate_audit.h; gate_engine.c and gate_reload.c call it. */
+/* gate_audit.c - see gate_audit.h. */
 #include "runtime/gate/gate_audit.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "runtime/server/audit_log.h"
 
-/* A longer value is cut. */
+/* Longer values are cut. */
 enum { MOST_VALUE = 8192, MOST_LINE = 64 << 10 };
 
 struct gate_audit {
@@ -39,7 +39,7 @@ clave_err gate_audit_open(struct gate_audit **out, const char *path, const struc
     return err;
 }
 
-/* A value cannot end its field, or the line, nor does a terminal obey it. */
+/* Cleans a value, so that it can neither end its field or its line nor be obeyed by a terminal. */
 static void gate_audit_clean(char *text, size_t n)
 {
     for (size_t i = 0, len; i < n; i += len) {
@@ -50,7 +50,7 @@ static void gate_audit_clean(char *text, size_t n)
     }
 }
 
-/* NULL: there is no such field. */
+/* If `value` is NULL, there is no such field. */
 static void gate_audit_add(struct buf *line, const char *key, const char *value)
 {
     size_t n = value ? strnlen(value, MOST_VALUE) : 0;
@@ -87,7 +87,8 @@ void gate_audit_put(struct gate_audit *a, const struct web_audit *told)
     gate_audit_pump(a);
 }
 
-/* The answer is only made when the servers have done it: there is nothing to wait for. */
+/* Writes the lines at once: an answer is made only after the servers have done the change, so there
+ * is nothing to wait for. */
 void gate_audit_pump(struct gate_audit *a)
 {
     clave__audit_log_posted(&a->file);

@@ -1,4 +1,4 @@
-/* gate_clients.c - see gate_clients.h; gate_engine.c calls it. */
+/* gate_clients.c - see gate_clients.h. */
 #include "runtime/gate/gate_clients.h"
 
 #include <assert.h>
@@ -10,11 +10,11 @@
 enum client_phase { CLIENT_NEW, CLIENT_RUNNING, CLIENT_STOPPING, CLIENT_STOPPED };
 
 struct gate_client {
-    struct map_node node; /* by_client; the first member */
+    struct map_node node; /* by client; must be the first member */
     struct list in_changed;
     struct gate_clients *of;
     clave_async_client *client;
-    clave_uv *driver; /* RUNNING, STOPPING */
+    clave_uv *driver; /* for RUNNING and STOPPING */
     enum client_phase phase;
     bool is_doomed; /* the engine is done with it */
 };
@@ -45,7 +45,7 @@ static void gate_client_destroy(struct gate_client *k)
     clave__map_remove(&g->by_client, &k->node);
     list_remove(&k->in_changed);
     clave__mem_free(g->mem, k);
-    clave_async_client_free(c); /* which may call the engine */
+    clave_async_client_free(c); /* this may call the engine */
 }
 
 static void gate_client_on_stopped(void *arg)
@@ -70,7 +70,7 @@ static void gate_client_stop(struct gate_client *k)
     clave_uv_stop(k->driver, gate_client_on_stopped, k);
 }
 
-/* Without memory for it, it is tried again in the next turn. */
+/* Starts a client; if there is no memory, it is tried again in the next turn. */
 static void gate_client_start(struct gate_client *k)
 {
     assert(k->phase == CLIENT_NEW);
@@ -115,7 +115,7 @@ static void gate_client_note(struct gate_client *k)
     uv_idle_start(&k->of->turn, gate_clients_on_turn);
 }
 
-/* ---- what the engine asks for --------------------------------------------------------------- */
+/* ---- what the engine requests ---------------------------------------------------------------- */
 
 clave_err gate_clients_open(struct gate_clients *g, const clave_client_options *o,
                             clave_async_client **out)
@@ -144,7 +144,8 @@ void gate_clients_free(struct gate_clients *g, clave_async_client *c)
     k->is_doomed = true;
     if (!g->is_ending)
         gate_client_note(k);
-    else if (k->phase != CLIENT_STOPPING) /* its driver has it yet, and gate_client_on_stopped */
+    else if (k->phase !=
+             CLIENT_STOPPING) /* its driver still has it, and gate_client_on_stopped will free it */
         gate_client_destroy(k);
 }
 

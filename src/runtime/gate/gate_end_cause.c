@@ -1,5 +1,5 @@
-/* gate_end_cause.c - see gate_end_cause.h. Called by gate_engine.c. Invariant: the mutex is held
- * for as long as a copy takes, so that the gate never holds up the server. */
+/* gate_end_cause.c - see gate_end_cause.h. What must stay true: the mutex is held no longer than a
+ * copy takes, so that the gate never holds up the server. */
 #include "runtime/gate/gate_end_cause.h"
 
 #include <assert.h>
@@ -20,9 +20,9 @@ struct gate_end_causes {
     const struct clave_mem *mem;
     uv_async_t *told;
     pthread_mutex_t mutex;
-    size_t n; /* under the mutex, as `list` */
+    size_t n; /* this and `list` are under the mutex */
     struct gate_end list[MOST_ENDS];
-    struct gate_end taken[MOST_ENDS]; /* the gate's thread's */
+    struct gate_end taken[MOST_ENDS]; /* belongs to the gate's thread */
 };
 
 clave_err gate_end_cause_new(struct gate_end_causes **out, const struct clave_mem *mem,

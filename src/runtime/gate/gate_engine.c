@@ -1,4 +1,4 @@
-/* gate_engine.c - the engine of src/web in this gate: how it is made, what it asks for, and what
+/* gate_engine.c - the engine of src/web in this gate: how it is made, what it requests, and what
  * other threads of the process tell it. */
 #include <assert.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { MAX_SESSIONS = 10000 };
 
-/* ---- what the engine asks for ---------------------------------------------------------------- */
+/* ---- what the engine requests ---------------------------------------------------------------- */
 
 static clave_err gate_client_open(void *arg, const clave_client_options *o,
                                   clave_async_client **out)

@@ -4,9 +4,10 @@
 #include "runtime/tls/tls_context.h"
 #include "web/http/authorization.h"
 
-/* The line and the fields of a request. */
+/* The longest head of a request. */
 enum { MAX_HEAD = 8192 };
-/* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
+/* How long to wait for the next request and its head; for a TLS handshake; for a body; and for a
+ * client to read. */
 enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };
 
 /* ---- requests -------------------------------------------------------------------------------- */

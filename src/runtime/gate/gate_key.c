@@ -1,4 +1,4 @@
-/* gate_key.c - see gate_key.h; gate_engine.c and gate_run.c call it. */
+/* gate_key.c - see gate_key.h. */
 #include "runtime/gate/gate_key.h"
 
 #include <errno.h>
@@ -55,8 +55,8 @@ clave_err gate_key_draw(uint8_t key[GATE_KEY_LEN], const struct fault *f)
                               n < 0 ? strerror(errno) : "too few bytes");
 }
 
-/* The file appears with all of its text, or not at all: a key that is half written would keep the
- * server from starting. */
+/* Writes the key. The file appears with all of its content or not at all, since a half-written key
+ * would keep the server from starting. */
 static int gate_key_write(const char *dir, const char *path, const uint8_t key[GATE_KEY_LEN])
 {
     char temp[PATH_MAX], text[2 * GATE_KEY_LEN + 2];

@@ -1,5 +1,4 @@
-/* gate_limits.c - what the gate's senders may have of its connections and files. Called by
- * gate_run.c, gate_engine.c and gate_reload.c. */
+/* gate_limits.c - how much of the gate's connections and files its clients may use. */
 #include <sys/resource.h>
 
 #include "runtime/gate/gate_internal.h"

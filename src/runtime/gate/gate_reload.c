@@ -1,5 +1,5 @@
-/* gate_reload.c - what may change while the gate runs: access and limits, the audit's file, the
- * certificates. The verbs call gate_change and gate_reopen at SIGHUP, on any thread. */
+/* gate_reload.c - what may change while the gate runs: access and limits, the file of the audit
+ * log, the certificates. The verbs call gate_change and gate_reopen at SIGHUP, on any thread. */
 #include <assert.h>
 
 #include "runtime/gate/gate_internal.h"

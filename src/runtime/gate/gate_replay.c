@@ -1,6 +1,6 @@
-/* gate_replay.c - see gate_replay.h; gate_engine.c calls it. The server may be writing, and removes
- * old files: what cannot be read, or does not follow what was before it, is left out together with
- * everything older. Invariant: until it is joined everything but `ending` is the thread's. */
+/* gate_replay.c - see gate_replay.h. The server may be writing and removing files meanwhile: a file
+ * that cannot be read, or does not follow the one before it, is left out together with everything
+ * older. What must stay true: until the thread is joined, everything but `ending` belongs to it. */
 #include "runtime/gate/gate_replay.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@
 #define MOST_BYTES ((int64_t)128 << 20)
 
 struct gate_replay {
-    struct disk_thread thread; /* for the one job; joined when that is over */
+    struct disk_thread thread; /* for its only job; joined when that is over */
     const struct clave_mem *mem;
     struct log log;
     uv_async_t *done;
@@ -33,10 +33,10 @@ struct gate_replay {
     atomic_bool ending;
     struct datadir dir;
     struct file_list snapshots, logs;
-    struct lock_replay *replay; /* of one try */
-    struct buf text;            /* a node's path */
-    int64_t last;               /* the zxid that was replayed last */
-    int64_t from;               /* the snapshot it began with; -1: none was whole */
+    struct lock_replay *replay; /* of one attempt */
+    struct buf text;            /* path of a node */
+    int64_t last;               /* zxid of the last record replayed */
+    int64_t from;               /* zxid of the snapshot that it began with; -1: none was intact */
 };
 
 /* ---- which files ----------------------------------------------------------------------------- */
@@ -49,7 +49,8 @@ static int64_t replay_file_size(const struct gate_replay *r, enum file_kind kind
     return fstatat(r->dir.dir, name, &st, 0) == 0 ? st.st_size : 0;
 }
 
-/* Whether all of a log is in the snapshot: the next log begins with what follows it, or before. */
+/* True if the snapshot contains the whole log, which is the case if the next log begins right after
+ * the snapshot or earlier. */
 static bool replay_is_past(const struct gate_replay *r, size_t log, int64_t snapshot)
 {
     return log + 1 < r->logs.n && r->logs.zxid[log + 1] <= snapshot + 1;
@@ -87,7 +88,8 @@ static size_t replay_len(struct jbytes data)
     return data.n > 0 ? (size_t)data.n : 0;
 }
 
-/* A snapshot that Apache saved while writes went on has nodes that the log creates. */
+/* Adds a node. A snapshot that Apache saved while writes continued already has nodes that the log
+ * creates. */
 static clave_err replay_node(void *arg, const struct snapshot_node *n)
 {
     struct gate_replay *r = arg;
@@ -103,7 +105,7 @@ static clave_err replay_node(void *arg, const struct snapshot_node *n)
     return r->ending ? CLAVE_ECLOSED : CLAVE_OK;
 }
 
-/* false: it is not whole, and what was told of it is worth nothing. */
+/* Returns false if the snapshot is damaged; what was read from it is then worthless. */
 static bool replay_load(struct gate_replay *r, int64_t zxid)
 {
     static const struct snapshot_visitor visitor = {.node = replay_node};
@@ -136,7 +138,7 @@ static void replay_change(struct gate_replay *r, const struct change_record *c)
     case OP_DELETE_CONTAINER:
         clave__lock_replay_deleted(r->replay, replay_path(r, c->path));
         break;
-    case OP_SET_DATA: /* perhaps a request to release */
+    case OP_SET_DATA: /* this may be a request to release */
         clave__lock_replay_written(r->replay, replay_path(r, c->path), c->version, c->data.p,
                                    replay_len(c->data));
         break;
@@ -153,14 +155,14 @@ static void replay_txn(struct gate_replay *r, const struct txn_record *t)
     r->last = t->head.zxid;
     clave__lock_replay_txn(r->replay, &txn);
     if (t->head.type == OP_CLOSE_SESSION)
-        clave__lock_replay_closed(r->replay, t->head.cxid == 0); /* no client asked for it */
+        clave__lock_replay_closed(r->replay, t->head.cxid == 0); /* no client requested it */
     else
         while (!t->failed && clave__txn_record_next(t, &at, &c))
             replay_change(r, &c);
 }
 
-/* false: it is not what follows. How it ends does not matter: the next log tells whether all of it
- * was there, and the newest one has everything that was ever shown. */
+/* Returns false if this log does not follow. How it ends does not matter: the next log tells
+ * whether it was complete, and the newest one has everything that was ever shown. */
 static bool replay_log(struct gate_replay *r, int64_t zxid)
 {
     struct file_content bytes;
@@ -173,7 +175,7 @@ static bool replay_log(struct gate_replay *r, int64_t zxid)
         while (follows && !r->ending && r->last < r->until &&
                clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD) {
             if (e.txn.head.zxid <= r->last)
-                continue; /* the snapshot has it */
+                continue; /* the snapshot already has it */
             follows = !first || clave__txn_log_follows(r->last, e.txn.head.zxid);
             first = false;
             if (follows && e.txn.head.zxid <= r->until)

@@ -1,5 +1,5 @@
-/* gate_run.c - see gate_run.h. The engine is called from HTTP, from its clients' callbacks and from
- * its timer; what it asks for inside such a call is done later (gate_clients.c, http_server.c). */
+/* gate_run.c - see gate_run.h. The engine is called by HTTP, by its clients' callbacks and by its
+ * timer; what it requests inside such a call is done later (gate_clients.c, http_server.c). */
 #include "runtime/gate/gate_run.h"
 
 #include <assert.h>
@@ -13,14 +13,14 @@
 #include "runtime/start_error.h"
 #include "runtime/thread_start.h"
 
-/* For sessions and clients: without so many it does not start. */
+/* The gate does not start without this many files left for sessions and clients. */
 enum { LEAST_FILES = 16 };
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void gate_enter(struct gate *g, enum gate_phase to)
 {
-    assert(to == g->phase + 1); /* one after the other */
+    assert(to == g->phase + 1); /* one phase after the other */
     g->phase = to;
     if (to == GATE_CLOSING) {
         g->closed_by = clave_now() + g->grace_ms;
@@ -61,7 +61,7 @@ static void gate_on_timer(uv_timer_t *t)
         clave__web_tick(g->web, clave_now());
 }
 
-/* Every turn may have moved the deadline, and the wall clock may have been set. */
+/* Each turn may have moved the deadline, and the wall clock may have been set. */
 static void gate_on_prepare(uv_prepare_t *p)
 {
     struct gate *g = p->data;
@@ -91,7 +91,7 @@ clave_err gate_check(const struct gate_options *o, const struct fault *f)
         clave__findings_add(&all, gate_key_read(o->key, key, &all.next));
     for (size_t i = 0; i < o->nhttp; i++)
         clave__findings_add(&all, clave__http_server_check(o->http[i], &all.next));
-    if (o->http_tls.cert_file) /* that it is missing is said before */
+    if (o->http_tls.cert_file) /* a missing one is reported earlier */
         clave__findings_add(&all, gate_make_tls(&tls, o, &all.next));
     clave_tls_free(tls);
     if (o->audit)
@@ -107,7 +107,8 @@ static clave_err gate_refused(int number, const struct fault *f)
                : clave__start_error(f, err, "cannot start the gate: %s", strerror(number));
 }
 
-/* The names of servers are looked up in threads; a gate in a server needs none of that. */
+/* Checks that a thread can be started, because the names of servers are looked up in threads. A
+ * gate in a server needs none. */
 static clave_err gate_check_thread(const struct gate_options *o, const struct fault *f)
 {
     int fault = o->in_server ? 0 : clave__thread_check();
@@ -185,7 +186,7 @@ void gate_stop(struct gate *g)
     uv_async_send(&g->stop);
 }
 
-/* The clients' drivers are gone, so the engine's frees of them are at once. */
+/* The drivers of clients are gone, so the engine's frees of clients happen at once. */
 void gate_free(struct gate *g)
 {
     if (!g)

@@ -33,64 +33,67 @@ struct gate; /* opaque */
 
 enum { GATE_MAX_ADDRESSES = 16 };
 
-/* Connections at a time, without a limit of its own; and the highest limit there is. */
+/* The default number of connections, and the largest that can be set. */
 enum { GATE_CONNECTIONS = 20000, GATE_MOST_CONNECTIONS = 1000000 };
 
-/* What may change while it runs. */
+/* Settings that may change while it runs. */
 struct gate_limits {
-    size_t max_connections;     /* 0: as many as the limit of open files allows, up to
-                                   GATE_CONNECTIONS */
-    size_t max_waiting;         /* 0: 3/4 of the connections */
-    size_t max_sender_sessions; /* 0: 4/5 of all */
+    /* 0: as many as the limit of open files allows, up to GATE_CONNECTIONS. */
+    size_t max_connections;
+    size_t max_waiting;         /* 0: three quarters of the connections */
+    size_t max_sender_sessions; /* 0: four fifths of all */
 };
 
 struct gate_options {
-    const char *hosts;       /* of the ZooKeeper servers */
-    const char *connect;     /* what other clients connect to; NULL: hosts */
-    struct clave_tls *tls;   /* for hosts with "tls:"; NULL: that of the environment */
-    const clave_auth *auths; /* of the gate's own session, not of its clients; for _new */
+    const char *hosts;     /* of the ZooKeeper servers */
+    const char *connect;   /* what other clients should connect to; NULL: hosts */
+    struct clave_tls *tls; /* for hosts with "tls:"; NULL: as the environment says */
+    /* For the gate's own session, not for its clients; used by _new only. */
+    const clave_auth *auths;
     size_t nauths;
-    int32_t session_timeout_ms; /* of that session; 0: 10000 */
+    int32_t session_timeout_ms; /* for that session; 0: 10000 */
     const char *const *http;    /* addresses, as clave__listen takes them */
     size_t nhttp;
     struct tls_server_options http_tls; /* for those with "tls:" */
     struct log log;                     /* called on the gate's thread */
-    struct gate_access *access;         /* the gate's, if _new succeeds */
+    struct gate_access *access;         /* belongs to the gate if _new succeeds */
     struct gate_limits limits;
-    size_t max_body;          /* 0: WEB_MAX_BODY */
-    bool in_server;           /* whose files are the same: HTTP takes a quarter of them at most */
-    int64_t grace_ms;         /* for sessions to end in, when it stops */
-    const char *metric_paths; /* "/a,/b": labels of metrics; NULL: none */
+    size_t max_body;  /* 0: WEB_MAX_BODY */
+    bool in_server;   /* it is in a server, which has the same limit of files: HTTP takes at most a
+                         quarter of them */
+    int64_t grace_ms; /* how long sessions have to end when the gate stops */
+    const char *metric_paths; /* "/a,/b": used as labels of metrics; NULL: none */
     const char *audit;        /* a file; "-": standard output; NULL: none */
-    const char *data_dir;     /* of the server it is in, for what happened before; NULL: none */
-    const char *key;          /* a file, see gate_key.h; NULL: drawn, for this gate alone */
+    const char *data_dir; /* of the server that the gate is in, to find out what happened before;
+                             NULL: none */
+    const char *key;      /* a file, see gate_key.h; NULL: a key is drawn for this gate alone */
 };
 
-/* Whether _new could be called with these, beside a running gate. The faults of _new. */
+/* Checks whether _new could be called with these options beside a running gate. Faults as _new. */
 clave_err gate_check(const struct gate_options *o, const struct fault *f);
-/* Binds the addresses. EINUSE, EINVAL, EIO (the library of HTTP or jansson is not on this machine),
+/* Binds the addresses. EINUSE, EINVAL, EIO (the library for HTTP or jansson is not installed),
  * EHOST, ENOMEM; ETHREAD, EFILES: the system has no thread, or too few files, for it. */
 clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f);
-/* For timers and signals of the owner, who closes them after _run. */
+/* For timers and signals of the owner, who must close them after _run. */
 uv_loop_t *gate_loop(struct gate *g);
-/* Address number i, as bound; NULL after the last. */
+/* The i-th address as it was bound; NULL after the last. */
 const char *gate_address(const struct gate *g, size_t i);
-/* Serves on the calling thread until it is stopped. */
+/* Serves on the calling thread until gate_stop is called. */
 void gate_run(struct gate *g);
-/* From any thread. What waits gets its answer; see clave__web_close. */
+/* Any thread. Requests that are waiting get their answers; see clave__web_close. */
 void gate_stop(struct gate *g);
-/* From any thread: both hold from a request soon after it on. `access` is the gate's from now on.
- */
+/* Any thread: both apply to requests from shortly afterwards on. `access` belongs to the gate from
+ * now on. */
 void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits);
-/* From any thread, for SIGHUP: the audit's file is opened anew by its name, and the TLS files are
- * read again. Connections go on. true: there are such files, and they are in use now; if they could
- * not be read, the log says why. */
+/* Any thread, for SIGHUP: opens the audit log again by its name and reads the TLS files again.
+ * Connections continue. Returns true if there are TLS files and the new ones are in use; if they
+ * could not be read, the log says why. */
 bool gate_reopen(struct gate *g);
-/* From any thread, in_server: how the server is now. */
+/* Any thread, if in_server: passes on how the server is now. */
 void gate_server_health(struct gate *g, const struct server_health *health);
-/* From any thread, in_server: an ephemeral node is gone. */
+/* Any thread, if in_server: an ephemeral node is gone. */
 void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how);
-/* Not while it runs. NULL is ignored. */
+/* Must not be called while it runs. NULL is ignored. */
 void gate_free(struct gate *g);
 
 #endif

@@ -1,5 +1,5 @@
-/* gate_server_stats.c - see gate_server_stats.h. Called by gate_engine.c. Invariant: the mutex is
- * held for as long as a copy takes. */
+/* gate_server_stats.c - see gate_server_stats.h. What must stay true: the mutex is held no longer
+ * than a copy takes. */
 #include "runtime/gate/gate_server_stats.h"
 
 #include <pthread.h>

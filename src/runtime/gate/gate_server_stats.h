@@ -1,5 +1,5 @@
-/* gate_server_stats.h - how the server in the same process is, for the page: from the server's
- * threads to the gate's. */
+/* gate_server_stats.h - passes the health of the server in the same process from the server's
+ * threads to the gate's, for the page. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_SERVER_STATS_H
 #define CLAVE_RUNTIME_GATE_GATE_SERVER_STATS_H
 
@@ -12,10 +12,10 @@
 struct gate_server_stats; /* opaque */
 struct web;
 
-/* `told` is woken when there are new ones; it outlives _free, as `mem` does. ENOMEM. */
+/* `told` is woken when there are new figures; it must outlive _free, as must `mem`. ENOMEM. */
 clave_err gate_server_stats_new(struct gate_server_stats **out, const struct clave_mem *mem,
                                 uv_async_t *told);
-/* From any thread. The newest count. */
+/* Any thread. Only the newest figures count. */
 void gate_server_stats_put(struct gate_server_stats *f, const struct server_health *health);
 /* On the gate's thread: tells the engine. */
 void gate_server_stats_pass_on(struct gate_server_stats *f, struct web *w);

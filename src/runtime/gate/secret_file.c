@@ -1,4 +1,4 @@
-/* secret_file.c - see secret_file.h; gate_key.c and gate_access_file.c call it. */
+/* secret_file.c - see secret_file.h. */
 #include "runtime/gate/secret_file.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 enum { ADVICE_CAP = 512 };
 
-/* The commands after which this process can read the file, and no other user: its own has the mode
- * 0600, and that of somebody else, which is root as a rule, is readable for the group that this
- * process runs as. */
+/* The commands after which this process, and no other user, can read the file. If the file is our
+ * own it needs mode 0600. If it is somebody else's, usually root's, it must be readable for the
+ * group that this process runs as. */
 static const char *secret_file_advice(const char *path, const struct stat *st, char out[ADVICE_CAP])
 {
     const struct group *group = st->st_uid == geteuid() ? NULL : getgrgid(getegid());
@@ -25,9 +25,10 @@ static const char *secret_file_advice(const char *path, const struct stat *st, c
     return out;
 }
 
-/* The bits of the mode that let others in. Readable for a group is fine if it is this process's
- * own, in a file of somebody else: a service's group has no other members, while a user's may.
- * systemd's LoadCredential= shows an access list for the service as a right of root's group. */
+/* The bits of the mode that let others in. It is fine if the file belongs to somebody else and is
+ * readable for this process's group, since the group of a service has no other members, while that
+ * of a user may. (systemd's LoadCredential= shows an access list for the service as a right of
+ * root's group.) */
 static mode_t secret_file_open_to(const struct stat *st)
 {
     bool is_ours = st->st_gid == getegid() && st->st_uid != geteuid();

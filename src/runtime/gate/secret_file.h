@@ -4,8 +4,9 @@
 
 #include "runtime/start_error.h"
 
-/* Reads it into a text that the caller frees. EINVAL: it cannot be read, or others can read it, and
- * the fault has the commands that mend it; ENOMEM. `what` names the file in the fault. */
+/* Reads the file into a text that the caller must free. EINVAL: it cannot be read, or others can
+ * read it too, in which case the fault has the commands that correct that; ENOMEM. `what` is what
+ * the fault calls the file. */
 clave_err secret_file_read(const char *what, const char *path, char **out, const struct fault *f);
 
 #endif

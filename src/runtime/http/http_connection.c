@@ -1,5 +1,5 @@
-/* http_connection.c - one connection of an HTTP server: its bytes, its peer, TLS. Bytes that come
- * are read as a request; what is to be sent is fetched from its answer as the socket takes it. */
+/* http_connection.c - one connection of an HTTP server: its bytes, its peer, TLS. Bytes that arrive
+ * are parsed as requests; the bytes of an answer are fetched as the socket takes them. */
 #include <assert.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,10 +10,11 @@
 #include "runtime/tls/tls_filter.h"
 #include "wire/x509_name.h"
 
-/* What may come behind a request that is not answered yet, before no more is read. How often the
- * socket is written to before others have a turn. Bodies that were refused are read on,
- * for simple clients, which send all of it first and would find the connection reset: of all
- * connections so much a second, then so much of each. */
+/* MOST_LEFT: how many bytes may follow a request that is not answered yet, before reading stops.
+ * WRITES_A_TURN: how often the socket is written to before others have a turn. MOST_THROWN_*:
+ * bodies of refused requests are still read, for the sake of simple clients that send all of it
+ * first and would otherwise find the connection reset: as long as the bytes per second over all
+ * connections are within their bound, and beyond that up to a bound per connection. */
 enum {
     MOST_LEFT = 16 * 1024,
     WRITES_A_TURN = 8,
@@ -34,7 +35,7 @@ void clave__http_connection_close(struct http_connection *c)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* How many of the bytes belong to the present request. */
+/* Returns how many of the bytes belong to the present request. */
 static size_t http_connection_read(struct http_connection *c, const char *p, size_t n)
 {
     size_t used = 0;
@@ -57,7 +58,8 @@ static void http_connection_read_left(struct http_connection *c)
     clave__buf_trim(&c->left, 0);
 }
 
-/* Of a request that was refused nothing is read before the client has the answer. */
+/* Sets whether to read. After a request was refused, nothing is read until the client has the
+ * answer. */
 static void http_connection_watch(struct http_connection *c)
 {
     const struct http_exchange *x = c->exchange;
@@ -66,7 +68,7 @@ static void http_connection_watch(struct http_connection *c)
                                !c->hung_up && !is_refused && clave__buf_len(&c->left) < MOST_LEFT);
 }
 
-/* Whether more of a body that was refused may be read. */
+/* True if more of a refused body may be read. */
 static bool http_connection_throws_away(struct http_connection *c)
 {
     struct http *h = c->http;
@@ -79,7 +81,7 @@ static bool http_connection_throws_away(struct http_connection *c)
     return c->thrown_away <= MOST_THROWN_AWAY || h->thrown_away <= MOST_THROWN_A_SECOND;
 }
 
-/* false: out of memory. */
+/* Returns false if there is no memory. */
 static bool http_connection_join(struct http_connection *c)
 {
     struct http *h = c->http;
@@ -89,12 +91,12 @@ static bool http_connection_join(struct http_connection *c)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* It was answered, and may have to go for another one. */
+/* The connection was answered, and may now have to make room for another one. */
 static void http_connection_rest(struct http_connection *c, unsigned status)
 {
     struct http *h = c->http;
     bool is_exempt = clave__http_evict_is_exempt(&c->share);
-    if (!h->o.is_known) /* nobody has to go */
+    if (!h->o.is_known) /* nobody has to make room */
         return;
     clave__http_evict_set(&h->shares, &c->share,
                           status == 401 && !is_exempt ? HTTP_TURNED_AWAY : HTTP_UNASKED);
@@ -102,7 +104,7 @@ static void http_connection_rest(struct http_connection *c, unsigned status)
         clave__http_gone(h);
 }
 
-/* The answer was sent. true: there may be another request. */
+/* The answer was sent. Returns true if another request may follow. */
 static bool http_connection_next(struct http_connection *c)
 {
     assert(c->exchange && c->exchange->answer);
@@ -126,7 +128,7 @@ static bool http_connection_next(struct http_connection *c)
     return false;
 }
 
-/* There is nothing to send for now. A client that hung up is not waited for. */
+/* There is nothing to send at the moment. A client that has hung up is not waited for. */
 static void http_connection_pause(struct http_connection *c)
 {
     enum { KEEP = 1024 };
@@ -142,12 +144,12 @@ static void http_connection_pause(struct http_connection *c)
         if (c->state != HTTP_WAITING)
             clave__http_connection_enter(c, HTTP_WAITING);
     } else if (c->state == HTTP_SENDING) {
-        clave__http_connection_enter(c, HTTP_BODY); /* which it was asked for */
+        clave__http_connection_enter(c, HTTP_BODY); /* the client was just asked for the body */
     }
     http_connection_watch(c);
 }
 
-/* true: an answer was sent, and there may be another request. */
+/* Returns true if an answer was sent and another request may follow. */
 static bool http_connection_send(struct http_connection *c)
 {
     int writes = 0;
@@ -228,7 +230,7 @@ static bool http_connection_is_done(struct channel *ch)
     return x && x->is_broken;
 }
 
-/* A handshake goes on, or has failed: the client is told why, and that nothing more follows. */
+/* The handshake continues, or has failed: then the client is told why, and that nothing follows. */
 static void http_connection_shake(struct http_connection *c)
 {
     clave__http_connection_flush(c);
@@ -236,7 +238,7 @@ static void http_connection_shake(struct http_connection *c)
         clave__channel_finish(&c->channel);
 }
 
-/* A read has been passed up, or what waited was sent. */
+/* A read has been passed up, or output that was waiting has been sent. */
 static void http_connection_on_progress(struct channel *ch)
 {
     struct http_connection *c = http_connection_of(ch);
@@ -300,7 +302,7 @@ static void http_connection_closed(struct channel *ch)
 
 /* ---- TLS ------------------------------------------------------------------------------------ */
 
-/* false: out of memory, or a subject that is too long. */
+/* Returns false if there is no memory, or the subject is too long. */
 static bool http_connection_name(struct http_connection *c, const struct tls *t)
 {
     struct buf subject;
@@ -337,8 +339,8 @@ static bool http_connection_failed(struct channel *ch, struct tls *t)
 
 /* ---- behind a proxy -------------------------------------------------------------------------- */
 
-/* A client of a proxy on this machine is not of this machine, whatever it is said to be, nor the
- * user who runs the proxy. */
+/* The proxy names its client. A client of a proxy on this machine does not count as local, whatever
+ * the proxy says, nor as the user who runs the proxy. */
 static bool http_connection_named(struct channel *ch, const struct peer_addr *named)
 {
     struct http_connection *c = http_connection_of(ch);
@@ -365,9 +367,9 @@ static void http_connection_unnamed(struct channel *ch)
                                 "it does not begin with a header of the PROXY protocol");
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* false: out of memory. */
+/* Returns false if there is no memory. */
 static bool http_connection_open(struct http_connection *c, bool is_proxied)
 {
     static const struct tls_events events = {http_connection_secured, http_connection_failed};

@@ -1,5 +1,5 @@
-/* http_evict.c - see http_internal.h; http_connection.c keeps the shares. Each step takes the same
- * time, however many connections there are. */
+/* http_evict.c - see http_internal.h. Each step takes the same time, however many connections there
+ * are. */
 #include "runtime/http/http_internal.h"
 
 #include <assert.h>
@@ -16,8 +16,8 @@ struct http_address {
     struct map_node node;
     struct http_address_key key;
     bool is_exempt;
-    struct list link;               /* in `with`, unless there are no unknown ones */
-    struct list of[HTTP_STANDINGS]; /* the oldest first */
+    struct list link;               /* in `with`, unless it has no unknown connections */
+    struct list of[HTTP_STANDINGS]; /* oldest first */
     size_t n, nunknown;
 };
 
@@ -28,7 +28,7 @@ static bool http_address_is(const struct map_node *node, const void *key)
     return memcmp(&a->key, key, sizeof a->key) == 0;
 }
 
-/* Of a Unix socket the user. */
+/* For a Unix socket, the user counts. */
 static struct http_address_key http_address_key(const struct peer_addr *peer)
 {
     struct http_address_key key = {.family = peer->family};
@@ -67,7 +67,7 @@ static unsigned http_address_bucket(size_t n)
     return bucket;
 }
 
-/* By so many unknown ones more, or fewer. */
+/* Counts one more unknown connection of the address, or one fewer. */
 static void http_address_count(struct http_shares *all, struct http_address *a, bool more)
 {
     assert(more || a->nunknown > 0);
@@ -106,7 +106,7 @@ clave_err clave__http_evict_join(struct http_shares *all, struct http_evict *s,
     struct http_address *a = http_address_get(all, peer);
     if (!a)
         return CLAVE_ENOMEM;
-    if (a->is_exempt != is_exempt) /* by another file of settings */
+    if (a->is_exempt != is_exempt) /* the settings were reloaded in between */
         list_remove(&a->link);
     a->is_exempt = is_exempt;
     a->n++;

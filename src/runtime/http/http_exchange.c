@@ -1,8 +1,9 @@
-/* http_exchange.c - one request of an HTTP server and its answer. http_connection.c gives it the
- * bytes of the request, and fetches those of the answer as the client takes them: its head, a body
- * of a known length, or pieces in chunks. So nothing is made for a client that does not read.
+/* http_exchange.c - one request of an HTTP server and its answer. http_connection.c passes in the
+ * bytes of the request, and fetches those of the answer as the client takes them: its head, and a
+ * body of known length, or pieces in chunks. So nothing is made for a client that does not read.
  *
- * Invariant: the owner is told of each begun exchange that it is over, once. */
+ * What must stay true: for each exchange that has begun, the owner is told exactly once that it is
+ * over. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 
 /* ---- the answer as bytes --------------------------------------------------------------------- */
 
-/* A body of at most so many bytes goes out with its head. The size of a chunk has eight digits. */
+/* A body of up to this many bytes is sent together with its head. The size of a chunk has eight
+ * digits. */
 enum { COPIED_BODY = 16 * 1024, CHUNK_HEAD = 10 };
 
 static bool http_output_is(const struct http_exchange *x, const char *method)
@@ -44,7 +46,7 @@ static void http_output_field(struct http_exchange *x, const char *name, const c
 
 /* ---- the answer: its head -------------------------------------------------------------------- */
 
-/* Made once a second. The names are those of RFC 9110 in any locale. */
+/* The date, made once a second. Its names are those of RFC 9110 in any locale. */
 static const char *http_output_date(struct http *h)
 {
     static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -61,8 +63,9 @@ static const char *http_output_date(struct http *h)
     return h->date;
 }
 
-/* The answer of a sender that is turned away frees its place when half of them are taken, unless
- * the connection is a proxy's, which has other senders. */
+/* True if the connection closes after the answer. That is so if the sender is turned away while
+ * half of the places are taken, so that its place becomes free, unless the connection belongs to a
+ * proxy, which has other senders. */
 static bool http_output_closes(const struct http_exchange *x)
 {
     const struct http_connection *c = x->of;
@@ -79,7 +82,7 @@ static void http_output_fields(struct http_exchange *x)
     const struct web_answer *a = x->answer;
     for (size_t i = 0; i < a->nheaders; i++) {
         if (strcasecmp(a->headers[i].name, "Connection") == 0)
-            x->closes = true; /* the only thing it says */
+            x->closes = true; /* this is all it has to say */
         else
             http_output_field(x, a->headers[i].name, a->headers[i].value);
     }
@@ -143,14 +146,15 @@ static void http_output_begin(struct http_exchange *x)
 
 /* ---- the answer: pieces ---------------------------------------------------------------------- */
 
-/* Room for the size of a chunk, at the end of `out`. */
+/* Leaves room at the end of `out` for the size of a chunk. */
 static void http_output_open_chunk(struct http_exchange *x)
 {
     if (x->is_chunked)
         http_output_put(x, "00000000\r\n", CHUNK_HEAD);
 }
 
-/* The chunk began at this length of `out`; one without bytes would end the answer. */
+/* Fills in the size of the chunk that began at this length of `out`. A chunk without bytes is
+ * removed, since it would end the answer. */
 static void http_output_close_chunk(struct http_exchange *x, size_t at)
 {
     char size[9];
@@ -162,7 +166,7 @@ static void http_output_close_chunk(struct http_exchange *x, size_t at)
         x->out.tail -= CHUNK_HEAD;
         return;
     }
-    snprintf(size, sizeof size, "%08x", (unsigned)n); /* `out` is bounded */
+    snprintf(size, sizeof size, "%08x", (unsigned)n); /* fits because `out` is bounded */
     memcpy(clave__buf_bytes(&x->out) + at, size, 8);
     http_output_put(x, "\r\n", 2);
 }
@@ -176,8 +180,9 @@ static void http_output_put_chunk(struct http_exchange *x, struct buf *from)
     http_output_close_chunk(x, at);
 }
 
-/* The kernel takes a lot of short pieces, for a reader that takes none: what the other side's has
- * not taken for as long as the answer may be stuck is not waited for. */
+/* True if the client has taken nothing for as long as an answer may be stuck. The kernel accepts
+ * many short pieces on behalf of a client that reads nothing, so what counts is what the other
+ * side's kernel has taken. */
 static bool http_output_is_stuck(struct http_exchange *x)
 {
     uint64_t now = uv_now(x->of->http->o.loop);
@@ -228,7 +233,7 @@ void clave__http_output_sent(struct http_exchange *x, size_t n)
     clave__buf_consume(from, n);
 }
 
-/* Asks for the body of the request. */
+/* Tells the client to send the body of the request. */
 static void http_output_continue(struct http_exchange *x)
 {
     http_output_text(x, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -236,7 +241,7 @@ static void http_output_continue(struct http_exchange *x)
 
 enum { MAX_HEAD = 32 * 1024, MAX_PIECE = 64 * 1024 * 1024 };
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- making and freeing ---------------------------------------------------------------------- */
 
 static void http_exchange_on_body(void *exchange, const void *p, size_t n);
 
@@ -290,7 +295,7 @@ static const char *http_exchange_code(unsigned status)
     return status == 414 || status == 431 ? "ETOOBIG" : "EINVAL";
 }
 
-/* By what the owner does not see, or cannot answer. */
+/* Refuses the request because of something that the owner does not see, or cannot answer. */
 static void http_exchange_refuse(struct http_exchange *x, unsigned status, const char *why)
 {
     assert(!x->answer && !x->own);
@@ -371,12 +376,12 @@ void clave__http_exchange_begin(struct http_exchange *x)
     clave__http_evict_set(&h->shares, &c->share, known ? HTTP_KNOWN : HTTP_ASKING);
     if (x->parse.body_length == 0)
         http_exchange_end_request(x);
-    else if (!x->answer && x->parse.expects_continue) /* its head was admitted */
+    else if (!x->answer && x->parse.expects_continue) /* its head was accepted */
         http_output_continue(x);
     c->in_call = false;
 }
 
-/* Nothing of a request that has been answered is of any use. */
+/* Takes a piece of the body, which is of no use once the request has been answered. */
 static void http_exchange_on_body(void *exchange, const void *p, size_t n)
 {
     struct http_exchange *x = exchange;
@@ -411,7 +416,7 @@ size_t clave__http_exchange_read(struct http_exchange *x, const void *p, size_t 
     return used;
 }
 
-/* ---- to the owner --------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 const char *clave__http_path(const struct http_exchange *x)
 {
@@ -425,7 +430,7 @@ const char *clave__http_header(const struct http_exchange *x, const char *name)
 
 void clave__http_answer(struct http_exchange *x, struct web_answer *a)
 {
-    if (x->answer) /* its body was not readable to the end, and is refused */
+    if (x->answer) /* the rest of its body could not be understood, and is refused */
         return;
     if (a)
         x->answer = a;

@@ -13,37 +13,38 @@
 #include "runtime/http/http_parse.h"
 #include "runtime/http/http_server.h"
 
-/* ---- which connection goes (http_evict.c) ---------------------------------------------------- */
+/* ---- which connection makes room (http_evict.c) ---------------------------------------------- */
 
-/* Which connection goes when there is no room for another.
+/* Decides which connection is closed when there is no room for another one.
  *
- * A sender is known once a request of the connection was admitted with an identity (a token, a
- * session's secret, a user, a certificate), while it has no more than four fifths of all places by
- * that. A connection of a known sender never has to go. When
- * all places are taken, a new connection takes the place of one of the address (IPv4 address, or
- * IPv6 network of 64 bits; all users of a Unix socket are one each) with the most connections of
- * unknown senders, to within a factor of two: one that was answered 401 if there is one, else the
- * one that has been without a request for the longest, else the one whose request is the oldest.
- * Exempt addresses (proxies, which speak for many) have no share: their connections stay, but when
- * there is no other to go, the one of them that was answered and has been idle for the longest
- * goes. A proxy opens another one when it needs it.
+ * A sender is known once a request on the connection was accepted with an identity (a token, a
+ * session's secret, a user, a certificate), as long as it does not occupy more than four fifths of
+ * all places in this way. A connection of a known sender never has to make room. When all places
+ * are taken, a new connection takes the place of a connection of an unknown sender, from the
+ * address that has the most of those, to within a factor of two (an address is an IPv4 address or
+ * an IPv6 network of 64 bits; each user of a Unix socket counts as one). Among these, one that was
+ * answered 401 goes first, then the one that has been without a request for longest, then the one
+ * with the oldest request. Exempt addresses (proxies, which speak for many senders) take no part in
+ * this: their connections stay. Only if there is no other candidate, the exempt connection that was
+ * answered and has been idle for longest goes; a proxy opens another one when it needs it.
  *
- * So with N places a holder's new connection stays while its address has fewer than half of the
- * unknown connections of another one; among addresses that have as many each (a flood from
- * many), until R new ones a second have gone through all N: it has N/R seconds for its handshake
- * and the head of its request, whatever the number of addresses. 20000 places and a flood of 5000 a
- * second leave 4 s. */
+ * So with N places, a lock holder's new connection survives as long as its address has fewer than
+ * half of the unknown connections of some other address. Among addresses that have equally many (a
+ * flood from many addresses), it survives until the R new connections per second have gone through
+ * all N places: it has N/R seconds for its handshake and the head of its request, whatever the
+ * number of addresses. With 20000 places and a flood of 5000 per second, that is 4 s. */
 
 enum { HTTP_SHARE_BUCKETS = 32 };
 
-/* The first ones go first. */
+/* In the order in which they have to make room. */
 enum http_standing { HTTP_TURNED_AWAY, HTTP_UNASKED, HTTP_ASKING, HTTP_KNOWN, HTTP_STANDINGS };
 
 struct http_shares {
     const struct clave_mem *mem;
     struct map by_address;
-    struct list with[HTTP_SHARE_BUCKETS]; /* addresses, by the logarithm of their unknown ones */
-    struct list idle; /* connections of exempt addresses that were answered, the oldest first */
+    struct list with[HTTP_SHARE_BUCKETS]; /* addresses, by the logarithm of the number of their
+                                             unknown connections */
+    struct list idle; /* connections of exempt addresses that were answered, oldest first */
 };
 
 struct http_address; /* opaque */
@@ -51,29 +52,29 @@ struct http_address; /* opaque */
 /* Part of a connection. */
 struct http_evict {
     struct list link;
-    struct http_address *of; /* NULL: in none */
+    struct http_address *of; /* NULL: it is not in any share */
     enum http_standing standing;
 };
 
 clave_err clave__http_shares_init(struct http_shares *all, const struct clave_mem *mem,
                                   uint64_t seed);
-/* Every share has been left. */
+/* All connections must have left. */
 void clave__http_shares_fini(struct http_shares *all);
-/* A connection of this peer has come. ENOMEM. */
+/* Adds a connection of this peer. ENOMEM. */
 clave_err clave__http_evict_join(struct http_shares *all, struct http_evict *s,
                                  const struct peer_addr *peer, bool is_exempt);
-/* Its sender is that of each request: a connection of an exempt address is never HTTP_KNOWN. */
+/* True if the connection is of an exempt address. Its requests may come from different senders, so
+ * it is never HTTP_KNOWN. */
 bool clave__http_evict_is_exempt(const struct http_evict *s);
-/* HTTP_KNOWN stays so. HTTP_UNASKED: it was answered, and is idle. */
+/* Changes the standing; HTTP_KNOWN never changes. HTTP_UNASKED: it was answered, and is idle. */
 void clave__http_evict_set(struct http_shares *all, struct http_evict *s, enum http_standing to);
 void clave__http_evict_leave(struct http_shares *all, struct http_evict *s);
-/* The one that is to go; NULL: none. */
+/* The connection that has to make room; NULL: none. */
 struct http_evict *clave__http_shares_victim(struct http_shares *all);
 
-/* ---- a server, a connection, an exchange ------------------------------------------------------
- */
+/* ---- a server, a connection, an exchange ----------------------------------------------------- */
 
-/* One read of a client. */
+/* The size of one read from a client. */
 enum { HTTP_READ_SIZE = 32 * 1024 };
 
 struct http_connection;
@@ -83,28 +84,32 @@ struct http {
     const struct http_library *library;
     uv_timer_t timer;
     uv_idle_t turn;      /* runs while there is something to do */
-    uv_check_t new_turn; /* of the loop, after its input */
-    int handles;         /* open ones, and connections: the last one frees it */
+    uv_check_t new_turn; /* begins a turn, after the loop's input */
+    int handles;         /* open handles and connections; the last one to close frees the server */
     bool is_stopped;
-    void (*go_on)(struct http_connection *c); /* when it is ready */
-    uint64_t (*expire)(struct http *h);       /* says when it is to be called again */
+    void (*go_on)(struct http_connection *c); /* continues a connection that is ready */
+    uint64_t (*expire)(
+        struct http *h); /* called by the timer; returns when it is to be called again */
     struct list listeners;
-    struct list in_state[HTTP_STATES]; /* connections, by when they are disconnected */
-    struct list all;                   /* connections, by age */
-    struct list ready;                 /* connections that go on in the next turn */
+    struct list in_state[HTTP_STATES]; /* connections, ordered by when they will be disconnected */
+    struct list all;                   /* connections, ordered by age */
+    struct list ready;                 /* connections that continue in the next turn */
     size_t nconnections, nshaking;
     struct http_shares shares;
-    uint64_t armed;       /* when the timer runs; UINT64_MAX: it does not */
-    bool accept_pending;  /* a connection may be waiting to be accepted */
-    bool is_quiet;        /* none is accepted any more */
-    uint64_t may_tell_at; /* that accepting fails, by the loop's clock */
-    uint64_t turned_at;   /* likewise, that a client is turned away */
-    uint64_t second;      /* of the loop's clock: in it so much of refused bodies was read */
+    uint64_t armed;      /* when the timer is due; UINT64_MAX: it is not running */
+    bool accept_pending; /* a connection may be waiting to be accepted */
+    bool is_quiet;       /* no more connections are accepted */
+    /* When the log may mention again that accepting fails, by the loop's clock. */
+    uint64_t may_tell_at;
+    uint64_t turned_at; /* the same for turning a client away */
+    uint64_t second;    /* the second of the loop's clock in which this many bytes of refused bodies
+                           were read */
     size_t thrown_away;
-    bool has_made_piece; /* in this turn of the loop */
-    uint64_t turn_ends;  /* by uv_hrtime: then the rest is for the next one; 0: none was begun */
+    bool has_made_piece; /* a piece was made in this turn of the loop */
+    uint64_t turn_ends;  /* by uv_hrtime; after that the rest is left for the next turn; 0: nothing
+                            was begun yet */
     time_t date_at;
-    char date[32]; /* of answers */
+    char date[32]; /* for answers */
     char read[HTTP_READ_SIZE];
 };
 
@@ -113,17 +118,17 @@ struct http_connection {
     struct list link, by_age, in_ready;
     struct http *http;
     struct http_evict share;
-    void *kept; /* the owner's, of a sender who is known */
+    void *kept; /* the owner's, if the sender is known */
     enum http_state state;
     bool is_tls;
-    bool is_passed_on;              /* by a proxy, whose header has come */
-    bool hung_up;                   /* the client sends no more */
-    bool in_call;                   /* of the owner: it goes on after that */
-    uint64_t born, until;           /* by the loop's clock; UINT64_MAX: no limit */
-    size_t thrown_away;             /* of its channel, that have been counted */
-    struct http_exchange *exchange; /* NULL: between two */
-    struct buf left;                /* what came and waits for the present answer */
-    char *tls_subject;              /* NULL: none was proved */
+    bool is_passed_on;    /* it comes from a proxy, whose header has arrived */
+    bool hung_up;         /* the client will not send any more */
+    bool in_call;         /* the owner is being called; the connection continues after that */
+    uint64_t born, until; /* by the loop's clock; UINT64_MAX: no limit */
+    size_t thrown_away;   /* bytes thrown away by its channel that were counted */
+    struct http_exchange *exchange; /* NULL: between two requests */
+    struct buf left;                /* input that waits until the present request is answered */
+    char *tls_subject;              /* NULL: no certificate was verified */
     struct peer_addr peer;
 };
 
@@ -132,69 +137,69 @@ struct http_exchange {
     struct http_head head;
     struct http_parse parse;
     struct web_request q;
-    struct web_answer *answer; /* NULL: there is none yet */
-    struct web_answer *own;    /* NULL: the answer, if any, is the owner's */
+    struct web_answer *answer; /* NULL: none yet */
+    struct web_answer *own;    /* NULL: the answer, if there is one, is the owner's */
     void *user;
-    uint64_t taken_at;        /* by the loop's clock: all that was sent before */
+    uint64_t taken_at;        /* when everything sent before had been taken, by the loop's clock */
     struct buf out;           /* what is to be sent next */
-    bool is_due;              /* to begin, in a turn that has time for it */
-    bool is_begun, is_over;   /* as the owner knows it */
-    bool is_whole;            /* all of the request has come */
-    bool is_faulty;           /* what follows it cannot be read */
-    bool has_head;            /* of the answer: it was made */
-    bool is_chunked, is_done; /* the answer; its last piece was made */
-    bool has_made_piece;      /* and is to let others have their turn */
+    bool is_due;              /* waiting to begin, in a turn that has time for it */
+    bool is_begun, is_over;   /* what the owner was told */
+    bool is_whole;            /* all of the request has arrived */
+    bool is_faulty;           /* what follows cannot be understood */
+    bool has_head;            /* the head of the answer was made */
+    bool is_chunked, is_done; /* the answer is chunked; its last piece was made */
+    bool has_made_piece;      /* others should have their turn now */
     bool is_put_off;          /* it has more to send, in another turn */
-    bool is_broken;           /* its answer ends where it is */
-    bool closes;              /* the connection, with the answer */
+    bool is_broken;           /* its answer ends prematurely */
+    bool closes;              /* the connection closes after the answer */
 };
 
 /* ---- turns and times (http_schedule.c) ------------------------------------------------------- */
 
 void clave__http_turns_begin(struct http *h);
 void clave__http_turns_end(struct http *h);
-/* It goes on in the next turn. */
+/* The connection continues in the next turn. */
 void clave__http_ready(struct http_connection *c);
-/* Other connections, and the loop's other work, come first. */
+/* True if other connections, and other work of the loop, should come first now. */
 bool clave__http_turn_is_over(struct http *h);
-/* A connection is gone, or may go: another one may be accepted. */
+/* A connection is gone or may be closed, so another one may be accepted. */
 void clave__http_gone(struct http *h);
 /* A handle or a connection is closed; the last one frees the server. */
 void clave__http_release(struct http *h);
-/* The one function that changes the state. */
+/* Changes the state; nothing else does. */
 void clave__http_connection_enter(struct http_connection *c, enum http_state to);
-/* Disconnects those that have taken too long, and says when the next one will have. */
+/* Disconnects the connections that have taken too long. Returns when the next one will have. */
 uint64_t clave__http_connections_expire(struct http *h);
-/* A line for the log, once a second at most. */
+/* Logs a line, at most once a second. */
 void clave__http_connection_warn(struct http_connection *c, const char *what, const char *why);
 
 /* ---- connections (http_connection.c) --------------------------------------------------------- */
 
-/* Takes the socket, in any case. */
+/* Takes over the socket, even if it fails. */
 void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls,
                                  bool is_proxied);
 void clave__http_connection_close(struct http_connection *c);
 /* Reads and sends what there is. */
 void clave__http_connection_go_on(struct http_connection *c);
-/* The last bytes, as far as that goes at once. */
+/* Sends the last bytes, as far as that is possible at once. */
 void clave__http_connection_flush(struct http_connection *c);
 
 /* ---- exchanges (http_exchange.c) ------------------------------------------------------------- */
 
-/* NULL: out of memory. */
+/* NULL: no memory. */
 struct http_exchange *clave__http_exchange_new(struct http_connection *c);
-/* The owner is told that it is over, if it was told that it began. */
+/* Frees the exchange. The owner is told that it is over if it was told that it began. */
 void clave__http_exchange_free(struct http_exchange *x);
-/* Reads bytes of the request; how many it has used up. */
+/* Reads bytes of the request; returns how many were used up. */
 size_t clave__http_exchange_read(struct http_exchange *x, const void *p, size_t n);
-/* More of the request is read. */
+/* True if more of the request should be read. */
 bool clave__http_exchange_reads(const struct http_exchange *x);
-/* Tells the owner of the request, of which the head is complete. */
+/* The head of the request is complete: tells the owner. */
 void clave__http_exchange_begin(struct http_exchange *x);
-/* Nothing more is to be sent, or made. */
+/* True if nothing more has to be sent or made. */
 bool clave__http_exchange_is_sent(const struct http_exchange *x);
 
-/* The next bytes of the answer. 0: none for now, or it is_broken. */
+/* The next bytes of the answer. 0: none at the moment, or it is_broken. */
 size_t clave__http_output(struct http_exchange *x, const void **p);
 void clave__http_output_sent(struct http_exchange *x, size_t n);
 

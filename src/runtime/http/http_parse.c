@@ -1,5 +1,5 @@
-/* http_parse.c - see http_parse.h; http_exchange.c calls it. The library is paused when a head is
- * complete, and is begun anew for the next one. */
+/* http_parse.c - see http_parse.h. The library is paused when a head is complete, and starts afresh
+ * with the next one. */
 #include "runtime/http/http_parse.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ const struct http_library *clave__http_library(const char **why)
     return library_fault[0] ? NULL : &library_functions;
 }
 
-/* ---- a body in chunks ------------------------------------------------------------------------ */
+/* ---- chunked bodies -------------------------------------------------------------------------- */
 
 enum { MAX_DIGITS = 12, MAX_IGNORED = 4096 };
 
@@ -71,7 +71,7 @@ static int http_chunks_digit(char c)
     return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* The line of a size has ended. */
+/* Called when the line with a chunk's size has ended. */
 static enum http_chunks_state http_chunks_after_size(struct http_chunks *t)
 {
     t->digits = 0;
@@ -93,7 +93,7 @@ static enum http_chunks_state http_chunks_in_size(struct http_chunks *t, char c)
     return c == ';' || c == ' ' || c == '\t' ? HTTP_CHUNKS_EXTENSION : HTTP_CHUNKS_FAULT;
 }
 
-/* What an extension or a trailer says does not matter. */
+/* Skips extensions and trailers, whose content does not matter. */
 static enum http_chunks_state http_chunks_ignore(struct http_chunks *t, char c,
                                                  enum http_chunks_state line,
                                                  enum http_chunks_state lf)
@@ -103,7 +103,7 @@ static enum http_chunks_state http_chunks_ignore(struct http_chunks *t, char c,
     return ++t->ignored > MAX_IGNORED || c == '\n' || c == '\0' ? HTTP_CHUNKS_FAULT : line;
 }
 
-/* Every byte that is not data. */
+/* Handles every byte that is not data. */
 static enum http_chunks_state http_chunks_step(struct http_chunks *t, char c)
 {
     switch (t->state) {
@@ -133,8 +133,8 @@ static enum http_chunks_state http_chunks_step(struct http_chunks *t, char c)
     return HTTP_CHUNKS_FAULT;
 }
 
-/* How many bytes it has used up, of which the last *len are data; more may follow unless the state
- * is HTTP_CHUNKS_END or HTTP_CHUNKS_FAULT. */
+/* Returns how many bytes were used up, the last *len of which are data. More may follow unless the
+ * state is HTTP_CHUNKS_END or HTTP_CHUNKS_FAULT. */
 static size_t http_chunks_read(struct http_chunks *t, const char *p, size_t n, size_t *len)
 {
     size_t used = 0;
@@ -180,8 +180,8 @@ static unsigned http_parse_head_append(struct http_head *head, const char *p, si
     return head->part == HTTP_HEAD_TARGET ? 414 : 431;
 }
 
-/* More of this part, which the former part has ended. 0, or the status to refuse the request
- * with: 414 or 431, it is too long; 503, there is no memory. */
+/* Appends to this part of the head; a different part ends the previous one. Returns 0, or the
+ * status to refuse the request with: 414 or 431 if it is too long, 503 if there is no memory. */
 static unsigned http_parse_head_put(struct http_head *head, enum http_head_part part, const char *p,
                                     size_t n)
 {
@@ -199,7 +199,7 @@ static int http_parse_head_digit(char c)
     return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* In place. An invalid percent-escape is copied unchanged. */
+/* Decodes in place. An invalid percent-escape is copied unchanged. */
 static void http_parse_head_decode(char *text)
 {
     char *to = text;
@@ -212,7 +212,8 @@ static void http_parse_head_decode(char *text)
     *to = '\0';
 }
 
-/* The text does not move any more. false: a name has a blank in it. */
+/* Sets the pointers, now that the text does not move any more. Returns false if a name contains a
+ * space. */
 static bool http_parse_head_point(struct http_head *head, size_t path_at)
 {
     char *text = (char *)clave__buf_bytes(&head->text), *at = text;
@@ -234,7 +235,8 @@ static bool http_parse_head_point(struct http_head *head, size_t path_at)
     return true;
 }
 
-/* It is complete: 0, or as http_parse_head_put; 400: a name has a blank in it. */
+/* Called when the head is complete. Returns 0, or a status like http_parse_head_put; 400: a name
+ * contains a space. */
 static unsigned http_parse_head_finish(struct http_head *head)
 {
     unsigned refused = http_parse_head_append(head, "", 1);
@@ -244,7 +246,7 @@ static unsigned http_parse_head_finish(struct http_head *head)
     size_t n = strcspn((const char *)clave__buf_bytes(&head->text), "?");
     size_t room = head->nfields > 0 ? head->nfields : 1;
     head->fields = clave__mem_alloc(head->text.mem, room * sizeof *head->fields);
-    head->text.max += n + 1; /* the path was bounded with the target */
+    head->text.max += n + 1; /* the path was already bounded as part of the target */
     if (!head->fields || clave__buf_reserve(&head->text, n + 1) != CLAVE_OK)
         return 503;
     clave__buf_append(&head->text, clave__buf_bytes(&head->text), n);
@@ -260,7 +262,7 @@ const char *clave__http_head_find(const struct http_head *head, const char *name
     return NULL;
 }
 
-/* ---- what the library calls ----------------------------------------------------------------- */
+/* ---- callbacks of the library ---------------------------------------------------------------- */
 
 static const struct http_library *http_parse_library(const http_library_parser *p)
 {
@@ -311,7 +313,7 @@ static bool http_parse_has_coding(const http_library_parser *p)
 
 static void http_parse_pause(http_library_parser *p)
 {
-    (void)p; /* the callback's result does it */
+    (void)p; /* the callback's result does that */
 }
 #else
 enum { HAS_LENGTH = F_CONTENTLENGTH, PAUSES = 0 };
@@ -345,12 +347,12 @@ static int http_parse_on_head(http_library_parser *p)
 {
     struct http_parse *t = p->data;
     t->is_1_1 = p->http_minor > 0;
-    p->upgrade = 0; /* to another protocol: it is answered in this one */
+    p->upgrade = 0; /* a request to switch protocols is answered in the present one */
     t->keeps_alive = http_parse_keeps_alive(p);
     t->body_length = http_parse_length(p);
     if (p->http_major != 1 || p->http_minor > 1)
         return http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
-    if (t->body_length == INT64_MIN) /* llhttp takes lengths up to 2^64 - 1 */
+    if (t->body_length == INT64_MIN) /* llhttp accepts lengths up to 2^64 - 1 */
         return http_parse_refuse(t, 400, bad_length);
     if (http_parse_has_coding(p) && t->body_length >= 0)
         return http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
@@ -389,7 +391,8 @@ static void http_parse_reset(struct http_parse *t)
     t->library->http_parser_init(&t->parser, HTTP_REQUEST);
 }
 
-/* It pauses before the last byte of a head, which it would take for whatever it is. */
+/* Runs the library, but pauses before the last byte of a head, because the library accepts anything
+ * in its place. */
 static size_t http_parse_run(struct http_parse *t, const char *p, size_t n, int *fault)
 {
     size_t used = t->library->http_parser_execute(&t->parser, &settings, p, n);
@@ -419,7 +422,8 @@ static const char *http_parse_why(unsigned status)
     }
 }
 
-/* What the library does not take; what a callback refused has said its own status. */
+/* Sets the status for what the library refuses; if a callback refused, it has already set its
+ * own. */
 static void http_parse_judge(struct http_parse *t, int fault, char at)
 {
     if (t->refused) {
@@ -439,7 +443,7 @@ static void http_parse_judge(struct http_parse *t, int fault, char at)
     }
 }
 
-/* A value that goes on in the next line, which the library takes. */
+/* True if a value continues on the next line, which the library would accept. */
 static bool http_parse_is_folded(struct http_parse *t, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -450,7 +454,7 @@ static bool http_parse_is_folded(struct http_parse *t, const char *p, size_t n)
     return false;
 }
 
-/* ---- to the owner --------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 void clave__http_parse_begin(struct http_parse *t, const struct http_library *library,
                              struct http_head *head,

@@ -1,8 +1,10 @@
-/* http_schedule.c - when a connection of an HTTP server goes on: in a later turn of the loop, which
- * all of them share with the loop's other work; and when it ends, because its state has lasted too
- * long. A client that trickles bytes, or does not read, must not keep a place: every state but
- * HTTP_WAITING ends. Invariant: until its channel is closing, a connection is in the list of its
- * state, ordered by `until`. */
+/* http_schedule.c - when a connection of an HTTP server continues, and when it ends. It continues
+ * in a later turn of the loop, which all connections share with the loop's other work. It ends when
+ * its state has lasted too long, because a client that trickles bytes or does not read must not
+ * keep its place; every state except HTTP_WAITING has a limit.
+ *
+ * What must stay true: until its channel is closing, a connection is in the list of its state,
+ * ordered by `until`. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -12,11 +14,11 @@
 #include "runtime/tls/tls_context.h"
 
 enum { RESUMED_A_TURN = 128 };
-/* After that no further request is begun in a turn of the loop, and no piece made. The time begins
- * with the first of them, of which there is one in any turn. */
+/* After this time no further request is begun in a turn of the loop, and no further piece made. It
+ * counts from the first of them, so every turn does at least one. */
 enum { TURN_NS = 2000000 };
 
-/* A connection that is not done in this turn is in the next one. */
+/* Connections that are not done in this turn continue in the next one. */
 static void http_turn_on_idle(uv_idle_t *turn)
 {
     struct http *h = turn->data;
@@ -69,8 +71,8 @@ static void http_turn_on_timer(uv_timer_t *t)
     http_turn_arm(h, h->expire(h));
 }
 
-/* The timer runs then, or before. One that runs too early finds out when to run next, and costs
- * less than to move it each time. */
+/* Makes sure that the timer runs by then. If it runs too early it finds out when to run next, which
+ * costs less than moving it each time. */
 static void http_turn_arm(struct http *h, uint64_t until)
 {
     uint64_t now = uv_now(h->o.loop);
@@ -91,7 +93,7 @@ void clave__http_gone(struct http *h)
 
 /* ---- the states of a connection ------------------------------------------------------------- */
 
-/* How long a client that is refused has to read that. */
+/* How long a refused client has to read the refusal. */
 enum { LINGERING_MS = 2000 };
 
 /* A client that connects too often must not fill the log. */
@@ -116,7 +118,8 @@ static uint64_t http_turn_limit(const struct http_connection *c, enum http_state
     return o->ms[state];
 }
 
-/* Behind those that are disconnected before it; most often that is the end. */
+/* Inserts the connection behind those that are disconnected before it, which usually means at the
+ * end. */
 static void http_turn_sort(struct http_connection *c)
 {
     struct list *all = &c->http->in_state[c->state], *at = all->prev;
@@ -171,7 +174,7 @@ uint64_t clave__http_connections_expire(struct http *h)
     return least;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- starting and stopping ------------------------------------------------------------------- */
 
 void clave__http_release(struct http *h)
 {

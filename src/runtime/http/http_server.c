@@ -1,7 +1,8 @@
 /* http_server.c - see http_server.h: addresses, accepting, and what a turn of the loop does.
  *
- * The listening sockets are those of listen.c, so that addresses mean the same as for clients. All
- * connections of an event loop's turn share its time: what is left over is in `ready`. */
+ * The listening sockets are those of listen.c, so addresses mean the same as they do for ZooKeeper
+ * clients. All connections share the time of a turn of the loop; those that are not done with it
+ * are in `ready`. */
 #include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,7 +20,7 @@
 #include "runtime/tls/tls_context.h"
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4 };
-/* How long a client may be out of reach until that is noticed, when nothing else tells. */
+/* How long it takes to notice that a client cannot be reached, if nothing else shows it. */
 enum { SILENT_S = 10, PROBE_S = 5, PROBES = 2, UNCONFIRMED_MS = 20000 };
 
 const char clave__http_alpn[] = "http/1.1";
@@ -31,7 +32,8 @@ const char clave__http_to_foreign[] =
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
-/* A client that has lost its power or its network says nothing, and a lock may be held for it. */
+/* Makes the kernel probe the client. A client that has lost its power or its network says nothing,
+ * while a lock may be held for it. */
 static void http_probe(int fd)
 {
     static const int yes = 1, silent = SILENT_S, probe = PROBE_S, probes = PROBES;
@@ -49,7 +51,7 @@ static void http_take(struct http *h, const struct listener *l, int fd)
     clave__listen_name_peer(fd, l->is_unix, &peer);
     if (!l->is_unix)
         http_probe(fd);
-    if (!l->is_unix && peer.family == 0) /* it has gone already */
+    if (!l->is_unix && peer.family == 0) /* it is gone already */
         close(fd);
     else
         clave__http_connection_take(h, fd, &peer, l->tls, l->is_proxied);
@@ -65,19 +67,20 @@ static struct http_connection *http_of_share(struct http_evict *s)
     return LIST_ENTRY(s, struct http_connection, share);
 }
 
-/* The connection that has to go to make room for a new one; NULL: none, and the new one waits. */
+/* The connection that has to make room for a new one; NULL: none, so the new one waits. */
 static struct http_connection *http_victim(struct http *h, bool shakes)
 {
     if (h->nconnections >= h->o.max_connections) {
         struct http_evict *share = clave__http_shares_victim(&h->shares);
         return share ? http_of_share(share) : NULL;
     }
-    if (shakes && h->nshaking >= http_max_shaking(h)) /* the handshake that has taken longest */
+    if (shakes &&
+        h->nshaking >= http_max_shaking(h)) /* the one that has been shaking hands for longest */
         return LIST_ENTRY(h->in_state[HTTP_SHAKING].next, struct http_connection, link);
     return NULL;
 }
 
-/* A descriptor, or a negated errno; -EAGAIN: none waits, or there is no room. */
+/* Returns a descriptor or a negated errno; -EAGAIN: none is waiting, or there is no room. */
 static int http_accept(struct http *h, struct listener *l)
 {
     struct http_connection *victim = http_victim(h, l->tls || l->is_proxied);
@@ -106,7 +109,7 @@ static void http_on_listener(struct listener *l)
                    uv_strerror(fd));
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- starting and stopping ------------------------------------------------------------------- */
 
 static const char proxied[] = "proxy:";
 
@@ -115,7 +118,7 @@ static bool http_is_proxied(const char *spec)
     return strncmp(spec, proxied, sizeof proxied - 1) == 0;
 }
 
-/* The address as clave__listen takes it. */
+/* The address without its prefix, as clave__listen expects it. */
 static const char *http_plain(const char *spec)
 {
     return http_is_proxied(spec) ? spec + sizeof proxied - 1 : spec;
@@ -210,11 +213,11 @@ void clave__http_server_stop(struct http *h)
         return;
     assert(!h->is_stopped);
     clave__http_server_quiet(h);
-    h->is_stopped = true; /* those that are closed make room for nobody */
+    h->is_stopped = true; /* from now on, connections that close make room for nobody */
     while (!list_empty(&h->all)) {
         struct http_connection *c = LIST_ENTRY(h->all.next, struct http_connection, by_age);
         clave__http_connection_flush(c);
-        clave__http_connection_close(c); /* unless it is closing by now */
+        clave__http_connection_close(c); /* unless it is already closing */
     }
     clave__http_turns_end(h);
 }

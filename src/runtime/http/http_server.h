@@ -1,4 +1,5 @@
-/* http_server.h - HTTP/1.1 on a loop, for the server's own pages (admin.c) and for the gate.
+/* http_server.h - an HTTP/1.1 server on a loop, for the server's own pages (admin.c) and for the
+ * gate.
  *
  * Map of src/runtime/http:
  *   http_server      addresses, accepting, limits, the loop's turns
@@ -16,13 +17,13 @@
  *                 ▲                                │ answered, keep-alive │
  *                 └────────────────────────────────┴──────────────────────┘ or HTTP_LINGERING
  *
- * Each state but HTTP_WAITING has a time that it may last. A connection is one file. Measured at an
- * idle connection, private memory: 0.6 KiB, with TLS 14.6 KiB (OpenSSL's, but for 1); libmicrohttpd
- * with its own TLS, which is GnuTLS and has neither our settings nor names of x509, 17.9 KiB, and
- * with OpenSSL in front of it 15.6 KiB, the kernel's for two more sockets, and three files. llhttp
- * or http_parser does the part of HTTP that is easily done wrong, and nothing else: no socket, no
- * memory. It is loaded at run time, like OpenSSL: most programs never serve HTTP. Everything
- * belongs to the loop's thread. */
+ * Each state except HTTP_WAITING may last only for a limited time. A connection is one open file.
+ * Measured at an idle connection, private memory: 0.6 KiB, with TLS 14.6 KiB (OpenSSL's, but for
+ * 1); libmicrohttpd with its own TLS, which is GnuTLS and has neither our settings nor names of
+ * x509, 17.9 KiB, and with OpenSSL in front of it 15.6 KiB, the kernel's for two more sockets, and
+ * three files. llhttp or http_parser does the part of HTTP that is easy to get wrong, and nothing
+ * else: no sockets, no memory. It is loaded at run time, like OpenSSL, because most programs never
+ * serve HTTP. Everything belongs to the loop's thread. */
 #ifndef CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
 #define CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
 
@@ -39,93 +40,98 @@ struct http_exchange; /* opaque: one request and its answer */
 struct peer_addr;
 
 enum http_state {
-    HTTP_IDLE,      /* without a request, or with half a head */
-    HTTP_BODY,      /* on its way */
-    HTTP_WAITING,   /* for the owner */
-    HTTP_SENDING,   /* without progress */
-    HTTP_SHAKING,   /* hands, of TLS */
-    HTTP_LINGERING, /* what it was told is to be read */
+    HTTP_IDLE,      /* no request, or an incomplete head */
+    HTTP_BODY,      /* the body is arriving */
+    HTTP_WAITING,   /* waiting for the owner */
+    HTTP_SENDING,   /* the client takes no output */
+    HTTP_SHAKING,   /* in the TLS handshake */
+    HTTP_LINGERING, /* waiting until the client has read what it was told */
     HTTP_STATES
 };
 
-/* What makes TLS that of HTTP, in tls_server_options. */
+/* What tls_server_options need for HTTP. */
 extern const char clave__http_alpn[], clave__http_to_foreign[];
 
 struct http_options {
     uv_loop_t *loop;
-    const struct clave_mem *mem; /* outlives it */
+    const struct clave_mem *mem; /* must outlive the server */
     struct log log;
-    /* The head of a request has come: _answer follows, inside or later. All of it stays valid
-     * until the exchange has ended. *user is the owner's, NULL before. An answer before all of a
-     * body has come closes the connection, unless the rest has come by then. */
+    /* The head of a request has arrived; call _answer, inside or later. All that q points to stays
+     * valid until the exchange has ended. *user is the owner's, NULL at first. Answering before all
+     * of a body has arrived closes the connection, unless the rest arrives by then. */
     void (*begin)(void *arg, const struct web_request *q, struct http_exchange *x, void **user);
-    /* A piece of its body. false: it was answered, no more is wanted. NULL: bodies are not read,
-     * and _begin answers. */
+    /* A piece of the body. Return false if the request was answered and no more is wanted. NULL:
+     * bodies are not read, and _begin answers. */
     bool (*take_body)(void *arg, void *user, const void *p, size_t n);
-    /* The request is complete and not answered yet. NULL: _begin answers. */
+    /* The request is complete but not answered yet. NULL: _begin answers. */
     void (*body_done)(void *arg, void *user);
-    /* Once for each _begin: the answer was sent or is given up, or the client has hung up before
-     * it. The exchange must not be used any more. */
+    /* Called once for each _begin: the answer was sent or given up, or the client hung up before
+     * that. The exchange must not be used any more. */
     void (*ended)(void *arg, void *user);
-    /* After _begin: the sender has an identity, and so few connections that this one may stay, see
-     * http_internal.h. *kept is the owner's, until the connection is closed. NULL: nobody has, and
-     * nobody has to go: further connections wait in the kernel's queue. */
+    /* Called after _begin. Return true if the sender has an identity, and few enough connections
+     * that this one may stay; see http_internal.h. *kept is the owner's until the connection
+     * closes. NULL: no sender is known and no connection has to make room; further connections wait
+     * in the kernel's queue. */
     bool (*is_known)(void *arg, void *user, void **kept);
-    /* The connection of this one is closed. NULL: that is not told. */
+    /* The connection with this `kept` is closed. May be NULL. */
     void (*kept_gone)(void *arg, void *kept);
-    /* A proxy, which speaks for many: its connections only go while they are idle. NULL: there is
-     * none. */
+    /* True for a proxy, which speaks for many senders: its connections have to make room only while
+     * they are idle. NULL: there are no proxies. */
     bool (*is_exempt)(void *arg, const struct peer_addr *peer);
     void *arg;
-    /* For addresses with "tls:"; with clave__http_alpn. NULL: there are none. Its files may be read
-     * again meanwhile. */
+    /* For addresses with "tls:"; made with clave__http_alpn. NULL: there are none. Its files may be
+     * read again in the meantime. */
     struct clave_tls *tls;
-    unsigned max_connections;  /* who has to go beyond: http_internal.h; a file each */
-    unsigned ever_connections; /* what _set_max_connections may raise it to; 0: no more than that */
-    size_t max_head;           /* bytes of a request's line and fields; 0: 32 KiB */
-    unsigned silent_s;         /* without a byte, but for a waiting answer; 0: `ms` counts */
-    uint64_t total_ms;         /* of a connection, whatever it does; 0: no limit */
-    uint64_t ms[HTTP_STATES];  /* how long a state may last; 0: no limit; HTTP_LINGERING: fixed */
-    bool one_request;          /* then the connection is closed */
-    /* For a loop that has other work: at most one piece of all answers is made in a turn. One that
-     * is empty is asked for again in the next turn, without _wake. */
+    unsigned max_connections;  /* http_internal.h says which make room beyond this; each is an open
+                                  file */
+    unsigned ever_connections; /* what _set_max_connections may raise it to; 0: max_connections */
+    size_t max_head;           /* longest request line with its fields; 0: 32 KiB */
+    unsigned silent_s; /* without a byte, except while waiting for an answer; 0: only `ms` counts */
+    uint64_t total_ms; /* lifetime of a connection, whatever it does; 0: no limit */
+    uint64_t ms[HTTP_STATES]; /* how long a state may last; 0: no limit; HTTP_LINGERING has a fixed
+                                 limit */
+    bool one_request;         /* then close the connection */
+    /* For a loop that has other work: makes at most one piece of an answer per turn, over all
+     * connections. If it is empty, it is asked for again in the next turn, without _wake. */
     bool piece_a_turn;
 };
 
-/* Whether _start could be called with this address, without binding it. The faults of _start. */
+/* Checks whether _start could be called with this address, without binding it. Faults as _start. */
 clave_err clave__http_server_check(const char *address, const struct fault *f);
-/* Whether connections to this address are TLS. */
+/* True if connections to this address use TLS. */
 bool clave__http_is_tls(const char *spec);
-/* Serves on the address `spec`, as clave__listen takes it; with "proxy:" before it each connection
- * begins with a header of the PROXY protocol. `tls` is needed for one of TLS. EINUSE,
- * EINVAL, ENOMEM, EIO: also without the parser's library on the machine. */
+/* Serves on the address `spec`, as clave__listen expects it; with "proxy:" in front, each
+ * connection begins with a header of the PROXY protocol. `tls` is needed if the address is for TLS.
+ * EINUSE, EINVAL, ENOMEM, EIO; EIO also if the parser's library is not installed. */
 clave_err clave__http_server_start(struct http **out, const char *spec,
                                    const struct http_options *o, const struct fault *f);
-/* Another address, with the same options. The errors of _start; what was served before still is. */
+/* Adds another address, with the same options. Errors as _start; the other addresses continue to be
+ * served. */
 clave_err clave__http_server_listen(struct http *h, const char *spec, const struct fault *f);
-/* Accepts no more. */
+/* Stops accepting. */
 void clave__http_server_quiet(struct http *h);
-/* Those that there are go on. */
+/* Sets the limit; existing connections continue. */
 void clave__http_server_set_max_connections(struct http *h, unsigned most);
-/* Closes everything at once, whatever is being answered; freed when the loop has turned. NULL is
+/* Closes everything at once, even what is being answered; freed when the loop has turned. NULL is
  * ignored. */
 void clave__http_server_stop(struct http *h);
-/* Address number i, as bound; NULL after the last. */
+/* The i-th address as it was bound; NULL after the last. */
 const char *clave__http_server_address(const struct http *h, size_t i);
-/* No request has come that is not answered, all of it. */
+/* True if every request that has arrived was answered completely. */
 bool clave__http_server_is_answered(const struct http *h);
-/* Connections at present. */
+/* The present number of connections. */
 size_t clave__http_server_connections(const struct http *h);
 
-/* The path of the request, decoded, without its query. */
+/* The decoded path of the request, without its query. */
 const char *clave__http_path(const struct http_exchange *x);
-/* The value of one of its headers; NULL: there is none of this name. */
+/* The value of one of the request's headers; NULL: there is none of this name. */
 const char *clave__http_header(const struct http_exchange *x, const char *name);
-/* The answer must stay as it is until the exchange has ended, but for `body`, which is consumed,
- * not freed; `end` is the owner's to call. When `more` has nothing for now, _wake follows, but see
- * piece_a_turn. NULL: there is no memory for one; 503. */
+/* Answers the request. The answer must not change until the exchange has ended, except that `body`
+ * is consumed (but not freed); `end` is for the owner to call. If `more` has nothing at the moment,
+ * call _wake later; but see piece_a_turn. NULL: there is no memory for an answer, so send 503. */
 void clave__http_answer(struct http_exchange *x, struct web_answer *a);
-/* There may be more of the answer. Inside `more`: it is asked for more in the next turn. */
+/* There may be more of the answer. If called inside `more`, it is asked for more in the next
+ * turn. */
 void clave__http_wake(struct http_exchange *x);
 
 #endif

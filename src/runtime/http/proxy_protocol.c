@@ -1,6 +1,6 @@
 /* proxy_protocol.c - the header that a proxy sends before everything else (proxy_protocol.h), and
- * the filter of a channel that takes it off; http_connection.c adds it. Nothing is believed of a
- * header before all of it has come. */
+ * the filter of a channel that strips it; http_connection.c adds that filter. Nothing in a header
+ * is believed until all of it has arrived. */
 #include "runtime/http/proxy_protocol.h"
 
 #include <arpa/inet.h>
@@ -13,12 +13,12 @@
 #include "base/memory.h"
 
 enum { V1_MAX = 107, V2_FIXED = 16, V2_TCP4 = 12, V2_TCP6 = 36 };
-/* The second nibbles of version and command, and families with their transport. */
+/* The second nibbles of version and command, and address families with their transport. */
 enum { V2_LOCAL = 0x20, V2_PROXY = 0x21, V2_OVER_TCP4 = 0x11, V2_OVER_TCP6 = 0x21 };
 
 static const char v2_signature[] = "\r\n\r\n\0\r\nQUIT\n";
 
-/* Everything of `out` but the user. */
+/* Fills in everything in `out` except the user. */
 static void proxy_name(struct peer_addr *out, int family, const void *ip, unsigned port)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -35,7 +35,7 @@ static void proxy_name(struct peer_addr *out, int family, const void *ip, unsign
 
 /* ---- version 1 ------------------------------------------------------------------------------ */
 
-/* The next word, up to a blank or the end; the first of two blanks ends an empty one. */
+/* The next word, up to a space or the end. The first of two spaces ends an empty word. */
 static const char *proxy_word(char **at)
 {
     char *word = *at;
@@ -52,7 +52,7 @@ static bool proxy_port(const char *text, unsigned *port)
     return *port < 65536;
 }
 
-/* After "PROXY "; false: it is not well-formed. */
+/* Parses what follows "PROXY ". Returns false if it is not well-formed. */
 static bool proxy_parse_line(char *line, bool *is_named, struct peer_addr *out)
 {
     uint8_t from[16], to[16];
@@ -118,7 +118,7 @@ static enum proxy_parsed proxy_parse_v2(const uint8_t *p, size_t n, size_t *used
     return PROXY_DONE;
 }
 
-/* ---- either --------------------------------------------------------------------------------- */
+/* ---- both versions --------------------------------------------------------------------------- */
 
 static bool proxy_begins(const void *p, size_t n, const char *with, size_t len)
 {
@@ -146,7 +146,7 @@ struct http_proxy {
     const struct http_proxy_events *events;
     const struct clave_mem *mem;
     bool is_done;
-    struct buf head; /* of which more is to come */
+    struct buf head; /* the header so far, while it is incomplete */
 };
 
 static struct http_proxy *proxy_protocol_filter_of(struct filter *f)
@@ -154,7 +154,7 @@ static struct http_proxy *proxy_protocol_filter_of(struct filter *f)
     return LIST_ENTRY(f, struct http_proxy, filter);
 }
 
-/* The header is in one piece, as a rule. */
+/* Parses the header, which usually arrives in one piece. */
 static bool proxy_protocol_filter_take(struct http_proxy *x, const char *p, size_t n)
 {
     struct channel *ch = x->filter.channel;
@@ -177,7 +177,7 @@ static bool proxy_protocol_filter_take(struct http_proxy *x, const char *p, size
     clave__buf_init(&x->head, x->mem, PROXY_MAX_HEADER);
     if (!x->events->named(ch, is_named ? &peer : NULL))
         return false;
-    used -= had; /* it was not complete before */
+    used -= had; /* the first `had` bytes were consumed earlier */
     return used == n || clave__channel_input(ch, x->filter.above, p + used, n - used);
 }
 

@@ -13,7 +13,7 @@ struct address {
     uint8_t family;
     uint8_t ip[16];
     unsigned count;
-    unsigned sessionless; /* of these */
+    unsigned sessionless; /* of these, those without a session */
 };
 
 clave_err clave__address_limit_init(struct address_limit *l, const struct clave_mem *mem)

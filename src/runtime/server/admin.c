@@ -1,6 +1,6 @@
-/* admin.c - Apache's admin commands and the metrics as pages of http_server.h; server_run.c calls
- * it. Figures are read on the loop's thread, at the time of the request; open files and memory are
- * some seconds older (clave__run_measure), and no request makes the loop touch a file. */
+/* admin.c - Apache's admin commands and the metrics, as pages of http_server.h. Figures are read on
+ * the loop's thread, at the time of the request. The numbers of open files and memory are a few
+ * seconds older (clave__run_measure), so no request makes the loop access a file. */
 #include "runtime/server/server_run_internal.h"
 
 #include <assert.h>
@@ -15,18 +15,18 @@
 #include "server/monitoring/listing.h"
 #include "server/monitoring/server_metrics.h"
 
-/* A client silent for this long is disconnected, and every client after this long in total: one
- * that trickles bytes must not keep a place. */
+/* A client is disconnected if it has been silent for this long, and in any case after this long in
+ * total, so that a client that trickles bytes cannot keep its place. */
 enum { SILENT_S = 5, TOTAL_MS = 20000 };
 
-/* ---- what the driver measures ------------------------------------------------------------- */
+/* ---- figures of the driver ------------------------------------------------------------------- */
 
 static int64_t run_admin_ms(const struct timeval *t)
 {
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-/* What costs no file. */
+/* Measures what takes no access to files. */
 static void run_admin_measure(struct server_run *r)
 {
     struct rusage usage;
@@ -37,14 +37,14 @@ static void run_admin_measure(struct server_run *r)
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
-/* An answer. The request may be gone before all of it is made. */
+/* An answer. Its request may be gone before all of it was made. */
 struct admin_page {
     struct web_answer answer;
-    const char *accept; /* the request's header; NULL: none, or it is gone */
+    const char *accept; /* the request's header; NULL: it had none, or the request is gone */
     clave_err err;
     struct listing listing;
     bool is_listing;
-    char name[]; /* of a command */
+    char name[]; /* of the command */
 };
 
 static void run_admin_put(struct admin_page *page, const char *text)
@@ -110,7 +110,8 @@ static void run_admin_metrics(struct server_run *r, struct admin_page *page)
     page->err = clave__metrics(r->server, format, &page->answer.body);
 }
 
-/* NULL: not below the command URL; otherwise what follows it and its '/'. */
+/* Returns NULL if the path is not below the command URL, otherwise what follows that and its
+ * '/'. */
 static const char *run_admin_command_name(const struct server_run *r, const char *path)
 {
     size_t n = strlen(r->admin_url);
@@ -126,7 +127,8 @@ static bool run_admin_is_metrics(const char *path)
     return strcmp(path, "/metrics") == 0;
 }
 
-/* The figures are current: due timeouts are carried out first, as before a client's input. */
+/* Makes the figures current: timeouts that are due are handled first, as they are before a client's
+ * input. */
 static void run_admin_refresh(struct server_run *r)
 {
     clave__run_tick(r);
@@ -188,7 +190,7 @@ static void run_admin_ended(void *arg, void *user)
     free(page);
 }
 
-/* It could not be made. */
+/* The answer could not be made. */
 static void run_admin_give_up(struct server_run *r, struct admin_page *page)
 {
     clave__log(&r->log, CLAVE_LOG_WARN, "cannot answer an HTTP request: %s",
@@ -200,9 +202,9 @@ static void run_admin_give_up(struct server_run *r, struct admin_page *page)
     run_admin_refuse(page, 503, "out of memory\n");
 }
 
-/* A page from elsewhere must not read what the commands say, by its own name for this address, nor
- * change anything, which it could by an image's or a form's address. The metrics, numbers only, are
- * for whatever name a scraper has. */
+/* Protects against web pages from elsewhere. Such a page must not read the answers of commands by
+ * giving this address a name of its own, nor change anything through the address of an image or a
+ * form. The metrics are only numbers, so they are given out under any name that a scraper uses. */
 static bool run_admin_admits(const struct server_run *r, const char *path,
                              const struct http_exchange *x, struct admin_page *page)
 {

@@ -1,6 +1,6 @@
-/* audit_log.c - see audit_log.h; server_run.c calls it on the loop. A line passes from `applied` to
- * `posted` to `durable` with the records of its transaction, so none tells of a change that a power
- * cut takes back. */
+/* audit_log.c - see audit_log.h. Called by server_run.c, on the loop. A line moves from `applied`
+ * to `posted` to `durable` together with the records of its transaction, so no line tells of a
+ * change that a power cut undoes. */
 #include "runtime/server/audit_log.h"
 
 #include <assert.h>
@@ -17,13 +17,13 @@
 #include "base/log_line.h"
 #include "runtime/clock.h"
 
-/* Bytes of lines that wait; what the thread keeps of its buffer. */
+/* How many bytes of lines may wait, and how large a buffer the thread keeps. */
 enum { MOST_WAITING = 4 << 20, KEEP_LINES = 64 * 1024 };
 enum { TELL_MS = 1000 };
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* A FIFO without a reader is an error, and does not wait for one. */
+/* A FIFO without a reader is an error; it is not waited for. */
 static int audit_log_open_file(const char *path)
 {
     if (strcmp(path, "-") == 0)
@@ -31,7 +31,7 @@ static int audit_log_open_file(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
 }
 
-/* Whether the file ends in the middle of a line: a crash, or a full disk, has torn it. */
+/* True if the file ends in the middle of a line, because a crash or a full disk has torn it. */
 static bool audit_log_is_torn(const char *path)
 {
     struct stat st;
@@ -84,7 +84,7 @@ static void audit_log_move(struct audit_log *a, struct buf *from, struct buf *to
     clave__buf_clear(from);
 }
 
-/* As log4j's default: local time. */
+/* Formats the time like log4j does by default: local time. */
 static const char *audit_log_stamp(struct audit_log *a, int64_t wall)
 {
     time_t second = (time_t)(wall / 1000);
@@ -211,7 +211,7 @@ clave_err clave__audit_log_check(const char *path, const struct fault *f)
 {
     char dir[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    if (slash) /* that of "/audit.log" is "/" */
+    if (slash) /* the directory of "/audit.log" is "/" */
         snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     else
         strcpy(dir, ".");

@@ -1,13 +1,14 @@
-/* fair_reading.c - shares what a turn of the loop may read among connections (fair_reading.h). */
+/* fair_reading.c - shares between connections what a turn of the loop may read; see
+ * fair_reading.h. */
 #include "runtime/server/fair_reading.h"
 
 #include <assert.h>
 
-/* What one turn reads: some two milliseconds' work. A request, and a read, cost as much as so many
- * bytes. */
+/* What one turn reads, which is about two milliseconds' work. A request, and each read, count as
+ * this many bytes. */
 enum { READ_A_TURN = 512 * 1024, REQUEST_COST = 512, READ_COST = 2048, LEAST_READ = 4096 };
-/* Of the connections that a turn has declined. The others are not even looked at: with more than
- * 1024 that have input libuv asks for all of them again and again in one turn. */
+/* How many declined connections a turn resumes. The others are not even polled: if more than 1024
+ * descriptors have input, libuv polls all of them again and again in one turn. */
 enum { RESUMED_AT_ONCE = 128 };
 
 void clave__fair_reading_init(struct fair_reading *f)
@@ -30,19 +31,20 @@ static void fair_reading_set_overdue(struct fair_reading *f, struct fair_reader 
     c->is_overdue = is_overdue;
 }
 
-/* Of this turn. Requests that had been read before, and were taken in this turn, count as well. */
+/* What is left of this turn. Requests that were read earlier but taken in this turn count as
+ * well. */
 static size_t fair_reading_left(const struct fair_reading *f, uint64_t taken)
 {
     uint64_t cost = f->read + (taken - f->taken_before) * REQUEST_COST;
     return cost < READ_A_TURN ? (size_t)(READ_A_TURN - cost) : 0;
 }
 
-/* Connections that an earlier turn has declined come first. */
+/* Connections that an earlier turn declined come first. */
 size_t clave__fair_reading_share(struct fair_reading *f, struct fair_reader *c, uint64_t taken)
 {
     assert(!clave__fair_reader_is_declined(c));
     size_t left = fair_reading_left(f, taken);
-    if (c->is_overdue && left < LEAST_READ) /* however long the answers to others were */
+    if (c->is_overdue && left < LEAST_READ) /* however expensive the answers to others were */
         left = LEAST_READ;
     bool must_wait = left < LEAST_READ || (f->overdue > 0 && !c->is_overdue);
     fair_reading_set_overdue(f, c, false);
@@ -77,8 +79,8 @@ void clave__fair_reading_leave(struct fair_reading *f, struct fair_reader *c)
 }
 
 /* A connection that was read in its turn and may have more comes after those that the turn
- * declined, and before those declined later. The others do not wait for it: a read that has filled
- * its buffer may have been the last. */
+ * declined, and before those declined later. The others do not wait for it, since a read that
+ * filled its buffer may have been the last one. */
 static void fair_reading_resume(struct fair_reading *f, void (*resume)(struct fair_reader *c))
 {
     struct list *e;

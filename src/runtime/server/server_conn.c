@@ -1,13 +1,14 @@
-/* server_conn.c - the connections of a server: each is a channel (channel.h) with the engine above
- * it. They are accepted here or turned away, wait for their turn to shake hands if they speak TLS,
- * are read by turns (fair_reading.h), written, and closed.
+/* server_conn.c - the connections of a server, each of which is a channel (channel.h) with the
+ * engine above it. They are accepted or turned away here, take turns to shake hands if they use TLS
+ * and to be read (fair_reading.h), are written to, and are closed.
  *
- * Whatever may come from thousands at once is done a few in each turn of the loop: accepting, TLS
- * handshakes, closing. A TLS connection that waits for its handshake is not read and has no filter,
- * so it takes no memory for it.
+ * Whatever may happen to thousands of connections at once is done for a few of them in each turn of
+ * the loop: accepting, TLS handshakes, closing. A TLS connection that waits for its handshake is
+ * not read and has no filter yet, so it takes no memory for that.
  *
- * What must stay true: the engine's bytes are never kept over a call into it. A connection that was
- * counted for its address is uncounted exactly once, when it begins to close. */
+ * What must stay true: the engine's bytes are never kept across a call into the engine. A
+ * connection that was counted for its address is uncounted exactly once, when it begins to
+ * close. */
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -24,13 +25,13 @@
 
 struct conn {
     struct list link;
-    struct list in_handshakes; /* it is not read before its turn to shake hands */
+    struct list in_handshakes; /* waiting for its turn to shake hands; it is not read before */
     struct list in_hung_up;
-    int why; /* its client hung up */
+    int why; /* why its client hung up */
     struct fair_reader reader;
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
-    bool has_session;           /* or had */
+    bool has_session;           /* it has, or had, a session */
     struct channel channel;
 };
 
@@ -39,13 +40,13 @@ static struct conn *conn_of(struct channel *ch)
     return LIST_ENTRY(ch, struct conn, channel);
 }
 
-/* The server on whose loop it is. */
+/* The server whose loop the channel is on. */
 static struct server_run *conn_run(struct channel *ch)
 {
     return LIST_ENTRY(ch->socket.handle.loop, struct server_run, loop);
 }
 
-/* Of one turn of the loop: closing a socket takes the kernel some 15 us. */
+/* How many are closed in one turn of the loop; closing a socket takes the kernel about 15 us. */
 enum { CLOSED_A_TURN = 64 };
 
 static void conn_note_session(struct conn *c)
@@ -59,7 +60,7 @@ static void conn_note_session(struct conn *c)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* Thousands that go at once are closed a few in each turn. */
+/* The client has hung up. If thousands do so at once, they are closed a few per turn. */
 static void conn_hung_up(struct channel *ch, int why)
 {
     struct conn *c = conn_of(ch);
@@ -187,8 +188,8 @@ static void conn_drained(struct channel *ch)
     clave__conn_serve(conn_of(ch)->engine);
 }
 
-/* The engine's answers are sent at the end of the pass; a filter's own messages (TLS) have to be
- * sent here. */
+/* The engine's answers are sent at the end of the pass, but messages of a filter (TLS) must be sent
+ * here. */
 static void conn_received(struct channel *ch)
 {
     if (ch->filter)
@@ -261,9 +262,9 @@ static bool handshake_secured(struct channel *ch, struct tls *t)
     return n == 0 || clave__server_conn_certify(conn_of(ch)->engine, der, n) == CLAVE_OK;
 }
 
-/* A client whose handshake has failed may take long to read why, and would not find it any more if
- * the socket were closed with unread bytes of its own. It has as long as every connection without a
- * session. */
+/* The handshake has failed. The client may need some time to read why, and could not read it at all
+ * if the socket were closed while it has unread bytes from the client. So it gets as long as any
+ * connection without a session. */
 static bool handshake_failed(struct channel *ch, struct tls *t)
 {
     bool turned_away = ch->state == CHANNEL_SECURING;
@@ -279,8 +280,8 @@ static bool handshake_failed(struct channel *ch, struct tls *t)
     return turned_away && !clave__tls_is_foreign(t);
 }
 
-/* Its client has waited too long, and has gone: a handshake with it would only make the others wait
- * too long as well. */
+/* True if the client has waited too long and is gone: a handshake with it would only make the
+ * others wait too long as well. */
 static bool handshake_is_abandoned(const struct conn *c)
 {
     struct pollfd p = {.fd = -1, .events = POLLRDHUP};
@@ -302,8 +303,8 @@ static void handshake_begin(struct conn *c)
     conn_set_reading(c);
 }
 
-/* Lets some go on: each costs the CPU up to a millisecond, and many of them in one turn would hold
- * up the clients that are served. */
+/* Lets some connections shake hands. Each handshake costs up to a millisecond of CPU time, so many
+ * of them in one turn would delay the clients that are being served. */
 static void handshake_on_turn(uv_idle_t *turn)
 {
     enum { HANDSHAKES_A_TURN = 4, ABANDONED_A_TURN = 64 };
@@ -325,9 +326,9 @@ static void handshake_on_turn(uv_idle_t *turn)
         uv_idle_stop(turn);
 }
 
-/* A TLS connection is not read before its turn to shake hands, and has no filter: thousands that
- * wait take no memory for it. Then it is read like the others: the later steps cost little, and a
- * client must not wait in the queue twice. */
+/* Makes a TLS connection wait for its turn to shake hands. Until then it is not read and has no
+ * filter, so that thousands can wait without taking memory. Afterwards it is read like the others:
+ * the later steps cost little, and a client should not have to queue twice. */
 static void conn_await_handshake(struct conn *c)
 {
     assert(list_empty(&c->in_handshakes));
@@ -344,15 +345,15 @@ void clave__run_init_handshakes(struct server_run *r)
     r->handshake_turn.data = r;
 }
 
-/* ---- taking connections in, or turning them away --------------------------------------------- */
+/* ---- accepting connections, or turning them away --------------------------------------------- */
 
-/* The most that may wait in the kernel for a slow client. */
+/* The most that may be buffered in the kernel for a slow client. */
 enum { UNSENT_SIZE = 128 * 1024 };
-/* Of one turn of the loop: accepting one takes the kernel some 15 us. */
+/* How many are accepted in one turn of the loop; accepting one takes the kernel about 15 us. */
 enum { ACCEPTED_A_TURN = 64 };
 
-/* The kernel would buffer megabytes for a client that does not read: more than the documented limit
- * for all, and slow to take. */
+/* Limits the kernel's buffers. Otherwise the kernel would buffer megabytes for a client that does
+ * not read, which is more than the documented limit for all clients, and slow to send. */
 static void accept_set_options(int fd)
 {
 #ifdef TCP_NOTSENT_LOWAT
@@ -361,7 +362,8 @@ static void accept_set_options(int fd)
 #endif
 }
 
-/* A client that connects too often must not fill the log as well. */
+/* True if a refusal may be logged: a client that connects too often must not fill the log as
+ * well. */
 static bool accept_may_tell(struct server_run *r)
 {
     return clave__log_may_tell(&r->may_tell_at, uv_now(&r->loop));
@@ -380,7 +382,7 @@ static void accept_note_turned_away(struct server_run *r, const struct peer_addr
     r->turned_away = 0;
 }
 
-/* false: out of memory. */
+/* Returns false if there is no memory. */
 static bool accept_begin(struct conn *c, const struct peer_addr *peer)
 {
     struct server_run *r = conn_run(&c->channel);
@@ -395,7 +397,8 @@ static bool accept_begin(struct conn *c, const struct peer_addr *peer)
     return true;
 }
 
-/* NULL: there is room, and the connection was counted for *a. Otherwise why it is turned away. */
+/* Returns NULL if there is room, having counted the connection for *a; otherwise why it is turned
+ * away. */
 static const char *accept_fault(struct server_run *r, const struct peer_addr *peer,
                                 struct address **a)
 {
@@ -406,7 +409,7 @@ static const char *accept_fault(struct server_run *r, const struct peer_addr *pe
     return clave__address_limit_enter(&r->address_limit, peer, a);
 }
 
-/* A client that is turned away needs no memory here. */
+/* Accepts one connection. A client that is turned away takes no memory. */
 static void accept_one(struct server_run *r, const struct listener *l, int fd)
 {
     struct address *a;
@@ -414,7 +417,7 @@ static void accept_one(struct server_run *r, const struct listener *l, int fd)
     clave__listen_name_peer(fd, l->is_unix, &peer);
     peer.secure = l->tls;
     if (l->is_gate) {
-        peer.has_uid = false; /* every user of HTTP would be this one */
+        peer.has_uid = false; /* otherwise every user of HTTP would be this user */
         peer.is_gate = true;
         strcpy(peer.text, "gate");
     }
@@ -434,7 +437,7 @@ static void accept_one(struct server_run *r, const struct listener *l, int fd)
         clave__channel_close(&c->channel, 0);
 }
 
-/* Some at a time: the connections that there are wait meanwhile. */
+/* Accepts a few at a time, since existing connections have to wait meanwhile. */
 void clave__conn_on_connection(struct listener *l)
 {
     struct server_run *r = l->data;

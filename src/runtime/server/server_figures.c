@@ -1,11 +1,11 @@
-/* server_figures.c - what only the driver can measure, for conf, envi, the admin commands and the
- * metrics: how long each write of the log took with its fsync, and each snapshot; every few seconds
- * the room on the disk, and the process; port, directory and system, which change with the settings
- * only. The engine makes quantiles and pages of it.
+/* server_figures.c - the figures that only the driver can measure, for conf, envi, the admin
+ * commands and the metrics: how long each write of the log took, fsync included, and each snapshot;
+ * every few seconds, the free space on the disk and the process's own figures; and port, directory
+ * and system, which change only with the settings. The engine makes quantiles and pages from them.
  *
- * It is kept as it changes, in server_run.stats, so that no request makes the loop look at a file.
- * The operator is warned before the disk is full, because a server that cannot write its log ends.
- */
+ * They are kept up to date in server_run.stats, so that no request makes the loop access a file.
+ * The operator is warned before the disk is full, because a server that cannot write its log
+ * stops. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "runtime/clock.h"
 #include "runtime/server/server_run_internal.h"
 
-/* ---- the disk is nearly full ----------------------------------------------------------------- */
+/* ---- low disk space -------------------------------------------------------------------------- */
 
-/* Below a tenth, until there is an eighth again. */
+/* Space is low once less than a tenth is free, and until an eighth is free again. */
 static bool is_low_space(const struct disk_space *s, bool was_low)
 {
     return s->free_bytes < s->total_bytes / (was_low ? 8 : 10);
@@ -24,7 +24,7 @@ static bool is_low_space(const struct disk_space *s, bool was_low)
 static void run_warn_of_low_space(struct server_run *r, const struct disk_space *s)
 {
     if (s->free_bytes < 0)
-        return; /* not known: it may still be low */
+        return; /* unknown: it may still be low */
     const long long left = (long long)s->free_bytes >> 20, all = (long long)s->total_bytes >> 20;
     const struct log_about about = {.path = r->dir.path};
     const bool low = is_low_space(s, r->is_low);
@@ -62,8 +62,8 @@ void clave__run_take_snapshot(struct server_run *r)
 
 /* ---- every few seconds ----------------------------------------------------------------------- */
 
-/* Between two measures; while there are admin commands or metrics, which programs read every few
- * seconds. */
+/* The interval between measurements. It is shorter while there are admin commands or metrics, which
+ * programs read every few seconds. */
 enum { MEASURE_MS = 10000, MEASURE_FOR_HTTP_MS = 2000 };
 
 void clave__run_take_space(struct server_run *r, const struct disk_space *space)
@@ -94,7 +94,7 @@ static void timer_on_timer(uv_timer_t *t)
     struct server_run *r = t->data;
     timer_tell_health(r);
     if (r->is_saving || clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
-        return; /* it is measured after that job */
+        return; /* it is measured after that job anyway */
     r->snapshot_thread.job = SNAPSHOT_MEASURE;
     clave__disk_thread_post(&r->snapshot_thread.thread);
 }
@@ -108,9 +108,9 @@ void clave__run_measure(struct server_run *r)
     timer_tell_health(r);
 }
 
-/* ---- what changes with the settings only ----------------------------------------------------- */
+/* ---- figures that change only with the settings ---------------------------------------------- */
 
-/* Of the first address that has one. */
+/* The port of the first address that has one. */
 static int32_t conf_port(const struct server_run *r, bool tls, int32_t none)
 {
     for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {

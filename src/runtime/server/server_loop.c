@@ -1,15 +1,15 @@
-/* server_loop.c - a running server: the turns of its loop, what it gives to the threads that write
- * and what follows when they are done, what it takes over while it runs, and why and how it ends.
+/* server_loop.c - a running server: the turns of its loop, what it passes to the threads that write
+ * and what follows when they are done, what it takes over while running, and why and how it ends.
  *
- * A turn passes the time to the engine once, before anything else of that turn; at its end the
- * connections that have output are served, the log's batch and a piece of the snapshot go to the
- * threads of runtime/store, and the timer is set for what is due next. A turn that has left work
- * undone is followed by another without a pause.
+ * Each turn begins by passing the time to the engine. At its end, the connections that have output
+ * are served, the log's batch and a piece of the snapshot go to the threads of runtime/store, and
+ * the timer is set for what is due next. A turn that has left work undone is followed by another
+ * one without a pause.
  *
  * What must stay true: nothing is acknowledged that is not on the disk, and after a fault of the
- * disk nothing at all. A server that is told to stop accepts nothing more, and makes durable and
- * answers what it has read, within a second. stop_enter is the only function that changes the
- * phase. */
+ * disk nothing is acknowledged at all. A server that is told to stop accepts nothing more, and
+ * makes durable and answers what it has read, within a second. stop_enter is the only function that
+ * changes the phase. */
 #include <assert.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include "runtime/server/server_run_internal.h"
 #include "server/store/restore.h"
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 enum { GRACE_MS = 1000 };
 
@@ -34,7 +34,7 @@ static void stop_enter(struct server_run *r, enum run_phase phase)
         clave__txn_log_thread_end(&r->log_thread);
 }
 
-/* Stops at once; the first fault is kept. */
+/* Stops at once; the first fault is the one that is kept. */
 __attribute__((format(printf, 3, 4))) static void run_fail(struct server_run *r, clave_err err,
                                                            const char *fmt, ...)
 {
@@ -95,7 +95,8 @@ static void stop_on_request(uv_async_t *a)
 static void stop_on_signal(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
-    if (r->phase == RUN_STOPPING) /* a second time: do not wait for unread replies */
+    if (r->phase ==
+        RUN_STOPPING) /* the second time: do not wait for replies that clients have not read */
         clave__conn_close_quiet(r, true);
     else
         stop_begin(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -134,13 +135,13 @@ static void stop_init(struct server_run *r, bool signals)
     }
 }
 
-/* Memory kept between batches, and between the pieces of a snapshot. */
+/* How much memory is kept between batches, and between the pieces of a snapshot. */
 enum { KEEP_BYTES = 1 << 20 };
 
 /* ---- to the disk ----------------------------------------------------------------------------- */
 
-/* The records since the last batch. The next piece of a snapshot that they wait for wakes the loop
- * when it is written. */
+/* Posts the records since the last batch. If they have to wait for a piece of the snapshot, the
+ * loop is woken when that piece has been written. */
 static void disk_post_records(struct server_run *r)
 {
     struct txn_log_thread *log = &r->log_thread;
@@ -166,7 +167,8 @@ static void disk_post_snapshot_job(struct server_run *r, enum snapshot_job job)
     clave__disk_thread_post(&r->snapshot_thread.thread);
 }
 
-/* Posts the next piece, one a turn of the loop. The engine has none while it waits for the log. */
+/* Posts the next piece, one per turn of the loop. The engine has none while it waits for the
+ * log. */
 static void disk_post_piece(struct server_run *r)
 {
     assert(r->is_saving);
@@ -181,7 +183,7 @@ static void disk_post_piece(struct server_run *r)
     }
 }
 
-/* A snapshot begins between two batches, so that the next one starts a log of its own. */
+/* Begins a snapshot, between two batches so that the next batch starts a log of its own. */
 static void disk_post_snapshot(struct server_run *r)
 {
     if (clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
@@ -196,7 +198,7 @@ static void disk_post_snapshot(struct server_run *r)
         disk_post_piece(r);
 }
 
-/* Gives the threads what there is to be written. */
+/* Gives the threads whatever there is to be written. */
 static void run_post(struct server_run *r)
 {
     disk_post_records(r);
@@ -205,7 +207,7 @@ static void run_post(struct server_run *r)
 
 /* ---- a turn of the loop ---------------------------------------------------------------------- */
 
-/* What one turn writes: a millisecond's work. */
+/* How much one turn writes, which is a millisecond's work. */
 enum { SERVED_A_TURN = 128, SENT_A_TURN = 1024 * 1024 };
 
 bool clave__run_is_current(const struct server_run *r)
@@ -231,7 +233,7 @@ void clave__run_tick(struct server_run *r)
     int64_t now = clave__run_now(r);
     if (r->armed_at < now) {
         clave__server_woke_late(r->server, r->armed_at, now);
-        r->armed_at = INT64_MAX; /* notified once; the timer is set anew */
+        r->armed_at = INT64_MAX; /* it was notified once; the timer is set again later */
     }
     clave__server_tick(r->server, now, clave__run_wall(r));
 }
@@ -244,7 +246,8 @@ static void loop_on_timer(uv_timer_t *t)
     clave__run_pump(r); /* timers come before the loop waits, loop_on_check after */
 }
 
-/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. */
+/* Sets the timer. If the deadline moves back, the timer stays: it will fire early, and is then set
+ * again. */
 static void loop_arm(struct server_run *r, int64_t at, int64_t now)
 {
     if (at >= r->armed_at)
@@ -259,14 +262,15 @@ static void loop_pump_audit(struct server_run *r)
 {
     if (!r->audit)
         return;
-    if (clave__run_is_durable(r)) { /* lines of the server itself, too */
+    if (clave__run_is_durable(r)) { /* including lines about the server itself */
         clave__audit_log_posted(r->audit);
         clave__audit_log_durable(r->audit);
     }
     clave__audit_log_pump(r->audit);
 }
 
-/* That it is active keeps the loop from waiting. A turn begins, with what the last one has left. */
+/* Begins a turn with what the last one has left. Being active, this handle keeps the loop from
+ * sleeping. */
 static void loop_on_busy(uv_idle_t *h)
 {
     struct server_run *r = h->data;
@@ -274,8 +278,8 @@ static void loop_on_busy(uv_idle_t *h)
     r->armed_at = INT64_MAX; /* the timer is set anew */
 }
 
-/* Writes to so many connections, and so many bytes, at most: a millisecond's work; true: there may
- * be more. */
+/* Writes to a bounded number of connections, and a bounded number of bytes, which is a
+ * millisecond's work. Returns true if there may be more. */
 static bool loop_serve_some(struct server_run *r)
 {
     struct server_conn *c;
@@ -312,8 +316,8 @@ void clave__run_pump(struct server_run *r)
     r->ticked = false;
 }
 
-/* After the reads, completions and wake-ups of one pass of the loop: one batch, one write per
- * connection. */
+/* Called after the reads, completions and wake-ups of one pass of the loop: makes one batch, and
+ * one write per connection. */
 static void loop_on_check(uv_check_t *check)
 {
     clave__run_pump(check->data);
@@ -331,8 +335,8 @@ static void loop_init(struct server_run *r)
 
 /* ---- from the disk --------------------------------------------------------------------------- */
 
-/* After a fault nothing more is acknowledged: an fsync may not report the same error again, so that
- * "it worked the second time" would be a lie. */
+/* Returns false after a fault, from when on nothing more is acknowledged: an fsync need not report
+ * the same error again, so believing a later success would be wrong. */
 static bool disk_check(struct server_run *r, int number, const char *what)
 {
     if (number == 0)
@@ -400,7 +404,7 @@ bool clave__run_is_durable(const struct server_run *r)
     return clave__server_log_pending(r->server).n == 0 && r->log_thread.state == LOG_FREE;
 }
 
-/* ---- what it takes over while it runs -------------------------------------------------------- */
+/* ---- changes while it runs ------------------------------------------------------------------- */
 
 clave_err clave__run_note_longest_session(const struct server_run *r, const struct fault *f)
 {
@@ -408,7 +412,8 @@ clave_err clave__run_note_longest_session(const struct server_run *r, const stru
                                                f);
 }
 
-/* Sessions may be longer now; or the note has been damaged since the start, and so are backups. */
+/* Updates the note on the longest session. Sessions may be longer now, or the note may have been
+ * damaged since the start, which would also damage backups. */
 static void reload_note(struct server_run *r)
 {
     char text[600] = "";
@@ -453,7 +458,8 @@ static void reload_init(struct server_run *r, bool signals)
 {
     uv_signal_init(&r->loop, &r->hangup);
     r->hangup.data = r;
-    if (signals) /* caught even with nothing to reload: by default it would kill */
+    if (signals) /* caught even if there is nothing to reload, because by default it would kill the
+                    process */
         uv_signal_start(&r->hangup, reload_on_hangup, SIGHUP);
 }
 

@@ -2,8 +2,8 @@
  * runs is in server_loop.c.
  *
  * The order matters: the data directory is locked and recovered before the addresses are bound, so
- * that whoever can connect is served; and everything that may fail for want of memory, files or
- * threads fails here, with a text that says what to do. */
+ * whoever can connect is served. And everything that can fail for want of memory, files or threads
+ * fails here, with a message that says what to do. */
 #include "runtime/server/server_run.h"
 
 #include <assert.h>
@@ -23,7 +23,8 @@
 /* ---- the limit of open files ----------------------------------------------------------------- */
 
 enum { RESERVED_FILES = 32 };
-/* Without so many for the log, a snapshot and the first clients it does not start. */
+/* Without this many files left for the log, a snapshot and the first clients, the server does not
+ * start. */
 enum { LEAST_FILES = 16 };
 
 /* A gate in this process takes a quarter of them for HTTP, and both ends of its sessions are here.
@@ -61,7 +62,7 @@ void clave__open_files_raise_limit(void)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Of the engine, in one turn of the loop: two milliseconds. */
+/* The engine's work per turn of the loop, which is two milliseconds. */
 enum { WORK_A_TURN = 10000 };
 
 static void run_on_notify_timer(uv_timer_t *t)
@@ -100,7 +101,7 @@ static clave_err run_init_handles(struct server_run *r, bool signals, const stru
     clave__run_init_handshakes(r);
     uv_timer_init(&r->loop, &r->notify_timer);
     r->notify_timer.data = r;
-    if (signals) { /* in a process of its own: a failed write is reported by its errno */
+    if (signals) { /* it has the process to itself; a failed write is reported by its errno */
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN);
     }
@@ -120,7 +121,7 @@ static clave_err run_open_audit(struct server_run *r, const char *path, const st
     return err;
 }
 
-/* Only what is durable is told. */
+/* `durable`: write only what is durable. */
 static void run_close_audit(struct server_run *r, bool durable)
 {
     if (!r->audit)
@@ -192,7 +193,7 @@ static clave_err run_listen_all(struct server_run *r, const struct server_run_op
     return err;
 }
 
-/* Once here, so that the first answers have all figures. Few files are open yet. */
+/* Measured here once, so that the first answers have all figures; few files are open yet. */
 static void run_measure_first(struct server_run *r)
 {
     const struct process_files files = clave__process_measure();
@@ -238,7 +239,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     fault[0] = '\0';
     if (!r)
         return CLAVE_ENOMEM;
-    memset(r, 0, sizeof *r); /* not `input`: its pages are taken when something is read */
+    memset(r, 0, sizeof *r); /* except `input`, whose pages are allocated when something is read */
     r->mem = clave__mem_or_default(o->engine.mem);
     r->log = (struct log){o->engine.log, o->engine.log_arg, o->engine.log_about};
     r->dir.lock = r->dir.dir = -1;
@@ -314,7 +315,7 @@ void clave__server_run_free(struct server_run *r)
     clave__run_close_listeners(r);
     clave__run_stop_http(r);
     clave__conn_close_quiet(r, true);
-    clave__snapshot_thread_stop(&r->snapshot_thread); /* before what they wake closes */
+    clave__snapshot_thread_stop(&r->snapshot_thread); /* before what they wake is closed */
     clave__txn_log_thread_stop(&r->log_thread);
     run_close_audit(r, durable);
     run_end_loop(r);
@@ -333,7 +334,7 @@ const char *clave__server_run_address(const struct server_run *r, size_t i)
     while (i-- > 0 && e != &r->listeners)
         e = e->next;
     const struct listener *l = e != &r->listeners ? LIST_ENTRY(e, struct listener, link) : NULL;
-    return l && !l->is_gate ? l->text : NULL; /* the gate's is the last */
+    return l && !l->is_gate ? l->text : NULL; /* the gate's is the last one */
 }
 
 const char *clave__server_run_admin(const struct server_run *r)

@@ -1,5 +1,5 @@
-/* copy_dir.c - makes a data directory out of the bytes of another (datadir.h); `clave data backup`
- * and `clave data restore` call it. Each file is synced before the directory gets its name. */
+/* copy_dir.c - makes a data directory from the bytes of another one (datadir.h), for `clave data
+ * backup` and `clave data restore`. Each file is synced before the directory gets its name. */
 #include "runtime/store/datadir.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ static clave_err copy_dir_fault(const struct copy_dir *c, int number, const char
     return clave__start_error_errno(f, number, what, path);
 }
 
-/* Everything in it. Returns 0 or an errno. */
+/* Removes everything in the directory. Returns 0 or an errno. */
 static int copy_dir_empty(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -39,12 +39,12 @@ static int copy_dir_empty(int dir)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             unlinkat(dir, e->d_name, 0) != 0)
             err = errno;
-    err = err != 0 ? err : errno; /* of readdir */
+    err = err != 0 ? err : errno; /* from readdir */
     closedir(d);
     return err;
 }
 
-/* One that was ended has left its part. */
+/* Opens the directory for the copy. A copy that was killed has left its part there. */
 static int copy_dir_open(struct copy_dir *c)
 {
     c->top = open(c->to.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,7 +91,7 @@ clave_err clave__copy_dir_finish(struct copy_dir *c, const struct fault *f)
     bool named = fsync(c->to.dir) == 0 && renameat(c->top, DATADIR_COPY, c->top, "version-2") == 0;
     bool synced = named && fsync(c->top) == 0;
     int number = synced ? 0 : errno;
-    /* Under that name _end must not empty it: a server would take it for a new directory. */
+    /* Under that name, _end must not empty it: a server would take it for a new directory. */
     if (synced || (named && renameat(c->top, "version-2", c->top, DATADIR_COPY) != 0)) {
         close(c->top);
         c->top = -1;

@@ -1,5 +1,5 @@
 /* datadir.c - opens, locks and describes a data directory (datadir.h); recovery_load.c loads it. At
- * most one process has it open for writing. */
+ * most one process has a directory open for writing. */
 #include "runtime/store/datadir.h"
 
 #include <assert.h>
@@ -19,17 +19,17 @@
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* What may be next to version-2 before version-2 exists: our own files, and those that Apache's
- * scripts, its logger and Java leave there, which are left alone. */
+/* What may be beside version-2 before version-2 exists: our own files, and those that Apache's
+ * scripts, its logger and Java leave there, which we do not touch. */
 static bool datadir_may_stand_there(const char *name)
 {
     static const char *const names[] = {".", "..", "clave.lock", "clave.sock", "serve.log", "myid",
                                         "initialize", "lost+found", "version-2",
                                         /* with its copies, and those that reconfig writes */
                                         "zoo.cfg*",
-                                        /* of zkServer.sh; logs that were rotated are log.1 */
+                                        /* of zkServer.sh; rotated logs are log.1 and so on */
                                         "zookeeper*.pid", "zookeeper*.out*", "zookeeper*.log*",
-                                        /* of Java, when it ran out of memory or crashed */
+                                        /* of Java, after it ran out of memory or crashed */
                                         "java_pid*.hprof", "hs_err_pid*.log"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (fnmatch(names[i], name, 0) == 0)
@@ -45,7 +45,8 @@ static bool datadir_has_version_2(const struct datadir *d)
     return stat(sub, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Data may be beside the directory: a new one in their place would look like their loss. */
+/* There may be data beside the directory; creating a new one there would make that data appear
+ * lost. */
 static clave_err datadir_report_foreign(const struct datadir *d, const char *name,
                                         const struct fault *f)
 {
@@ -75,7 +76,7 @@ static clave_err datadir_report_foreign(const struct datadir *d, const char *nam
                               path, name);
 }
 
-/* errno says why; that of a link that leads nowhere would be taken for a missing directory. */
+/* errno tells why, but for a dangling link it would read as if the directory were missing. */
 static clave_err datadir_cannot_open(const char *what, const char *path, const struct fault *f)
 {
     struct stat st;
@@ -88,8 +89,8 @@ static clave_err datadir_cannot_open(const char *what, const char *path, const s
     return clave__start_error_errno(f, number, what, path);
 }
 
-/* A mistyped --data must not scatter files over somebody's directory. One name more may be there;
- * NULL: none. */
+/* Refuses a directory with foreign files, so that a mistyped --data does not scatter files over
+ * somebody's directory. `also` is one more name that may be there; NULL: none. */
 static clave_err datadir_refuse_foreign(const struct datadir *d, const char *also,
                                         const struct fault *f)
 {
@@ -116,7 +117,7 @@ static clave_err datadir_lock(struct datadir *d, const struct fault *f)
         return clave__start_error_errno(f, errno, "cannot open", name);
     if (flock(d->lock, LOCK_EX | LOCK_NB) == 0) {
         int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-        /* Only for the message below: a full disk is noticed soon enough. */
+        /* only for the message below; a full disk is noticed soon enough */
         if (ftruncate(d->lock, 0) != 0 || pwrite(d->lock, pid, (size_t)n, 0) != n)
             clave__log_about(&d->log, CLAVE_LOG_WARN, &(struct log_about){.path = name},
                              "cannot write %s: %s", name, strerror(errno));
@@ -147,7 +148,7 @@ static clave_err datadir_open_version_2(struct datadir *d, const struct fault *f
     return CLAVE_OK;
 }
 
-/* Version-2 comes last: once it is there, every directory above it is durable. */
+/* version-2 is created last, so once it is there, every directory above it is durable */
 static clave_err datadir_open_locked(struct datadir *d, const char *path, const struct log *log,
                                      const char *also, const struct fault *f)
 {
@@ -165,7 +166,8 @@ static clave_err datadir_open_locked(struct datadir *d, const char *path, const 
     return err == CLAVE_OK ? datadir_lock(d, f) : err;
 }
 
-/* It may be moved away on purpose, or be on a disk that is not mounted. */
+/* True if version-2 should be there. It may have been moved away on purpose, or be on a disk that
+ * is not mounted. */
 static bool datadir_has_lost_version_2(const char *path)
 {
     char name[PATH_MAX + 16];
@@ -267,8 +269,8 @@ static clave_err datadir_cannot(const struct datadir *d, int number, const char 
     return clave__start_error_errno(f, number, what, path);
 }
 
-/* A number and a newline, as the server writes it: without the newline, digits may be missing.
- * 0: it is damaged. */
+/* Parses a number followed by a newline, as the server writes it; without the newline, digits may
+ * be missing. 0: it is damaged. */
 static int32_t datadir_parse_longest(const struct file_content *c)
 {
     const char *p = c->p;

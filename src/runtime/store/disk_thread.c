@@ -1,6 +1,6 @@
-/* disk_thread.c - the thread and the hand-over of disk_thread.h, and the notifier that wakes the
- * loop: an eventfd and a uv_poll_t on it. Sender and loop share nothing but the kernel's counter,
- * so neither ever waits for the other. */
+/* disk_thread.c - the thread and the hand-over of jobs (disk_thread.h), and the notifier that wakes
+ * the loop, which is an eventfd with a uv_poll_t. Sender and loop share nothing but the kernel's
+ * counter, so neither ever waits for the other. */
 #include "runtime/store/disk_thread.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ static void notifier_on_readable(uv_poll_t *poll, int status, int events)
     eventfd_t times;
     (void)status;
     (void)events;
-    /* Before the call, so that what is sent during it leads to another. */
+    /* before the call, so that whatever is sent during it leads to another call */
     eventfd_read(n->fd, &times);
     n->notified(n->arg);
 }
@@ -44,7 +44,7 @@ int clave__notifier_open(struct notifier *n, uv_loop_t *loop, void (*notified)(v
 void clave__notifier_send(struct notifier *n)
 {
     assert(n->fd >= 0);
-    /* Fails only if 2^64 - 2 were sent since the last read, and then it is readable. */
+    /* fails only if 2^64 - 2 were sent since the last read, and then it is readable anyway */
     eventfd_write(n->fd, 1);
 }
 
@@ -52,7 +52,7 @@ void clave__notifier_close(struct notifier *n)
 {
     if (n->fd < 0)
         return;
-    uv_close((uv_handle_t *)&n->poll, NULL); /* from here on the loop does not look at the fd */
+    uv_close((uv_handle_t *)&n->poll, NULL); /* from here on the loop does not poll the fd */
     close(n->fd);
     n->fd = -1;
 }

@@ -1,7 +1,8 @@
-/* file_io.c - a whole file read, bytes written to a place in one, and files and directories made
- * durable (file_io.h). Recovery and `clave data` read by it, txn_log_thread.c and snapshot_thread.c
- * write by it. What _write has written is durable when the caller has synced it. Files are never
- * mapped: a sector that cannot be read would be a SIGBUS, not an error. */
+/* file_io.c - reads whole files, writes bytes at a position in a file, and makes files and
+ * directories durable (file_io.h). Recovery and `clave data` read with it; txn_log_thread.c and
+ * snapshot_thread.c write with it. What clave__file_write has written is durable once the caller
+ * has synced the file. Files are never mapped, because a sector that cannot be read would be a
+ * SIGBUS rather than an error. */
 #include "runtime/store/file_io.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@
 
 #include "runtime/store/file_names.h"
 
-/* Reads n bytes; what a file that has become shorter meanwhile lacks stays zeros. */
+/* Reads n bytes. If the file has become shorter in the meantime, the rest stays zero. */
 static int file_fill(int fd, struct file_content *c, size_t n)
 {
     while (c->n < n) {
@@ -31,7 +32,7 @@ static int file_fill(int fd, struct file_content *c, size_t n)
     return 0;
 }
 
-/* Not from the heap: the memory of a big file goes back at once. */
+/* Does not use the heap, so that the memory of a big file is given back at once. */
 static int file_fill_new(int fd, struct file_content *c, size_t n)
 {
     if (n == 0)
@@ -136,8 +137,9 @@ static int file_sync_directory(const char *path)
     return err;
 }
 
-/* A directory that is there has its name synced too, since whoever made it may have been killed
- * before. Then it may be another user's business, though. */
+/* Syncs the name of a directory even if it already exists, since whoever made it may have been
+ * killed before syncing. But then it may belong to another user, and failing to do so is no
+ * error. */
 int clave__make_directory(const char *path, mode_t mode)
 {
     char above[PATH_MAX];

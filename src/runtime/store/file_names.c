@@ -1,6 +1,6 @@
 /* file_names.c - the files of version-2 by their names (file_names.h): their kinds, sorted lists of
- * them, and the removal of those that no snapshot needs any more. What is not known by its name is
- * left alone. */
+ * them, and the removal of those that no snapshot needs any more. Files with unknown names are left
+ * alone. */
 #include "runtime/store/file_names.h"
 
 #include <assert.h>
@@ -20,8 +20,8 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* The zxid after "log." or "snapshot.", in lower-case hexadecimal without leading zeros as Apache
- * writes it; *rest is what follows. */
+/* Parses the zxid after "log." or "snapshot.", in lower-case hexadecimal without leading zeros, as
+ * Apache writes it; *rest is what follows. */
 static bool file_name_zxid(const char *s, int64_t *zxid, const char **rest)
 {
     uint64_t v = 0;
@@ -89,7 +89,7 @@ int clave__file_list_read(int dir, enum file_kind kind, struct file_list *out)
     size_t cap = 0;
     int err = 0;
     *out = (struct file_list){NULL, 0};
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* its own position */
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* has a position of its own */
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {
         err = errno;
@@ -122,7 +122,7 @@ void clave__file_list_free(struct file_list *l)
 /* ---- removing old ones ----------------------------------------------------------------------- */
 
 enum { KEEP_SNAPSHOTS = 3, PURGE_PIECE = 4 << 20 };
-/* A server that stops waits for it. */
+/* A server that is stopping waits for the purge. */
 enum { PURGE_MOST_MS = 2000 };
 
 struct purge {
@@ -130,9 +130,9 @@ struct purge {
     int64_t until;
 };
 
-/* Whether the file has no other name, and nobody else has it open, as a backup may. Only then does
- * the kernel grant this lease, which ends with the descriptor. A process that opens the file all
- * the same had resolved its name before; the signal that the lease causes then is ignored by
+/* True if the file has no other name and nobody else has it open, as a backup may. Only then does
+ * the kernel grant this lease, which ends with the descriptor. A process that opens the file
+ * nevertheless had resolved its name before; the signal that the lease then causes is ignored by
  * default. */
 static bool purge_is_last(int fd)
 {
@@ -141,9 +141,10 @@ static bool purge_is_last(int fd)
            fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
 }
 
-/* Gives the blocks of a removed file back piece by piece. All at once, the file system frees them,
- * and tells the disk, in one step that the log's next sync waits for. That it has no name any more
- * is durable before, or a power cut could leave part of it. */
+/* Releases the blocks of a removed file piece by piece. If they were released all at once, the file
+ * system would free them, and tell the disk, in a single step for which the log's next sync would
+ * have to wait. The removal of the name is durable before, since otherwise a power cut could leave
+ * part of the file. */
 static void purge_shrink(const struct purge *p, int fd, int64_t size)
 {
     if (size <= PURGE_PIECE || !purge_is_last(fd) || fsync(p->dir) != 0)

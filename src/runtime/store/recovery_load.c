@@ -1,7 +1,8 @@
-/* recovery_load.c - loads the files of a data directory; datadir.h declares it. Which files, in
- * which order, and what each means is decided by server/store/recovery_plan.h; here they are read,
- * cut and synced, and whatever is refused gets a text that says what to do. No advice has a file
- * cut or removed: it may be the only one that has what a client was told. */
+/* recovery_load.c - loads the files of a data directory; declared in datadir.h.
+ * server/store/recovery_plan.h decides which files to read, in which order, and what to make of
+ * each. Here they are read, cut and synced, and whatever is refused gets a message that says what
+ * to do. No message advises to cut or remove a file, because it may be the only one that has what a
+ * client was told. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -25,19 +26,20 @@ struct recover {
     struct server *s;
     const struct fault *f;
     enum recovery_start start;
-    int64_t until; /* the zxid to be reached; INT64_MAX: the last */
+    int64_t until; /* the zxid to reach; INT64_MAX: the last one */
     const struct datadir_taker *taker;
     struct recovery recovery;
     struct file_list snapshots;
     struct file_list logs;
-    int64_t newest;            /* zxid of the newest snapshot, readable or not; -1: there is none */
-    int64_t newest_compressed; /* -1: there is none */
+    /* Zxid of the newest snapshot, whether or not it can be read; -1: there is none. */
+    int64_t newest;
+    int64_t newest_compressed; /* zxid of the newest compressed one; -1: there is none */
     char compressed[FILE_NAME_SIZE];
 };
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* A warning about a file: its path, and what there is to say. */
+/* Logs a warning about a file, with its path. */
 __attribute__((format(printf, 3, 4))) static void
 recovery_log(const struct recover *r, const char *name, const char *fmt, ...)
 {
@@ -68,7 +70,7 @@ static void recovery_note_compressed(struct recover *r, const char *name, int64_
     }
 }
 
-/* What it holds may exist nowhere else. */
+/* What a compressed snapshot holds may exist nowhere else. */
 static clave_err recovery_compressed_is_needed(const struct recover *r)
 {
     return clave__start_error(
@@ -106,14 +108,15 @@ static clave_err recovery_survey(struct recover *r)
         if (kind == FILE_UNKNOWN && e->d_name[0] != '.')
             recovery_log(r, e->d_name, " is left alone: unknown");
     }
-    err = errno; /* of readdir: what it did not show may be the newest snapshot */
+    err = errno; /* from readdir: what it did not list may be the newest snapshot */
     closedir(dir);
     return err == 0 ? CLAVE_OK : recovery_cannot(r, err, "cannot read", ".");
 }
 
 /* ---- advice ---------------------------------------------------------------------------------- */
 
-/* Appends what to do to the text: a backup, or what can still be read, in another directory. */
+/* Appends to the message what to do: use a backup, or what can still be read, in another
+ * directory. */
 static clave_err recovery_advise(const struct recover *r)
 {
     struct server_stats st;
@@ -133,7 +136,7 @@ static clave_err recovery_advise(const struct recover *r)
                               (uint64_t)st.last_zxid, r->d->path);
 }
 
-/* ---- the end of the snapshots ---------------------------------------------------------------- */
+/* ---- when no snapshot is left ---------------------------------------------------------------- */
 
 static clave_err recovery_no_snapshot(const struct recover *r)
 {
@@ -174,7 +177,7 @@ static clave_err recovery_write_first_snapshot(struct recover *r)
     return err;
 }
 
-/* There is neither a snapshot nor a log, or no snapshot can be loaded. */
+/* Called if there is neither a snapshot nor a log, or no snapshot can be loaded. */
 static clave_err recovery_without_snapshot(struct recover *r)
 {
     if (r->newest >= 0 || r->logs.n > 0)
@@ -203,8 +206,8 @@ static clave_err recovery_cut_off(const struct recover *r, const char *name, siz
     return CLAVE_OK;
 }
 
-/* A file without its header: the crash came before the first record. Apache would not start on it.
- */
+/* Removes a log without a complete header: the crash came before the first record. Apache would not
+ * start with such a file. */
 static clave_err recovery_remove_empty(const struct recover *r, const char *name, size_t n)
 {
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
@@ -225,8 +228,8 @@ static clave_err recovery_refuse(const struct recover *r, const char *name,
     return recovery_advise(r);
 }
 
-/* A killed server of an ensemble leaves such a record, and usually its leader has told it the
- * outcome. So does a user who truncated the file. */
+/* A killed server of an ensemble leaves such a record, whose outcome its leader has usually told
+ * it. So does a user who truncates the file. */
 static void recovery_warn_unfinished(const struct recover *r, const char *name, size_t at)
 {
     recovery_log(r, name,
@@ -269,9 +272,10 @@ static clave_err recovery_unread(const struct recover *r, int number, const char
                               why);
 }
 
-/* A server that was killed between a write and its sync leaves a batch that can be read but is not
- * on disk; from now on it is shown to clients, so it has to be. It is written again: had an earlier
- * start failed to sync it, another sync would succeed and do nothing. */
+/* Makes the newest batch durable. A server that was killed between a write and its sync leaves a
+ * batch that can be read but is not on the disk; since it will now be shown to clients, it must be.
+ * It is written again, because if an earlier start had failed to sync it, another sync would
+ * succeed without doing anything. */
 static clave_err recovery_make_durable(const struct recover *r, const char *name, const uint8_t *p,
                                        const struct recovery_finding *found)
 {
@@ -314,9 +318,9 @@ static clave_err recovery_load_file(struct recover *r, const struct recovery_fil
     return err;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all files ------------------------------------------------------------------------------- */
 
-/* Whether everything that the files tell of has been reached. */
+/* Checks that everything of which the files tell was reached. */
 static clave_err recovery_check_end(const struct recover *r, clave_err err)
 {
     struct server_stats st;

@@ -1,6 +1,6 @@
-/* snapshot_thread.c - writes the pieces of a snapshot, and measures disk and process
- * (snapshot_thread.h); the server posts the jobs (runtime/server/server_loop.c), one at a time.
- * Invariant: a file has its final name only when all of it is on the disk. */
+/* snapshot_thread.c - writes snapshots piece by piece, and measures the disk and the process
+ * (snapshot_thread.h). The server posts the jobs (runtime/server/server_loop.c), one at a time.
+ * What must stay true: a file has its final name only once all of it is on the disk. */
 #include "runtime/store/snapshot_thread.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 
 static int64_t process_count_open(void)
 {
-    /* Not opendir, whose descriptor ThreadSanitizer does not know to be a new one. */
+    /* not opendir, whose descriptor ThreadSanitizer does not recognise as a new one */
     int fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -33,7 +33,7 @@ static int64_t process_count_open(void)
     for (const struct dirent *e; (e = readdir(dir));)
         n += e->d_name[0] != '.';
     closedir(dir);
-    return n - 1; /* not the one that looks */
+    return n - 1; /* without the descriptor used for looking */
 }
 
 static int64_t process_most_open(void)
@@ -64,11 +64,6 @@ struct process_files clave__process_measure(void)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* snapshot_thread.c - writes one snapshot piece by piece (snapshot_thread.h); snapshot_thread.c
- * calls it. The file gets its name when all of it is on the disk. */
-/* snapshot_thread.c - writes the pieces of a snapshot (snapshot_thread.h); the server posts them.
- * A file has its final name only when all of it is on disk. */
-
 struct disk_space clave__disk_space_measure(int fd)
 {
     struct statvfs v;
@@ -95,13 +90,13 @@ static int snapshot_file_append(struct snapshot_file *f, const void *p, size_t n
     int err = clave__file_write(f->fd, p, n, f->end);
     if (err != 0)
         return err;
-    /* Written back as we go: otherwise the fsync at the end would delay those of the log. */
+    /* Write back as we go; otherwise the fsync at the end would delay those of the log. */
     sync_file_range(f->fd, (off_t)f->end, (off_t)n, SYNC_FILE_RANGE_WRITE);
     f->end += (int64_t)n;
     return 0;
 }
 
-/* All of it was appended: it becomes snapshot.<zxid>. */
+/* Everything was appended: renames the file to snapshot.<zxid>. */
 static int snapshot_file_finish(struct snapshot_file *f, int64_t zxid)
 {
     assert(f->fd >= 0);
@@ -115,7 +110,7 @@ static int snapshot_file_finish(struct snapshot_file *f, int64_t zxid)
     return 0;
 }
 
-/* Removes it; does nothing after _finish. */
+/* Removes the file; does nothing after _finish. */
 static void snapshot_file_abort(struct snapshot_file *f)
 {
     if (f->fd < 0)

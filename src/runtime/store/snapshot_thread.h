@@ -1,9 +1,9 @@
-/* snapshot_thread.h - the thread that writes snapshots, a piece at a time, removes the files that a
- * new one makes superfluous, and measures the room on the disk and the process. The log never waits
- * for it.
+/* snapshot_thread.h - the thread that writes snapshots piece by piece, removes the files that a new
+ * snapshot makes superfluous, and measures the space on the disk and the process. The log never
+ * waits for it.
  *
- * A snapshot is written under another name, and renamed when it is on the disk: a power cut leaves
- * either all of it or nothing. */
+ * A snapshot is written under another name and renamed once it is on the disk, so a power cut
+ * leaves either all of it or nothing. */
 #ifndef CLAVE_RUNTIME_STORE_SNAPSHOT_THREAD_H
 #define CLAVE_RUNTIME_STORE_SNAPSHOT_THREAD_H
 
@@ -16,21 +16,21 @@
 
 /* ---- what it measures ------------------------------------------------------------------------ */
 
-/* Below 0: not known. */
+/* Negative: unknown. */
 struct process_files {
     int64_t open_files;
     int64_t max_files;
     int64_t resident_bytes;
 };
-/* On any thread. */
+/* Any thread. */
 struct process_files clave__process_measure(void);
 
 struct disk_space {
-    int64_t free_bytes; /* that this user may write; below 0: not known */
+    int64_t free_bytes; /* what this user may write; negative: unknown */
     int64_t total_bytes;
 };
-/* Of the file system that an open file or directory is on. The thread of the snapshots measures,
- * since a network file system may not answer. */
+/* Measures the file system of an open file or directory. The snapshot thread does this, because a
+ * network file system may not answer. */
 struct disk_space clave__disk_space_measure(int fd);
 
 struct snapshot_file {
@@ -52,18 +52,18 @@ struct snapshot_thread {
     int dir;
     struct snapshot_file file;
     enum snapshot_job job;
-    int64_t zxid; /* names the file */
-    /* After SNAPSHOT_LAST: which old files were removed, and the errno of it. */
+    int64_t zxid; /* in the name of the file */
+    /* After SNAPSHOT_LAST: which old files were removed, and the errno of that. */
     struct purged purged;
     int purge_fault;
-    struct disk_space space;    /* when DONE */
-    struct process_files files; /* after SNAPSHOT_MEASURE */
+    struct disk_space space;    /* valid when DONE */
+    struct process_files files; /* valid after SNAPSHOT_MEASURE */
 };
 
 /* ENOMEM, ETHREAD: as clave__disk_thread_start. */
 clave_err clave__snapshot_thread_start(struct snapshot_thread *t, int dir,
                                        const struct clave_mem *mem, struct notifier *done);
-/* Abandons the snapshot being written. */
+/* Abandons the snapshot that is being written, and ends the thread. */
 void clave__snapshot_thread_stop(struct snapshot_thread *t);
 
 #endif

@@ -1,10 +1,10 @@
 /* txn_log_thread.c - writes batches to the log, and runs the loop (txn_log_thread.h); the server
  * posts the batches.
  *
- * What must stay true: a log gets its name when its header is on the disk; a batch is durable when
+ * What must stay true: a log gets its name once its header is on the disk. A batch is durable when
  * clave__txn_log_file_append has returned, and is not reported before. After a fault of the disk
- * the server posts no more: what a failed sync left in the page cache would be taken for durable.
- */
+ * the server posts no more batches, because what a failed sync left in the page cache would be
+ * taken for durable. */
 #include "runtime/store/txn_log_thread.h"
 
 #include <assert.h>
@@ -21,11 +21,12 @@
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* How far a log is extended: as much again as it has, within these bounds. */
+/* By how much a log is extended: by its present length, within these bounds. */
 enum { LEAST_ROOM = 64 * 1024, MOST_ROOM = 8 * 1024 * 1024 };
-/* How much of it is filled with zeros after a batch, how long the batch may be, and the length of
- * one write: an append into a page of the cache that came of a longer one takes longer. Behind a
- * longer batch zeros would cost more than they save. */
+/* FILL: how many bytes of zeros are written ahead after a batch; FILL_BATCH: the longest batch
+ * after which this is done; FILL_PIECE: the length of one write. After a longer batch the zeros
+ * would cost more than they save. The pieces are short because appending to a page of the cache
+ * that came from a longer write takes longer. */
 enum { FILL = 256 * 1024, FILL_BATCH = 32 * 1024, FILL_PIECE = 16 * 1024 };
 
 int clave__txn_log_file_create(struct txn_log_file *f, int dir, int64_t first_zxid)
@@ -49,7 +50,7 @@ int clave__txn_log_file_create(struct txn_log_file *f, int dir, int64_t first_zx
     return err;
 }
 
-/* Makes room for n bytes and some more. Where that is impossible, on a full disk or a file system
+/* Makes room for n bytes and some more. Where that is not possible, on a full disk or a file system
  * without fallocate, the file grows as it is written. */
 static void log_file_make_room(struct txn_log_file *f, size_t n)
 {
@@ -65,9 +66,9 @@ static void log_file_make_room(struct txn_log_file *f, size_t n)
         f->room = 0;
 }
 
-/* Writes zeros into the room behind a batch of n bytes that ends there. The first sync of a block
- * that only fallocate made waits for the file system's journal. If it fails, the sync of the batch
- * says so, or nothing is lost but time. */
+/* Writes zeros into the room behind a batch of n bytes that ends at `end`, because the first sync
+ * of a block that was only allocated waits for the file system's journal. If this fails, the sync
+ * of the batch reports it, or nothing is lost except time. */
 static void log_file_fill(struct txn_log_file *f, size_t n, int64_t end)
 {
     static uint8_t zeros[FILL_PIECE];
@@ -82,8 +83,8 @@ static void log_file_fill(struct txn_log_file *f, size_t n, int64_t end)
     }
 }
 
-/* Cuts the file off after its records: the room ahead of them, and what a failed append left. A
- * failure is not reported: readers skip the zeros. */
+/* Cuts the file off after its records, which removes the room ahead of them and what a failed
+ * append left. A failure is not reported, because readers skip the zeros. */
 static void log_file_cut(struct txn_log_file *f)
 {
     if (f->room != f->end && ftruncate(f->fd, (off_t)f->end) == 0)
@@ -101,7 +102,7 @@ int clave__txn_log_file_append(struct txn_log_file *f, const void *p, size_t n)
         err = errno;
     if (err == 0) {
         f->end += (int64_t)n;
-    } else { /* it may be in the page cache and never reach the disk */
+    } else { /* the bytes may be in the page cache and never reach the disk */
         f->room = INT64_MAX;
         log_file_cut(f);
     }
@@ -119,8 +120,8 @@ void clave__txn_log_file_close(struct txn_log_file *f)
 
 /* ---- the threads ----------------------------------------------------------------------------- */
 
-/* The longest wait for sockets during a write. A connection that begins to be read meanwhile, and a
- * deadline that comes nearer, are noticed by the next one. */
+/* The longest wait for sockets during a write. A connection that becomes readable meanwhile, and a
+ * deadline that moves closer, are noticed by the next wait. */
 enum { WAIT_MS = 1 };
 
 static _Thread_local const struct txn_log_thread *log_thread_current;
@@ -163,7 +164,7 @@ static void log_thread_write(struct txn_log_thread *t)
         uv_run(t->loop, UV_RUN_NOWAIT);
 }
 
-/* Without a write nobody else wants the turn. */
+/* Without a write, nobody else wants the turn. */
 static void log_thread_wait(struct txn_log_thread *t)
 {
     if (t->state == LOG_FREE) {
@@ -174,7 +175,8 @@ static void log_thread_wait(struct txn_log_thread *t)
     if (t->ended)
         return;
     struct pollfd p = {.fd = uv_backend_fd(t->loop), .events = POLLIN};
-    int ms = uv_backend_timeout(t->loop); /* 0: the loop has more to do already; -1: no deadline */
+    int ms = uv_backend_timeout(
+        t->loop); /* 0: the loop already has more to do; -1: there is no deadline */
     t->waiting = true;
     uv_mutex_unlock(&t->turn);
     poll(&p, 1, ms < 0 || ms > WAIT_MS ? WAIT_MS : ms);

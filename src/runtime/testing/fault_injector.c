@@ -1,6 +1,5 @@
-/* fault_injector.c - splits both directions into messages and applies the faults
- * (fault_injector.h); testserver.c adds it to the channels of its server. A reply that is
- * not durable never leaves. */
+/* fault_injector.c - splits both directions into messages and applies faults (fault_injector.h);
+ * testserver.c adds it to the channels of its server. A reply that is not durable never leaves. */
 #include "runtime/testing/fault_injector.h"
 
 #include <assert.h>
@@ -12,7 +11,7 @@
 #include "wire/opcode.h"
 
 enum { LENGTH = 4, HEAD = 12, MAX_ASKED = 1 << 20 };
-/* Lengths from here on are four-letter words. */
+/* From here on, a length is really a four-letter word. */
 enum { MOST_FRAME = 0x20000000 };
 
 struct fault_entry {
@@ -22,10 +21,10 @@ struct fault_entry {
     unsigned struck;
 };
 
-/* A whole message on its way to the client. */
+/* A complete message on its way to the client. */
 struct held {
     struct list link;
-    int64_t at; /* not before */
+    int64_t at; /* it must not leave before this time */
     size_t n;
     uint8_t bytes[];
 };
@@ -84,7 +83,7 @@ static bool fault_injector_fits(const struct fault_entry *e, const struct fault_
            (e->f.session == 0 || e->f.session == inj->session);
 }
 
-/* Does a fault apply to this message, and which: *out. */
+/* Returns true if a fault applies to this message; *out is that fault. */
 static bool fault_injector_strikes(struct fault_injector *inj, clave_test_kind kind,
                                    bool is_request, clave_test_fault *out)
 {
@@ -149,7 +148,7 @@ static clave_test_kind fault_injector_kind_of(int32_t op)
     }
 }
 
-/* A header is complete. false: the request is dropped. */
+/* A header is complete. Returns false if the request has to be dropped. */
 static bool fault_injector_take_head(struct fault_injector *inj)
 {
     size_t len = fault_injector_int_at(inj->head), seen = inj->nhead - LENGTH;
@@ -157,7 +156,7 @@ static bool fault_injector_take_head(struct fault_injector *inj)
     uint8_t kind = CLAVE_TEST_CONNECT;
     inj->nhead = 0;
     if (len >= MOST_FRAME || len < seen) {
-        inj->opaque = true; /* a four-letter word, or what the engine refuses */
+        inj->opaque = true; /* it is a four-letter word, or something that the engine refuses */
         return true;
     }
     if (inj->greeted)
@@ -171,7 +170,8 @@ static bool fault_injector_take_head(struct fault_injector *inj)
     return clave__buf_append(&inj->asked, &kind, 1) == CLAVE_OK;
 }
 
-/* How much of what came the engine may have. Less than n: the connection is closed after that. */
+/* Returns how many of the n bytes the engine may have. If fewer than n, the connection is closed
+ * after them. */
 static size_t fault_injector_inspect(struct fault_injector *inj, const void *p, size_t n)
 {
     const uint8_t *bytes = p;
@@ -184,7 +184,7 @@ static size_t fault_injector_inspect(struct fault_injector *inj, const void *p, 
             break;
         inj->head[inj->nhead++] = bytes[at++];
         if (inj->nhead == (inj->greeted ? HEAD : LENGTH) && !fault_injector_take_head(inj))
-            return at - 1; /* of which the engine makes no request */
+            return at - 1; /* so that the engine cannot make a request of it */
     }
     return n;
 }
@@ -212,7 +212,7 @@ static clave_test_kind fault_injector_kind_of_reply(struct fault_injector *inj,
     return kind;
 }
 
-/* Queues one message after those that are held. */
+/* Queues a message behind those that are held. */
 static void fault_injector_hold(struct fault_injector *inj, int64_t now, const uint8_t *p, size_t n)
 {
     clave_test_fault f;
@@ -244,7 +244,7 @@ static void fault_injector_hold(struct fault_injector *inj, int64_t now, const u
     list_push_back(&inj->held, &m->link);
 }
 
-/* Takes what is above, in whole messages only, because the engine releases none before all of
+/* Takes output from above, in whole messages only, because the engine releases none before all of
  * it is durable. */
 static void fault_injector_pull(struct fault_injector *inj, int64_t now)
 {

@@ -1,10 +1,10 @@
-/* testserver.c - a server for tests (clave/testserver.h): a whole server on a thread of its own, in
- * this process, which any thread may have do something: expire and disconnect sessions, skip time,
- * stop, be killed, and do wrong what fault_injector.h can do to its messages.
+/* testserver.c - a server for tests (clave/testserver.h): a complete server on a thread of its own
+ * in this process. From any thread it can be told to expire and disconnect sessions, skip time,
+ * stop, be killed, and mistreat its messages in the ways of fault_injector.h.
  *
- * A stopped one keeps its port, by a socket that is bound and never listens, and its directory. One
- * call runs at a time; what touches the server is run on its thread while the caller waits, between
- * two turns of its loop. */
+ * A stopped server keeps its port, with a socket that is bound but never listens, and its
+ * directory. One call runs at a time; what touches the server is run on its thread, between two
+ * turns of its loop, while the caller waits. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -30,7 +30,7 @@
 #include "server/connection/conn.h"
 #include "server/request/request.h"
 
-struct order; /* of a caller, for the server's thread */
+struct order; /* a call to be run on the server's thread */
 
 struct clave_test_server {
     clave_log_cb *log;
@@ -38,33 +38,33 @@ struct clave_test_server {
     struct server_options engine;
     char dir[PATH_MAX];
     bool owns_dir;
-    int reserve; /* bound to the port, never listening: keeps it ours */
+    int reserve; /* bound to the port but never listening, which keeps it ours */
     uint16_t port;
     char connect[32];
 
-    pthread_mutex_t calls;  /* one call at a time; below it */
+    pthread_mutex_t calls;  /* held during a call; the mutex below is taken inside it */
     struct server_run *run; /* NULL: stopped */
-    int64_t ahead_ms;       /* while it is stopped; otherwise the run has it */
+    int64_t ahead_ms;       /* only while it is stopped; otherwise the run has it */
 
-    pthread_mutex_t mutex; /* what follows */
+    pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t turned;
     bool serving;
-    pthread_t thread; /* the server's, while there is a run */
+    pthread_t thread; /* the server's thread, while there is a run */
     struct order *order;
-    clave_err end; /* of the loop */
+    clave_err end; /* how the loop ended */
     uint64_t strikes;
     char fault[512];
 
     /* Belongs to the server's thread while it serves, otherwise to the calling thread. */
     struct fault_injectors fault_injectors;
     uv_async_t wake;
-    uv_timer_t release; /* the time of delayed messages */
+    uv_timer_t release; /* for delayed messages */
     uv_prepare_t prepare;
 };
 
-/* ---- calls: how any thread has something done on the server's -------------------------------- */
+/* ---- calls: running something on the server's thread ----------------------------------------- */
 
-/* A request of a caller, run on the server's thread. */
+/* A call, run on the server's thread. */
 struct order {
     clave_err (*fn)(clave_test_server *t, void *arg);
     void *arg;
@@ -115,7 +115,7 @@ static clave_err testserver_order(clave_test_server *t,
     struct order o = {.fn = fn, .arg = arg, .err = CLAVE_ECLOSED};
     pthread_mutex_lock(&t->mutex);
     if (t->serving) {
-        assert(!t->order); /* one call at a time */
+        assert(!t->order); /* there is one call at a time */
         t->order = &o;
         uv_async_send(&t->wake);
         while (t->order)
@@ -189,7 +189,7 @@ static void testserver_on_release(uv_timer_t *timer)
     testserver_serve_fault_injectors(timer->data);
 }
 
-/* Before the loop waits. */
+/* Called before the loop waits. */
 static void testserver_on_prepare(uv_prepare_t *p)
 {
     clave_test_server *t = p->data;
@@ -287,7 +287,7 @@ static void *testserver_serve(void *arg)
     pthread_mutex_lock(&t->mutex);
     t->serving = false;
     t->end = err;
-    t->order = NULL; /* with ECLOSED */
+    t->order = NULL; /* answered with ECLOSED */
     pthread_cond_broadcast(&t->turned);
     pthread_mutex_unlock(&t->mutex);
     return NULL;
@@ -296,7 +296,7 @@ static void *testserver_serve(void *arg)
 static void testserver_install(clave_test_server *t)
 {
     t->run->ahead_ms = t->ahead_ms;
-    /* Their handles are closed with the loop. */
+    /* their handles were closed with the loop */
     testserver_init_calls(t);
     testserver_init_faults(t);
 }
@@ -398,8 +398,8 @@ enum { DEFAULT_TICK_MS = 100, DEFAULT_MAX_SESSION_MS = 60000 };
 
 /* ---- the port and the directory ------------------------------------------------------------- */
 
-/* The kernel gives the port to nobody while this socket is bound to it, and still lets the server
- * listen. */
+/* Reserves the port: while this socket is bound to it, the kernel gives it to nobody else, but
+ * still lets the server listen on it. */
 static clave_err testserver_reserve_port(clave_test_server *t, uint16_t port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -578,7 +578,7 @@ static clave_err testserver_skip_time(clave_test_server *t, void *arg)
 {
     const int64_t *ms = arg;
     t->run->ahead_ms += *ms;
-    t->run->armed_at = INT64_MAX; /* it was not late */
+    t->run->armed_at = INT64_MAX; /* skipping time does not make it late */
     t->run->ticked = false;
     clave__run_tick(t->run);
     return CLAVE_OK;

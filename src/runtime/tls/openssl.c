@@ -1,6 +1,6 @@
-/* openssl.c - see openssl.h. The table of functions is written once, and only used when every one
- * was found. What is to be reported of a rejected certificate is kept during the handshake, because
- * OpenSSL has dropped it by the time of the report. */
+/* openssl.c - see openssl.h. The table of functions is written once, and used only if every
+ * function was found. What has to be reported about a rejected certificate is kept during the
+ * handshake, because OpenSSL has dropped it by the time of the report. */
 #include "runtime/tls/openssl.h"
 
 #include <pthread.h>
@@ -30,19 +30,19 @@ static void openssl_load(void)
 #undef OPENSSL_ROW
     };
     const char *why;
-    void *lib = clave__load(LIBSSL, &why); /* never unloaded: it has thread-local data */
+    void *lib = clave__load(LIBSSL, &why); /* never unloaded, because it has thread-local data */
     if (!lib) {
         snprintf(fault, sizeof fault, "cannot load OpenSSL: %s", why);
         return;
     }
-    /* some are in libcrypto, which libssl needs */
+    /* Some are in libcrypto, which libssl loads. */
     const char *missing =
         clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, &functions);
     if (missing) {
         snprintf(fault, sizeof fault, "%s has no function %s", LIBSSL, missing);
         return;
     }
-    /* The program may exit while a loop's thread is inside OpenSSL. */
+    /* The program may exit while the thread of a loop is inside OpenSSL. */
     functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
@@ -53,7 +53,7 @@ const struct openssl *clave__openssl(const char **why)
     return fault[0] ? NULL : &functions;
 }
 
-/* For what OpenSSL calls: it has been loaded, or nothing would call. */
+/* For functions that OpenSSL calls: it must have been loaded. */
 static const struct openssl *openssl_loaded(void)
 {
     return &functions;
@@ -77,7 +77,7 @@ static int bio_read(BIO *bio, char *to, int cap)
     return (int)n;
 }
 
-/* An error is final: out of memory, or the other side keeps asking and never reads. */
+/* An error is final: there is no memory, or the other side keeps asking and never reads. */
 static int bio_write(BIO *bio, const char *p, int n)
 {
     const struct openssl *lib = openssl_loaded();
@@ -105,9 +105,9 @@ BIO_METHOD *clave__tls_bytes_method(const struct openssl *lib)
     return m;
 }
 
-/* ---- the certificate that a handshake failed for --------------------------------------------- */
+/* ---- the certificate for which a handshake failed -------------------------------------------- */
 
-/* The place of a refusal among what belongs to its SSL (OpenSSL's SSL_get_app_data). */
+/* Where a refusal is kept in the data of its SSL (OpenSSL's SSL_get_app_data). */
 enum { REFUSAL_DATA = 0 };
 
 void clave__tls_refusal_attach(const struct openssl *lib, SSL *ssl, struct tls_refusal *r)
@@ -115,7 +115,8 @@ void clave__tls_refusal_attach(const struct openssl *lib, SSL *ssl, struct tls_r
     lib->SSL_set_ex_data(ssl, REFUSAL_DATA, r);
 }
 
-/* "DNS:zk1, IP Address:10.0.0.1"; bytes that are not text would go into a log. */
+/* Writes "DNS:zk1, IP Address:10.0.0.1", leaving out bytes that are not text, since this goes into
+ * a log. */
 static void tls_rejected_certificate_put_names(const struct openssl *lib, X509 *cert, char *out,
                                                size_t cap)
 {
@@ -140,7 +141,7 @@ bool clave__tls_bears_issuers_subject(const struct openssl *lib, X509 *cert)
     return is_own == 0;
 }
 
-/* The certificate is gone when the handshake has failed, so what to report of it is kept. */
+/* Keeps what to report about the certificate, which is gone once the handshake has failed. */
 int clave__tls_refusal_on_verified(int fine, X509_STORE_CTX *found)
 {
     const struct openssl *lib = openssl_loaded();

@@ -1,6 +1,6 @@
-/* openssl.h - OpenSSL: its functions, loaded on first use; the bytes of a connection in place of a
- * socket; and the certificate that it rejected. Linked in the usual way its libraries would cost
- * every run of the program without TLS 0.7 ms and every process 1.6 MB. */
+/* openssl.h - OpenSSL: its functions, loaded on first use; a BIO for the bytes of a connection in
+ * place of a socket; and the certificate that it rejected. Linked in the usual way, its libraries
+ * would cost every run of the program without TLS 0.7 ms, and every process 1.6 MB. */
 #ifndef CLAVE_RUNTIME_TLS_OPENSSL_H
 #define CLAVE_RUNTIME_TLS_OPENSSL_H
 
@@ -96,22 +96,22 @@ struct openssl {
 #undef OPENSSL_MEMBER
 };
 
-/* Any thread. NULL: it is not on this machine; *why says what is missing. */
+/* Any thread. NULL: it is not installed; *why says what is missing. */
 const struct openssl *clave__openssl(const char **why);
 
-/* ---- its view of a socket -------------------------------------------------------------------- */
+/* ---- bytes in place of a socket -------------------------------------------------------------- */
 
 /* The data of a BIO of this method. */
 struct tls_bytes {
-    const uint8_t *in; /* the caller's: as much of it as was not taken yet */
+    const uint8_t *in; /* the caller's bytes that were not taken yet */
     size_t in_len;
-    struct buf out; /* for the socket */
+    struct buf out; /* bytes for the socket */
 };
 
-/* NULL: out of memory. */
+/* NULL: no memory. */
 BIO_METHOD *clave__tls_bytes_method(const struct openssl *lib);
 
-/* ---- the certificate that a handshake failed for --------------------------------------------- */
+/* ---- the certificate for which a handshake failed -------------------------------------------- */
 
 struct tls_shown {
     char subject[160];
@@ -125,12 +125,13 @@ bool clave__tls_bears_issuers_subject(const struct openssl *lib, X509 *cert);
 
 struct tls_refusal {
     const struct clave_mem *mem;
-    struct tls_shown *shown; /* of `mem`; NULL: none was rejected, or out of memory to keep it */
+    struct tls_shown *shown; /* allocated with `mem`; NULL: none was rejected, or there was no
+                                memory to keep it */
 };
 
-/* What this SSL rejects is kept in r, which must outlive it. */
+/* Makes this SSL keep what it rejects in r, which must outlive it. */
 void clave__tls_refusal_attach(const struct openssl *lib, SSL *ssl, struct tls_refusal *r);
-/* The verify callback of a context, all SSLs of which have a refusal attached. */
+/* The verify callback of a context all of whose SSLs have a refusal attached. */
 int clave__tls_refusal_on_verified(int fine, X509_STORE_CTX *found);
 
 #endif

@@ -19,7 +19,7 @@ static const char *tls_context_key_file(const clave_tls *t)
     return t->files[TLS_KEY] ? t->files[TLS_KEY] : t->files[TLS_CERT];
 }
 
-/* OpenSSL's error of the last call; empties its error queue. */
+/* Reports OpenSSL's error of the last call, and empties its error queue. */
 static clave_err tls_context_refused(const clave_tls *t, const struct fault *f, const char *what,
                                      const char *file)
 {
@@ -28,7 +28,7 @@ static clave_err tls_context_refused(const clave_tls *t, const struct fault *f, 
     return clave__start_error(f, CLAVE_ETLS, "%s %s: %s", what, file, why ? why : "not usable");
 }
 
-/* OpenSSL must not ask for a key's password at the terminal; *arg notes that there is one. */
+/* Keeps OpenSSL from asking for a key's password at the terminal; *arg notes that there is one. */
 static int tls_context_no_password(char *buf, int size, int writes, void *arg)
 {
     (void)buf;
@@ -71,8 +71,8 @@ static bool tls_context_same_files(const struct stat *a, const struct stat *b)
 
 /* ---- contexts ------------------------------------------------------------------------------- */
 
-/* Sessions are not resumed: a certificate that is no longer valid must not live on in one, and a
- * connection lasts for hours anyway. */
+/* Sessions are not resumed: a certificate that is no longer valid must not live on in one, and
+ * connections last for hours anyway. */
 static void tls_context_set_rules(const struct openssl *lib, SSL_CTX *context)
 {
     lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
@@ -127,7 +127,7 @@ static clave_err tls_context_load_trusted(const clave_tls *t, SSL_CTX *context,
     return CLAVE_OK;
 }
 
-/* Called in a handshake. A client that names other protocols only is told so, and goes. */
+/* Called during a handshake. A client that names only other protocols is told so, and leaves. */
 static int tls_context_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *len,
                                const unsigned char *offered, unsigned n, void *wanted)
 {
@@ -189,7 +189,7 @@ static clave_err tls_context_load(clave_tls *t, bool always, const struct fault 
     if (err == CLAVE_OK && (always || !tls_context_same_files(seen, t->read)))
         err = new_context(t, &context, f);
     if (context) {
-        t->lib->SSL_CTX_free(t->context); /* connections have their own references */
+        t->lib->SSL_CTX_free(t->context); /* connections have references of their own */
         t->context = context;
         memcpy(t->read, seen, sizeof seen);
     }
@@ -261,7 +261,7 @@ static clave_err tls_context_new_side(clave_tls **out, const struct fault *f)
     *out = NULL;
     if (!lib) {
         (void)clave__start_error(f, CLAVE_ETLS, "%s", why);
-        return CLAVE_ETLS; /* a compiler that optimizes must see that there is no *out */
+        return CLAVE_ETLS; /* an optimizing compiler must see that *out is not set */
     }
     clave_tls *t = calloc(1, sizeof *t);
     if (!t)
@@ -274,7 +274,7 @@ static clave_err tls_context_new_side(clave_tls **out, const struct fault *f)
     return t->bytes ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Takes the context as built so far, and returns it when it is complete. */
+/* Takes the context as built so far, and returns it if it is complete. */
 static clave_err tls_context_finish(clave_tls **out, clave_tls *t, clave_err err,
                                     const struct fault *f)
 {
@@ -363,7 +363,7 @@ static bool tls_context_is_of(const clave_tls *t, const clave_tls_options *o)
 clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault *f)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static clave_tls *shared; /* the latest; kept until the process ends */
+    static clave_tls *shared; /* the latest one; kept until the process ends */
     const clave_tls_options o = tls_context_of_environment();
     clave_err err = CLAVE_OK;
     pthread_mutex_lock(&mutex);

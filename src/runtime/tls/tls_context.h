@@ -15,8 +15,8 @@
 #include "runtime/start_error.h"
 #include "runtime/tls/openssl.h"
 
-/* ZooKeeper's ssl.clientAuth: must clients present a certificate? One that is presented is always
- * verified. */
+/* ZooKeeper's ssl.clientAuth: whether clients have to present a certificate. One that is presented
+ * is always verified. */
 enum tls_clients { TLS_CLIENTS_NEED, TLS_CLIENTS_WANT, TLS_CLIENTS_NONE };
 
 enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, TLS_FILES };
@@ -29,7 +29,7 @@ struct clave_tls {
     enum tls_clients clients;
     const char *alpn, *to_foreign; /* as in tls_server_options */
     bool any_name;
-    char *server_name;      /* NULL: the system's list */
+    char *server_name;      /* NULL: the name in the host list */
     char *files[TLS_FILES]; /* NULL: none */
     pthread_mutex_t mutex;
     SSL_CTX *context; /* under the mutex, as is everything below */
@@ -37,36 +37,38 @@ struct clave_tls {
 };
 
 struct tls_server_options {
-    const char *ca_file; /* NULL: only with TLS_CLIENTS_NONE */
+    const char *ca_file; /* NULL only with TLS_CLIENTS_NONE */
     const char *cert_file;
     const char *key_file; /* NULL: in cert_file */
     enum tls_clients clients;
     /* Static texts. The only protocol that clients may agree on, if they name any; NULL: there is
      * nothing to agree on. */
     const char *alpn;
-    const char *to_foreign; /* the answer to who does not speak TLS; NULL: TLS's own */
+    const char *to_foreign; /* sent to clients that do not speak TLS; NULL: TLS's own answer */
 };
 
 /* ETLS, EIO, ENOMEM, as clave_tls_new. */
 clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_options *o,
                                    const struct fault *f);
-/* The context that the environment names, for clients that were given none: they share it while the
- * variables stay the same, because the system's list of authorities alone takes megabytes. */
+/* The context that the environment names, for clients that were given none. They share it as long
+ * as the variables stay the same, because the system's list of authorities alone takes
+ * megabytes. */
 clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault *f);
 clave_tls *clave__tls_context_ref(clave_tls *t);
-/* Reloads the files; open connections are unchanged. After an error the previous ones stay in use.
- */
+/* Reads the files again; open connections are unaffected. After an error the previous files remain
+ * in use. */
 clave_err clave__tls_context_reload(clave_tls *t, const struct fault *f);
-/* Likewise, if one of them has changed since. */
+/* The same, but only if one of the files has changed. */
 clave_err clave__tls_context_refresh(clave_tls *t, const struct fault *f);
-/* true: the certificate that it presents is valid now, or it presents none. */
+/* True if the certificate that it presents is valid now, or if it presents none. */
 bool clave__tls_context_in_date(clave_tls *t);
-/* A server's: warns if it is not. It is used all the same: holders of locks over open connections
- * must not lose them. */
+/* For a server's context: logs a warning if it is not. The certificate is used all the same,
+ * because holders of locks over open connections must not lose them. */
 void clave__tls_context_tell_date(clave_tls *t, const struct log *log);
-/* A server's, at SIGHUP: _reload. false: it failed, and the log says why. From any thread. */
+/* For a server's context, at SIGHUP: _reload. Returns false if that failed; the log says why. Any
+ * thread. */
 bool clave__tls_context_renew(clave_tls *t, const struct log *log);
-/* For one connection; NULL: out of memory. */
+/* Makes an SSL for one connection. NULL: no memory. */
 SSL *clave__tls_context_begin(clave_tls *t);
 
 #endif

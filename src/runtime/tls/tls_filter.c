@@ -1,6 +1,6 @@
-/* tls_filter.c - OpenSSL without sockets, as a filter of a channel (tls_filter.h); uv_client.c and
- * server_conn.c add it, four_letter_client.c uses it by itself. No call blocks, and what waits for
- * the socket is bounded. */
+/* tls_filter.c - OpenSSL without sockets, as a filter of a channel (tls_filter.h). uv_client.c and
+ * server_conn.c add it to channels, four_letter_client.c uses it on its own. No call blocks, and
+ * what waits for the socket is bounded. */
 #include "runtime/tls/tls_filter.h"
 
 #include <arpa/inet.h>
@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "runtime/tls/openssl.h"
 
-/* The size of one pass of writes, and of what may wait for the socket, which needs room for the
- * answers to everything that one read may bring. */
+/* The size of one pass of writes, and how much may wait for the socket, which must have room for
+ * the answers to everything that one read may bring. */
 enum { MAX_WRITE = 64 * 1024, MAX_OUTPUT = 1024 * 1024, KEEP_OUTPUT = 0, MAX_RECORD = 16 * 1024 };
 /* The first byte of a handshake record, and of the alert that refuses one. */
 enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22 };
@@ -27,8 +27,8 @@ struct tls {
     const struct openssl *lib;
     SSL *ssl;
     enum tls_state state;
-    bool heard;        /* something from the other side has come */
-    bool is_other;     /* what came is not TLS */
+    bool heard;        /* the other side has sent something */
+    bool is_other;     /* what it sent is not TLS */
     unsigned long why; /* OpenSSL's error; 0: none */
     struct tls_refusal refusal;
     struct tls_bytes bytes;
@@ -68,7 +68,7 @@ static bool tls_filter_begin(struct tls *t, const char *host)
         t->lib->BIO_free(bio);
         return false;
     }
-    t->lib->SSL_set_bio(t->ssl, bio, bio); /* one reference serves for both */
+    t->lib->SSL_set_bio(t->ssl, bio, bio); /* one reference serves for both directions */
     clave__tls_refusal_attach(t->lib, t->ssl, &t->refusal);
     if (host)
         return tls_filter_expect_name(t, host);
@@ -111,9 +111,9 @@ enum tls_state clave__tls_state(const struct tls *t)
     return t->state;
 }
 
-/* ---- in ------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-/* What a call of OpenSSL that did not do its work means. */
+/* Interprets the result of an OpenSSL call that has not done its work. */
 static void tls_filter_judge(struct tls *t, int rc)
 {
     switch (t->lib->SSL_get_error(t->ssl, rc)) {
@@ -130,9 +130,9 @@ static void tls_filter_judge(struct tls *t, int rc)
     }
 }
 
-/* OpenSSL would wait for five bytes before it refuses, and a four-letter word has only four. TLS's
- * own answer is the alert that every TLS client knows, and that is not the length of a frame to a
- * ZooKeeper client. */
+/* Refuses input that is not TLS. OpenSSL would wait for five bytes before it refuses, but a
+ * four-letter word has only four. TLS's own answer is an alert, which every TLS client knows, and
+ * which is not a valid length of a frame to a ZooKeeper client. */
 static void tls_filter_refuse_foreign(struct tls *t)
 {
     static const uint8_t protocol_version[] = {RECORD_ALERT,           3, 3, 0, 2, 2,
@@ -186,7 +186,7 @@ size_t clave__tls_read(struct tls *t, void *buf, size_t cap)
     return 0;
 }
 
-/* ---- out ------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 size_t clave__tls_write(struct tls *t, const void *p, size_t n)
 {
@@ -222,7 +222,7 @@ void clave__tls_sent(struct tls *t, size_t n)
     clave__buf_trim(&t->bytes.out, KEEP_OUTPUT);
 }
 
-/* ---- the other side ------------------------------------------------------------------------- */
+/* ---- why a handshake failed ------------------------------------------------------------------ */
 
 size_t clave__tls_subject(const struct tls *t, const void **der)
 {
@@ -235,7 +235,7 @@ size_t clave__tls_subject(const struct tls *t, const void **der)
     return n;
 }
 
-/* What we found wrong with its certificate. */
+/* Describes what we found wrong with the other side's certificate. */
 static void tls_filter_bad_certificate(const struct tls *t, char *text, size_t cap)
 {
     static const struct tls_shown nothing;
@@ -275,8 +275,8 @@ static bool tls_filter_own_is_ambiguous(const struct tls *t)
     return own && clave__tls_bears_issuers_subject(t->lib, own);
 }
 
-/* What the other side found wrong with ours: the alerts of RFC 8446 that users can do something
- * about. Java calls a certificate bad that was not presented. */
+/* Describes what the other side found wrong with ours: those alerts of RFC 8446 that users can do
+ * something about. If no certificate was presented, Java calls it a bad one. */
 static const char *tls_filter_complaint(const struct tls *t, int alert)
 {
     if (alert == SSL_AD_BAD_CERTIFICATE && !t->side->files[TLS_CERT])
@@ -356,7 +356,7 @@ static bool tls_filter_input(struct filter *f, const void *p, size_t n)
     }
     while (goes_on && (got = clave__tls_read(t, plain, sizeof plain)) > 0)
         goes_on = clave__channel_input(f->channel, f->above, plain, got);
-    clave__tls_feed(t, NULL, 0); /* the memory is the caller's again */
+    clave__tls_feed(t, NULL, 0); /* the memory belongs to the caller again */
     if (t->state != TLS_FAILED)
         return goes_on && t->state != TLS_ENDED;
     goes_on = t->events->failed(f->channel, t);
@@ -365,8 +365,8 @@ static bool tls_filter_input(struct filter *f, const void *p, size_t n)
     return goes_on;
 }
 
-/* Encrypted bytes are sent first. What is encrypted now counts as sent: it is too late to take it
- * back. */
+/* Sends encrypted bytes first. What is encrypted now counts as sent, because it is too late to take
+ * it back. */
 static size_t tls_filter_output(struct filter *f, const void **p)
 {
     struct tls *t = tls_filter_of(f);
@@ -385,7 +385,7 @@ static void tls_filter_sent(struct filter *f, size_t n)
     clave__tls_sent(tls_filter_of(f), n);
 }
 
-/* Encryption may have failed for lack of memory. */
+/* encryption may have failed for lack of memory */
 static bool tls_filter_is_done(struct filter *f)
 {
     if (tls_filter_of(f)->state >= TLS_ENDED && f->channel->state != CHANNEL_LINGERING)
