@@ -41,8 +41,8 @@
 #include "web/http/authorization.h"
 #include "web/http/request.h"
 #include "web/http/sender.h"
-#include "web/observe/observe.h"
 #include "web/http/target.h"
+#include "web/observe/observe.h"
 
 /* ==== /v1/slots =============================================================================== */
 
@@ -642,10 +642,20 @@ static void slot_wait_tell_waits(struct slot_poll *poll)
     poll->done(poll, waits.position > 0 ? &waits : &unknown);
 }
 
+/* The process may have been stopped: by its deadline the engine's session may be over, and the
+ * places with it. Not in a callback of the engine's client. */
+static void slot_wait_catch_up(struct web *w)
+{
+    clave_async_client_tick(w->own, w->now);
+}
+
 static void on_slot_wait_poll_until(struct timer *t, int64_t now)
 {
+    struct slot_poll *poll = LIST_ENTRY(t, struct slot_poll, until);
     (void)now;
-    slot_wait_tell_waits(LIST_ENTRY(t, struct slot_poll, until));
+    slot_wait_catch_up(poll->place->web);
+    if (poll->place)
+        slot_wait_tell_waits(poll);
 }
 
 static void slot_wait_await(struct slot_wait *p, struct slot_poll *poll, int64_t until)
@@ -1076,6 +1086,7 @@ void clave__web_post_slot_claim(struct web_exchange *x)
     struct slot_call *k = slot_call_new(x);
     if (!k || !slot_read(x, k))
         return;
+    slot_wait_catch_up(x->web);
     struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
     if (place)
         slot_wait_touch(place); /* what is refused below is a sign of life as well */
@@ -1154,6 +1165,7 @@ void clave__web_get_slot_claim(struct web_exchange *x)
     const struct slot_call *k = slot_call_named(x);
     if (!k || !slot_call_may_wait(x))
         return;
+    slot_wait_catch_up(x->web);
     struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
     if (place)
         slot_poll_place(x, place);
