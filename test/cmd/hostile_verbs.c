@@ -1,8 +1,10 @@
 /* hostile_verbs.c - every verb that reads, in this process, over trees that strangers have left
  * (test/fuzz/hostile_tree.h) on a server at $CLAVE_CONNECT; a gate of it is at $CLAVE_HTTP.
  *
- *   hostile_verbs N [FIRST]      the trees of N seeds, some at a time
+ *   hostile_verbs N [FIRST [THIN]]   the trees of N seeds, some at a time
  *
+ * The verbs that list everything see all of them; those that take a path see a sample of the paths,
+ * and THIN times fewer when that is given, so that many more trees fit into the same time.
  * Each ends within its timeout, with an exit code of its own; with --json it writes valid JSON, and
  * without nothing that a terminal would obey. */
 #include <fcntl.h>
@@ -17,13 +19,24 @@
 
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"
+#include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "fuzz/hostile_tree.h"
 
-enum { AT_A_TIME = 40, STRANGERS = 2, MOST_PATHS = 16 * AT_A_TIME, MOST_ARGS = 12, SECONDS = 120 };
+enum {
+    AT_A_TIME = 40,
+    AT_A_TIME_THIN = 200,
+    MOST_THIN = 10, /* steps are a byte */
+    STRANGERS = 2,
+    MOST_PATHS = 16 * AT_A_TIME_THIN,
+    MOST_ARGS = 12,
+    SECONDS = 120
+};
 
 static struct world {
     clave_client *strangers[STRANGERS];
+    clave_client *shared;    /* of most verbs of a batch */
+    bool own_session;        /* the next verb opens one of its own */
     char *paths[MOST_PATHS]; /* of nodes and locks, to be asked about */
     size_t npaths;
     char *texts[2];           /* what the newest verb has written to stdout and stderr */
@@ -83,6 +96,40 @@ static void close_strangers(void)
     for (size_t i = 0; i < w.npaths; i++)
         free(w.paths[i]);
     w.npaths = 0;
+}
+
+/* ---- sessions of the verbs ------------------------------------------------------------------- */
+
+/* The linker puts these in place of cmd/cli/connect.c's (--wrap): most verbs use one session, since
+ * to open and end one takes longer than all that a verb does with it. */
+int __real_connect_open(struct options *o, const clave_client_options *co, clave_client **out);
+void __real_connect_close(clave_client *c);
+int __wrap_connect_open(struct options *o, const clave_client_options *co, clave_client **out);
+void __wrap_connect_close(clave_client *c);
+
+int __wrap_connect_open(struct options *o, const clave_client_options *co, clave_client **out)
+{
+    if (co || w.own_session)
+        return __real_connect_open(o, co, out);
+    if (!w.shared) {
+        int code = __real_connect_open(o, NULL, &w.shared);
+        if (code != EXIT_OK)
+            return code;
+    }
+    *out = w.shared;
+    return EXIT_OK;
+}
+
+void __wrap_connect_close(clave_client *c)
+{
+    if (c != w.shared || !c)
+        __real_connect_close(c);
+}
+
+static void end_shared_session(void)
+{
+    __real_connect_close(w.shared);
+    w.shared = NULL;
 }
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
@@ -155,6 +202,7 @@ static int run_verb(const char *verb, ...)
         json |= strcmp(arg, "--json") == 0;
     }
     va_end(more);
+    w.own_session = w.runs % 16 == 0;
     capture(true);
     alarm(SECONDS);
     options_init(&o, all_verbs);
@@ -244,7 +292,20 @@ static void read_all(void)
 
 /* ---- a batch --------------------------------------------------------------------------------- */
 
-static void play_batch(uint64_t first, uint64_t n)
+static void remove_all(void)
+{
+    clave_reply *top = NULL;
+    must(w.shared && clave_children(w.shared, "/", 10000, &top) == CLAVE_OK);
+    for (size_t i = 0; i < top->nnames; i++) {
+        char path[HOSTILE_PATH];
+        snprintf(path, sizeof path, "/%s", top->names[i]);
+        if (strcmp(path, "/zookeeper") != 0)
+            run_verb("rm", "-r", "--", path, NULL);
+    }
+    clave_reply_free(top);
+}
+
+static void play_batch(uint64_t first, uint64_t n, uint64_t thin)
 {
     uint8_t dice[MOST_PATHS];
     hostile_seed(~first, dice, sizeof dice);
@@ -252,20 +313,14 @@ static void play_batch(uint64_t first, uint64_t n)
     for (uint64_t seed = first; seed < first + n; seed++)
         make_tree(seed);
     read_all();
-    for (size_t i = 0; i < w.npaths; i += 1 + dice[i] % 8)
+    for (size_t i = 0; i < w.npaths; i += 1 + dice[i] % (8 * thin))
         read_path(w.paths[i], dice[i]);
-    for (size_t i = 0; i < w.npaths; i += 1 + dice[i] % 24)
+    for (size_t i = 0; i < w.npaths; i += 1 + dice[i] % (24 * thin))
         use_path(w.paths[i], dice[i]);
     read_all();
     close_strangers();
-    for (uint64_t seed = first; seed < first + n; seed++) {
-        static const char *const beside[] = {"", "-held", "-done", "-limit", "-value", "-__lock__"};
-        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-            char path[64];
-            snprintf(path, sizeof path, "/t%llu%s", (unsigned long long)seed, beside[i]);
-            run_verb("rm", "-r", path, NULL);
-        }
-    }
+    remove_all();
+    end_shared_session();
 }
 
 /* Of the sanitizers: where they write to. Of thousands of threads that end one after the other,
@@ -281,15 +336,17 @@ int main(int argc, char **argv)
 {
     uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    must(n > 0 && getenv("CLAVE_CONNECT"));
+    uint64_t thin = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    uint64_t most = thin > 1 ? AT_A_TIME_THIN : AT_A_TIME;
+    must(thin > 0 && thin <= MOST_THIN && n > 0 && getenv("CLAVE_CONNECT"));
     for (int i = 0; i < 2; i++) {
         must((w.captured[i] = memfd_create("captured", MFD_CLOEXEC)) >= 0);
         must((w.said[i] = fcntl(i + 1, F_DUPFD_CLOEXEC, 10)) >= 0);
     }
     if (__sanitizer_set_report_fd)
         __sanitizer_set_report_fd((void *)(intptr_t)w.said[1]);
-    for (uint64_t done = 0; done < n; done += AT_A_TIME)
-        play_batch(first + done, n - done < AT_A_TIME ? n - done : AT_A_TIME);
+    for (uint64_t done = 0; done < n; done += most)
+        play_batch(first + done, n - done < most ? n - done : most, thin);
     printf("%llu trees, %llu verbs, %llu with an exit code above 0\n", (unsigned long long)n,
            (unsigned long long)w.runs, (unsigned long long)w.failed);
     free(w.texts[0]);

@@ -1,5 +1,6 @@
 """Verbs that read, over trees that strangers have left (hostile_verbs.c): on a server with a gate,
-before and after a restart, and from its files. CLAVE_TREES=N plays more of them."""
+before and after a restart, and from its files. CLAVE_TREES=N plays more of them; CLAVE_THIN=K asks about K times
+fewer paths of each, so that many more fit into the same time."""
 import os
 import subprocess
 import unittest
@@ -7,6 +8,7 @@ import unittest
 from harness import ClaveServer, clave, environment, free_port, spawn
 
 TREES = int(os.environ.get("CLAVE_TREES", "40"))
+THIN = int(os.environ.get("CLAVE_THIN", "1"))
 SECONDS = 240 + TREES
 
 
@@ -26,7 +28,7 @@ class HostileVerbs(unittest.TestCase):
         print(out.strip())
 
     def test_every_verb_that_reads_copes_with_every_tree(self):
-        self.play(TREES)
+        self.play(TREES, 1, THIN)
         for verb in ("check", "dump", "digest"):
             r = clave("data", verb, self.server.data, timeout=SECONDS)
             self.assertEqual(r.code, 0, r)
