@@ -1,7 +1,8 @@
-/* child.c - the runner while the command runs: starts it through the guardian, publishes the hold
- * deadline, lends it the terminal, and ends what is left if the guardian dies. runner.c calls it.
+/* child.c - the runner while the command runs. It starts the command through the guardian,
+ * publishes the hold deadline on the shared page, lends the terminal to the command, and kills what
+ * is left of it if the guardian dies. runner.c calls it.
  *
- * Invariant: the page never shows a deadline later than the grant's. */
+ * What must stay true: the page never shows a deadline later than that of the grant. */
 #include "cmd/run/child.h"
 
 #include <assert.h>
@@ -26,16 +27,16 @@
 /* ---- the terminal ---------------------------------------------------------------------------- */
 
 /* The command has a process group of its own, so to the terminal it is a background job: it may
- * write, and is stopped (SIGTTIN, SIGTTOU) when it reads or changes modes. Then it gets the
- * foreground; until then Ctrl-C goes to the runner, which forwards it. The foreground is given or
- * taken only while this process or the command has it. */
+ * write, but it is stopped (SIGTTIN, SIGTTOU) when it reads or changes the terminal's modes. When
+ * that happens, it gets the foreground; until then Ctrl-C goes to the runner, which forwards it. We
+ * change the foreground group only while it is our own or the command's. */
 
 void child_open_terminal(struct runner *r)
 {
     r->terminal = (struct foreground_group){.fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
 }
 
-/* A background process would be stopped by this. */
+/* Blocks SIGTTOU, which would stop a background process that calls tcsetpgrp. */
 static bool foreground_group_set(const struct foreground_group *t, pid_t group)
 {
     sigset_t set, before;
@@ -47,7 +48,8 @@ static bool foreground_group_set(const struct foreground_group *t, pid_t group)
     return done;
 }
 
-/* false: the foreground is not ours to lend. */
+/* Gives the terminal to the process group `group`. false: we are not in the foreground
+ * ourselves. */
 static bool foreground_group_lend(struct foreground_group *t, pid_t group)
 {
     if (t->fd < 0 || group <= 0 || tcgetpgrp(t->fd) != getpgrp() || !foreground_group_set(t, group))
@@ -56,7 +58,7 @@ static bool foreground_group_lend(struct foreground_group *t, pid_t group)
     return true;
 }
 
-/* false: it was not lent, or has passed to another group since. */
+/* Takes the terminal back. false: it had not been lent, or another group has got it since. */
 static bool foreground_group_take(struct foreground_group *t)
 {
     pid_t group = t->lent;
@@ -77,7 +79,8 @@ int64_t child_lead(const struct runner *r)
     return clave__kill_policy_lead(clave_async_client_session_timeout(r->client));
 }
 
-/* A watchdog armed for earlier stays: it fires once for nothing. */
+/* Arms the watchdog for the time by which the guardian must have acted. A watchdog that is armed
+ * for an earlier time is left alone: it fires, finds nothing to do, and is armed again. */
 static void child_arm_watchdog(struct runner *r)
 {
     int64_t at = clave__holder_policy_limit(&r->hold_policy);
@@ -153,7 +156,8 @@ static int child_code_of_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Nothing of the command is alive. */
+/* No process of the command is alive any more: reports that, and hands the exit code to the next
+ * stage. */
 static void child_conclude(struct runner *r, enum kill_policy_cause cause, int status)
 {
     assert(r->phase == HOLDING || r->phase == SWEEPING);
@@ -168,7 +172,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
     r->events->ended(r, code);
 }
 
-/* Acts at once: others may hold the lock. */
+/* The lock is lost. Acts at once, since another participant may hold it already. */
 void child_lost(struct runner *r, clave_err why)
 {
     if (r->phase != HOLDING && r->phase != SWEEPING)
@@ -208,7 +212,7 @@ bool child_reap(struct runner *r)
 static void child_report_stuck(struct runner *r, const struct holdout *h, bool lost)
 {
     if (r->stuck && r->holdout.pid == h->pid)
-        return; /* the guardian has reported it, and died since */
+        return; /* the guardian reported this one before it died */
     r->holdout = *h;
     r->stuck = true;
     lock_message_stuck(r->plan, h, lost);
@@ -227,9 +231,10 @@ static void child_sweep_again(struct runner *r, int alive)
     uv_timer_start(&r->phase_timer, child_sweep, (uint64_t)r->sweep_ms, 0);
 }
 
-/* We are a sub-reaper too: without the guardian its descendants become ours. The command itself has
- * been killed by then, whether or not we saw that. Without a child there is no descendant, which
- * holds where /proc does not show them too. */
+/* Kills what is left of the command after the guardian's death. This process is a child sub-reaper
+ * too, so the guardian's descendants have become ours. The command itself is dead by now
+ * (parent-death signal), whether or not we saw it end. Once we have no child left there is no
+ * descendant either, even where /proc does not show them all. */
 static void child_sweep(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -246,14 +251,15 @@ static void child_sweep(uv_timer_t *timer)
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
-/* `fault`: of the guardian; said once all that can be killed at once has been. */
+/* `fault` is what the guardian did wrong, for the message, which is printed only after everything
+ * that can be killed at once has been. */
 static void child_begin_sweep(struct runner *r, const char *fault)
 {
     assert(r->phase == HOLDING);
     r->phase = SWEEPING;
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    /* Kill everything now: dismissing the guardian waits for it, which may take time. */
+    /* Kill first: guardian_dismiss waits for the guardian to end, which may take time. */
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
     diag(r->o, "%s: the guardian %s: ending the command", r->plan->path, fault);
@@ -263,8 +269,9 @@ static void child_begin_sweep(struct runner *r, const char *fault)
 
 /* ---- the guardian's reports ------------------------------------------------------------------ */
 
-/* The command is stopped. By the terminal, because it needs it: it gets it or, if we do not have it
- * either, we stop as it would have. By the user: then we stop too, with our whole job. */
+/* The command was stopped. If the terminal stopped it because it needs the terminal, it gets it; if
+ * we are not in the foreground either, we stop as it would have without us. If the user stopped it,
+ * we stop too, with our whole job. */
 static void child_on_command_stopped(struct runner *r, int sig)
 {
     bool asks = sig == SIGTTIN || sig == SIGTTOU;
@@ -277,7 +284,8 @@ static void child_on_command_stopped(struct runner *r, int sig)
     }
 }
 
-/* A line for a shell in one word, as people give it to flock -c. */
+/* Whether the command is a single argument with shell syntax in it, such as people pass to
+ * `flock -c`. */
 static bool child_is_shell_line(char *const *argv)
 {
     return !argv[1] && argv[0][strcspn(argv[0], " \t|&;<>$*")] != '\0';
@@ -377,8 +385,9 @@ void child_on_reports(uv_poll_t *poll, int status, int events)
     child_take_reports(poll->data);
 }
 
-/* The guardian should have acted before this, so it is stopped; unless we were, and then its
- * reports are there already. */
+/* The guardian should have acted before this time. If it has not, it is taken to be stopped, and we
+ * kill the command ourselves. But if we were the ones who were stopped, its reports are waiting to
+ * be read, and they are read first. */
 void child_on_watchdog(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -400,7 +409,8 @@ void child_on_signal(struct runner *r, int sig)
 {
     assert(r->phase == HOLDING);
     guardian_forward(&r->guardian, sig);
-    if (sig == SIGTSTP && r->holdout.pid == 0) /* what cannot be stopped is not left alone */
+    /* While a process that we cannot stop is alive, we go on too: somebody must watch it. */
+    if (sig == SIGTSTP && r->holdout.pid == 0)
         raise(SIGSTOP);
 }
 
@@ -408,7 +418,7 @@ void child_on_continued(struct runner *r)
 {
     assert(r->phase == HOLDING);
     if (deadline_page_get(r->guardian.page) <= clave_now() && r->plan->on_lost != ON_LOST_IGNORE)
-        return; /* the guardian has ended it, or is about to */
+        return; /* the guardian has ended the command, or is about to */
     if (r->wants_terminal && foreground_group_lend(&r->terminal, r->command))
         r->wants_terminal = false;
     guardian_forward(&r->guardian, SIGCONT);

@@ -1,5 +1,6 @@
-/* child.h - the command of `clave lock` or `clave elect`, from its start through the guardian until
- * nothing is left of it. runner.c calls this; what it has to report goes through runner_events. */
+/* child.h - the command of `clave lock` and `clave elect`, from its start through the guardian
+ * until no process of it is left. runner.c calls these functions; child.c reports back through
+ * struct runner_events. */
 #ifndef CLAVE_CMD_RUN_CHILD_H
 #define CLAVE_CMD_RUN_CHILD_H
 
@@ -11,30 +12,33 @@
 
 struct runner;
 
-/* The terminal, which the command borrows. */
+/* The controlling terminal, which is lent to the command while it needs it. */
 struct foreground_group {
-    int fd;     /* -1: this process has none */
-    pid_t lent; /* the group that it is lent to; 0: none */
+    int fd;     /* -1: this process has no terminal */
+    pid_t lent; /* the process group that has it; 0: not lent */
 };
 
-/* Milliseconds, derived from the session timeout that the server granted: from SIGTERM to SIGKILL,
- * and from SIGKILL to the hold deadline. */
+/* Both in milliseconds, derived from the session timeout that the server granted: child_grace is
+ * the time from SIGTERM to SIGKILL, child_lead the time from SIGKILL to the hold deadline. */
 int64_t child_grace(const struct runner *r);
 int64_t child_lead(const struct runner *r);
-/* Before the loop: finds the terminal of this process. */
+/* Finds the terminal of this process. Called before the loop runs. */
 void child_open_terminal(struct runner *r);
-/* The lock is held: starts the command. */
+/* The lock is held and the stages before the command are done: starts the command. */
 void child_begin(struct runner *r);
-/* At the end of every pass over the client: the deadline may have moved. */
+/* Writes the newest hold deadline to the page. Called after every turn of the client, since any
+ * answer may have moved the deadline. */
 void child_publish(struct runner *r);
 void child_lost(struct runner *r, clave_err why);
-/* Another participant asks for the lock, or the leader to resign: ends the command, in time. */
+/* Another participant asks for the lock, or asks the leader to resign: ends the command with its
+ * usual grace. */
 void child_asked(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
-/* SIGCHLD: waits for whatever child has ended. There are hooks, orphans that come to a sub-reaper,
- * and any orphan at all to process 1 of a container. true: this process has no child. */
+/* On SIGCHLD: waits for every child that has ended. Besides the guardian these are hooks, orphans
+ * that a sub-reaper inherits and, if this is process 1 of a container, any orphan at all. true:
+ * this process has no child left. */
 bool child_reap(struct runner *r);
-/* SIGCONT: continues the command too, if the lock allows it. */
+/* On SIGCONT: continues the command as well, unless it is too late for the lock. */
 void child_on_continued(struct runner *r);
 void child_on_reports(uv_poll_t *poll, int status, int events);
 void child_on_watchdog(uv_timer_t *timer);

@@ -1,5 +1,7 @@
-/* deadline_page.c - the memory behind deadline_page.h: a sealed memfd. guardian.c creates it,
- * child.c writes it, `clave check` reads it. Only this process and the guardian can write to it. */
+/* deadline_page.c - see deadline_page.h. The page is a memfd that is sealed against further
+ * writable mappings. Only two processes can write to it: the runner, which mapped it before the
+ * seal, and the guardian, which inherited that mapping. guardian.c creates the page, child.c writes
+ * it, and `clave check` reads it. */
 #include "cmd/run/deadline_page.h"
 
 #include <errno.h>
@@ -8,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The command may read the page, not write it: whatever it does, the guardian's view is its own.
- * Kernels before 5.1 do not know this seal. */
+/* Makes the page read-only for everybody who opens it from now on, the command included, so that
+ * nothing the command does can change what the guardian sees. Kernels before 5.1 do not know this
+ * seal; the page then works without it. */
 static void deadline_page_seal(int fd)
 {
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
@@ -47,7 +50,8 @@ bool deadline_page_read(const char *file, int64_t token, int64_t session_id, int
     if (map == MAP_FAILED)
         return false;
     const struct deadline_page *p = map;
-    /* The name contains a process id, which may belong to another process by now. */
+    /* The name contains a process id, which may belong to a different process by now: hence the
+     * comparison of token and session. */
     bool same = atomic_load(&p->token) == token && atomic_load(&p->session_id) == session_id;
     *deadline = deadline_page_get(p);
     munmap(map, sizeof *p);

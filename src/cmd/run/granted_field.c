@@ -1,7 +1,10 @@
-/* granted_field.c - the field "granted=" in a lock node's data. run_recipe.c appends it, runner.c
- * updates it after the grant, `clave locks` reads it. The update never changes the length of the
- * data, nor any other field. child.c may add a field "text=" later, and with it the time that the
- * node's mtime has told until then. */
+/* granted_field.c - the field "granted=" in the data of a lock's node. run_recipe.c appends it when
+ * the node is created, runner.c updates it after the grant, and `clave locks` reads it. child.c may
+ * add a field "text=" later; that write changes the node's mtime, which until then told the time of
+ * the grant, so it writes this time into the data as well.
+ *
+ * What must stay true: the update after the grant changes neither the length of the data nor any
+ * other field. */
 #include "cmd/run/granted_field.h"
 
 #include <assert.h>
@@ -11,19 +14,20 @@
 
 #include "recipe/queue/identity.h"
 
-static const char numbered[] = "\ngranted-at="; /* milliseconds since the epoch */
+static const char numbered[] = "\ngranted-at="; /* followed by milliseconds since the epoch */
 static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
 static const char asked[] = "\nasked=1\n";
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
 
-/* A revocable lock takes any write to its node for a request to release it. */
+/* false for a revocable lock: its owner takes any write to the node for a request to release the
+ * lock. */
 static bool granted_field_can_record(const struct run_plan *plan)
 {
     return !plan->elects && !plan->revocable && acl_lets_owner_write(&plan->acl);
 }
 
-/* A field of clave's form (clave_identity_format), whose readers skip unknown fields. The newline
- * before it is there already. */
+/* The field has the form of clave_identity_format, whose readers skip fields they do not know. The
+ * data ends in a newline already, so the one that begins the field is left out. */
 size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, size_t cap)
 {
     size_t len = sizeof waited - 2;
@@ -43,7 +47,8 @@ static void *granted_field_find(const void *data, size_t n, const char *what, si
     return NULL;
 }
 
-/* Only writes over the version that was read: not over a "__REVOKE__" that comes in between. */
+/* Writes only if the node is still at the version that was read, so that a "__REVOKE__" written in
+ * between is not overwritten. */
 static void granted_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     char *node = arg;
@@ -69,7 +74,7 @@ void held_since_record(clave_async_client *c, const struct run_plan *plan, const
 }
 
 struct held_text {
-    int attempts; /* left */
+    int attempts; /* how many are left */
     char *node;
     char text[];
 };
@@ -82,8 +87,9 @@ static void held_text_free(struct held_text *t)
 
 static void held_text_read(clave_async_client *c, struct held_text *t);
 
-/* The time of the grant may have been written between our read and our write; and whether a write
- * was done whose answer is lost, the next read tells. */
+/* Reads and tries again after two errors. EBADVERSION: the time of the grant may have been written
+ * between our read and our write. ECONNLOSS: nobody knows whether the write was done; the next read
+ * tells. */
 static void held_text_on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct held_text *t = arg;
@@ -94,12 +100,14 @@ static void held_text_on_written(clave_async_client *c, const clave_result *res,
         held_text_free(t);
 }
 
-/* The node's mtime, which said when the lock was granted, is about to change: the time itself is
- * written. NULL: nothing is to be written. */
+/* The new data of the node: the old data and the text. This write changes the node's mtime; if that
+ * is what tells the time of the grant, the time itself is added in digits. NULL: there is nothing
+ * to write, or no memory. */
 static char *held_text_compose(const clave_result *res, const char *text, size_t *n)
 {
     static const char said[] = "\ntext=";
-    const struct clave_mem mem = clave__mem_or_default(NULL); /* its memory is free's */
+    const struct clave_mem mem = clave__mem_or_default(
+        NULL); /* the default allocator, so that free() may be used on what it returns */
     const clave_identity more = {.text = text};
     if (!clave__identity_is_form(res->data, res->len) ||
         granted_field_find(res->data, res->len, said, sizeof said - 1))
@@ -160,8 +168,10 @@ static int64_t granted_field_number(const char *at, const char *end)
 int64_t held_since(const void *data, size_t n, const clave_stat *stat)
 {
     if (!clave__identity_is_form(data, n) ||
-        granted_field_find(data, n, asked,
-                           sizeof asked - 1)) /* since then, that was written last */
+        granted_field_find(
+            data, n, asked,
+            sizeof asked -
+                1)) /* a request was the last write, so the mtime tells the time of that */
         return -1;
     const char *at = granted_field_find(data, n, numbered, sizeof numbered - 1);
     if (at)

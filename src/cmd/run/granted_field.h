@@ -1,26 +1,29 @@
-/* granted_field.h - since when a lock is held, as far as its node tells. A node's ctime is when its
- * owner queued, which is the time of the grant too unless it had to wait. Only the holder knows
- * that, so `clave lock` then writes to its node once, after the grant: from then on the node's
- * mtime is the time of the grant, unless a later field says it in numbers. Other clients do not
+/* granted_field.h - since when a lock is held, as far as its node can tell.
+ *
+ * The ctime of a node is the time when its owner queued, which is also the time of the grant if the
+ * owner did not have to wait. Only the holder knows whether it had to. So `clave lock`, after a
+ * wait, writes to its node once when the lock is granted, and from then on the node's mtime is the
+ * time of the grant, unless a field added later gives the time in digits. Other clients do not
  * record it. */
 #ifndef CLAVE_CMD_RUN_GRANTED_FIELD_H
 #define CLAVE_CMD_RUN_GRANTED_FIELD_H
 
 #include "cmd/run/run_flags.h"
 
-/* Appends to a participant's data (n of cap bytes) the field that marks it as waiting. Returns the
- * new length. */
+/* Appends the field that says "may have to wait" to a participant's data (`n` bytes of a buffer of
+ * `cap`). Returns the new length. */
 size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, size_t cap);
-/* Granted after a wait: records that in the node at this path. Requests that others have written to
- * the node meanwhile are left alone. Nothing waits for the write, and its failure is not
- * reported. */
+/* The lock was granted after a wait: records the time of the grant in the node at path `node`.
+ * Keeps requests that others have written to the node meanwhile. Nobody waits for this write, and
+ * its failure is not reported. */
 void held_since_record(clave_async_client *c, const struct run_plan *plan, const char *node);
-/* Adds `text` to the node at this path, once: what others should know of its holder besides. Since
- * when it is held stays in it. Nothing waits for that, nor is its failure reported. */
+/* Adds `text`, something that others should know about the holder, to the data of the node at path
+ * `node`, at most once. The node still tells the time of the grant afterwards. Nobody waits for
+ * this write, and its failure is not reported. */
 void held_since_add_text(clave_async_client *c, const struct run_plan *plan, const char *node,
                          const char *text);
-/* When the holder got the lock, by the server's clock, in milliseconds since the epoch, from the
- * data and the Stat of its node. -1: the node does not tell. */
+/* When the holder got the lock: milliseconds since the epoch, by the server's clock, derived from
+ * the data and the Stat of its node. -1: the node does not tell. */
 int64_t held_since(const void *data, size_t n, const clave_stat *stat);
 
 #endif

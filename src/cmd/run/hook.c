@@ -1,5 +1,6 @@
-/* hook.c - starts a hook with posix_spawn. runner.c and child.c call it. A hook is not the service:
- * it inherits neither our signal mask nor the variables of the service manager. */
+/* hook.c - starts a hook with posix_spawn. runner.c and child.c call it. A hook is not the service
+ * that the service manager watches, so it inherits neither our signal mask nor the variables of the
+ * service manager. */
 #include "cmd/run/hook.h"
 
 #include <fcntl.h>
@@ -17,8 +18,8 @@
 enum { HOOK_ENV_ADDED = 4 };
 
 struct hook_env {
-    char *added[HOOK_ENV_ADDED]; /* NULL: none */
-    char **all;                  /* for exec: these, and what is in our own environment */
+    char *added[HOOK_ENV_ADDED]; /* NULL: not set */
+    char **all;                  /* what exec gets: `added`, and the rest of our own environment */
 };
 
 static char *hook_env_text(const char *name, const char *value)
@@ -27,7 +28,7 @@ static char *hook_env_text(const char *name, const char *value)
     return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-/* This process's environment plus the variables added, which come first and so take precedence. */
+/* This process's environment and the variables in `added`, which replace those of the same name. */
 static char **hook_env_join(char *const added[HOOK_ENV_ADDED])
 {
     size_t n = 0;
@@ -40,7 +41,8 @@ static char **hook_env_join(char *const added[HOOK_ENV_ADDED])
             env[at++] = added[i];
     for (size_t i = 0; env && i < n; i++) {
         size_t name = strcspn(environ[i], "=");
-        bool replaced = sd_notify_is_variable(environ[i]); /* a hook is not the service */
+        bool replaced = sd_notify_is_variable(
+            environ[i]); /* the service manager's variables are not for a hook */
         for (size_t k = 0; k < HOOK_ENV_ADDED; k++)
             replaced |= added[k] && strncmp(added[k], environ[i], name + 1) == 0;
         if (!replaced)
@@ -49,9 +51,9 @@ static char **hook_env_join(char *const added[HOOK_ENV_ADDED])
     return env;
 }
 
-/* The environment of a hook: ours without the service manager's variables, and CLAVE_EVENT,
- * CLAVE_PATH, CLAVE_CONNECT and, unless it is 0, CLAVE_TOKEN. false: no memory. _fini in either
- * case. */
+/* The environment of a hook: ours without the service manager's variables, plus CLAVE_EVENT,
+ * CLAVE_PATH, CLAVE_CONNECT and, unless it is 0, CLAVE_TOKEN. false: no memory. Call hook_env_fini
+ * in either case. */
 static bool hook_env_init(struct hook_env *e, const struct run_plan *p, const char *event,
                           int64_t token)
 {
@@ -73,7 +75,8 @@ static void hook_env_fini(struct hook_env *e)
         free(e->added[i]);
 }
 
-/* Like a command started by a shell: in a group of its own, with no signal blocked or ignored. */
+/* Starts the shell command as a shell would: in a process group of its own, with no signal blocked
+ * or ignored. */
 static int hook_start(const char *command, char **env)
 {
     posix_spawn_file_actions_t files;

@@ -1,11 +1,11 @@
-/* lock_messages.c - the messages and JSON events of `clave lock` and its like (lock_messages.h).
+/* lock_messages.c - the messages and JSON events of `clave lock` and the verbs like it
+ * (lock_messages.h). The file has four parts: the wording and the frame of an event; messages about
+ * a wait; the progress of a wait, which decides when to print them; messages about a held lock.
+ * Every event names the path.
  *
- * Four parts: the words and the frame of an event; messages about a wait; the progress of a wait,
- * which decides when these are due; messages about a held lock. Each event names the path.
- *
- * Invariants: standard output is the command's, so everything goes to standard error; an event is
- * written in one piece; the progress has at most one listing under way, and writes nothing after
- * lock_wait_end. */
+ * What must stay true: standard output is the command's, so everything goes to standard error; an
+ * event is written in one piece; the progress has at most one listing under way, and prints nothing
+ * after lock_wait_end. */
 #include "cmd/run/lock_messages.h"
 
 #include <assert.h>
@@ -33,11 +33,11 @@
 #include "recipe/queue/queue_order.h"
 #include "runtime/clock.h"
 
-/* ---- the words and the frame ----------------------------------------------------------------- */
+/* ---- wording, and the frame of an event ------------------------------------------------------ */
 
 /* The words that differ between a lock and a leadership. */
 struct lock_message_words {
-    const char *acquired, *not_acquired; /* events, and verbs */
+    const char *acquired, *not_acquired; /* names of events, and verbs in messages */
     const char *held_by, *still, *it, *who, *asked, *hold, *next, *before;
 };
 
@@ -59,7 +59,7 @@ static const struct lock_message_words *lock_message_words(const struct run_plan
     return p->elects ? &leadership : &lock;
 }
 
-/* Begins an event, and locks the stream until _end. */
+/* Begins an event. Locks the stream until lock_message_end. */
 static void lock_message_begin(const struct run_plan *p, struct json *j, const char *event)
 {
     FILE *out = standard_error();
@@ -77,10 +77,13 @@ static void lock_message_end(struct json *j)
     funlockfile(j->to);
 }
 
-/* ---- about a wait ---------------------------------------------------------------------------- */
+/* ---- messages about a wait ------------------------------------------------------------------- */
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
-enum { TRACE_AT = 3, TRACE_DIGITS = 32 }; /* in a traceparent */
+enum {
+    TRACE_AT = 3,
+    TRACE_DIGITS = 32
+}; /* of a traceparent: where the trace id begins, and its length */
 enum { HOLDER_CAP = PARTICIPANT_TEXT_CAP + 64 };
 
 static void lock_message_put_holder(const struct run_plan *p, struct json *j,
@@ -92,7 +95,7 @@ static void lock_message_put_holder(const struct run_plan *p, struct json *j,
     clave__json_close(j, '}');
 }
 
-/* "held by web1 pid 4711 (nightly), trace 4bf9..." */
+/* For example "held by web1 pid 4711 (nightly), trace 4bf9...". */
 static const char *lock_message_holder_text(const struct run_plan *p,
                                             const clave_participant *holder, char out[HOLDER_CAP])
 {
@@ -114,7 +117,7 @@ static void lock_message_put_left_over(const struct run_plan *p, struct json *j,
     clave__json_close(j, '}');
 }
 
-/* `holder`, `left_over`: as of struct lock_obstacle. */
+/* `holder` and `left_over` are as in struct lock_obstacle. */
 static void lock_message_waiting(const struct run_plan *p, size_t ahead,
                                  const clave_participant *holder, const char *left_over)
 {
@@ -143,7 +146,7 @@ static const char put_off_text[] =
     "the server gives nobody a place yet: it was restored from a backup, and grants nothing until "
     "the sessions of before have expired";
 
-/* Why nobody gets a lease: the limit's node does not hold a number. */
+/* Why nobody gets a lease: the node that should hold the limit does not contain a number. */
 static const char *lock_message_lack(const struct run_plan *p, char out[LACK_CAP])
 {
     char path[PARTICIPANT_TEXT_CAP];
@@ -154,7 +157,7 @@ static const char *lock_message_lack(const struct run_plan *p, char out[LACK_CAP
     return out;
 }
 
-/* Nobody is granted a lease: the node at `limit_path` holds no number of them. */
+/* Nobody is granted a lease, because the node at `limit_path` does not contain a number. */
 static void lock_message_no_limit(const struct run_plan *p, size_t ahead)
 {
     struct json j;
@@ -169,7 +172,7 @@ static void lock_message_no_limit(const struct run_plan *p, size_t ahead)
     }
 }
 
-/* The server answers requests for a place in the queue with an operation timeout. */
+/* The server answers every request for a place in the queue with an operation timeout. */
 static void lock_message_put_off(const struct run_plan *p)
 {
     struct json j;
@@ -182,7 +185,8 @@ static void lock_message_put_off(const struct run_plan *p)
     }
 }
 
-/* No server has answered yet. Only with --json: as text, unreachable.h says it. */
+/* No server has answered yet. Printed only with --json: the text version comes from
+ * unreachable.h. */
 static void lock_message_connecting(const struct run_plan *p, const char *fault)
 {
     struct json j;
@@ -191,7 +195,7 @@ static void lock_message_connecting(const struct run_plan *p, const char *fault)
     lock_message_end(&j);
 }
 
-/* No server answers any more. */
+/* The connection is lost, and no server answers. */
 static void lock_message_away(const struct run_plan *p, const char *fault)
 {
     struct json j;
@@ -204,8 +208,8 @@ static void lock_message_away(const struct run_plan *p, const char *fault)
     }
 }
 
-/* A server that gives nobody a place does not get as far as the number of leases: that comes last.
- */
+/* In order of precedence. A server that gives nobody a place never looks at the number of leases,
+ * so that comes last. */
 static const char *lock_message_obstacle_text(const struct run_plan *p,
                                               const struct lock_obstacle *why, char out[LACK_CAP])
 {
@@ -258,15 +262,16 @@ void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
 
 /* ---- the progress of a wait ------------------------------------------------------------------ */
 
-/* The first report comes late enough for a short wait to print nothing. */
+/* The first report comes so late that a short wait prints nothing. */
 enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
 
 void lock_wait_init(struct lock_wait *p, const struct run_plan *plan, uv_loop_t *loop)
 {
     const char *term = getenv("TERM");
     *p = (struct lock_wait){.plan = plan};
-    p->live = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
-              plan->o->verbose == 0; /* log lines would run into it */
+    p->live =
+        isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
+        plan->o->verbose == 0; /* with -v, log lines would run into the line that is redrawn */
     uv_timer_init(loop, &p->timer);
     p->timer.data = p;
 }
@@ -296,7 +301,8 @@ const char *lock_wait_left_over(const struct lock_wait *p, const clave_participa
     return *p->left_over ? p->left_over : NULL;
 }
 
-/* The command that ends such a wait has no room in the line that is redrawn: it is printed once. */
+/* The message that names the command to clean up does not fit in the line that is redrawn, so it is
+ * printed once on a line of its own. */
 static void lock_wait_show_left_over(struct lock_wait *p, const char *node, int64_t token)
 {
     if (token != p->reported_holder || (!p->live && p->ahead != p->reported_ahead)) {
@@ -336,9 +342,10 @@ static void lock_wait_show(struct lock_wait *p, const clave_participant *holder)
     }
 }
 
-/* ---- asking: the children, then the first of them -------------------------------------------- */
+/* ---- asking for the holder: lists the children, then reads the first ------------------------- */
 
-/* Keeps it with its name and data, in one block. Without memory it is not known. */
+/* Keeps the holder with its name and its data, in one block of memory. Without memory the holder
+ * counts as unknown. */
 static void lock_wait_keep_holder(struct lock_wait *p, const clave_result *res)
 {
     const char *node = clave__path_name(res->path);
@@ -356,7 +363,7 @@ static void lock_wait_keep_holder(struct lock_wait *p, const clave_result *res)
     clave__identity_parse(data + nnode, res->len, &p->holder.identity);
 }
 
-/* Of several the first counts, or the first that is left over. */
+/* Of several nodes, keeps the first that was read, or the first that is left over. */
 static void lock_wait_on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct lock_wait *p = arg;
@@ -384,17 +391,18 @@ static const struct queue_order_rule *lock_wait_rule(const struct lock_wait *p)
     return p->plan->elects ? &clave__queue_order_latch : rules[p->plan->kind];
 }
 
-/* Our place by this listing: right behind the node that was before us. */
+/* Counts our place in this listing: right behind the node that was right before ours. */
 static void lock_wait_count_ahead(struct lock_wait *p, const clave_result *names)
 {
     struct queue_order_place place =
         clave__queue_order_locate(lock_wait_rule(p), names->names, names->nnames, p->predecessor);
-    /* A reader waits for writers only; the event of its move had their number. */
+    /* A reader waits for writers only; their number came with the event lock_wait_moved. */
     if (place.found && p->plan->kind != KIND_READ)
         p->ahead = place.ahead + 1;
 }
 
-/* A lease in any place may be left over; a bounded number of them is looked at. */
+/* Reads the first node of the queue. Any lease may be left over, not only the first, so of leases a
+ * bounded number is read. */
 static clave_err lock_wait_ask_holder(struct lock_wait *p, const clave_result *names)
 {
     enum { MOST_LEASES = 32 };
@@ -445,7 +453,7 @@ bool lock_wait_find_holder(struct lock_wait *p, lock_wait_holder *found, void *a
     return p->found;
 }
 
-/* While no server answers, the holder is not known. Reported once for each such time. */
+/* While no server answers, nobody knows the holder. Reported once per interruption. */
 static void lock_wait_show_disconnected(struct lock_wait *p)
 {
     const char *fault = clave_async_client_errmsg(p->client);
@@ -454,10 +462,11 @@ static void lock_wait_show_disconnected(struct lock_wait *p)
     else if (!p->reported_disconnected)
         lock_message_away(p->plan, fault);
     p->reported_disconnected = true;
-    p->reported_holder = -1; /* to be reported again */
+    p->reported_holder = -1; /* report the holder again afterwards */
 }
 
-/* Without a number of leases nobody is granted one, whoever holds. */
+/* As long as the node of the limit contains no number, nobody is granted a lease, no matter who
+ * holds one. */
 static void lock_wait_show_limit_missing(struct lock_wait *p)
 {
     if (p->live)
@@ -465,10 +474,11 @@ static void lock_wait_show_limit_missing(struct lock_wait *p)
     else if (!p->reported_limit_missing)
         lock_message_no_limit(p->plan, p->ahead);
     p->reported_limit_missing = true;
-    p->reported_holder = -1; /* to be reported again */
+    p->reported_holder = -1; /* report the holder again afterwards */
 }
 
-/* The client tries again by itself, as Curator and kazoo do; its latest fault is the only sign. */
+/* The client repeats a request that the server puts off, as Curator and kazoo do, so its latest
+ * fault is the only sign of it. */
 bool lock_wait_is_put_off(const struct lock_wait *p)
 {
     return !p->queued && clave__client_latest_fault(p->client)->err == CLAVE_EOPTIMEOUT;
@@ -481,7 +491,7 @@ static void lock_wait_show_put_off(struct lock_wait *p)
     else if (!p->reported_put_off)
         lock_message_put_off(p->plan);
     p->reported_put_off = true;
-    p->reported_holder = -1; /* to be reported again */
+    p->reported_holder = -1; /* report the holder again afterwards */
 }
 
 static void lock_wait_on_timer(uv_timer_t *t)
@@ -579,7 +589,7 @@ void lock_wait_close(struct lock_wait *p)
     p->holder_data = NULL;
 }
 
-/* ---- about a held lock ----------------------------------------------------------------------- */
+/* ---- messages about a held lock -------------------------------------------------------------- */
 
 enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
 
@@ -694,7 +704,7 @@ void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms)
     }
 }
 
-/* Why the lock was lost, for a reader at a terminal. */
+/* Why the lock was lost, worded for a person at a terminal. */
 static const char *lock_message_reason(const struct run_plan *p, clave_err why)
 {
     if (why == CLAVE_ENONODE)
@@ -778,7 +788,7 @@ void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause)
         diag(p->o, "%s: %s", p->path, what);
 }
 
-/* `h` as members of an event, with `text` as the same in a sentence. */
+/* Adds the holdout `h` to an event, as members and, with `text`, as a sentence. */
 static void lock_message_put_holdout(const struct run_plan *p, const char *event,
                                      const struct holdout *h, const char *text)
 {

@@ -1,10 +1,10 @@
-/* lock_messages.h - what `clave lock` and its like report on standard error: a line for each event,
- * or with --json an object. Standard output belongs to the command.
+/* lock_messages.h - what `clave lock` and the verbs like it report on standard error: one line per
+ * event, or with --json one object. Standard output belongs to the command.
  *
- * A struct lock_wait tells the user what a wait is waiting for: on a terminal by a line that is
- * redrawn, elsewhere by a message whenever that has changed. The runner tells it of each move in
- * the queue; it asks the server for the holder itself, at long intervals. The other messages are
- * printed as the runner asks for them. */
+ * A struct lock_wait tells the user what a wait is waiting for: on a terminal in a line that is
+ * redrawn, elsewhere in a message whenever that changes. The runner tells it about every move in
+ * the queue; it asks the server for the holder on its own, at long intervals. All other messages
+ * are printed when the runner asks for them. */
 #ifndef CLAVE_CMD_RUN_LOCK_MESSAGES_H
 #define CLAVE_CMD_RUN_LOCK_MESSAGES_H
 
@@ -16,51 +16,51 @@
 #include "cmd/run/run_recipe.h"
 #include "recipe/grant_held.h"
 
-/* What kept the lock from being acquired. */
+/* Why the lock was not acquired. The first member that is set counts. */
 struct lock_obstacle {
-    const char *away;                /* why no server answers; NULL: one does */
-    bool put_off;                    /* the server gives nobody a place */
-    bool limit_missing;              /* the node at `limit_path` holds no number of leases */
-    const clave_participant *holder; /* the first that holds it; NULL: not known */
-    const char *left_over; /* the name of a node before it that no session owns; NULL: none */
+    const char *away;   /* why no server answers; NULL: one does */
+    bool put_off;       /* the server gives nobody a place in the queue */
+    bool limit_missing; /* the node at `limit_path` does not contain a number of leases */
+    const clave_participant *holder; /* the first holder; NULL: not known */
+    const char *left_over; /* name of a node before ours that no session owns; NULL: none */
 };
 void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);
 /* --with-parent: the parent has ended before the command was started. */
 void lock_message_parent_ended(const struct run_plan *p, int64_t waited_ms);
-/* A warning of the library, which names the path itself. */
+/* A warning from the library. Its text names the path. */
 void lock_message_warning(const struct run_plan *p, const char *msg);
 void lock_message_deadlock(const struct run_plan *p, const char *text);
-/* Lists the permissions that queueing needs; returns the exit code. */
+/* Lists the permissions that queueing needs. Returns the exit code. */
 int lock_message_unauthorised(const struct run_plan *p);
-/* The lock is held by the `clave lock` that this one runs under. */
+/* The lock is held by the `clave lock` that this one runs under, so waiting would never end. */
 void lock_message_nested(const struct run_plan *p, const clave_participant *outer);
 void lock_message_acquired(const struct run_plan *p, const struct grant_facts *g,
                            int64_t waited_ms);
-/* The connection is back (`up`), or lost with `left_ms` until the hold deadline. */
+/* The connection is back (`up`), or it is lost and `left_ms` remain until the hold deadline. */
 void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms);
 void lock_message_lost(const struct run_plan *p, clave_err why);
-/* Another participant asked us to release the lock, or the leader to resign. */
+/* Another participant asked us to release the lock, or asked the leader to resign. */
 void lock_message_asked(const struct run_plan *p);
-/* A process of the command could not be ended if that became necessary. */
+/* The command has a process that could not be ended if that became necessary. */
 void lock_message_holdout(const struct run_plan *p, const struct holdout *h);
-/* The command is being killed, and this process of it cannot be. `lost`: others may hold the lock
+/* The command is being killed, but this process of it cannot be. `lost`: others may hold the lock
  * before it has ended. */
 void lock_message_stuck(const struct run_plan *p, const struct holdout *h, bool lost);
-/* A signal that was to be passed on to the command was refused. */
+/* A signal that should have been passed on to the command was refused. */
 void lock_message_denied(const struct run_plan *p, const struct holdout *h, int sig);
 void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause);
-/* The previous holder lost the lock: the command starts `delay_ms` later. */
+/* The previous holder lost the lock: the command starts in `delay_ms`. */
 void lock_message_delay(const struct run_plan *p, const clave_identity *who, int64_t delay_ms);
-/* --once: the command has run already. */
+/* --once: the command has been run already. */
 void lock_message_done(const struct run_plan *p, const clave_once_record *former);
-/* The command has ended; the minimum hold lasts `left_ms` more. */
+/* The command has ended; the minimum hold lasts for another `left_ms`. */
 void lock_message_resting(const struct run_plan *p, int64_t left_ms);
 void lock_message_ended(const struct run_plan *p, int code, int64_t held_ms);
 
 /* ---- a wait ---------------------------------------------------------------------------------- */
 
-/* `holder`: the first that holds it; NULL: not known. Valid during the call. */
+/* `holder` is the first holder, valid only during the call; NULL: not known. */
 typedef void lock_wait_holder(void *arg, const clave_participant *holder);
 
 struct lock_wait {
@@ -69,51 +69,53 @@ struct lock_wait {
     clave_async_client *client;
     clave_uv *uv;
     uv_timer_t timer;
-    bool live;    /* a terminal: the line is redrawn */
+    bool live;    /* standard error is a terminal: the line is redrawn */
     bool drawn;   /* the line is on the screen */
-    bool waiting; /* between _begin and _end */
-    bool queued;  /* it has had a place */
+    bool waiting; /* between lock_wait_begin and lock_wait_end */
+    bool queued;  /* we have had a place in the queue */
     bool asking;
-    lock_wait_holder *found; /* of _find_holder, until it is called */
+    lock_wait_holder *found; /* callback of lock_wait_find_holder, until it has been called */
     void *found_arg;
-    bool reported_disconnected;  /* that no server is answering */
-    bool reported_limit_missing; /* that the number of leases is missing */
-    bool reported_put_off;       /* that the server gives nobody a place */
-    struct unreachable reach;    /* until there is a session */
+    bool reported_disconnected;  /* no server is answering */
+    bool reported_limit_missing; /* the number of leases is missing */
+    bool reported_put_off;       /* the server gives nobody a place */
+    struct unreachable reach;    /* used until there is a session */
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node right before ours */
-    char left_over[256];   /* the same, if no session owns it; "": it is not so */
-    /* While the holder is asked for: the requests under way, and what was answered. */
+    char left_over[256];   /* the same name if no session owns that node, else "" */
+    /* Used while the holder is asked for: how many requests are under way, and what has been
+     * answered. */
     size_t pending;
     clave_participant holder;
-    char *holder_data; /* what `holder` points into; NULL: no answer yet */
-    /* What was reported last, so that only changes are. */
+    char *holder_data; /* memory that `holder` points into; NULL: no answer yet */
+    /* The state that was reported last, so that only changes are reported. */
     size_t reported_ahead;
-    int64_t reported_holder; /* its token; 0: none */
+    int64_t reported_holder; /* token of the holder; 0: none; -1: to be reported again */
 };
 
 void lock_wait_init(struct lock_wait *p, const struct run_plan *plan, uv_loop_t *loop);
-/* No server is connected yet; the client tries until `until`. */
+/* No server is connected yet; the client keeps trying until `until`. */
 void lock_wait_connect(struct lock_wait *p, clave_async_client *c, int64_t until);
 void lock_wait_begin(struct lock_wait *p, const struct acquisition *acquisition,
                      clave_async_client *c, clave_uv *uv);
-/* `ahead` participants are before us; `predecessor` is the path of the node right before ours, and
- * so is `left_over` if no session owns it (NULL: not so). */
+/* `ahead` participants are before us. `predecessor` is the path of the node right before ours;
+ * `left_over` is the same path if no session owns that node, else NULL. */
 void lock_wait_moved(struct lock_wait *p, size_t ahead, const char *predecessor,
                      const char *left_over);
-/* The name of a node before ours that no session owns: the first of the queue, or the one right
- * before ours. NULL: none is known. */
+/* The name of a node before ours that no session owns: the first of the queue (`holder`), or the
+ * one right before ours. NULL: none is known. */
 const char *lock_wait_left_over(const struct lock_wait *p, const clave_participant *holder);
-/* The server gives nobody a place: it was restored from a backup, and waits for the sessions of
- * before to expire. */
+/* Whether the server gives nobody a place: it was restored from a backup, and waits until the
+ * sessions in that backup have expired. */
 bool lock_wait_is_put_off(const struct lock_wait *p);
-/* Clears the line until it is drawn again, because a message is about to be printed. */
+/* Clears the line because a message is about to be printed; it is drawn again later. */
 void lock_wait_clear(struct lock_wait *p);
-/* Asks for the present holder, also after _end, and calls `found`. false: it cannot be asked. */
+/* Asks the server for the present holder and calls `found` once. May be called after lock_wait_end.
+ * false: the server cannot be asked, and `found` is not called. */
 bool lock_wait_find_holder(struct lock_wait *p, lock_wait_holder *found, void *arg);
 /* Clears the line for good. Harmless at any time. */
 void lock_wait_end(struct lock_wait *p);
-void lock_wait_close(struct lock_wait *p); /* its handle */
+void lock_wait_close(struct lock_wait *p); /* closes its libuv handles */
 
 #endif

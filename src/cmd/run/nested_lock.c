@@ -1,6 +1,7 @@
-/* nested_lock.c - makes CLAVE_OWNER: "OUTER/INNER", random numbers in hexadecimal; and compares the
- * owners of the participants ahead with it. The runner does so whenever the place in the queue
- * changes or the connection is back. It answers at most once. */
+/* nested_lock.c - builds CLAVE_OWNER, which has the form "OUTER/INNER" with random numbers in
+ * hexadecimal, and compares the owners of the participants ahead with it. The runner asks for this
+ * whenever the place in the queue changes or the connection is back; there is at most one
+ * answer. */
 #include "cmd/run/nested_lock.h"
 
 #include <assert.h>
@@ -18,13 +19,14 @@ enum { SELF_CAP = 20 };
 void nested_make_owner(char out[RUN_OWNER_CAP])
 {
     const char *whole = getenv("CLAVE_OWNER");
-    /* Nested too deep: starts afresh, so deadlocks through this one go undetected. */
+    /* Nested too deeply to fit: starts afresh, so deadlocks that involve this lock and an outer one
+     * are not detected. */
     if (!whole || strlen(whole) > RUN_OWNER_CAP - SELF_CAP)
         whole = "";
     snprintf(out, RUN_OWNER_CAP, "%s%s%016" PRIx64, whole, *whole ? "/" : "", clave_random_seed());
 }
 
-/* The owners "a" and "a/b" are outer ones of "a/b/c". */
+/* The owners "a" and "a/b" are the outer ones of "a/b/c". */
 static bool nested_is_outer(const struct nested *n, const clave_participant *p)
 {
     const char *theirs = p->identity.owner, *own = n->plan->owner;
@@ -37,7 +39,8 @@ static bool nested_is_own(const struct nested *n, const clave_participant *p)
     return p->identity.owner && strcmp(p->identity.owner, n->plan->owner) == 0;
 }
 
-/* Before us in the queue, and blocking us: a reader does not block a reader. */
+/* The first outer participant before us in the queue that blocks us. A reader does not block a
+ * reader. */
 static const clave_participant *nested_find_before(const struct nested *n,
                                                    const clave_participant *list, size_t count)
 {
@@ -50,7 +53,7 @@ static const clave_participant *nested_find_before(const struct nested *n,
     return NULL;
 }
 
-/* All leases are held by outer ones. */
+/* An outer participant, if all leases are held by outer ones. */
 static const clave_participant *nested_find_leases(const struct nested *n,
                                                    const clave_participant *list, size_t count)
 {

@@ -1,10 +1,10 @@
-/* nested_lock.h - does a `clave lock` wait for the one that it runs under? A command under a lock
- * that takes the same lock again would wait forever: the lock it waits for is released only when it
- * ends.
+/* nested_lock.h - finds out whether a `clave lock` waits for the one that it runs under. A command
+ * under a lock that takes the same lock again would wait forever, since the lock it waits for is
+ * released only when the command ends.
  *
- * The nodes tell, since each names its owner: so the servers' names do not matter,
- * nor that a lock of the same path may be on other servers. Readers below readers may be nested,
- * and leases as long as others are free. */
+ * The data of each node names its owner, so this works whatever names the servers were given, and
+ * does not mistake a lock with the same path on other servers for this one. Readers may be nested
+ * in readers, and leases in leases as long as others are free. */
 #ifndef CLAVE_CMD_RUN_NESTED_LOCK_H
 #define CLAVE_CMD_RUN_NESTED_LOCK_H
 
@@ -12,9 +12,9 @@
 
 #include "cmd/run/run_recipe.h"
 
-/* Makes the owner of a lock, part of the one in the environment (CLAVE_OWNER) if there is one. By
- * it a search for deadlocks sees, too, that the outer lock waits for the inner one
- * (clave_identity.owner). */
+/* Makes the owner of a lock: a new random number, below the owner in the environment (CLAVE_OWNER)
+ * if there is one. This also tells a search for deadlocks that the outer lock waits for the inner
+ * one (clave_identity.owner). */
 void nested_make_owner(char out[RUN_OWNER_CAP]);
 
 struct nested {
@@ -25,8 +25,9 @@ struct nested {
     bool asking, answered;
 };
 
-/* Call it while waiting: checks, once, whether this `clave lock` runs under another one and waits
- * for it; then `found` is called. If the connection fails there is no answer: call it again. */
+/* Checks whether this `clave lock` runs under another one and waits for it; if so, calls `found`.
+ * Call this while waiting, as often as you like: it asks again until one answer has come, since
+ * there is none if the connection fails. */
 void nested_look(struct nested *n, clave_async_client *c);
 
 #endif

@@ -1,6 +1,6 @@
-/* parent_watch.c - see parent_watch.h; run_flags.c and ctdb_lock.c open it. The parent-death
- * signal (PR_SET_PDEATHSIG) would not do: it comes when the thread ends that started us, and the
- * kernel forgets it when a set-user-ID program is executed. */
+/* parent_watch.c - see parent_watch.h. run_flags.c and ctdb_lock.c open a watch. The parent-death
+ * signal (PR_SET_PDEATHSIG) would not do: it is sent when the thread that started us ends, not the
+ * process, and the kernel forgets it when a set-user-ID program is executed. */
 #include "cmd/run/parent_watch.h"
 
 #include <assert.h>
@@ -17,12 +17,14 @@
 #include "cmd/run/guardian/proctree.h"
 
 enum { PARENT_WATCH_POLL_MS = 200 };
-/* From this program to itself: the process that started it first. */
+/* Passed from this program to itself when it executes another verb: the id of the process that
+ * started the first one. */
 static const char passed_on[] = "CLAVE_WITH_PARENT";
 
 /* ---- without a pidfd ------------------------------------------------------------------------- */
 
-/* Without /proc, or where it hides what other users run, the number has to do. */
+/* Used without a pidfd. Without /proc, or where it hides other users' processes, only the number
+ * can be checked. */
 static bool parent_watch_number_has_ended(const struct parent_watch *w)
 {
     assert(w->pid > 0 && w->fd < 0);
@@ -34,7 +36,8 @@ static bool parent_watch_number_has_ended(const struct parent_watch *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What has been passed on, 0: nothing; the command does not get it. */
+/* The process id in the environment, 0: none. Removes the variable, so that the command does not
+ * get it. */
 static pid_t parent_watch_passed_on(void)
 {
     const char *text = getenv(passed_on);
@@ -65,7 +68,7 @@ static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const
     int error = errno;
     if (error == ESRCH)
         return parent_watch_gone(w, o, path);
-    if (error == ENOSYS || error == EPERM) { /* before Linux 5.3; or a filter of system calls */
+    if (error == ENOSYS || error == EPERM) { /* before Linux 5.3, or a filter of system calls */
         if (proc_stat_read(w->pid, &now))
             w->start = now.start;
         return EXIT_OK;
@@ -96,7 +99,8 @@ int parent_watch_open(struct parent_watch *w, struct options *o, const char *pat
     int code = parent_watch_open_fd(w, o, path);
     if (code != EXIT_OK)
         return code;
-    /* Its number may have become another's before it was opened; not so while it is our parent. */
+    /* The number may have been reused by another process before the pidfd was opened. That is
+     * impossible as long as it is still our parent's. */
     bool other = is_parent && getppid() != pid;
     return other || parent_watch_has_ended(w) ? parent_watch_gone(w, o, path) : EXIT_OK;
 }

@@ -1,6 +1,6 @@
-/* run_flags.c - the flags that lock, rwlock, semaphore and elect share: their table, and how each
- * is parsed into the plan. The verbs call it, and add their own flags. A plan that it accepts is
- * one that the runner can carry out. */
+/* run_flags.c - the flags that lock, rwlock, semaphore and elect share: the table of them, and how
+ * each one is parsed into the plan. The verbs call this and add flags of their own. The runner can
+ * carry out every plan that is accepted here. */
 #include "cmd/run/run_flags.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum {
 
 static const struct {
     struct flag flag;
-    unsigned of; /* the verbs that have it */
+    unsigned of; /* the verbs that have this flag */
 } table[] = {
     {{RUN_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"}, EXCLUSIVE},
     {{RUN_FLAG_FOR, "for", "DURATION", "--once: how long a run counts, from its start [forever]"},
@@ -76,7 +76,7 @@ const struct flag *run_flags_of(const struct verb *v, size_t i)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Parses one of a list of words; *out is its index. */
+/* Parses a value that must be one of `words`; *out is its index. */
 static bool run_flags_take_word(struct options *o, const char *flag, const char *const *words,
                                 int *out)
 {
@@ -139,7 +139,7 @@ static bool run_flags_take_acl(struct options *o, struct acl_list *out)
     return false;
 }
 
-/* Until the arguments are taken, the number that was given; 0: none. */
+/* Keeps the number that was given (0: none) until run_flags_take_args opens the watch. */
 static bool run_flags_take_parent(struct run_plan *p)
 {
     int64_t pid = 0;
@@ -192,8 +192,8 @@ bool run_flags_take(struct run_plan *p, int id)
     }
 }
 
-/* A waiting participant watches the node before its own, for which it must be allowed to read it.
- */
+/* A participant that waits watches the node before its own, and needs permission to read that
+ * node. */
 void run_flags_warn_of_acl(const struct run_plan *p)
 {
     if (!p->quiet && !acl_lets_all_read(&p->acl))
@@ -203,7 +203,8 @@ void run_flags_warn_of_acl(const struct run_plan *p)
              p->path);
 }
 
-/* flock(1)'s -c takes a command, ours the servers. */
+/* Explains a missing command. flock(1)'s -c takes a command, while ours takes the servers, so users
+ * of flock may have mixed them up. */
 static int run_flags_no_command(struct options *o)
 {
     char path[HINT_CAP], command[HINT_CAP];

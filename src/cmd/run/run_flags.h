@@ -13,53 +13,54 @@
 
 enum { RUN_OWNER_CAP = 512 };
 enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
-/* The longest duration that can be asked for: a year. */
+/* The longest duration that a flag accepts: a year. */
 #define RUN_FLAG_YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 enum lock_kind { KIND_MUTEX, KIND_READ, KIND_WRITE, KIND_LEASE };
 
 struct run_plan {
     struct options *o;
-    bool elects; /* a leadership, not a lock */
+    bool elects; /* a leadership instead of a lock */
     enum lock_kind kind;
-    uint32_t limit;         /* KIND_LEASE: the number of leases; 0: as in limit_path */
-    const char *limit_path; /* KIND_LEASE: the node that holds the number; may be NULL */
+    uint32_t limit;         /* KIND_LEASE: number of leases; 0: read it from limit_path */
+    const char *limit_path; /* KIND_LEASE: the node that contains the number; may be NULL */
     const char *path;
-    const char *holders; /* the parent of the holders' nodes: the path, or below it */
+    const char *holders; /* parent of the holders' nodes: `path`, or a node below it */
     const char *connect;
     struct command command;
-    const char *name;    /* of this participant, as others see it; may be NULL. Elections: the id */
-    int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or how long */
+    /* of this participant, as others see it; may be NULL. For elections, its id */
+    const char *name;
+    int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or milliseconds */
     int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: derived from the session timeout */
     int64_t max_hold_ms; /* 0: no limit */
     enum on_lost on_lost;
-    bool revocable;    /* the command is ended when another participant asks for the lock */
-    bool detects;      /* gives up to end a deadlock */
-    const char *root;  /* where it looks for deadlocks; NULL: the parent of the path */
-    int conflict_code; /* the exit code when it is not acquired in time */
+    bool revocable;    /* end the command when another participant asks for the lock */
+    bool detects;      /* look for deadlocks, and give up to end one */
+    const char *root;  /* where to look for them; NULL: below the parent of the path */
+    int conflict_code; /* exit code when the lock is not acquired in time */
     bool quiet;
-    bool with_parent; /* ends when that process does: */
+    bool with_parent; /* end when this process ends: */
     struct parent_watch parent;
-    struct acl_list acl; /* of the lock node; empty: open */
-    struct acl_list
-        *parent_acl; /* &acl, to be filled in with that of the path; NULL: it is given */
+    struct acl_list acl; /* of the lock's node; empty: open to all */
+    /* &acl, to be filled in with the list of the node at `path`; NULL: the list was given */
+    struct acl_list *parent_acl;
     struct run_stages_plan stages;
-    char owner[RUN_OWNER_CAP]; /* the owner of the lock; "": none in particular */
+    char owner[RUN_OWNER_CAP]; /* CLAVE_OWNER; "": none */
     enum sd_notify_when notify;
 
-    /* Elections only. */
+    /* For elections only. */
     int32_t priority; /* 0: none */
-    bool spread;      /* the priority is derived from path and id */
+    bool spread;      /* derive the priority from path and id */
     bool preempt;
-    bool again; /* it becomes a candidate again when the command has ended */
-    /* Each may be NULL. */
-    const char *value;   /* published while it leads */
-    const char *standby; /* the hooks: shell commands */
+    bool again; /* become a candidate again when the command has ended */
+    /* Each of these may be NULL. */
+    const char *value;   /* published while this process leads */
+    const char *standby; /* this and the next two are hooks: shell commands */
     const char *on_elected;
     const char *on_deposed;
 };
 
-/* The shared flags. A verb's own have ids from RUN_FLAG_OWN on. */
+/* Ids of the shared flags. A verb's own flags have ids from RUN_FLAG_OWN on. */
 enum {
     RUN_FLAG_GRACE = FLAG_LONG,
     RUN_FLAG_ON_LOST,
@@ -80,16 +81,17 @@ enum {
     RUN_FLAG_OWN
 };
 
-/* verb.shares of the four verbs: which rows of the table they have. */
+/* The verbs, as bits of `shares` in struct verb: which rows of the table each one has. */
 enum { RUN_LOCK = 1, RUN_RWLOCK = 2, RUN_SEMAPHORE = 4, RUN_ELECT = 8 };
-/* verb.more_flags of the four verbs. */
+/* `more_flags` of struct verb for these four verbs. */
 const struct flag *run_flags_of(const struct verb *v, size_t i);
 
-/* Parses one flag; false after a message. */
+/* Parses one flag. false: it is invalid, and a message has been printed. */
 bool run_flags_take(struct run_plan *p, int id);
-/* Parses the path, the command and the servers. EXIT_OK, or the exit code after a message. */
+/* Parses the path, the command and the servers. Returns EXIT_OK, or an exit code after a
+ * message. */
 int run_flags_take_args(struct run_plan *p);
-/* Warns if the access list keeps participants from queueing behind this one. */
+/* Warns if the access list would keep other participants from queueing behind this one. */
 void run_flags_warn_of_acl(const struct run_plan *p);
 
 #endif

@@ -1,6 +1,8 @@
-/* run_recipe.c - starts a mutex, a side of a rwlock, a lease or a latch by the plan, and turns its
- * events into those of struct acquisition_events. The runner owns the acquisition. Exactly one
- * verdict is reported; a loss only after a verdict of OK. */
+/* run_recipe.c - starts what the plan asks for, a mutex, one side of a read-write lock, a lease or
+ * a latch, and translates its events into those of struct acquisition_events. The runner owns the
+ * struct acquisition.
+ *
+ * What must stay true: exactly one verdict is reported, and a loss only after a verdict of OK. */
 #include "cmd/run/run_recipe.h"
 
 #include <assert.h>
@@ -17,7 +19,7 @@
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
-/* ---- how others see it ----------------------------------------------------------------------- */
+/* ---- how other participants see this one ----------------------------------------------------- */
 
 static void participant_identity_join(char *const *argv, char *out, size_t cap)
 {
@@ -161,7 +163,7 @@ static clave_err run_recipe_begin_lease(struct acquisition *a, clave_async_clien
     return err;
 }
 
-/* ---- what a lease is in ---------------------------------------------------------------------- */
+/* ---- the parents of leases ------------------------------------------------------------------- */
 
 static void run_recipe_dirs_answered(struct acquisition_dirs *d, clave_err err)
 {
@@ -180,8 +182,8 @@ static void run_recipe_on_dir(clave_async_client *c, const clave_result *res, vo
         d->made(d->arg, d->err);
 }
 
-/* They are persistent: a container that is removed while somebody waits would be made anew by the
- * recipe. */
+/* The nodes are made persistent. A container node may be removed by the server while somebody
+ * waits, and the recipe would create it again, open to all. */
 clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
                                 const struct run_plan *plan)
 {
@@ -211,7 +213,8 @@ static void run_recipe_on_verdict(clave_async_latch *l, clave_err err, void *arg
     struct acquisition *a = arg;
     if (err != CLAVE_OK)
         (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
-    a->events->verdict(a->arg, err == CLAVE_ECANCELED ? CLAVE_EBUSY : err); /* a try's end */
+    /* ECANCELED: a try that ended without leadership. */
+    a->events->verdict(a->arg, err == CLAVE_ECANCELED ? CLAVE_EBUSY : err);
 }
 
 static void run_recipe_on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -227,21 +230,21 @@ static void run_recipe_on_latch_event(clave_async_latch *l, const clave_latch_ev
         a->events->next(a->arg);
         break;
     case CLAVE_LATCH_NOT_LEADER:
-        /* One command, one leadership: it does not queue again. */
+        /* One command, one leadership: the latch must not queue again. */
         (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
         a->events->lost(a->arg, ev->why);
         break;
     case CLAVE_LATCH_ASKED:
         a->events->asked(a->arg);
         break;
-    case CLAVE_LATCH_LEADER: /* the await reports both of these */
+    case CLAVE_LATCH_LEADER: /* the callback of latch_await reports these two */
     case CLAVE_LATCH_FAILED:
         break;
     }
 }
 
-/* The session policy: the guardian ends the command by the hold deadline, so a connection that is
- * lost for a moment is no reason to. */
+/* Uses CLAVE_POLICY_SESSION: the guardian ends the command by the hold deadline, so there is no
+ * need to give up leadership when the connection is lost for a moment. */
 static clave_err run_recipe_begin_election(struct acquisition *a, clave_async_client *client,
                                            const struct run_plan *plan,
                                            const struct acquisition_terms *terms)
@@ -259,7 +262,7 @@ static clave_err run_recipe_begin_election(struct acquisition *a, clave_async_cl
     o.preempt = plan->preempt;
     int64_t deadline = terms->deadline;
     a->tries = deadline == CLAVE_TRY;
-    if (a->tries) /* until its place is known, or no server answers */
+    if (a->tries) /* enough time to learn our place, or that no server answers */
         deadline = deadline_after(clave_now(), clave_async_client_session_timeout(client));
     clave_err err = clave_async_latch_new(&a->latch, client, plan->path, &o);
     if (err == CLAVE_OK)
@@ -267,7 +270,7 @@ static clave_err run_recipe_begin_election(struct acquisition *a, clave_async_cl
     return err == CLAVE_OK ? clave_async_latch_start(a->latch) : err;
 }
 
-/* ---- any of them ----------------------------------------------------------------------------- */
+/* ---- any of these ---------------------------------------------------------------------------- */
 
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct run_plan *plan, const struct acquisition_terms *terms)

@@ -1,9 +1,9 @@
-/* runner.c - the process of `clave lock` and `clave elect`: the client and its session, the place
- * in the queue, the signals, and the way out. The verbs call runner_run.
+/* runner.c - the process of `clave lock` and `clave elect`: its client and session, the place in
+ * the queue, signals, and how it exits. The verbs call runner_run.
  *
- * Invariants: the phase only moves forward (runner.h); every path ends in one runner_leave, with
- * the exit code; no signal is lost between the runner and the program that this process executes
- * next. */
+ * What must stay true: the phase only moves forward (see runner.h); every path ends in exactly one
+ * runner_leave with the exit code; and no signal is lost between the runner and a program that this
+ * process executes next. */
 #include "cmd/run/runner.h"
 
 #include <assert.h>
@@ -53,8 +53,8 @@ static void runner_stop(struct runner *r)
     lock_wait_close(&r->progress);
 }
 
-/* The session is closed; or the server has not confirmed that in time, and the guardian is left to
- * do it in the background. */
+/* Ends the loop. Either the session is closed, or the server has not confirmed that in time, and
+ * the guardian closes it in the background. */
 static void runner_on_phase_timeout(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -74,15 +74,15 @@ static void runner_leave(struct runner *r, int code)
     uv_timer_start(&r->phase_timer, runner_on_phase_timeout, limit_ms, 0);
     sd_status_leaving(r);
     run_stages_release(r);
-    /* Closing the session deletes its nodes: one transaction. */
+    /* Closing the session deletes its nodes in a single transaction. */
     clave_async_client_close(r->client, clave_now());
     clave_uv_flush(r->uv);
 }
 
-/* For a server to say who holds the lock. */
+/* How long to wait for a server to say who holds the lock. */
 enum { HOLDER_MS = 3000 };
 
-/* What the client asked for has failed. */
+/* Leaves because something that the client was asked for has failed. */
 static void runner_leave_with(struct runner *r, clave_err err)
 {
     const struct client_fault *fault = clave__client_latest_fault(r->client);
@@ -119,7 +119,8 @@ static void runner_on_no_holder(uv_timer_t *timer)
     runner_give_up(timer->data, &(struct lock_obstacle){.holder = NULL});
 }
 
-/* Says what was in the way, which the next request may forget; else who holds it, if the server
+/* The wait is over: says what was in the way. That is determined first, since the next request may
+ * overwrite it. If nothing is known to be in the way, says who holds the lock, provided the server
  * tells in time. */
 static void runner_not_acquired(struct runner *r)
 {
@@ -166,7 +167,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor, co
     nested_look(&r->nested, r->client);
 }
 
-/* It would wait forever: the holder waits for it. */
+/* The lock is held by the process that we run under, which waits for us: we would wait forever. */
 static void runner_on_outer(void *arg, const clave_participant *outer)
 {
     struct runner *r = arg;
@@ -213,7 +214,7 @@ static const struct acquisition_events acquisition_events = {
     .asked = runner_on_asked,
 };
 
-/* ---- the place ------------------------------------------------------------------------------- */
+/* ---- the place in the queue ------------------------------------------------------------------ */
 
 static int64_t runner_wait_until(const struct runner *r)
 {
@@ -227,7 +228,7 @@ static void runner_begin_waiting(struct runner *r)
 {
     assert(r->phase == CONNECTING);
     const struct run_plan *plan = r->plan;
-    /* The command gets some time before its first warning could be due. */
+    /* min_valid_ms leaves the command some time before its first warning could be due. */
     const struct acquisition_terms terms = {.deadline = runner_wait_until(r),
                                             .min_valid_ms =
                                                 child_grace(r) + child_lead(r) +
@@ -261,7 +262,8 @@ static void runner_on_dirs(void *arg, clave_err err)
         runner_leave_with(r, err);
 }
 
-/* What is created in the path's node gets its list. */
+/* The access list of the node at `path` is known: everything that is created below it gets the same
+ * list. */
 static void runner_use_parent_acl(struct runner *r)
 {
     assert(r->phase == CONNECTING && !r->reads_acl);
@@ -278,8 +280,8 @@ static void runner_use_parent_acl(struct runner *r)
         runner_leave_with(r, err);
 }
 
-/* --acl parent: the list of the lock's node is known only now. A failure of the connection is
- * followed by another one. */
+/* The answer for --acl parent, on whose list everything else depends. If the connection failed,
+ * nothing is done here: the request is made again when it is back. */
 static void runner_on_parent_acl(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct runner *r = arg;
@@ -322,9 +324,9 @@ static void runner_acquire(struct runner *r)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* Forwarded while the command runs, except the last; before that, the first four end this process.
- * A signal that was ignored when we were started (nohup, a shell's background job) stays ignored,
- * for the command too. */
+/* While the command runs, all of these but SIGCHLD are forwarded to it; before that, the first four
+ * end this process. A signal that was ignored when we were started (nohup, a background job of a
+ * shell) stays ignored, also for the command. */
 static const int caught[RUNNER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
                                            SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT, SIGCHLD};
 
@@ -366,7 +368,7 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
     }
 }
 
-/* While the command runs, the guardian ends it. */
+/* While the command runs, the guardian ends it, since it watches the parent as well. */
 static void runner_on_parent_end(void *arg)
 {
     struct runner *r = arg;
@@ -408,8 +410,9 @@ static int runner_catch_signals(struct runner *r)
     return err;
 }
 
-/* Handles the signals that have come. Those from here on have the effect that they had before, or
- * their own on the program that this process executes: none is lost in between. */
+/* Handles the signals that have arrived. From here on signals have the effect that they had before
+ * we were started, or the effect that the program executed next gives them; none is lost in
+ * between. */
 static void runner_release_signals(struct runner *r)
 {
     assert(r->stopped);
@@ -421,7 +424,7 @@ static void runner_release_signals(struct runner *r)
     uv_run(&r->loop, UV_RUN_NOWAIT);
     for (size_t i = 0; i < r->nsignals; i++) {
         int sig = r->signals[i].signum;
-        uv_close((uv_handle_t *)&r->signals[i], NULL); /* makes it the default */
+        uv_close((uv_handle_t *)&r->signals[i], NULL); /* restores the default action */
         sigaction(sig, &r->before[i], NULL);
     }
     uv_run(&r->loop, UV_RUN_NOWAIT);
@@ -434,10 +437,10 @@ static void runner_on_closed(struct runner *r, clave_err why)
 {
     if (r->phase == LEAVING) {
         if (r->stopped)
-            return; /* closed by us: the server has not confirmed it */
+            return; /* closed by us, and the server has not confirmed it */
         r->released = true;
-        uv_timer_start(&r->phase_timer, runner_on_phase_timeout, 0,
-                       0); /* not inside the client's call */
+        /* Stops from the timer, not inside the client's call. */
+        uv_timer_start(&r->phase_timer, runner_on_phase_timeout, 0, 0);
         return;
     }
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
@@ -484,7 +487,7 @@ static int64_t runner_connect_within(const struct runner *r)
     return wait > 0 && wait < timeout ? wait : timeout;
 }
 
-/* It took too long, or every server refuses. */
+/* Connecting took too long, or every server refuses us. */
 static void runner_on_connecting_ends(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -501,9 +504,9 @@ static void runner_on_settled(void *arg)
 {
     struct runner *r = arg;
     const char *why;
+    /* Leaves from the timer, not inside the client's call. */
     if (r->phase == CONNECTING && clave__uv_refusal(r->uv, &why) != CLAVE_OK)
-        uv_timer_start(&r->phase_timer, runner_on_connecting_ends, 0,
-                       0); /* not inside the client's call */
+        uv_timer_start(&r->phase_timer, runner_on_connecting_ends, 0, 0);
     int64_t id = clave_async_client_session_id(r->client);
     if (id != r->guardian_session_id) {
         struct session_key key = {.id = id,
@@ -539,7 +542,7 @@ static int runner_open_loop(struct runner *r)
     return err != 0 ? err : runner_catch_signals(r);
 }
 
-/* Warnings are shown without -v too. */
+/* Shows warnings even without -v. */
 static void runner_on_warning(void *arg, int level, const char *msg)
 {
     struct runner *r = arg;
@@ -579,12 +582,12 @@ static void runner_loop(struct runner *r)
     run_stages_free(r);
     acquisition_free(&r->acquisition);
     clave_async_client_free(r->client);
-    runner_release_signals(r); /* and runs the loop until all handles are closed */
+    runner_release_signals(r); /* also runs the loop until all handles are closed */
 }
 
-/* Orphans of the guardian are to become our children. Done before there are threads. A kernel
- * without sub-reapers, as qemu emulates one, runs the command all the same, unless all of it must
- * be killable. */
+/* Makes orphans of the guardian our children. To be called before there are threads. On a system
+ * without sub-reapers, such as the kernel that qemu emulates, the command is run all the same,
+ * unless --same-user demands that all of it can be killed. */
 static int runner_become_subreaper(const struct run_plan *p)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
@@ -599,7 +602,8 @@ static int runner_become_subreaper(const struct run_plan *p)
     return EXIT_OK;
 }
 
-/* What the command leaves in a session of its own is found in /proc. */
+/* Warns if /proc cannot be used: only there do we find processes of the command that are in a
+ * session of their own. */
 static int runner_check_proc(const struct run_plan *p)
 {
     if (proc_is_ours())
@@ -653,13 +657,14 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     child_open_terminal(r);
     int fault = runner_open_loop(r);
     clave_err err = fault == 0 ? runner_open_client(r) : CLAVE_EIO;
-    if (err != CLAVE_OK) { /* we are about to exit: the loop stays as it is */
+    if (err != CLAVE_OK) { /* we are about to exit, so the loop is left as it is */
         guardian_dismiss(&r->guardian);
         if (fault == 0)
             return diag_err(plan->o, plan->connect, err, NULL);
         return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot start: %s", uv_strerror(fault));
     }
-    standard_error_never_wait(); /* the lock may be ours before we know */
+    /* printing must not block from now on: the lock may be ours before we know it */
+    standard_error_never_wait();
     runner_loop(r);
     if (r->released || r->guardian_session_id == 0)
         guardian_dismiss(&r->guardian);

@@ -7,9 +7,10 @@
  *       │             │        SWEEPING ───────┘          │
  *       └─────────────┴────────────────────────────────────┘
  *
- * WAITING includes what happens between the grant and the start of the command, KEEPING is what
- * happens between its end and the release: once_and_min_hold.c. SWEEPING: the guardian is dead or
- * overdue, and what is left of the command is killed here.
+ * WAITING also covers what happens between the grant and the start of the command, and KEEPING is
+ * what happens between the end of the command and the release of the lock; see once_and_min_hold.c
+ * for both. In SWEEPING the guardian is dead or overdue, and this process kills what is left of the
+ * command.
  *
  * Map of src/cmd/run, a command under a lock or a leadership:
  *   run_flags       the flags, parsed into a struct run_plan
@@ -21,10 +22,10 @@
  *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_slot
  *   lock_messages   messages and JSON events, and the progress of a wait;
  *                   hook: --on-elected and so on
- *   parent_watch    the process that all of this is to end with
+ *   parent_watch    --with-parent: the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   deadline_page   CLAVE_DEADLINE
- *   granted_field   since when, in the node */
+ *   granted_field   since when the lock is held, as its node tells */
 #ifndef CLAVE_CMD_RUN_RUNNER_H
 #define CLAVE_CMD_RUN_RUNNER_H
 
@@ -47,11 +48,11 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* once_and_min_hold.c and child.c do not know runner.c: they report through these. */
+/* How once_and_min_hold.c and child.c report to the runner without knowing runner.c. */
 struct runner_events {
-    /* By once_and_min_hold.c: the command may start, child_begin. */
+    /* From once_and_min_hold.c: the command may start. This is child_begin. */
     void (*cleared)(struct runner *r);
-    /* By child.c: the command has ended, or was not started, run_stages_end. */
+    /* From child.c: the command has ended, or was not started. This is run_stages_end. */
     void (*ended)(struct runner *r, int code);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
@@ -65,7 +66,7 @@ struct runner {
     uv_loop_t loop;
     clave_async_client *client;
     clave_uv *uv;
-    bool reads_acl; /* --acl parent: its answer is awaited, or that of `dirs` */
+    bool reads_acl; /* --acl parent: the list is being read, or `dirs` are being created */
     struct acquisition_dirs dirs;
     struct acquisition acquisition;
     struct nested nested;
@@ -74,38 +75,39 @@ struct runner {
     struct foreground_group terminal;
     struct lock_wait progress;
     struct sd_status service;
-    uv_poll_t reports;      /* from the guardian */
+    uv_poll_t reports;      /* reports from the guardian */
     uv_timer_t phase_timer; /* limits how long the current phase may take */
-    uv_timer_t watchdog;    /* fires a moment after the guardian's own */
+    uv_timer_t watchdog;    /* fires a moment after the guardian should have acted */
     struct parent_alarm parent;
     uv_signal_t signals[RUNNER_SIGNALS];
-    struct sigaction before[RUNNER_SIGNALS]; /* what they did before */
+    struct sigaction before[RUNNER_SIGNALS]; /* actions of the signals before we caught them */
     size_t nsignals;
     int64_t began, acquired_at, gave_up;
-    int64_t guardian_session_id; /* the id the guardian knows */
+    int64_t guardian_session_id; /* the session id that the guardian was told */
     bool waited;                 /* the lock was not free when we came */
-    bool asked;                  /* another participant asked for the lock, or us to resign */
-    /* the server has closed the session: the guardian has nothing left to do */
+    bool asked;                  /* another participant asked for the lock, or asked us to resign */
+    /* The server has closed the session: the guardian has nothing left to do. */
     bool released;
     bool told_to_end; /* by a signal, or by the end of the process that we are to end with */
     bool stopped;     /* the loop is about to end */
     int code;
 
-    /* While the command runs. */
+    /* The rest is used while the command runs. */
     struct guardian_task task;
     struct holder_policy hold_policy;
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;
-    struct holdout holdout; /* the newest one that was reported, */
-    bool stuck;             /* because it could not be ended */
-    int64_t sweep_ms;       /* SWEEPING: until the next attempt */
-    bool reaped;            /* without the guardian: we have reaped the command */
+    struct holdout holdout; /* the one that was reported last, */
+    bool stuck;             /* and whether because it could not be ended */
+    int64_t sweep_ms;       /* SWEEPING: milliseconds until the next attempt */
+    bool reaped;            /* without the guardian: we have waited for the command */
     int status;
 };
 
-/* The verbs' entry: acquires the lock, runs the command, releases the lock. Returns the exit code.
- * *told_to_end (may be NULL): a signal, or the end of --with-parent's process, ended it. */
+/* What the verbs call: acquires the lock, runs the command, releases the lock. Returns the exit
+ * code. *told_to_end (may be NULL) tells whether a signal ended this, or the end of the process
+ * named by --with-parent. */
 int runner_run(const struct run_plan *plan, bool *told_to_end);
 
 #endif

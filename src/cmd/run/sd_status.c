@@ -1,16 +1,16 @@
-/* sd_status.c - the STATUS lines, READY, STOPPING and the watchdog of a runner; runner.c, child.c
- * and once_and_min_hold.c call it. READY and STOPPING are sent at most once. */
+/* sd_status.c - the STATUS lines, READY, STOPPING and the watchdog of a runner. runner.c, child.c
+ * and once_and_min_hold.c call it. READY and STOPPING are each sent at most once. */
 #include "cmd/run/sd_status.h"
 
 #include <stdio.h>
 
 #include "cmd/run/runner.h"
 
-/* How often the watchdog is fed within its interval: a confirmation a moment too late for one feed
- * is in time for the next. */
+/* How many times per watchdog interval the watchdog is fed at most, so that a confirmation that
+ * comes a moment too late for one feed is in time for the next. */
 enum { FEEDS = 4 };
 
-/* true: the notifications are clave's, not the command's. */
+/* Whether clave itself notifies the service manager, rather than the command. */
 static bool sd_status_is_own(const struct runner *r)
 {
     return r->plan->notify == SD_NOTIFY_HELD || r->plan->notify == SD_NOTIFY_WAITING;
@@ -48,7 +48,7 @@ void sd_status_open(struct runner *r)
 void sd_status_waiting(struct runner *r, size_t ahead, bool known)
 {
     struct sd_notify *n = &r->service.notify;
-    if (!known) { /* nor is it known whether it has a place yet */
+    if (!known) { /* and so is whether we have a place in the queue */
         sd_notify_send(n, "STATUS=%s: waiting", r->plan->path);
         return;
     }
@@ -84,7 +84,7 @@ void sd_status_connection(struct runner *r, bool up)
     sd_status_send_held(r, up ? "" : "; connection lost");
 }
 
-/* A candidate that queues again is not stopping. */
+/* A candidate that becomes a candidate again is not stopping. */
 static void sd_status_send_stopping(struct runner *r)
 {
     if (sd_status_is_own(r) && (r->told_to_end || !r->plan->again))

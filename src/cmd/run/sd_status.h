@@ -1,6 +1,6 @@
-/* sd_status.h - what `clave lock` and its like report to the service manager, if there is one. The
- * watchdog is fed only while the servers confirm the session: for a holder by its hold deadline,
- * for a waiting participant by the connection. */
+/* sd_status.h - what `clave lock` and the verbs like it report to the service manager, if there is
+ * one. The watchdog is fed only while the servers confirm the session: for a holder that means
+ * until its hold deadline, for a waiting participant while it is connected. */
 #ifndef CLAVE_CMD_RUN_SD_STATUS_H
 #define CLAVE_CMD_RUN_SD_STATUS_H
 
@@ -19,7 +19,7 @@ struct sd_status {
 
 void sd_status_open(struct runner *r);
 void sd_status_waiting(struct runner *r, size_t ahead, bool known);
-void sd_status_delayed(struct runner *r); /* granted, but the previous holder lost the lock */
+void sd_status_delayed(struct runner *r); /* granted, but the previous holder had lost the lock */
 void sd_status_started(struct runner *r); /* the command runs */
 void sd_status_connection(struct runner *r, bool up);
 void sd_status_ending(struct runner *r);  /* the command is being ended */

@@ -1,6 +1,6 @@
-/* cgroup.c - finds this process's control group in /proc and creates one below it. The guardian
- * creates it; the runner kills and removes it if the guardian dies. proctree.c does not depend on
- * it. */
+/* cgroup.c - finds the control group of this process in /proc, and creates one below it. The
+ * guardian creates it; the runner kills and removes it if the guardian dies. proctree.c works
+ * without it. */
 #include "cmd/run/guardian/cgroup.h"
 
 #include <dirent.h>
@@ -22,8 +22,9 @@ enum { LINE_CAP = 4096, DEPTH_MAX = 8 };
 
 /* ---- where we are ---------------------------------------------------------------------------- */
 
-/* "36 35 98:0 /ROOT /MOUNT-POINT rw,noatime master:1 - TYPE SOURCE OPTIONS": the first one of type
- * cgroup2. A name with a space would be escaped; such mounts are not supported. */
+/* Finds the first mount of type cgroup2 in /proc/self/mountinfo, whose lines look like "36 35 98:0
+ * /ROOT /MOUNT-POINT rw,noatime master:1 - TYPE SOURCE OPTIONS". A name with a space in it would be
+ * escaped there; such mounts are not supported. */
 static bool cgroup_find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
 {
     char line[LINE_CAP];
@@ -38,7 +39,7 @@ static bool cgroup_find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
     return found;
 }
 
-/* "0::/PATH" */
+/* The line of version 2 is "0::/PATH". */
 static bool cgroup_find_path(pid_t pid, char path[CGROUP_CAP])
 {
     char line[LINE_CAP], name[64];
@@ -52,7 +53,8 @@ static bool cgroup_find_path(pid_t pid, char path[CGROUP_CAP])
     return found;
 }
 
-/* The mounted hierarchy may begin below the root, as in a container. */
+/* The directory of our own group. The mounted hierarchy may begin below the root, as it does in a
+ * container. */
 static bool cgroup_find_own(char own[CGROUP_CAP])
 {
     char root[CGROUP_CAP], point[CGROUP_CAP], path[CGROUP_CAP];
@@ -71,8 +73,8 @@ static bool cgroup_says_yes(const char *dir, const char *name)
     return getxattr(dir, name, value, sizeof value - 1) == 1 && value[0] == '1';
 }
 
-/* Where systemd runs, it alone manages what it has not delegated (systemd.resource-control(5),
- * Delegate=). */
+/* Where systemd runs, every group is systemd's to manage unless it has delegated it
+ * (systemd.resource-control(5), Delegate=). */
 static bool cgroup_is_ours_to_divide(const char *own)
 {
     bool systemd = access("/run/systemd/system", F_OK) == 0;
@@ -125,7 +127,8 @@ pid_t cgroup_fork(const struct cgroup *c)
     pid_t pid = fd >= 0 ? (pid_t)syscall(SYS_clone3, &args, sizeof args) : -1;
     if (fd >= 0 && pid != 0)
         close(fd);
-    /* The group may refuse processes, and the kernel or a sandbox may not support clone3. */
+    /* clone3 fails if the group refuses new processes, or if the kernel or a sandbox does not
+     * support it. */
     return pid >= 0 ? pid : fork();
 }
 
@@ -145,7 +148,7 @@ void cgroup_kill(const struct cgroup *c)
     cgroup_put(c->path, "cgroup.kill", "1");
 }
 
-/* The last part of its path is random: no other group has that name. */
+/* The last part of the path is random, so no other group has this name. */
 bool cgroup_has(const struct cgroup *c, pid_t pid)
 {
     char path[CGROUP_CAP];

@@ -1,41 +1,42 @@
 /* guardian.c - the guardian: a process that ends the command in time, whatever happens to the
- * runner. Three parts: how the command is started, the process itself, and the runner's side of it,
- * which sends it orders and reads its reports, and never waits for a guardian that does not read.
+ * runner. The file has three parts: how the command is started; the guardian process; and the
+ * runner's side, which sends orders and reads reports, and never waits for a guardian that does not
+ * read.
  *
- * The runner forks it before anything else. It starts the command as its own child and checks, by
- * its own clock, the hold deadline that the runner writes into a shared page.
+ * The runner forks the guardian before it does anything else. The guardian starts the command as
+ * its own child, and checks by its own clock the hold deadline that the runner writes to a shared
+ * page. supervise/kill_policy.h decides when the command is warned and when it is killed.
  *
- * supervise/kill_policy.h decides when the command is warned and when it is killed.
- * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it becomes
- * its child, and without a child there is no descendant. (A system without sub-reapers has no such
- * certainty; the runner warns of it.) Once the guardian is done and the runner is dead, it
- * re-attaches to the runner's session and closes it, so that the next holder need not wait for the
- * session to expire.
+ * The guardian knows for certain when nothing of the command is left: it is a child sub-reaper, so
+ * every orphan below it becomes its child, and a process without children has no descendants. (On a
+ * system without sub-reapers this is not certain; the runner warns about that.) If the runner is
+ * dead by then, the guardian re-attaches to the runner's session and closes it, so that the next
+ * holder need not wait for the session to expire.
  *
- * Which process dies or stops, and what follows:
+ * What follows when a process dies or stops ("ENDING" is the warning and killing of the command):
  *
- *   runner killed       ENDING, then the session is closed from here
+ *   runner killed       ENDING, then the guardian closes the session
  *   runner stopped      the deadline no longer moves: ENDING in time; the session expires
  *   guardian killed     the command dies with it (parent-death signal); the runner, a
  *                       sub-reaper too, inherits what is left, kills it and releases
  *   guardian stopped    the runner kills it a moment after it should have acted itself,
  *                       still before the deadline; then as above
  *   command             what it left behind is ended, then the runner releases
- *   runner, command     what is left is ended, then the session is closed from here
+ *   runner, command     what is left is ended, then the guardian closes the session
  *   guardian, command   the runner kills what is left and releases
- *   runner stopped, then killed        as stopped, then as killed
+ *   runner stopped, then killed        as for stopped, then as for killed
  *   the --with-parent process          ENDING, then the runner releases
- *   that process and the runner        ENDING, then the session is closed from here
+ *   that process and the runner        ENDING, then the guardian closes the session
  *   runner and guardian                the command itself is killed; processes it had started
  *                       run on, and only the fencing token protects the next holder, which is
  *                       granted the lock when the session expires
+ *   the machine         everything ends at once; the session expires
  *
- * A process that cannot be killed (holdout.h) is reported as soon as a look finds it. When its
- * time has come, the guardian goes on trying, and the runner neither releases the lock nor leaves
- * before it has ended; if the session is lost, the next holder does not wait for that. As the
- * kernel clears the parent-death signal of a set-user-ID program, it also outlives both processes.
- *
- *   the machine         everything at once; the session expires */
+ * A process that cannot be killed (holdout.h) is reported as soon as it is found. If the command
+ * has to end, the guardian keeps trying to kill this process, and the runner neither releases the
+ * lock nor exits before it has ended; but if the session is lost, the next holder does not wait for
+ * that. Since the kernel clears the parent-death signal of a set-user-ID program, such a process
+ * also survives the death of both the runner and the guardian. */
 #include "cmd/run/guardian/guardian.h"
 
 #include <assert.h>
@@ -72,7 +73,7 @@ static bool guardian_put_number(const char *name, const char *format, int64_t n)
     return setenv(name, text, 1) == 0;
 }
 
-/* So that clave, run by the command, reaches the same servers. */
+/* If the command runs clave, that clave reaches the same servers. */
 static bool guardian_put_tls(const struct options *o)
 {
     static const char *const names[CLIENT_TLS_TEXTS] = {[CLIENT_TLS_CA] = "CLAVE_TLS_CA",
@@ -85,9 +86,9 @@ static bool guardian_put_tls(const struct options *o)
     return true;
 }
 
-/* Sets the command's variables in our own environment, which it inherits: CLAVE_PATH, CLAVE_NODE,
- * CLAVE_TOKEN, CLAVE_SESSION, CLAVE_DEADLINE, CLAVE_OWNER, CLAVE_CONNECT, and the files of TLS.
- * false: no memory. */
+/* Sets the command's variables in our own environment, which the command inherits: CLAVE_PATH,
+ * CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_DEADLINE, CLAVE_OWNER, CLAVE_CONNECT, and the names
+ * of the TLS files. false: no memory. */
 static bool guardian_set_env(const struct guardian_plan *plan, const struct guardian_task *task,
                              int deadline_page_fd)
 {
@@ -108,8 +109,8 @@ static bool guardian_set_env(const struct guardian_plan *plan, const struct guar
 
 enum { SPAWN_NO_PROCESS = -2 };
 
-/* In the forked child: becomes the command. Each member of struct command takes effect here. A
- * failed exec is written to `fault`, a pipe that a successful one closes. */
+/* In the forked child: becomes the command. This is where each member of struct command takes
+ * effect. If exec fails, errno is written to the pipe `fault`; a successful exec closes it. */
 static _Noreturn void guardian_become(const struct command *command,
                                       const struct inheritance *before, pid_t parent, int fault)
 {
@@ -118,7 +119,7 @@ static _Noreturn void guardian_become(const struct command *command,
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
         (command->same_user && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
         error = errno;
-    if (getppid() != parent) /* it died before we asked to die with it */
+    if (getppid() != parent) /* the guardian died before we asked to die with it */
         _exit(EXIT_INTERNAL);
     inheritance_restore(before);
     if (error == 0) {
@@ -130,11 +131,11 @@ static _Noreturn void guardian_become(const struct command *command,
     _exit(EXIT_NOTFOUND);
 }
 
-/* Runs argv[0], looked up in PATH, in that control group if there is one, with the signals, streams
- * and descriptors that the runner was started with. Returns its process id, which is its group too.
- * -1: errno says why it cannot be run; SPAWN_NO_PROCESS: why the system has no process for it. The
- * end of this process, which has a single thread, kills the command (SIGKILL), unless that has
- * become another user. */
+/* Starts argv[0], looked up in PATH, in the control group `cgroup` if there is one, with the
+ * signals, streams and descriptors that the runner was started with. Returns the process id, which
+ * is also the id of the process group. -1: the command cannot be run, errno says why;
+ * SPAWN_NO_PROCESS: the system has no process for it, errno says why. When this single-threaded
+ * process ends, the kernel kills the command (SIGKILL), unless it has become another user. */
 static pid_t guardian_spawn(const struct command *command, const struct inheritance *before,
                             const struct cgroup *cgroup)
 {
@@ -149,7 +150,7 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
     close(ends[1]);
     ssize_t n = 0;
     if (pid > 0) {
-        setpgid(pid, pid); /* as the child does itself: whichever is first */
+        setpgid(pid, pid); /* the child does the same: whichever comes first */
         while ((n = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
             continue;
     }
@@ -159,7 +160,7 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
         return SPAWN_NO_PROCESS;
     }
     if (n != (ssize_t)sizeof error)
-        return pid; /* the pipe was closed by exec */
+        return pid; /* exec closed the pipe */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     errno = error;
@@ -168,7 +169,7 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* From the runner to the guardian; a guardian_report is what comes back. */
+/* What the runner sends to the guardian. The answers are of type guardian_report. */
 struct order {
     enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
     int sig;
@@ -183,10 +184,10 @@ struct guardian_process {
     struct kill_policy kill_policy;
     struct session_key session;
     struct guardian_task task;
-    pid_t command; /* and its group */
+    pid_t command; /* process id, and id of its process group */
     struct cgroup cgroup;
-    struct holdout told;         /* the newest one that was reported, */
-    enum guardian_event told_of; /* and as what */
+    struct holdout told;         /* the holdout that was reported last */
+    enum guardian_event told_of; /* and the event it was reported with */
     int64_t look_at, look_ms;
     bool told_to_stop;
     bool reaped;
@@ -201,7 +202,7 @@ enum { CLOSE_MS = 5000, LOOK_FIRST_MS = 20, LOOK_LAST_MS = 2000, LOOK_SHARE = 10
 _Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
                "the kill policy reads the deadline from the page");
 
-/* While a command runs that may have to be ended. */
+/* Whether to look for holdouts: only while a command runs that may have to be ended. */
 static bool guardian_looks(const struct guardian_process *g)
 {
     const struct kill_policy *p = &g->kill_policy;
@@ -209,7 +210,8 @@ static bool guardian_looks(const struct guardian_process *g)
            (p->phase == KILL_POLICY_RUNNING && p->terms.on_lost != ON_LOST_IGNORE);
 }
 
-/* CLOCK_BOOTTIME, unlike poll's own timeout: it fires at once after the machine was suspended. */
+/* Arms the timer for the next thing to do. Its clock is CLOCK_BOOTTIME, unlike that of poll's
+ * timeout, so it fires at once when a suspended machine wakes up. */
 static void guardian_arm(struct guardian_process *g)
 {
     int64_t at =
@@ -218,7 +220,7 @@ static void guardian_arm(struct guardian_process *g)
     if (guardian_looks(g))
         at = deadline_earlier(at, g->look_at);
     if (at != CLAVE_NEVER) {
-        at = at > 1 ? at : 1; /* 0 would disarm it */
+        at = at > 1 ? at : 1; /* 0 would disarm the timer */
         t.it_value.tv_sec = (time_t)(at / 1000);
         t.it_value.tv_nsec = (long)(at % 1000) * 1000000;
     }
@@ -232,7 +234,8 @@ static void guardian_report_of(struct guardian_process *g, enum guardian_event e
 {
     struct guardian_report r = {
         .event = event, .cause = g->kill_policy.cause, .value = value, .holdout = *holdout};
-    /* The last report has to arrive, even at a runner that is stopped and reads it later. */
+    /* The last report must not be dropped, even if the runner is stopped and reads it only later:
+     * this one may block. */
     int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
     while (!g->runner_dead && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
         continue;
@@ -243,7 +246,8 @@ static void guardian_report(struct guardian_process *g, enum guardian_event even
     guardian_report_of(g, event, value, &(struct holdout){.pid = 0});
 }
 
-/* A command usually becomes another user at once, and what it starts whenever it likes. */
+/* Looks for holdouts again in a moment. A command that becomes another user usually does so at
+ * once; the processes that it starts may do so at any time. */
 static void guardian_look_soon(struct guardian_process *g)
 {
     g->look_ms = LOOK_FIRST_MS;
@@ -275,8 +279,8 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     guardian_report(g, GUARDIAN_STARTED, pid);
 }
 
-/* The group may be signalled only while its first process exists, which keeps the number from being
- * reused. */
+/* The command's process group, 0 if it must not be signalled: only while the first process of the
+ * group has not been waited for is its number safe from being reused. */
 static pid_t guardian_group(const struct guardian_process *g)
 {
     return g->reaped ? 0 : g->command;
@@ -301,7 +305,8 @@ static void guardian_reap(struct guardian_process *g)
     g->childless = pid < 0 && errno == ECHILD;
 }
 
-/* A child that does not count is a local server that something in the command started. */
+/* Whether every process of the command is gone. A local server that something in the command
+ * started does not count, although it may be our child. */
 static bool guardian_nothing_left(const struct guardian_process *g)
 {
     return g->childless || (g->reaped && proctree_is_gone());
@@ -311,14 +316,14 @@ static bool guardian_nothing_left(const struct guardian_process *g)
 
 static void guardian_tell_stuck(const struct guardian_process *g, const struct holdout *h)
 {
-    assert(g->runner_dead); /* else the runner tells it */
+    assert(g->runner_dead); /* otherwise the runner reports it */
     char text[HOLDOUT_TEXT_CAP];
     diag(g->plan->o, "%s: cannot end %s, which runs on after clave %s", g->plan->path,
          holdout_text(h, text), g->plan->o->verb->name);
 }
 
-/* Each once, and while the command runs not again for the next of the same kind: a script may call
- * sudo a hundred times. */
+/* Reports each stuck process once. While the command runs, the next holdout of the same program and
+ * user is not reported again: a script may call sudo a hundred times. */
 static void guardian_tell_holdout(struct guardian_process *g, const struct holdout *h,
                                   enum guardian_event event)
 {
@@ -341,7 +346,8 @@ static void guardian_look(struct guardian_process *g)
     if (!guardian_looks(g) || now < g->look_at)
         return;
     holdout_look(&found, &g->cgroup);
-    if (found.n > 0 && !found.first.asleep) /* a moment's wait for a disk is nobody's refusal */
+    if (found.n > 0 &&
+        !found.first.asleep) /* a process that waits for a disk for a moment is not a holdout */
         guardian_tell_holdout(g, &found.first, GUARDIAN_HOLDOUT);
     int64_t took = clave_now() - now;
     g->look_ms = deadline_earlier(2 * g->look_ms, LOOK_LAST_MS);
@@ -361,7 +367,8 @@ static void guardian_kill(struct guardian_process *g)
     struct holdouts left;
     cgroup_kill(&g->cgroup);
     if (g->told.pid != 0)
-        guardian_look_for_stuck(g, &left); /* before the runner takes us for stopped */
+        /* report it now: the killing below may take so long that the runner takes us for stopped */
+        guardian_look_for_stuck(g, &left);
     int alive = proctree_kill(guardian_group(g));
     guardian_look_for_stuck(g, &left);
     clave__kill_policy_killed(&g->kill_policy, holdout_is_all(&left, alive));
@@ -373,7 +380,9 @@ static void guardian_act(struct guardian_process *g, unsigned todo)
         guardian_report(g, GUARDIAN_ENDING, 0);
     if (todo & KILL_POLICY_TERM) {
         proctree_signal(SIGTERM, guardian_group(g));
-        proctree_signal(SIGCONT, guardian_group(g)); /* a stopped process would not see SIGTERM */
+        proctree_signal(
+            SIGCONT,
+            guardian_group(g)); /* a stopped process handles SIGTERM only when it is continued */
         g->look_at = clave_now();
     }
     if (todo & KILL_POLICY_KILL)
@@ -405,7 +414,7 @@ static void guardian_step(struct guardian_process *g)
 static void guardian_pass_signal(struct guardian_process *g, int sig)
 {
     if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
-        return; /* the kill policy sends it to the command and all its descendants */
+        return; /* the kill policy sends SIGTERM to the command and all its descendants */
     struct holdout command;
     bool refused = guardian_group(g) > 0 && kill(-guardian_group(g), sig) != 0 && sig != SIGWINCH;
     if (refused && holdout_refuses(&command, guardian_group(g)))
@@ -450,7 +459,8 @@ static void guardian_drain(int fd)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* A process that reads our output to its end must not have to wait for this. */
+/* Closes everything we inherited, so that a process that reads our output to its end need not wait
+ * for what follows. */
 static void guardian_close_streams(void)
 {
     int null = open("/dev/null", O_RDWR);
@@ -459,8 +469,8 @@ static void guardian_close_streams(void)
     syscall(SYS_close_range, 3u, ~0u, 0u);
 }
 
-/* The runner is dead, its session is not: the lock, or the place in the queue, passes on at once
- * instead of when the session expires. */
+/* The runner is dead but its session is not: closes the session, so that the lock, or the place in
+ * the queue, passes on now and not when the session expires. */
 static void guardian_close_session(struct guardian_process *g)
 {
     clave_client_options co;
@@ -483,11 +493,11 @@ static bool guardian_prepare(struct guardian_process *g)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    setpgid(0, 0); /* signals for the runner's group are not for us */
+    setpgid(0, 0); /* signals for the runner's group are not meant for us */
     prctl(PR_SET_NAME, "lock-guardian");
     g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    /* EINVAL: the runner has warned of it. */
+    /* EINVAL: no sub-reapers here; the runner has warned about that. */
     return g->signals >= 0 && g->timer >= 0 &&
            (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 || errno == EINVAL);
 }
@@ -557,8 +567,8 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
     return code;
 }
 
-/* Never waits: a guardian that does not read is stopped, and then orders would come too late
- * anyway. */
+/* Never blocks. A guardian that does not read its orders is stopped, and by the time it goes on
+ * they would be too late anyway. */
 static void guardian_send(const struct guardian *g, const struct order *order)
 {
     assert(g->socket >= 0);
@@ -617,7 +627,7 @@ int guardian_exit_code(int error)
     case ENOENT:
     case ENOTDIR:
         return EXIT_NOTFOUND;
-    case EAGAIN: /* out of processes: nothing is wrong with the command */
+    case EAGAIN: /* the system is out of processes; the command is not at fault */
     case ENOMEM:
     case EMFILE:
     case ENFILE:

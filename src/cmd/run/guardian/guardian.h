@@ -1,5 +1,5 @@
 /* guardian.h - the runner's side of the guardian, the process that starts the command and ends it
- * in time. guardian.c explains how. The folder:
+ * in time. guardian.c explains how that works. Map of this folder:
  *   guardian   the process, and the runner's side: start, orders, reports
  *   cgroup     the command's control group, where the system lets us have one
  *   proctree   all descendants, and killing them; holdout: those that cannot be killed */
@@ -17,28 +17,30 @@
 #include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
 
-/* The command, from its flags to its exec: run_flags.c fills this in, guardian_become acts on it,
- * and nothing in between looks at its members. */
+/* How the command is to be run, from the flags to exec: run_flags.c fills this in and
+ * guardian_become acts on it; nothing in between looks at the members. */
 struct command {
     char *const *argv;
-    bool notifies;  /* it inherits the service manager's variables */
-    bool same_user; /* neither it nor what it starts can become another user, whom clave could not
-                       end (PR_SET_NO_NEW_PRIVS) */
+    /* the command, not clave, talks to the service manager: it inherits the variables for that */
+    bool notifies;
+    /* sets PR_SET_NO_NEW_PRIVS: neither the command nor what it starts can become another user,
+     * whose processes clave could not end */
+    bool same_user;
 };
 
 struct guardian_plan {
     struct options *o;
     const char *connect;
     const char *path;
-    const char *holders; /* the parent of the holders' nodes */
-    const char *owner;   /* CLAVE_OWNER for the command; "": none */
+    const char *holders; /* the parent node of the holders' nodes */
+    const char *owner;   /* CLAVE_OWNER of the command; "": not set */
     const struct command *command;
     const struct parent_watch *parent;
 };
 
-/* The credentials of a session, for the process that has to close it. */
+/* What another process needs to re-attach to a session and close it. */
 struct session_key {
-    int64_t id; /* 0: none */
+    int64_t id; /* 0: no session */
     int32_t timeout_ms;
     uint8_t passwd[16];
 };
@@ -47,19 +49,20 @@ struct guardian_task {
     int64_t token;
     int64_t session_id;
     struct kill_policy_terms terms;
-    char node[448]; /* name of the lock node, below `holders`; of a slot's it is long */
+    char node[448]; /* name of the lock's node, below `holders`; that of a slot is long */
 };
 
 enum guardian_event {
-    GUARDIAN_STARTED,    /* value: the command's process and group */
-    GUARDIAN_REFUSED,    /* it cannot be run; value: errno */
+    GUARDIAN_STARTED,    /* value: process id of the command, and of its group */
+    GUARDIAN_REFUSED,    /* the command cannot be run; value: errno */
     GUARDIAN_NO_PROCESS, /* the system has no process for it; value: errno */
     GUARDIAN_STOPPED,    /* value: the signal that stopped the command */
-    GUARDIAN_ENDING,     /* cause: SIGTERM or SIGKILL is being sent */
-    GUARDIAN_DENIED,     /* value: a signal to pass on, which `holdout`, the command, refuses */
-    GUARDIAN_HOLDOUT,    /* `holdout` could not be ended if that became necessary */
-    GUARDIAN_STUCK,      /* the command is being killed, and `holdout` cannot be; cause */
-    GUARDIAN_ENDED,      /* nothing of it is alive; value: the status of waitpid; cause */
+    GUARDIAN_ENDING,     /* the command is being ended; cause */
+    /* value: a signal that could not be passed on, because the command, `holdout`, refuses it */
+    GUARDIAN_DENIED,
+    GUARDIAN_HOLDOUT, /* `holdout` runs, which could not be ended if that became necessary */
+    GUARDIAN_STUCK,   /* the command is being killed, but `holdout` cannot be; cause */
+    GUARDIAN_ENDED,   /* no process of the command is alive; value: the status of waitpid; cause */
 };
 struct guardian_report {
     enum guardian_event event;
@@ -69,30 +72,32 @@ struct guardian_report {
 };
 
 struct guardian {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: no guardian */
     int socket;
-    struct cgroup cgroup; /* the command's, while it runs */
+    struct cgroup cgroup; /* the command's control group while it runs */
     struct deadline_page *page;
 };
 
-/* Forks the guardian. Call it before this process has other threads. EXIT_OK, or the exit code
- * after a message. */
+/* Forks the guardian. Call this before the process starts any thread. Returns EXIT_OK, or an exit
+ * code after a message. */
 int guardian_start(struct guardian *g, const struct guardian_plan *plan);
-/* Which session to close if the runner dies. */
+/* Tells the guardian which session to close if the runner dies. */
 void guardian_set_session(struct guardian *g, const struct session_key *key);
-/* Starts the command. The page must hold its deadline by now. */
+/* Starts the command. The page must contain the deadline already. */
 void guardian_run(struct guardian *g, const struct guardian_task *task);
 /* Sends a signal to the command's process group. */
 void guardian_forward(struct guardian *g, int sig);
-/* The lock is lost: ends the command as --on-lost says. */
+/* The lock is lost: ends the command the way --on-lost says. */
 void guardian_stop(struct guardian *g);
-/* 1: *out is filled in; 0: nothing to read; -1: the guardian is dead. Never waits. */
+/* Reads the next report without blocking. 1: *out is filled in; 0: there is none; -1: the guardian
+ * is dead. */
 int guardian_read(struct guardian *g, struct guardian_report *out);
-/* A child of this process has been waited for: if it was the guardian, its number is free. */
+/* A child `pid` of this process has been waited for. If it was the guardian, its number may be
+ * reused from now on, so it is forgotten. */
 void guardian_note_reaped(struct guardian *g, pid_t pid);
-/* Kills the guardian (SIGKILL): there is nothing left to guard. */
+/* Kills the guardian (SIGKILL) and waits for it: there is nothing left to guard. */
 void guardian_dismiss(struct guardian *g);
-/* The exit code of clave for the errno of GUARDIAN_REFUSED. */
+/* The exit code of clave for the errno in GUARDIAN_REFUSED. */
 int guardian_exit_code(int error);
 
 #endif

@@ -1,6 +1,6 @@
-/* holdout.c - asks each descendant whether it takes our signals, and /proc what it is. The guardian
- * calls it while the command runs and after each attempt to kill it; the runner, when the guardian
- * is dead. */
+/* holdout.c - finds out for each descendant whether we may signal it, and reads from /proc what it
+ * is. The guardian calls this while the command runs and after each attempt to kill it; the runner
+ * calls it once the guardian is dead. */
 #include "cmd/run/guardian/holdout.h"
 
 #include <assert.h>
@@ -19,11 +19,12 @@ struct process_status {
     struct holdout is;
     char state;
     int threads;
-    bool kill_pending; /* SIGKILL was sent to it, and has not arrived */
+    bool kill_pending; /* SIGKILL was sent to it, and is still pending */
 };
 
-/* A line of the file: "Name:\tsudo", "State:\tD (disk sleep)", "Uid:\tREAL\tEFFECTIVE\t...",
- * "SigPnd:\t0000000000000100" of the thread, "ShdPnd:" of the process. */
+/* Takes one line of /proc/PID/status: "Name:\tsudo", "State:\tD (disk sleep)",
+ * "Uid:\tREAL\tEFFECTIVE\t...", "SigPnd:\t0000000000000100" (pending for the thread), "ShdPnd:"
+ * (for the process). */
 static void holdout_take_line(struct process_status *s, const char *line)
 {
     unsigned uid;

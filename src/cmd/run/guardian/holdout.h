@@ -1,7 +1,8 @@
-/* holdout.h - descendants that clave cannot end: another user's, to whom this process may send no
- * signal (sudo, and whatever else is set-user-ID), and those that sleep in the kernel where SIGKILL
- * does not reach them (state D). Those in the command's control group are none: the kernel ends
- * them. Nothing is inferred from user ids: signal 0 is sent, and it is refused or not. */
+/* holdout.h - holdouts: descendants that clave cannot end. There are two kinds: processes of
+ * another user, which we may not signal (sudo and any other set-user-ID program), and processes
+ * that sleep in the kernel where SIGKILL does not reach them (state D). A process in the command's
+ * control group is never a holdout, since the kernel ends it. User ids are not used to decide:
+ * signal 0 is sent, and either it is refused or it is not. */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_HOLDOUT_H
 #define CLAVE_CMD_RUN_GUARDIAN_HOLDOUT_H
 
@@ -15,35 +16,38 @@
 enum { HOLDOUT_NAME_CAP = 64, HOLDOUT_TEXT_CAP = 160, HOLDOUT_UNKNOWN = -1 };
 
 struct holdout {
-    pid_t pid;   /* 0: none */
-    int64_t uid; /* the user that it runs as; HOLDOUT_UNKNOWN: /proc does not tell */
-    char name[HOLDOUT_NAME_CAP]; /* of its program, as /proc has it; may be "" */
-    bool asleep;                 /* SIGKILL waits until it wakes; else signals are refused */
+    pid_t pid;                   /* 0: no process */
+    int64_t uid;                 /* user that it runs as; HOLDOUT_UNKNOWN: /proc does not tell */
+    char name[HOLDOUT_NAME_CAP]; /* name of its program, as in /proc; may be "" */
+    /* true: it sleeps, and SIGKILL takes effect when it wakes; false: it refuses signals */
+    bool asleep;
 };
 
 struct holdouts {
-    struct holdout first; /* one whose ancestors are none */
+    struct holdout first; /* one that has no holdout among its ancestors */
     int n;
 };
 
-/* Looks at every descendant of this process. `c`: the command's group, if any. */
+/* Looks at every descendant of this process. `c` is the command's control group, if it has one. */
 void holdout_look(struct holdouts *out, const struct cgroup *c);
-/* Nothing but these is left of the `alive` that proctree_kill has counted. */
+/* Whether nothing but these holdouts is left of the `alive` processes that proctree_kill
+ * counted. */
 static inline bool holdout_is_all(const struct holdouts *h, int alive)
 {
     return h->n > 0 && alive <= h->n;
 }
-/* There are some; what sleeps is one when SIGKILL has been tried for so long that the attempts have
- * become rare, not for a moment's wait for a disk. */
+/* Whether the holdouts are worth reporting. A sleeping process is one only after SIGKILL has been
+ * tried for so long that the attempts have become rare; most just wait for a disk for a moment. */
 static inline bool holdout_is_certain(const struct holdouts *h, int64_t pace_ms)
 {
     return h->n > 0 && (!h->first.asleep || pace_ms >= KILL_POLICY_SLOWEST_MS);
 }
-/* Is this a process that refuses our signals? Then fills in *out. */
+/* Whether the process `pid` refuses our signals. If so, fills in *out. */
 bool holdout_refuses(struct holdout *out, pid_t pid);
-/* "process 1234 (sudo) of user root"; the name is printable. */
+/* For example "process 1234 (sudo) of user root"; the name is made printable. */
 const char *holdout_text(const struct holdout *h, char out[HOLDOUT_TEXT_CAP]);
-/* "root", or its number: a user database may be on another machine, and is not asked. */
+/* "root", or the number of any other user: the user database may be on another machine, so it is
+ * not asked. */
 const char *holdout_user(const struct holdout *h, char out[HOLDOUT_NAME_CAP]);
 
 #endif

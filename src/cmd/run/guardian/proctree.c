@@ -1,6 +1,8 @@
 /* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls
- * it, and the runner if the guardian dies. A process is signalled only if its pid and start time
- * are still those that were counted. */
+ * it, and so does the runner if the guardian dies.
+ *
+ * What must stay true: a process is signalled only if its pid and start time are still the ones
+ * that were counted. */
 #include "cmd/run/guardian/proctree.h"
 
 #include <ctype.h>
@@ -33,8 +35,8 @@ bool proc_state_is_dead(char state, int threads)
     return state == 'X' || (state == 'Z' && threads <= 1);
 }
 
-/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
- * 20th field is the number of threads, the 22nd the start time. */
+/* Parses "PID (NAME) STATE PPID PGRP SESSION ...". The name may contain anything, parentheses too.
+ * Field 20 is the number of threads, field 22 the start time. */
 bool proc_stat_read(pid_t pid, struct proc_stat *out)
 {
     char path[64], line[1024], state;
@@ -59,15 +61,15 @@ bool proc_stat_read(pid_t pid, struct proc_stat *out)
 
 /* ---- all descendants ------------------------------------------------------------------------- */
 
-/* How often we look again before killing what is known: what has started others after the last look
- * is met at the next call. */
+/* How often we look again before killing what we know of. Processes that were started after the
+ * last look are found by the next call. */
 enum { STOP_ROUNDS = 20, CHILD_ROUNDS = 100, CHILDREN_CAP = 4096 };
 
 struct process {
     pid_t pid;
     struct proc_stat stat;
     bool ours;
-    bool server; /* of "local:" */
+    bool server; /* the server of "local:", which is left alone */
 };
 
 struct census {
@@ -118,7 +120,7 @@ static bool proctree_runs_our_program(pid_t pid)
            its.st_ino == own.st_ino;
 }
 
-/* The arguments with which local_start.c starts it. */
+/* Whether the process has the arguments with which local_start.c starts the server. */
 static bool proctree_has_words_of_server(pid_t pid)
 {
     static const char verb[] = "\0serve\0--local";
@@ -132,10 +134,11 @@ static bool proctree_has_words_of_server(pid_t pid)
     return end && n - (size_t)(end - words) >= sizeof verb && memcmp(end, verb, sizeof verb) == 0;
 }
 
-/* A client starts the server for all clients, in a session whose leader has ended at once, so that
- * it is the child of a sub-reaper only: ours, or a guardian's. A `clave serve --local` that the
- * command runs like any other program looks different: it belongs to the command. The arguments
- * alone prove nothing, since any program can choose its own. */
+/* Whether this process is the server that a client started for the connect string "local:". A
+ * client starts it for all clients of the machine, in a session whose leader ends at once; so it is
+ * the child of a sub-reaper, that is of us or of another guardian. A `clave serve --local` that the
+ * command runs like any other program looks different, and belongs to the command. The arguments
+ * alone would prove nothing, since any program can choose its own. */
 static bool proctree_is_local_server(const struct census *c, const struct process *p)
 {
     const struct process *leader = proctree_find(c, p->stat.session);
@@ -166,7 +169,8 @@ static bool proctree_list_processes(struct census *c)
     return fine && c->n > 0;
 }
 
-/* A child of a server that is left alone is still ours: the server starts nothing itself. */
+/* Whether the process is a descendant of ours. The child of a local server counts too: the server
+ * starts no processes itself, so somebody else has. */
 static bool proctree_is_ours(const struct census *c, const struct process *p)
 {
     const struct process *parent = proctree_find(c, p->stat.parent);
@@ -198,8 +202,8 @@ static bool proctree_census_take(struct census *c)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* While we hold the descriptor, the pid that it was opened by cannot be reused. If the start time
- * is the one that was counted too, it is the same process. */
+/* A pid cannot be reused while we hold its pidfd open. If the start time is also the one that was
+ * counted, it is the same process. */
 static void proctree_signal_process(const struct process *p, int sig)
 {
     struct process now;
@@ -217,7 +221,8 @@ static void proctree_signal_process(const struct process *p, int sig)
         close(fd);
 }
 
-/* Returns how many are alive. `but`: skips those that are in this census too (NULL: none). */
+/* Returns how many are alive. Skips the processes that are also in the census `but` (NULL: skips
+ * none). */
 static int proctree_signal_all(const struct census *c, const struct census *but, int sig,
                                pid_t group)
 {
@@ -237,14 +242,14 @@ static int proctree_signal_all(const struct census *c, const struct census *but,
 
 /* ---- children -------------------------------------------------------------------------------- */
 
-/* Our children, dead ones too, at one moment: none leaves the list except by our own wait, new ones
- * come at its end, and the kernel continues reading where it was. A census is never as certain: a
- * process that starts the next one and ends, over and over, can always be where we are not
- * looking. */
+/* Our children, including dead ones, at one moment. This list is reliable: no child leaves it
+ * before we wait for it, new ones are added at the end, and the kernel continues reading where it
+ * stopped. A census of all processes is never that reliable: a process that starts the next one and
+ * ends, over and over, can always be where we are not looking. */
 struct children {
     pid_t list[CHILDREN_CAP];
     size_t n;
-    bool known; /* false: the kernel does not list them, or there are too many */
+    bool known; /* false: the kernel does not list children, or there are too many */
 };
 
 static bool proctree_add_children_of_task(struct children *c, pid_t pid, const char *task)
@@ -264,7 +269,7 @@ static bool proctree_add_children_of_task(struct children *c, pid_t pid, const c
     return fine;
 }
 
-/* false: they cannot be read, or there are too many. */
+/* Appends the children of `pid`. false: they cannot be read, or there are too many. */
 static bool proctree_add_children(struct children *c, pid_t pid)
 {
     char path[64];
@@ -292,14 +297,14 @@ static bool proctree_same_children(const struct children *a, const struct childr
            memcmp(a->list, b->list, a->n * sizeof *a->list) == 0;
 }
 
-/* Without /proc, which may be mounted so that other users' processes do not show (hidepid). */
+/* Works without /proc, which may be mounted so that it hides other users' processes (hidepid). */
 static bool proctree_child_is_alive(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
-/* Nothing below us is alive except local servers. */
+/* Whether none of our children is alive, except for local servers. */
 static bool proctree_are_done(const struct children *c, const struct census *all)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -312,8 +317,8 @@ static bool proctree_are_done(const struct children *c, const struct census *all
     return true;
 }
 
-/* A child's pid cannot be reused before we have waited for it. Stop it before looking at it: a
- * process that lives only to start the next would be gone by then. */
+/* Stops the child before looking at it: one that lives only to start the next one would be gone by
+ * then. A child's pid cannot be reused before we have waited for it. */
 static void proctree_stop_child(pid_t pid, const struct census *all)
 {
     struct process p;
@@ -323,7 +328,7 @@ static void proctree_stop_child(pid_t pid, const struct census *all)
         kill(pid, SIGCONT);
 }
 
-/* Until no new one appears. */
+/* Stops our children until no new one appears. */
 static void proctree_stop_children(struct children *now, const struct census *all)
 {
     size_t done = 0;
@@ -355,8 +360,8 @@ bool proctree_is_gone(void)
     return gone;
 }
 
-/* Those of our children that /proc does not show (hidepid, and they are not dumpable). A child's
- * pid cannot be reused before we have waited for it. Returns how many are alive. */
+/* Signals those of our children that /proc does not show (hidepid, if they are not dumpable). A
+ * child's pid cannot be reused before we have waited for it. Returns how many are alive. */
 static int proctree_signal_hidden(const struct children *c, int sig)
 {
     int alive = 0;
@@ -416,7 +421,8 @@ void proctree_each(void (*visit)(void *arg, pid_t pid), void *arg)
     struct census c = {0};
     proctree_read_children(&all);
     for (size_t i = 0; all.known && i < all.n; i++) {
-        (void)proctree_add_children(&all, all.list[i]); /* what has ended has none */
+        (void)proctree_add_children(
+            &all, all.list[i]); /* fails for a process that has ended, which has no children */
         visit(arg, all.list[i]);
     }
     bool counted = !all.known && proctree_census_take(&c);

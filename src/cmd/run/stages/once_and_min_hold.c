@@ -1,5 +1,5 @@
-/* once_and_min_hold.c - --once, --lock-delay and --min-hold as a state machine
- * (once_and_min_hold.h). runner.c and child.c call it. However it goes, it ends in child_begin or
+/* once_and_min_hold.c - --once, --lock-delay and --min-hold as a state machine (see
+ * once_and_min_hold.h). runner.c and child.c call it. Whatever happens, it ends in child_begin or
  * in one runner_leave. */
 #include "cmd/run/stages/once_and_min_hold.h"
 
@@ -77,9 +77,9 @@ int run_stages_check(const struct run_plan *p)
     return EXIT_OK;
 }
 
-/* ---- on the way out -------------------------------------------------------------------------- */
+/* ---- after the command ----------------------------------------------------------------------- */
 
-/* Clears the mark of a held lock; the end of the session follows. */
+/* Clears the mark that --lock-delay left. The session is closed right after this. */
 void run_stages_release(struct runner *r)
 {
     if (r->stages.delay)
@@ -131,7 +131,7 @@ static void once_and_min_hold_on_recorded(clave_async_once *once, clave_err err,
     if (err != CLAVE_OK) {
         once_and_min_hold_report_not_recorded(r, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN,
                                               err);
-        /* an operator deleted the record, to have it run again */
+        /* An operator has deleted the record to have the command run again. */
         bool removed = err == CLAVE_ENONODE;
         c->code = c->code == 0 && !removed ? exit_code_of(err) : c->code;
     }
@@ -198,9 +198,9 @@ void run_stages_cut_short(struct runner *r)
         r->events->leave(r, EXIT_LOST);
 }
 
-/* ---- on the way in --------------------------------------------------------------------------- */
+/* ---- before the command ---------------------------------------------------------------------- */
 
-/* PATH, the suffix, and the key after it. NULL: out of memory. */
+/* The path of the lock, followed by a suffix and a key. NULL: no memory. */
 static char *once_and_min_hold_beside(const struct run_plan *p, const char *added, const char *key)
 {
     char *out = NULL;
@@ -262,7 +262,8 @@ static void once_and_min_hold_ask(struct runner *r)
         once_and_min_hold_give_up(r, err);
 }
 
-/* The lock delay is over, if there was one. */
+/* The lock delay is over, or there is none: goes on to --once, or to the slot, or to the
+ * command. */
 static void once_and_min_hold_proceed(struct runner *r)
 {
     struct grant_facts g;

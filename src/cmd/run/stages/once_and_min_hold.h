@@ -1,14 +1,14 @@
-/* once_and_min_hold.h - what surrounds the command while the lock is held. Before it: the lock
- * delay, and whether the command has been run already, or a slot (run_slot.h). After it: recording
- * the run, or giving the slot back, the minimum hold, and clearing the mark of a lock that is
- * released.
+/* once_and_min_hold.h - the stages before and after the command while the lock is held. Before it:
+ * the lock delay, then either the question whether the command has been run already (--once), or
+ * taking a slot (run_slot.h). After it: recording the run, or giving the slot back; the minimum
+ * hold; and clearing the mark that --lock-delay left.
  *
  *   the lock is granted                                the command has ended
  *     └─▶ DELAYING ─▶ ASKING ─▶ (cleared) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (leave)
  *                     TAKING                       GIVING
  *            each is skipped when it was not asked for
  *
- * What is in brackets is an event of runner.h, by which the runner learns of it. */
+ * The names in parentheses are callbacks of struct runner_events (runner.h). */
 #ifndef CLAVE_CMD_RUN_RUN_STAGES_H
 #define CLAVE_CMD_RUN_RUN_STAGES_H
 
@@ -25,17 +25,17 @@ struct run_plan;
 struct runner;
 struct run_slot_plan;
 
-enum { RUN_STAGES_SLOT_CAP = 448 }; /* the name of a slot's node */
+enum { RUN_STAGES_SLOT_CAP = 448 }; /* length of a slot's node name */
 
 struct run_stages_plan {
-    const char *once;  /* the key of --once; NULL: run it every time */
-    int64_t period_ms; /* 0: once and for all */
+    const char *once;  /* key of --once; NULL: run the command every time */
+    int64_t period_ms; /* 0: only once, ever */
     bool at_most_once;
-    int done_code;       /* the exit code when it is done already */
+    int done_code;       /* exit code when it has been run already */
     int64_t min_hold_ms; /* 0: none */
-    bool marks;          /* --lock-delay: leaves a mark, and when it finds one waits for */
+    bool marks;          /* --lock-delay: leave a mark while holding, and wait if one is found: */
     int64_t lock_delay_ms;
-    const struct run_slot_plan *slot; /* NULL: none */
+    const struct run_slot_plan *slot; /* NULL: no slot */
 };
 
 struct run_stages {
@@ -48,27 +48,27 @@ struct run_stages {
     struct run_slot_room slot_room;
     void (*given)(struct runner *r, int code);
     uv_timer_t rest;
-    int code; /* to leave with */
+    int code; /* exit code to leave with */
 };
 
-/* Parses a flag (ids in run_flags.h). false: not one of ours, or invalid, after a message. */
+/* Parses a flag (ids in run_flags.h). false: the flag is not one of these or its value is invalid,
+ * and a message has been printed. */
 bool run_stages_take_flag(struct run_plan *p, int id);
-/* Checks that the flags are consistent. EXIT_OK, or the exit code after a message. */
+/* Checks that the flags go together. Returns EXIT_OK, or an exit code after a message. */
 int run_stages_check(const struct run_plan *p);
 
-void run_stages_open(struct runner *r); /* its libuv handle */
-/* The lock is granted: ends in the event cleared, or in leave. */
+void run_stages_open(struct runner *r); /* opens its libuv handle */
+/* The lock is granted. Ends in `cleared` or in `leave`. */
 void run_stages_begin(struct runner *r);
-/* The command has ended, or was not started: ends in the event leave. */
+/* The command has ended, or was not started. Ends in `leave`. */
 void run_stages_end(struct runner *r, int code);
-/* The lock is lost before the command was started, or after its end. */
+/* The lock was lost before the command was started or after its end. */
 void run_stages_lost(struct runner *r, clave_err why);
-/* Another participant asks for the lock, or a signal for the end: skips what is left of the waits.
- */
+/* Another participant asks for the lock, or a signal asks us to end: skips the rest of a wait. */
 void run_stages_cut_short(struct runner *r);
 /* The lock is about to be released. */
 void run_stages_release(struct runner *r);
-void run_stages_close(struct runner *r); /* its libuv handle */
+void run_stages_close(struct runner *r); /* closes its libuv handle */
 void run_stages_free(struct runner *r);
 
 #endif

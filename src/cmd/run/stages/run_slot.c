@@ -1,6 +1,6 @@
-/* run_slot.c - see run_slot.h; once_and_min_hold.c, child.c and `clave slot` call it. The lock of
- * the run is held meanwhile, so a second run of the same id neither takes nor gives back the slot.
- */
+/* run_slot.c - see run_slot.h. once_and_min_hold.c, child.c and `clave slot` call it. The lock of
+ * the run is held all the time, so a second run with the same id neither takes nor gives back the
+ * slot. */
 #include "cmd/run/stages/run_slot.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 #include "cmd/cli/time_text.h"
 #include "cmd/run/runner.h"
 
-/* ---- what is said --------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static const char *run_slot_hint_list(const struct options *o, const char *path, char out[HINT_CAP])
 {
@@ -93,7 +93,8 @@ void run_slot_say_waiting(const struct options *o, const char *path, const struc
     free(queue);
 }
 
-/* Who is in the way: owners, and places before it. */
+/* No slot was free: says how many owners there are, and how many participants are before us in the
+ * queue. */
 static int run_slot_no_room(const struct options *o, const char *path,
                             const struct run_slot_room *r)
 {
@@ -141,9 +142,9 @@ int run_slot_not_given(const struct options *o, const char *path, clave_err err,
                     clave_strerror(err), run_slot_hint_list(o, path, hint));
 }
 
-/* ---- before the command --------------------------------------------------------------------- */
+/* ---- before the command ---------------------------------------------------------------------- */
 
-/* From the name before this one in a path. */
+/* Where the name of the parent begins in `path`, given where the last name begins. */
 static const char *run_slot_name_before(const char *path, const char *name)
 {
     for (name--; name > path && name[-1] != '/';)
@@ -171,7 +172,8 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
         if (!taken && !r->plan->quiet)
             run_slot_say_owned(r->o, p->path, slot);
         r->stages.slot_token = slot->token;
-        const char *take = clave__path_name(slot->node); /* its name below the owners is two */
+        const char *take = clave__path_name(
+            slot->node); /* the name below the owners' node consists of two names */
         snprintf(r->stages.slot_name, sizeof r->stages.slot_name, "%s",
                  run_slot_name_before(slot->node, take));
         r->events->cleared(r);
@@ -221,7 +223,7 @@ void run_slot_put(const struct runner *r, struct guardian_task *t)
     memcpy(t->node, r->stages.slot_name, sizeof r->stages.slot_name);
 }
 
-/* ---- after it ------------------------------------------------------------------------------- */
+/* ---- after the command ----------------------------------------------------------------------- */
 
 static void run_slot_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
                               void *arg)
@@ -261,7 +263,8 @@ bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, in
     return true;
 }
 
-/* Another run of the id may have begun since the lock was lost, and be using the same slot. */
+/* The slot is kept: since the lock was lost, another run with this id may have begun and be using
+ * it. */
 void run_slot_lost(const struct runner *r)
 {
     const struct run_slot_plan *p = r->plan->stages.slot;
