@@ -38,7 +38,7 @@ class FixtureGate:
         self.locks, self.elections, self.sessions, self.nodes = {}, {}, [], {}
         self.deadlocks, self.history = [], []
         self.began = time.time()  # nothing is missing in the history since then
-        self.figures = {"uptime_ms": 3000, "current": True, "latency_ms": 1, "sessions": 0, "waiting": 1, "requests": 9}
+        self.figures = {"uptime_ms": 3000, "current": True, "age_ms": 40, "latency_ms": 1, "sessions": 0, "waiting": 1, "requests": 9}
         self.server_figures = None  # as at clave gate
         self.samples = {"every_ms": 10000, "at": rfc3339(self.began), "gate": {}, "server": {}}
         self.epoch, self.sent, self.ring = "f1", 0, []
@@ -108,6 +108,7 @@ class FixtureGate:
         self.publish(name, election)
 
     def log(self, entry):
+        entry.setdefault("deed", None)
         entry["n"] = str(len(self.history) + 1)
         self.history.append(entry)
 
@@ -308,6 +309,6 @@ def lock(path, i=1, held=10.0, waits=(), kind="lock", **more):
     holders = [place(i, "holder", held)] if held is not None else []
     waiters = [place(i * 31 + k + 1, "waiting", w) for k, w in enumerate(waits)]
     return {"path": path, "kind": kind, "holders": holders, "waiters": waiters, "left_over": [], "nholders": len(holders), "nwaiters": len(waiters),
-            "nleft_over": 0,
+            "nleft_over": 0, "outside": False,
             "oldest_wait_ms": int(max(waits, default=0) * 1000), "held_since": holders[0]["since"] if holders else None, **more}
 

@@ -2,6 +2,7 @@
 import time
 import unittest
 
+import scenes
 from browser import Keys
 from case import PageCase
 from fixture_gate import FixtureGate, lock
@@ -53,7 +54,7 @@ class Token(PageCase):
         b.see("Change token", ".foot")
         gate.knows = []
         b.driver.refresh()
-        b.see("does not accept the token of this tab any more", "#token")
+        b.see("no longer accepts this tab's token", "#token")
         b.click("#token button[type=submit]")
         b.see("Live", ".foot")
         b.see("Enter a token", ".foot")
@@ -119,6 +120,58 @@ class Gone(PageCase):
         gate.hold_back.set()
 
 
+class Fresh(PageCase):
+    """What is shown is as old as the last answer says, whatever the connection seems to be."""
+
+    def as_of(self):
+        return self.browser.text(".foot .as-of")
+
+    def test_silence_is_amber_after_three_seconds_and_ages_stand_still(self):
+        """As of a server that is stopped: connections stand, and nothing is answered."""
+        gate = self.gate(one)
+        b = self.browser
+        first = b.wait(self.as_of)
+        self.assertRegex(first, r"^as of \d\d:\d\d:\d\d$")
+        b.wait(lambda: self.as_of() not in ("", first), "it goes on with each answer")
+        gate.hold_back.clear()
+        began = time.monotonic()
+        b.one(".foot .link-state.silent")
+        self.assertLess(time.monotonic() - began, 8)
+        b.see("No answer", ".foot")
+        stood, age = self.as_of(), b.text("#locks time")
+        self.assertLess(abs(clock(stood) - clock(time.strftime("%H:%M:%S", time.gmtime())) % 86400), 10)
+        b.see("has not answered for a while", "#banner")
+        b.see(f"how things were at {stood[6:]}", "#banner")
+        self.assertEqual((self.as_of(), b.text("#locks time")), (stood, age))
+        gate.hold_back.set()
+        b.one(".foot .link-state.live")
+        b.see_not("has not answered", "#banner")
+
+    def test_a_gate_whose_copy_is_old_is_not_fresh(self):
+        """It answers at once, and its servers do not."""
+        gate = self.gate(one)
+        b = self.browser
+        before = clock(b.wait(self.as_of))
+        gate.figures.update(age_ms=3600000)
+        b.one(".foot .link-state.silent")
+        b.wait(lambda: 3500 < (before - clock(self.as_of())) % 86400 < 3700)
+
+    def test_a_gate_that_is_gone_was_heard_of_before(self):
+        gate = self.gate(one)
+        b = self.browser
+        gate.figures.update(age_ms=3600000)
+        b.one(".foot .link-state.silent")
+        stood = self.as_of()
+        gate.stop()
+        b.see("The gate does not answer.")
+        b.see(f"how things were at {stood[6:]}", "#banner")
+
+
+def clock(text):
+    h, m, s = text[-8:].split(":")
+    return int(h) * 3600 + int(m) * 60 + int(s)
+
+
 class Streams(PageCase):
     def test_two_tabs_have_one_stream_which_ends_with_them(self):
         gate = FixtureGate()
@@ -131,7 +184,7 @@ class Streams(PageCase):
             tabs.append(driver.current_window_handle)
             driver.get(gate.url)
             self.browser.wait(lambda: self.rows() == ["/jobs/a"])
-            self.browser.see("Live")
+            self.browser.see("as of")
         self.assertEqual(len(gate.streams), 1)
         gate.put_lock(lock("/jobs/b", 2, 1))
         for tab in reversed(tabs):
@@ -164,6 +217,54 @@ class Streams(PageCase):
         gate.put_lock(lock("/jobs/last", 4, 1))
         b.wait(lambda: "/jobs/last" in self.rows())
         self.assertIn("/jobs/new", self.rows())
+
+
+class Addresses(PageCase):
+    def test_back_finds_the_list_as_it_was_left(self):
+        self.gate(lambda g: scenes.some_locks(g, 500))
+        b = self.browser
+        b.see("500 in all")
+        for way in "back", "up":
+            with self.subTest(way=way):
+                b.js("scrollTo(0, 9000)")
+                b.wait(lambda: b.js("return Number(document.querySelector('#locks tr.go').getAttribute('aria-rowindex'))") > 100)
+                path = b.js("const row = [...document.querySelectorAll('#locks tr.go')].find((r) => r.getBoundingClientRect().top > 300);"
+                            " row.querySelector('a.main').click(); return row.getAttribute('data-key')")
+                b.see(path, "h1")
+                self.assertEqual(b.js("return scrollY"), 0)
+                b.js("history.back()") if way == "back" else b.keys("u")
+                b.wait(lambda p=path: b.focused().strip() == p, "the focus is on the row that was opened")
+                self.assertEqual(b.js("return scrollY"), 9000)
+                b.js("document.activeElement.blur()")
+        b.click(".nav a")
+        b.go("deadlocks")
+        b.see("No deadlock")
+        b.click(".nav a")
+        b.wait(lambda: b.focused() == "Locks", "who comes anew begins at the top")
+        self.assertEqual(b.js("return scrollY"), 0)
+
+    def test_an_address_that_names_nothing_says_so(self):
+        self.gate(one)
+        b = self.browser
+        for route in "nothing", "deadlocks/x", "constructor", "lockss/jobs/a":
+            b.go(route)
+            b.see(f"There is no page #/{route}", "main")
+            self.assertIn("No such page", b.driver.title)
+            self.assertEqual(b.all(".nav a[aria-current]"), [] if route != "deadlocks/x" else b.all(".nav a[aria-current]"))
+        b.click("main a.button")
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+        for route in "locks/jobs/a/", "locks//jobs//a", "Locks/jobs/a":
+            b.go(route)
+            b.wait(lambda: b.text("h1") == "/jobs/a", route)
+            b.wait(lambda: b.all("#queue tbody tr.x, #queue .who"))
+
+    def test_a_tab_that_nobody_looks_at_has_the_alarm_in_its_title(self):
+        gate = self.gate(one)
+        b = self.browser
+        b.js("Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'}); window.requestAnimationFrame = () => 0")
+        scenes.deadlock_of(gate, ["/d/a", "/d/b"])
+        gate.publish("deadlock", gate.deadlocks[0])
+        b.wait(lambda: b.driver.title.startswith("(1) "))
 
 
 class Keyboard(PageCase):
@@ -199,6 +300,40 @@ class Keyboard(PageCase):
         b.wait(lambda: self.rows() == ["/x2"])
         b.keys(Keys.ESCAPE)
         b.wait(lambda: len(self.rows()) == 3)
+
+    def test_escape_leaves_the_innermost_thing(self):
+        self.gate(self.three)
+        b = self.browser
+        b.wait(self.rows)
+        b.click(".foot button:last-child")
+        b.one("#help")
+        b.keys(Keys.ESCAPE)
+        b.wait(lambda: not b.all("#help"))
+        b.keys("j")
+        b.wait(lambda: b.focused().strip() == "/x1")
+        b.keys(Keys.ENTER)
+        b.see("/x1", "h1")
+        b.click("#queue .actions .danger")
+        b.one("#break")
+        b.keys(Keys.ESCAPE)
+        b.wait(lambda: not b.all("#break"))
+        b.see("/x1", "h1")
+        b.keys(Keys.ESCAPE)
+        b.see("Locks", "h1")
+        b.size(390, 844)
+        b.click(".nav .more")
+        b.one(".rest.open")
+        b.keys(Keys.ESCAPE)
+        b.wait(lambda: not b.all(".rest.open"))
+
+    def test_escape_is_no_way_around_a_token(self):
+        gate = self.gate(one, live=False, token="right")
+        b = self.browser
+        b.one("#token-field")
+        b.keys(Keys.ESCAPE, Keys.ESCAPE, Keys.ESCAPE)
+        b.one("#token-field").send_keys("right", Keys.ENTER)
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+        self.assertTrue(gate.got)
 
     def test_help_and_shortcuts_off(self):
         self.gate(self.three)

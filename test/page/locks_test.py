@@ -6,6 +6,7 @@ import scenes
 from browser import Keys
 from case import PageCase
 from fixture_gate import lock, place, rfc3339
+from scenes import remember
 
 ATTEMPTS = 8
 LIVE_MS = 200
@@ -21,7 +22,7 @@ class Locks(PageCase):
         self.gate(three)
         self.browser.wait(lambda: self.rows() == ["/jobs/long", "/jobs/short", "/jobs/idle"])
         first = self.browser.text("#locks tbody tr")
-        for text in "batch-02 · 1014 · import", "python3 import.py --all", "11 m 4", "1 m 3", "next ":
+        for text in "batch-02 pid 1014 · import", "python3 import.py --all", "11 m 4", "1 m 3", "next db-63 pid 1441 · backup":
             self.assertIn(text, first)
         self.assertEqual(self.browser.texts(".tile dd")[:2], ["3", "3"])
         self.assertIn("zk1:2181", self.browser.text(".cluster"))
@@ -37,10 +38,91 @@ class Locks(PageCase):
         b.wait(lambda: self.rows() == ["/jobs/copied"])
         self.assertIn("left over", b.text("#locks tbody tr"))
         b.click("#locks tbody tr a")
-        b.see("No session owns _c_00000009-lock-0000000000; it never ends by itself")
+        b.see("No session owns _c_00000009-lock-0000000000, so it never goes away by itself")
         self.assertIn("locks break -c zk1:2181,zk2:2181,zk3:2181 /jobs/copied _c_00000009-lock-0000000000", b.text(".left-over"))
         self.assertEqual(b.texts("#queue tbody tr .badge")[:1], ["left-over"])
         b.see("0 holding, 1 waiting, 1 left over")
+
+    def test_two_that_may_both_hold_are_a_red_state_of_their_own(self):
+        self.gate(lambda g: (three(g), scenes.deadlock_of(g, ["/d/a", "/d/b"]), scenes.held_twice(g)))
+        b = self.browser
+        b.wait(lambda: self.rows()[:1] == ["/jobs/deploy"], "before deadlocks")
+        self.assertIn("may be held twice", b.text("#locks tbody tr .badge.red"))
+        self.assertEqual(len(b.all("#locks tbody tr:first-child td.bad")), 1)
+        self.assertIn("next cron-64 pid", b.text("#locks tbody tr"), "who is outside is not next in line")
+        b.see("1 perhaps twice", ".tiles")
+        self.assertTrue(b.driver.title.startswith("(2) Locks"), b.driver.title)
+        b.click("#locks tbody tr a")
+        b.see("db-63 pid 1441 may hold this lock at the same time: a kazoo Lock with its default name does not see the clave and Curator clients ahead of it", ".note.danger")
+        self.assertEqual(b.texts("#queue .badge.red"), ["may hold too"])
+        b.see("may be held twice", ".head .badge.red")
+        self.gate(scenes.held_twice)
+        b.see("1 lock may be held twice.", "#said")
+
+    def test_a_path_of_190_characters_is_elided_in_its_middle(self):
+        """In every list and heading: as wide as the rest, with its beginning and its end; and below the heading whole."""
+        deep = "/tenants/" + "/".join(["department-of-something"] * 7) + "/nightly"
+        flat = "/" + "x" * 180 + "-the-end"
+
+        def fill(gate):
+            scenes.deadlock_of(gate, [deep, flat])
+            gate.elections[deep + "-e"] = scenes.election(deep + "-e", [(50, 0, None)])
+            for path in deep, flat:
+                remember(gate, scenes.stay(path, 1, 60, 60, 20))
+        self.gate(fill)
+        b = self.browser
+        seen = """const [end] = arguments;
+            return [...document.querySelectorAll('main .path')].filter((p) => p.offsetParent && p.title.length > 150).map((p) => {
+                const front = p.querySelector('.front').getBoundingClientRect(), last = p.lastChild.getBoundingClientRect(), all = p.getBoundingClientRect();
+                return [front.left >= all.left - 1 && front.width > 40, last.right <= all.right + 1 && last.width > 40, last.right <= innerWidth, p.querySelector('.front').scrollWidth > p.querySelector('.front').clientWidth];
+            })"""
+        for width in 1440, 390:
+            b.size(width, 900)
+            for route, least in ("locks", 2), ("locks" + deep, 1), ("locks" + flat, 1), ("deadlocks", 4), ("events", 4), ("elections", 1), ("elections" + deep + "-e", 1), ("sessions", 2), ("tree" + flat, 0):
+                with self.subTest(width=width, route=route[:20]):
+                    b.go(route)
+                    b.wait(lambda n=least: len(b.js(seen)) >= n)
+                    self.assertEqual(b.js("return document.documentElement.scrollWidth"), width)
+                    self.assertTrue(all(all(p[:3]) for p in b.js(seen)), b.js(seen))
+                    self.assertTrue(any(p[3] for p in b.js(seen)) or least == 0 or width == 1440)
+        b.go("locks" + flat)
+        b.see(flat, ".full-path")
+
+    def test_holders_and_waiters_are_named_in_one_form_and_nobody_is_null(self):
+        host = {"host": "vm", "pid": None, "name": "host-17", "command": None}
+
+        def fill(gate):
+            one = lock("/jobs/a", 1, 20, [3])
+            one["holders"][0].update(host)
+            one["waiters"][0].update(host, name="host-18")
+            gate.locks["/jobs/a"] = one
+            remember(gate, scenes.stay("/jobs/a", one["holders"][0], 30, 20))
+        self.gate(fill)
+        b = self.browser
+        b.see("vm · host-17", "#locks")
+        b.see("next vm · host-18", "#locks")
+        b.go("locks/jobs/a")
+        b.wait(lambda: b.texts("#queue .who") == ["vm · host-17", "vm · host-18"])
+        b.wait(lambda: b.texts(".timeline .name")[:1] == ["vm · host-17"])
+        self.assertNotIn("null", b.text("main"))
+
+    def test_the_filters_of_a_phone_are_folded(self):
+        self.gate(three)
+        b = self.browser
+        b.size(390, 844)
+        b.wait(self.rows)
+        self.assertFalse(b.one(".choice").is_displayed())
+        self.assertLess(b.js("return document.querySelector('.tools').getBoundingClientRect().height"), 60)
+        b.click(".fold")
+        b.wait(lambda: b.one(".choice").is_displayed())
+        self.assertEqual(b.one(".fold").get_attribute("aria-expanded"), "true")
+        b.js("[...document.querySelectorAll('.choice button')].find((e) => e.innerText === 'With waiters').click()")
+        b.wait(lambda: b.text(".fold .badge") == "1", "how many are not as usual")
+        b.click(".fold")
+        b.wait(lambda: not b.one(".choice").is_displayed())
+        self.assertEqual(b.text(".fold .badge"), "1")
+        b.size(1440, 900)
+        b.wait(lambda: b.one(".choice").is_displayed() and not b.one(".fold").is_displayed())
 
     def test_the_headers_sort(self):
         self.gate(three)
@@ -158,7 +240,9 @@ class Locks(PageCase):
         b.size(390, 844)
         b.see("2 waiting, oldest 1 m 3", "#locks tbody tr")
         b.see("held 11 m 4", "#locks tbody tr")
+        b.click(".fold")
         for button in b.all(".choice button"):
+            self.assertTrue(button.is_displayed())
             self.assertLessEqual(button.rect["x"] + button.rect["width"], 390)
         b.js("const s = document.querySelector('.sorter select'); s.value = 'path'; s.dispatchEvent(new Event('change'))")
         b.wait(lambda: self.rows() == ["/jobs/idle", "/jobs/long", "/jobs/short"])
@@ -304,7 +388,33 @@ class OneLock(PageCase):
         self.assertEqual((method, path), ("POST", "/v1/locks/jobs/long/break"))
         self.assertEqual(body, {"node": gate.locks["/jobs/long"]["holders"][0]["node"], "reason": "its machine is gone", "force": True})
         b.wait(lambda: not b.all("dialog"))
-        b.see("has lost its place", "#toast")
+        b.see("has lost the lock", "#toast")
+
+    def test_a_dialog_names_what_it_is_about_and_ends_with_the_screen(self):
+        self.open()
+        b = self.browser
+        for button, dialog, command in (".danger", "#break", "clave locks break -c zk1:2181,zk2:2181,zk3:2181 --force /jobs/long _c_00000002-lock-0000000002"), (
+                ".button", "#revoke", "clave locks revoke -c zk1:2181,zk2:2181,zk3:2181 /jobs/long _c_00000002-lock-0000000002"):
+            b.click(f"#queue .actions {button}")
+            facts = b.text(f"{dialog} .facts")
+            for text in "/jobs/long", "batch-02 pid 1014 · import", "Held for\n11 m 4", "4294967298", "Next in line\ndb-63 pid 1441 · backup":
+                self.assertIn(text, facts)
+            self.assertEqual(b.js("return document.querySelector(arguments[0]).innerText", f"{dialog} .command-line code"), command)
+            self.assertNotIn("in the audit log", b.one(f"{dialog} input[name=reason]").get_attribute("placeholder") or "")
+            b.see("if it has one", dialog)
+            b.go("locks")
+            b.wait(lambda d=dialog: not b.all(d), "no dialog")
+            b.go("locks/jobs/long")
+
+    def test_a_command_is_copied_as_a_shell_takes_it(self):
+        path = "/it's a path"
+        self.gate(lambda g: g.locks.update({path: lock(path, 2, 7)}), route="locks/it's%20a%20path")
+        b = self.browser
+        b.click("#queue .actions .danger")
+        b.js("document.addEventListener('copy', () => { window.copied = document.activeElement.value; }); delete Navigator.prototype.clipboard")
+        b.click("#break .command-line button")
+        b.wait(lambda: b.js("return window.copied") == "clave locks break -c zk1:2181,zk2:2181,zk3:2181 --force '/it'\\''s a path' _c_00000002-lock-0000000002")
+        b.see("Command copied.", "#toast")
 
     def test_a_refusal_is_told_in_the_dialog(self):
         gate = self.open()

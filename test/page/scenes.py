@@ -46,6 +46,28 @@ def deadlock_of(gate, paths, start=70, certain=True):
     gate.deadlocks.append({"text": text, "certain": certain, "members": members, "victim": None})
 
 
+def nested_deadlock(gate):
+    """Two `clave lock`s, each of which runs another one: the outer ones hold, the inner ones wait."""
+    members = []
+    for k, (path, other) in enumerate((("/d/a", "/d/b"), ("/d/b", "/d/a"))):
+        one = lock(path, 10 + k, 60)
+        one["waiters"] = [place(30 + k, "waiting", 20, command="true")]
+        gate.locks[path] = {**one, "nwaiters": 1}
+    for path, other in ("/d/a", "/d/b"), ("/d/b", "/d/a"):
+        outer, inner = gate.locks[path]["holders"][0], gate.locks[other]["waiters"][0]
+        for at, p, blocker in (path, outer, None), (other, inner, gate.locks[other]["holders"][0]):
+            members.append({"path": at, "node": f"{at}/{p['node']}", "token": p["token"], "blocker": blocker and f"{at}/{blocker['node']}",
+                            "identity": f"{p['host']} pid {p['pid']}"})
+    gate.deadlocks.append({"text": "two of them", "certain": True, "members": members, "victim": None})
+
+
+def held_twice(gate, path="/jobs/deploy"):
+    """A clave lock and, behind it in the queue, a kazoo Lock with its default name, which does not see it."""
+    one = lock(path, 2, 700, [90, 15])
+    one["waiters"][0].update(role="outside", client="kazoo", host="db-63", pid=1441, name=None, node="0123456789abcdef0123456789abcdef__lock__0000000001")
+    gate.locks[path] = {**one, "outside": True}
+
+
 def election(path, terms, leads=True, candidates=2, value=None, start=30, over=False):
     """terms: (seconds ago, seconds long, seconds of gap, cause); the last has no end when somebody leads."""
     now, done = time.time(), []
@@ -108,7 +130,8 @@ def some_history(gate):
                 entries += stay(path, 905 + 10 * k, at + long / 2 + 30, None, at + long / 2, "closed")
             at += long + dice.choice([0.1, 0.1, 60])
     asked = sorted(gate.locks)[0]
-    entries += [{"zxid": None, "at": time.time() - 40, "path": asked, "kind": "lock", "what": "asked", "cause": None, "place": gate.locks[asked]["holders"][0]}]
+    entries += [{"zxid": None, "at": time.time() - 40, "path": asked, "kind": "lock", "what": "asked", "cause": None, "place": gate.locks[asked]["holders"][0],
+                 "deed": {"by": "ops", "reason": "maintenance of its disk"}}]
     remember(gate, entries)
 
 
@@ -146,7 +169,7 @@ def busy_server(gate):
         answered += int(60 + 30 * wave[i])
         requests.append(count)
         http.append(answered)
-    gate.figures = {"uptime_ms": 190000000, "current": True, "latency_ms": 1, "sessions": len(gate.sessions), "waiting": 7, "requests": answered}
+    gate.figures = {"uptime_ms": 190000000, "current": True, "age_ms": 40, "latency_ms": 1, "sessions": len(gate.sessions), "waiting": 7, "requests": answered}
     gate.server_figures = {"uptime_ms": 190000000, "sessions": 214, "connections": 209, "requests": count, "outstanding": 2, "znodes": 48231, "watches": 512,
                            "data_bytes": 13100000, "read_ms": 1, "write_ms": 4, "fsync_us": 2100, "files_bytes": 912000000, "free_bytes": 61200000000, "disk_bytes": 107000000000,
                            "memory_bytes": 48200000, "snapshot_seconds": int(time.time()) - 4100, "snapshot_behind": 48211, "quiet_ms": 0}
@@ -172,4 +195,4 @@ def cluster(gate, locks=5, deadlock=False):
     return gate
 
 
-__all__ = ["busy_server", "cluster", "deadlock_of", "election", "remember", "some_elections", "some_history", "some_locks", "some_sessions", "stay"]
+__all__ = ["busy_server", "cluster", "deadlock_of", "election", "held_twice", "nested_deadlock", "remember", "some_elections", "some_history", "some_locks", "some_sessions", "stay"]

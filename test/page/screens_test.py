@@ -1,4 +1,5 @@
 """Deadlocks, elections, sessions, the tree, events and the server: what each screen shows and follows."""
+import re
 import time
 import unittest
 
@@ -32,6 +33,55 @@ class Deadlocks(PageCase):
         gate.drop_lock("/accounts/alice")
         b.see("No deadlock", "main")
         self.assertEqual(b.all(".nav .alarm"), [])
+
+    def test_it_can_be_ended_where_it_is_shown(self):
+        gate = self.gate(lambda g: scenes.deadlock_of(g, ["/accounts/alice", "/accounts/bob"]), route="deadlocks")
+        b = self.browser
+        holder = gate.locks["/accounts/alice"]["holders"][0]
+        b.wait(lambda: len(b.all(".member")) == 2)
+        member, = [e for e in b.all(".member") if "holds\n/accounts/alice" in e.text or "holds /accounts/alice" in e.text]
+        self.assertIn(f"{holder['host']} pid {holder['pid']}", member.text)
+        self.assertIn("/accounts/bob", member.text)
+        self.assertIn(f"clave locks break -c zk1:2181,zk2:2181,zk3:2181 --force /accounts/alice {holder['node']}", [e.get_attribute("title") for e in b.all(".member code")])
+        for n, dialog, path in (0, "#revoke", "revoke"), (1, "#break", "break"):
+            member.find_elements("css selector", ".actions button")[n].click()
+            b.see("/accounts/alice", f"{dialog} .facts")
+            b.one(f"{dialog} input[name=reason]").send_keys("it hangs")
+            if n:
+                b.click(f"{dialog} input[name=confirmed]")
+            b.click(f"{dialog} button[type=submit]")
+            b.wait(lambda n=n: len(gate.asked) == n + 1)
+            self.assertEqual(gate.asked[n][1], f"/v1/locks/accounts/alice/{path}")
+            self.assertEqual(gate.asked[n][2]["node"], holder["node"])
+            b.wait(lambda d=dialog: not b.all(d))
+
+    def test_who_may_not_end_it_has_the_command(self):
+        self.gate(lambda g: scenes.deadlock_of(g, ["/accounts/alice", "/accounts/bob"]), route="deadlocks", role="read")
+        b = self.browser
+        b.wait(lambda: len(b.all(".member .command-line")) == 2)
+        self.assertEqual(b.all(".member .actions button"), [])
+
+    def test_a_clave_lock_and_what_it_runs_are_one_member(self):
+        gate = self.gate(scenes.nested_deadlock, route="deadlocks")
+        b = self.browser
+        b.see("Deadlock of 2")
+        self.assertEqual(len(b.all(".waitgraph .owner")), 2)
+        outer, inner = gate.locks["/d/a"]["holders"][0], gate.locks["/d/b"]["waiters"][0]
+        b.see(f"runs {inner['host']} pid {inner['pid']}, which waits for", ".members")
+        self.assertEqual([t.split("\n")[0] for t in b.texts(".member")][0], f"{outer['host']} pid {outer['pid']}")
+
+    def test_a_semaphore_is_found_by_its_leases(self):
+        def fill(gate):
+            scenes.deadlock_of(gate, ["/s/a", "/s/b"])
+            for m in gate.deadlocks[0]["members"]:
+                for key in "node", "blocker":
+                    m[key] = m[key].replace(m["path"], m["path"] + "/leases")
+                m["path"] += "/leases"
+        self.gate(fill)
+        b = self.browser
+        b.wait(lambda: len(b.all("#locks .badge.red")) == 2)
+        b.go("deadlocks")
+        b.wait(lambda: len(b.all(".member .command-line")) == 2)
 
     def test_a_possible_one_is_no_alarm(self):
         self.gate(lambda g: scenes.deadlock_of(g, ["/a", "/b"], certain=False), route="deadlocks")
@@ -110,13 +160,21 @@ class Sessions(PageCase):
     def test_the_one_with_the_least_slack_is_first(self):
         self.gate(lambda g: scenes.cluster(g, 6), route="sessions")
         b = self.browser
-        b.see("33 of 33")
+        b.see("33 of 214: those that hold or wait, and those of HTTP clients")
         self.assertIn("0x100000a5f2b0007", b.text("#sessions tbody tr"))
         self.assertEqual(len(b.all("#sessions tbody tr:first-child .slack.low")), 1)
         b.one("main input[type=search]").send_keys("0x100000a5f2b0003")
         b.wait(lambda: len(b.all("#sessions tbody tr")) == 1)
         b.see("/jobs/", "#sessions")
 
+
+    def test_how_many_there_are_is_told_beside_how_many_are_shown(self):
+        gate = self.gate(lambda g: (scenes.cluster(g, 6), g.server_figures.update(sessions=5003)), route="sessions")
+        b = self.browser
+        b.see("33 of 5\u202f003: those that hold or wait, and those of HTTP clients")
+        b.one("main input[type=search]").send_keys("billing")
+        b.wait(lambda: re.search(r"^\d+ of 33$", b.text(".head .aside")))
+        self.assertTrue(gate.got)
 
     def test_sessions_of_the_servers_are_known_from_the_queues(self):
         def fill(gate):
@@ -125,7 +183,7 @@ class Sessions(PageCase):
             gate.refuse["/v1/sessions"] = (403, {"title": "Forbidden", "detail": "the role admin is needed."})
         gate = self.gate(fill, role="read", route="sessions")
         b = self.browser
-        b.see("3 of 3")
+        b.see("3 in all")
         self.assertEqual(b.texts("#sessions th"), ["Session", "Holds and waits for"], "age and slack are not known of any")
         holder = gate.locks["/jobs/a"]["holders"][0]
         b.see(hex(int(holder["session"])), "#sessions")
@@ -133,7 +191,7 @@ class Sessions(PageCase):
         self.assertEqual(sorted(b.texts("#sessions .badge")), ["held", "held", "waiting"])
         b.see("Without the HTTP sessions: the role admin is needed.", "main")
         gate.drop_lock("/jobs/a")
-        b.see("1 of 1")
+        b.see("1 in all")
 
 
 class Tree(PageCase):
@@ -211,6 +269,20 @@ class Events(PageCase):
         b.open(b.driver.current_url)
         b.wait(lambda: b.texts("#log td:nth-child(2)") == ["ended"])
 
+    def test_who_did_it_and_why(self):
+        def fill(gate):
+            for what, cause, deed in ("asked", None, {"by": "ann", "reason": "maintenance"}), ("ended", "broken", {"by": "bob", "reason": "its host is gone"}), ("ended", "broken", None):
+                gate.log({"zxid": None, "time": rfc3339(time.time() - 9), "path": "/jobs/a", "kind": "lock", "what": what, "cause": cause, "deed": deed, "place": place(len(gate.history))})
+        self.gate(fill, route="events")
+        b = self.browser
+        b.wait(lambda: b.texts("#log td:last-child") == ["broken by somebody else", "broken by bob: its host is gone", "asked by ann: maintenance"])
+        b.one("main input[type=search]").send_keys("host is gone")
+        b.wait(lambda: len(b.all("#log tbody tr")) == 1)
+        b.click("#log a.main")
+        b.see("Done by\nbob\nReason\nits host is gone", ".facts")
+        b.size(390, 844)
+        b.see("broken by bob: its host is gone", "#log")
+
     def test_a_request_to_release_and_the_side_of_a_lock(self):
         def fill(gate):
             self.entry(gate, "granted")
@@ -233,7 +305,7 @@ class Server(PageCase):
             gate.grants = [{"role": "read", "prefix": "/jobs"}]
             gate.samples = None
         self.gate(fill, route="server")
-        self.browser.see("need the role read on /.", "main")
+        self.browser.see("takes the role read on /.", "main")
         self.browser.see("The gate now", "main")
 
     def test_numbers_and_an_hour_of_lines(self):
@@ -276,7 +348,7 @@ class Server(PageCase):
         b.see("The gate has lost its servers.", "#banner")
         b.see("not up to date", "main")
         b.go("locks")
-        b.see("may be out of date", "#banner")
+        b.see("What you see is how things were at", "#banner")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class OfALock(PageCase):
                      + stay(PATH, place(9, "waiting", pid=300, **job), 970, None, 960, "closed"))
         self.gate(fill, route="locks/jobs/a")
         b = self.browser
-        b.wait(lambda: b.texts(".timeline .name") == ["cron-1 · ./nightly", "cron-1 · 300 · ./nightly"])
+        b.wait(lambda: b.texts(".timeline .name") == ["cron-1 · ./nightly", "cron-1 pid 300 · ./nightly"])
         self.assertEqual(len(self.bars("hold")), 5)
 
     def test_the_same_as_a_table(self):

@@ -12,10 +12,14 @@ function decode(text) {
     }
 }
 
-/* {name, path, query} */
+/* A path of the tree has no empty parts, and none at its end. */
+const pathOf = (rest) => rest.replace(/\/{2,}/g, "/").replace(/\/$/, "");
+
+/* {name, path, query}; a name of no screen is whatever somebody typed. */
 export function where() {
-    const [, name, rest, query] = /^#\/([a-z]+)(\/[^?]*)?(?:\?(.*))?$/.exec(location.hash) || [null, "locks", "", ""];
-    return { name, path: rest && rest !== "/" ? decode(rest) : null, query: new URLSearchParams(query || "") };
+    if (/^#?\/?$/.test(location.hash)) return { name: "locks", path: null, query: new URLSearchParams() };
+    const [, name, rest, query] = /^#\/?([^/?]*)(\/[^?]*)?(?:\?(.*))?$/.exec(location.hash);
+    return { name: name.toLowerCase(), path: pathOf(decode(rest || "")) || null, query: new URLSearchParams(query || "") };
 }
 
 export const asked = (name) => where().query.get(name) || "";
@@ -28,7 +32,7 @@ export function show(change) {
         else query.delete(name);
     }
     const text = query.toString();
-    history.replaceState(null, "", (location.hash.replace(/\?.*$/, "") || "#/locks") + (text ? `?${text}` : ""));
+    history.replaceState(history.state, "", (location.hash.replace(/\?.*$/, "") || "#/locks") + (text ? `?${text}` : ""));
     soon();
 }
 

@@ -1,5 +1,5 @@
-/* clock.js - the server's time as the page knows it. While the server is gone the clock stands: an age
- * that went on growing would be a guess. */
+/* clock.js - the server's time as the page knows it. While the server is silent the clock stands at the time of what
+ * is shown: an age that went on growing would be a guess. */
 let offset = 0;
 let stopped = null;
 
@@ -11,8 +11,9 @@ export function heardDate(date) {
     offset = Math.abs(difference) > 2000 ? difference : 0;
 }
 
-export function stop() {
-    if (stopped === null) stopped = Date.now() + offset;
+/* at: of this machine's clock. */
+export function stop(at) {
+    stopped = at + offset;
 }
 
 export function go() {

@@ -31,6 +31,12 @@ export function h(spec, props, ...kids) {
     return fill(document.createElement(spec.split(".")[0]), spec, props, kids);
 }
 
+/* Text of a fixed width of letters. Where there is no room for all, the end of `front` gives way, and `rest` stays. */
+export function elidable(spec, props, front, rest) {
+    const tail = h("span", {}, rest);
+    return h(`${spec}.elidable`, { ...props, style: { "--rest": `${[...tail.textContent].length}ch` } }, h("span.front", {}, front), ...tail.childNodes);
+}
+
 export function svg(spec, props, ...kids) {
     return fill(document.createElementNS(SVG, spec.split(".")[0]), spec, props, kids);
 }

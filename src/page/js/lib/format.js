@@ -51,10 +51,12 @@ export function milliseconds(ms) {
     return ms < 10 ? `${ms.toFixed(1).replace(/\.0$/, "")} ms` : ms < 10000 ? `${Math.round(ms)} ms` : duration(ms);
 }
 
-/* "/jobs/nightly" -> ["/jobs/", "nightly"] */
-export function splitPath(path) {
-    const i = path.lastIndexOf("/");
-    return [path.slice(0, i + 1), path.slice(i + 1) || ""];
+/* Its beginning and its end in at most so many characters; as plain text, for pictures. */
+export function elided(text, most) {
+    const all = [...text];
+    if (all.length <= most) return text;
+    const end = Math.ceil((most - 1) * 0.6);
+    return `${all.slice(0, most - 1 - end).join("")}…${all.slice(-end).join("")}`;
 }
 
 /* A path of the tree as part of a URL: its slashes stay. */

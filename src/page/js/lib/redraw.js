@@ -10,13 +10,17 @@ export function drawWith(f) {
     draw = f;
 }
 
+const HIDDEN_MS = 500; /* no frame comes while the tab is hidden, and its title tells of deadlocks all the same */
+
 export function soon() {
     if (due) return;
     due = true;
-    requestAnimationFrame(() => {
+    const now = () => {
         due = false;
         draw();
-    });
+    };
+    if (document.visibilityState === "visible") requestAnimationFrame(now);
+    else setTimeout(now, HIDDEN_MS);
 }
 
 /* How long ago `since` (ms) was; counts on by itself. */

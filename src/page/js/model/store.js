@@ -5,6 +5,7 @@ import { get, getAll, getPages, token, Problem } from "../net/api.js";
 import { listen } from "../net/tab_events.js";
 import * as clock from "../lib/clock.js";
 import { instant } from "../lib/format.js";
+import { soon } from "../lib/redraw.js";
 
 export const store = {
     locks: new Map(), /* path -> LOCK with waitingSince, heldSince (ms) */
@@ -16,7 +17,8 @@ export const store = {
     loaded: { locks: false, elections: false, deadlocks: false },
     failed: {}, /* part -> Problem: what one may not see */
     link: { state: "connecting", since: null },
-    version: 0, /* counts changes */
+    asOf: null, /* ms of this machine's clock: what is shown was so then, or later */
+    version: 0, /* counts changes of what is shown */
 };
 
 const listeners = new Set();
@@ -110,7 +112,7 @@ export function load() {
     touched = { locks: new Map(), elections: new Map() };
     loading = Promise.all([
         part("who", async () => { store.who = await get("/v1/whoami"); }),
-        part("server", async () => { store.server = await get("/v1/server"); }),
+        part("server", loadServer),
         part("locks", async () => {
             const { all, last } = await getPages("/v1/locks", "locks");
             store.unreadable = last.unreadable || 0;
@@ -129,10 +131,53 @@ export function load() {
     return loading;
 }
 
-/* No event says that the gate has lost its servers: its own word is asked for now and then. */
-const ASK_MS = 10000;
-setInterval(() => store.link.state === "live" && document.visibilityState === "visible" &&
-    part("server", async () => { store.server = await get("/v1/server"); }), ASK_MS);
+/* ---- how fresh it is ---- */
+
+const ASK_MS = 1000;
+const ANSWER_MS = 5000; /* a gate that takes longer is asked again */
+const SILENT_MS = 3000;
+let asking = false;
+
+function isAsOf(ms) {
+    store.asOf = ms;
+    if (store.link.state === "live" && !isSilent()) clock.go();
+}
+
+/* What is shown is as old as the gate's copy was when it answered. */
+async function loadServer() {
+    store.server = await get("/v1/server", { within: ANSWER_MS });
+    isAsOf(Date.now() - (store.server.gate.age_ms ?? 0));
+}
+
+/* Silence has no event, and nor has a gate that has lost its servers: it is asked. */
+async function ask() {
+    if (store.link.state === "live" && isSilent()) clock.stop(store.asOf);
+    soon();
+    if (asking || store.link.state !== "live" || document.visibilityState !== "visible") return;
+    asking = true;
+    try {
+        await loadServer();
+    } catch (e) {
+        if (!(e instanceof Problem)) throw e;
+        if (!e.unreachable) isAsOf(Date.now()); /* it answers, though not this */
+    } finally {
+        asking = false;
+        soon();
+    }
+}
+
+let seenSince = 0; /* nobody asked while nobody looked */
+
+setInterval(ask, ASK_MS);
+document.addEventListener("visibilitychange", () => {
+    seenSince = Date.now();
+    ask();
+});
+
+/* Nothing was heard of the servers for so long that what is shown may be out of date. */
+export const isSilent = () => store.asOf !== null && document.visibilityState === "visible" && Date.now() - Math.max(store.asOf, seenSince) > SILENT_MS;
+
+/* ---- events ---- */
 
 let deadlocksDue = false;
 
@@ -160,7 +205,7 @@ function applyEvent({ name, data }) {
             tell("elections", data.path, queueOfElection(data));
             putQueueOfElection(data);
         }
-        if (store.deadlocks.some((d) => d.members.some((m) => m.path === data.path))) reloadDeadlocks();
+        if (store.deadlocks.some((d) => d.members.some((m) => m.path === data.path || lockAt(m.path)?.path === data.path))) reloadDeadlocks();
     } else if (name === "leader" || name === "vacant") {
         tell("elections", data.path, data);
         putElection({ ...store.elections.get(data.path), ...data });
@@ -170,8 +215,8 @@ function applyEvent({ name, data }) {
 function setLink(state, since = Date.now()) {
     if (store.link.state === state) return;
     store.link = { state, since };
-    if (state === "live") clock.go();
-    else if (state === "gone") clock.stop();
+    if (state === "live") ask();
+    else if (state === "gone") clock.stop(store.asOf ?? since);
 }
 
 function hear(message) {
@@ -202,6 +247,12 @@ export function connect() {
 /* The gate answers, from a copy that is not kept up to date: its servers do not answer. */
 export const isOld = () => store.link.state === "live" && store.server !== null && !store.server.gate.current;
 
+/* The lock at this path, or that whose leases or queue it is. */
+export const lockAt = (path) => store.locks.get(path) ?? store.locks.get(path.replace(/\/(leases|locks|queue)$/, ""));
+
+/* Those that two may hold at once. */
+export const doubtful = () => [...store.locks.values()].filter((l) => l.outside);
+
 const RANKS = ["none", "read", "lock", "write", "admin"];
 const rank = (role) => RANKS.indexOf(role);
 
@@ -222,6 +273,11 @@ export const certainDeadlocks = () => store.deadlocks.filter((d) => d.certain);
 /* Path -> is the deadlock that it is part of certain? */
 export function deadlockedPaths() {
     const paths = new Map();
-    for (const d of store.deadlocks) for (const m of d.members) paths.set(m.path, d.certain || paths.get(m.path) || false);
+    for (const d of store.deadlocks) {
+        for (const m of d.members) {
+            const path = lockAt(m.path)?.path ?? m.path;
+            paths.set(path, d.certain || paths.get(path) || false);
+        }
+    }
     return paths;
 }

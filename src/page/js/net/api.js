@@ -4,7 +4,7 @@ import { heardDate } from "../lib/clock.js";
 import { gateUrl, keptAs } from "../lib/gate_url.js";
 
 const KEY = keptAs("clave-token");
-const TIMEOUT_MS = 15000;
+const ANSWER_MS = 15000;
 
 export class Problem extends Error {
     constructor(status, body) {
@@ -40,12 +40,12 @@ async function problemOf(answer) {
     return new Problem(answer.status, body && typeof body === "object" ? body : {});
 }
 
-export async function call(method, path, { body, headers = {}, raw = false, signal, as } = {}) {
+export async function call(method, path, { body, headers = {}, raw = false, signal, as, within = ANSWER_MS } = {}) {
     const sent = as ?? token();
     const all = { Accept: raw ? "*/*" : "application/json", ...headers };
     if (sent) all.Authorization = `Bearer ${sent}`;
     if (body !== undefined && !all["Content-Type"]) all["Content-Type"] = "application/json";
-    const limit = AbortSignal.timeout(TIMEOUT_MS);
+    const limit = AbortSignal.timeout(within);
     let answer;
     try {
         answer = await fetch(gateUrl(path), { method, headers: all, cache: "no-store",

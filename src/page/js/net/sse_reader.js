@@ -2,7 +2,7 @@
  * fetch() and not EventSource, which cannot send a token. Used by the shared worker, and by a tab where
  * there is none. tell() is given {type: "open" | "event" | "gone" | "denied", ...}. */
 
-const SILENCE_MS = 40000; /* the gate says something every 15 s: beyond this nobody is there */
+const SILENCE_MS = 20000; /* the gate says something every 15 s: beyond this nobody is there */
 const SHORTEST_MS = 200;
 const LONGEST_MS = 3000;
 

@@ -7,6 +7,13 @@ export function empty(iconName, title, text, commandLine) {
         commandLine ? h("pre", { tabindex: "0", "aria-label": "Example" }, commandLine) : null);
 }
 
+/* The screen of an address that names none. */
+export function unknown() {
+    return h("div", { "data-key": "unknown" }, h("div.head", {}, h("h1", { tabindex: "-1" }, "No such page")),
+        h("section.panel", {}, h("div.empty", {}, icon("search"), h("h2", {}, "This address leads nowhere"), h("p", { style: { "overflow-wrap": "anywhere" } }, "There is no page ", h("code", {}, location.hash), "."),
+            h("a.button", { href: "#/locks" }, "All locks"))));
+}
+
 export function refused(problem, iconName = "key") {
     if (problem.status === 403) {
         return empty(iconName, "Not for this role", `${problem.message} Enter a token that allows it, or ask the gate's operator.`);

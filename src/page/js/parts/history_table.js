@@ -5,7 +5,7 @@ import { table } from "./table.js";
 import { empty, refused } from "./empty.js";
 import { arrange } from "./order.js";
 import { who, whoText, askedText, command, sideText } from "./participant.js";
-import { causeText, pathText } from "./lock_text.js";
+import { deedText, pathText } from "./lock_text.js";
 
 const MOST_ROWS = 20; /* of one lock */
 const TONES = { granted: "accent", asked: "amber" };
@@ -25,18 +25,18 @@ const isElection = (e) => e.kind === "election";
 
 function columns(withPath) {
     const list = [
-        { id: "time", title: "Time", width: "116px", sort: (e) => Number(e.n), down: true, cell: (e) => {
+        { id: "time", title: "Time", width: "96px", sort: (e) => Number(e.n), down: true, cell: (e) => {
             const ms = instant(e.time);
             return h("td", {}, h("a.main", { href: `#/events/${encodeURIComponent(e.n)}`, title: ms === null ? "" : dateTime(ms) },
                 h("time", ms === null ? {} : { datetime: new Date(ms).toISOString() }, ms === null ? "–" : clockTime(ms))));
         } },
-        { id: "what", title: "What", width: "190px", sort: whatText, cell: (e) => h("td.right", {}, what(e), e.cause ? h("span.label", {}, ` ${causeText(e.cause)}`) : null) },
+        { id: "what", title: "What", width: "184px", sort: whatText, cell: (e) => h("td.right", {}, what(e), deedText(e) ? h("span.label", {}, ` ${deedText(e)}`) : null) },
     ];
     if (withPath) list.push({ id: "path", title: "Where", width: "24%", sort: (e) => e.path, cell: (e) => h("td.wide", {}, h("a.plain", {
         href: `#/${isElection(e) ? "elections" : "locks"}${urlPath(e.path)}` }, pathText(e.path))) });
     list.push(
         { id: "who", title: "Who", sort: (e) => whoText(e.place), cell: (e) => h("td.wide", {}, h("div.lines", {}, who(e.place), withPath ? null : command({ ...e.place, asked: false }))) },
-        { id: "cause", title: "Cause", width: "212px", sort: (e) => (e.cause ? causeText(e.cause) : null), cell: (e) => h("td.off", {}, e.cause ? causeText(e.cause) : h("span.none", {}, "–")) });
+        { id: "cause", title: "Why", width: withPath ? "21%" : "240px", sort: (e) => deedText(e) || null, cell: (e) => h("td.off", {}, deedText(e) ? h("div.cut", { title: deedText(e) }, deedText(e)) : h("span.none", {}, "–")) });
     return withPath ? list : list.map((column) => ({ ...column, sort: null }));
 }
 
@@ -63,8 +63,8 @@ export function entryTable({ id, label, kept, path, items, current }) {
     if (kept.problem) return refused(kept.problem, "events");
     const entries = items || folded(kept.value?.entries || []).slice(0, MOST_ROWS);
     if (kept.value && entries.length === 0) {
-        return empty("events", "Nothing yet", path ? "Nothing has happened at this path, as far back as the gate knows."
-            : "Who queues, who is granted a lock and how it ends appears here, as it happens.");
+        return empty("events", "Nothing yet", path ? "Nothing has happened at this path as far back as the gate remembers."
+            : "Each time somebody queues, is granted a lock or lets it go, it appears here.");
     }
     const list = columns(!path);
     return table({ id, label, columns: list, items: path ? entries : arrange([...entries], list, () => 0), key: (e) => `${e.n}`, href: true, loading: !kept.value,

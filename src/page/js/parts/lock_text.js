@@ -1,11 +1,16 @@
 /* lock_text.js - a lock or an election in words: its path and kind, why a hold ended, what is late or old. */
-import { h } from "../lib/dom.js";
+import { elidable, h } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
 
+const TAIL = 24; /* characters of its end that are seen of any path */
+
+/* Elided in the middle where there is no room for all of it: the beginning and the end of a path tell more. */
 export function pathText(path) {
-    const i = path.lastIndexOf("/");
-    return h("span.path.cut", { title: path }, h("span.dir", {}, path.slice(0, i + 1)), h("span.last", {}, path.slice(i + 1)));
+    const name = path.lastIndexOf("/") + 1;
+    let tail = Math.max(name, path.length - TAIL);
+    if (/[\udc00-\udfff]/.test(path.charAt(tail))) tail--; /* not within a character */
+    return elidable("span.path", { title: path }, [h("span.dir", {}, path.slice(0, name)), h("span.last", {}, path.slice(name, tail))], h("span.last", {}, path.slice(tail)));
 }
 
 const KINDS = { lock: "lock", rw: "read-write", semaphore: "semaphore", election: "election", slot: "slots", mixed: "mixed" };
@@ -28,6 +33,13 @@ const CAUSES = { released: "released", expired: "session expired", closed: "sess
     unknown: "released, or session ended" };
 
 export const causeText = (cause) => CAUSES[cause] || cause;
+
+/* Why a place ended, or was asked to; and, if that was done through this gate, by whom and for what reason. */
+export function deedText({ what, cause, deed }) {
+    const by = deed?.by ? `by ${deed.by}` : "";
+    const done = cause === "broken" && by ? `broken ${by}` : cause ? causeText(cause) : what === "asked" && by ? `asked ${by}` : by;
+    return [done, deed?.reason].filter(Boolean).join(": ");
+}
 
 /* Of an answer from a copy that is not kept up to date. */
 export function oldBadge(answer) {

@@ -56,10 +56,7 @@ function rowsOf(stays, scale) {
 
 function nameOf(row) {
     const { place } = row.stays.at(-1);
-    if (!place.host) return h("span.who.cut", { title: whoText(place) }, h("b", {}, whoText(place)));
-    const what = place.name || commandOf(place);
-    const pid = row.stays.every((s) => s.place.pid === place.pid) ? ` · ${place.pid}` : "";
-    return h("span.who.cut", { title: [whoText(place), what].join(" ") }, h("b", {}, place.host), pid, what ? ` · ${what}` : "");
+    return who({ ...place, name: place.name || commandOf(place), pid: row.stays.every((s) => s.place.pid === place.pid) ? place.pid : null });
 }
 
 function bar(kind, [from, to], scale, title) {

@@ -1,7 +1,7 @@
 /* participant.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
 import { h } from "../lib/dom.js";
 import { hexSession, instant } from "../lib/format.js";
-import { commandLine } from "./command_line.js";
+import { commandLine, commandToCopy } from "./command_line.js";
 import { isLate } from "./lock_text.js";
 
 /* "" if its node names nobody. */
@@ -18,18 +18,21 @@ export function whoText(place) {
     return namedText(place) || (place.session ? session : place.node || "unknown");
 }
 
-/* Line 1: host and pid, and the name; line 2: the command. */
+/* What follows the host, or the text in its place: " pid 47 · nightly". */
+function whoRest(place) {
+    if (place.role === "slot") return place.host && place.host !== place.name ? ` · ${place.host}` : "";
+    if (!place.host) return "";
+    return `${place.pid ? ` pid ${place.pid}` : ""}${place.name ? ` · ${place.name}` : ""}`;
+}
+
+const whoFirst = (place) => (place.role !== "slot" && place.host) || whoText(place);
+
+/* Everybody in a queue is named in this form, holders and waiters alike; as text, or with the host emphasised. */
+export const fullText = (place) => (place ? whoFirst(place) + whoRest(place) : "nobody");
+
 export function who(place, more = 0) {
     if (!place) return h("span.none", {}, "nobody");
-    if (place.role === "slot") {
-        return h("span.who.cut", { title: whoText(place) }, h("b", {}, whoText(place)), place.host && place.host !== place.name ? ` · ${place.host}` : "",
-            more > 0 ? h("span.sub", {}, `  + ${more} more`) : null);
-    }
-    const first = place.host
-        ? [h("b", {}, place.host), place.pid ? ` · ${place.pid}` : ""]
-        : [h("b", {}, whoText(place))];
-    const named = place.host && place.name ? ` · ${place.name}` : "";
-    return h("span.who.cut", { title: whoText(place) }, first, named, more > 0 ? h("span.sub", {}, `  + ${more} more`) : null);
+    return h("span.who.cut", { title: fullText(place) }, h("b", {}, whoFirst(place)), whoRest(place), more > 0 ? h("span.sub", {}, `  + ${more} more`) : null);
 }
 
 export function commandOf(place) {
@@ -60,15 +63,25 @@ export function sideText(place) {
 const TONES = { holder: "accent", lease: "accent", slot: "accent", leader: "green", writer: "accent", reader: "accent" };
 
 export function roleBadge(place, holds) {
+    if (place.role === "outside") return h("span.badge.red", {}, "may hold too");
     const late = place.left_over || (place.role !== "candidate" && isLate(instant(place.since)));
     const tone = holds ? TONES[place.role] || "accent" : late ? "amber" : "";
     return h(`span.badge${tone ? `.${tone}` : ""}`, {}, holds ? place.role : sideText(place) || place.role);
 }
 
+/* Two may hold the lock at once: the worst that this page has to say, in one sentence. */
+export function outsideNote(lock) {
+    if (!lock.outside) return null;
+    const place = lock.waiters.find((p) => p.role === "outside");
+    return h("p.body.note.danger", { role: "alert" }, h("b", {}, place ? fullText(place) : "A kazoo client further back"),
+        " may hold this lock at the same time: a kazoo Lock with its default name does not see the clave and Curator clients ahead of it, unless its ",
+        h("code", {}, "extra_lock_patterns"), " names them.");
+}
+
 /* What to do about a node that no session owns: a queue behind it waits until somebody deletes it. */
 export function leftOverNote({ path, kind, left_over: [first] = [] }) {
     if (!first) return null;
-    const dir = kind === "slot" ? `${path}/queue` : path;
-    return h("p.body.note.left-over", {}, h("span.badge.amber", {}, "left over"),
-        ` No session owns ${first.node}; it never ends by itself. To delete it: `, h("code.mono", {}, commandLine("locks break", `${dir} ${first.node}`)));
+    return h("div.body.note.left-over", {}, h("p", {}, h("span.badge.amber", {}, "left over"),
+        ` No session owns ${first.node}, so it never goes away by itself, and everybody behind it waits. To delete it:`),
+        commandToCopy(commandLine("locks break", kind === "slot" ? `${path}/queue` : path, first.node)));
 }

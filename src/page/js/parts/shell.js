@@ -4,7 +4,7 @@ import { icon } from "../lib/icons.js";
 import { soon } from "../lib/redraw.js";
 import { clockTime, count } from "../lib/format.js";
 import { addressOf } from "../lib/address.js";
-import { store, connect, bestGrant, certainDeadlocks, isOld } from "../model/store.js";
+import { store, connect, bestGrant, certainDeadlocks, isOld, isSilent } from "../model/store.js";
 import { setToken, token } from "../net/api.js";
 import { askToken } from "./dialog.js";
 import { help } from "./keys.js";
@@ -15,11 +15,14 @@ const FIRST = ["locks", "deadlocks", "elections", "events"];
 const REST = ["sessions", "tree", "server"];
 let open = false;
 
-const LINK = { live: "Live", connecting: "Connecting", gone: "No connection", denied: "No token" };
-
+/* Told by the last answer, not by whether a connection seems to be there. */
 function linkState() {
-    const text = store.link.state === "denied" && token() ? "Token refused" : LINK[store.link.state];
-    return h(`span.link-state.${store.link.state}`, { id: null }, text);
+    const { state } = store.link;
+    const silent = state === "live" && isSilent();
+    const word = { connecting: "Connecting", gone: "No connection", denied: token() ? "Token refused" : "No token" }[state] || (silent ? "No answer" : "Live");
+    const asOf = store.asOf === null || state === "denied" ? null : clockTime(store.asOf);
+    return h(`span.link-state.${silent ? "silent" : state}`, { title: silent ? `The gate has said nothing since ${asOf}.` : null },
+        h("span.word", {}, word), asOf ? h("span.as-of", {}, `as of ${asOf}`) : null);
 }
 
 function role() {
@@ -35,6 +38,17 @@ function numbers() {
     for (const l of store.locks.values()) locks += l.kind !== "election";
     return { locks: store.loaded.locks ? locks : null, elections: store.loaded.elections ? store.elections.size : null,
         deadlocks: certainDeadlocks().length || null };
+}
+
+/* True if the menu of a phone was open. */
+export function closeMenu() {
+    const was = open;
+    open = false;
+    if (was) {
+        document.querySelector(".nav .more")?.focus();
+        soon();
+    }
+    return was;
 }
 
 function link(name, current, n) {
@@ -76,11 +90,15 @@ export function topbar() {
     return h("div.topbar", {}, brand(), h("span.name.cut", {}, clusterName() || "\u00a0"), role(), linkState());
 }
 
-/* Since when: by this machine's clock, which is the one on its user's wall. */
+const LONG_SILENCE_MS = 10000; /* a short one is told by the colour alone */
+
+/* By this machine's clock, which is the one on its user's wall. */
 export function banner() {
-    if (isOld()) return h("div.old", {}, h("strong", {}, "The gate has lost its servers."), h("span", {}, "What you see may be out of date."));
-    if (store.link.state !== "gone") return h("div", { hidden: true });
-    const since = clockTime(store.link.since);
-    return h("div", {}, h("strong", {}, "The gate does not answer."),
-        h("span", {}, `What you see is how things were at ${since}. The page keeps trying to reach it.`));
+    const asOf = store.asOf === null ? null : `What you see is how things were at ${clockTime(store.asOf)}.`;
+    if (store.link.state === "gone") {
+        return h("div", {}, h("strong", {}, "The gate does not answer."), h("span", {}, [asOf, "The page keeps trying to reach it."].filter(Boolean).join(" ")));
+    }
+    if (isOld()) return h("div.old", {}, h("strong", {}, "The gate has lost its servers."), h("span", {}, asOf || "What you see may be out of date."));
+    if (store.link.state !== "live" || !isSilent() || Date.now() - store.asOf < LONG_SILENCE_MS) return h("div", { hidden: true });
+    return h("div.old", {}, h("strong", {}, "The gate has not answered for a while."), h("span", {}, asOf));
 }

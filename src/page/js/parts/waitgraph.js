@@ -3,6 +3,7 @@
  * possible; those who wait outside it are grey. Wide: two rows, clockwise. Narrow: one column, with the way back
  * beside it. */
 import { svg } from "../lib/dom.js";
+import { elided } from "../lib/format.js";
 
 const W = 196;
 const H = 56;
@@ -12,7 +13,7 @@ const GAP_Y = 64;
 /* Owner, lock it waits for, its owner, ...: the cycle in order. */
 function nodesOf(members) {
     return members.flatMap((m) => {
-        const owner = { kind: "owner", title: m.title || m.who, sub: m.victim ? "is to give up" : m.sub };
+        const owner = { kind: "owner", title: m.title || m.who, sub: m.victim ? "is to give up" : m.runs ? `runs ${m.runs}` : m.sub };
         if (!m.path) return [owner];
         return [owner, { kind: "lock", title: m.path, sub: m.waited, more: m.more }];
     });
@@ -59,11 +60,10 @@ function wayBack(last, first) {
     return `M${last.x} ${last.y + H / 2}H14a8 8 0 0 1 -8 -8V${first.y + H / 2 + 8}a8 8 0 0 1 8 -8H${first.x - 7}`;
 }
 
-/* The end of a path says more than its beginning; of a command it is the other way round. */
+/* Of a path both ends say more than its middle; of a command the beginning does. */
 function cut(text, width, size, atEnd) {
     const most = Math.floor(width / size);
-    if (text.length <= most) return text;
-    return atEnd ? `${text.slice(0, most - 1)}…` : `…${text.slice(1 - most)}`;
+    return atEnd && text.length > most ? `${text.slice(0, most - 1)}…` : elided(text, most);
 }
 
 function node(n) {

@@ -7,9 +7,10 @@ import { may, onEvent } from "../model/store.js";
 import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
 import { askReason } from "../parts/dialog.js";
+import { commandLine } from "../parts/command_line.js";
 import { toast } from "../parts/toast.js";
 import { empty, refused } from "../parts/empty.js";
-import { who, whoText, command, roleBadge, clientName, leftOverNote } from "../parts/participant.js";
+import { who, whoText, fullText, command, roleBadge, clientName, leftOverNote } from "../parts/participant.js";
 import { pathText, causeText, oldBadge } from "../parts/lock_text.js";
 import { addressOf } from "../lib/address.js";
 import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/election_timeline.js";
@@ -33,7 +34,9 @@ export function leave() {
 
 function askTransfer(e, place) {
     askReason({ id: "transfer", title: `Let ${whoText(place)} lead?`, action: "Transfer",
-        text: `${whoText(e.leader)} is asked to resign, and ${whoText(place)} is moved to the front of the queue. Nobody leads for a moment.`,
+        facts: [["Election", h("span.mono", {}, e.path)], ["Leader", fullText(e.leader)], ["Leads for", age(e.leader ? instant(e.since) : null)], ["To lead", fullText(place)]],
+        command: commandLine("transfer", e.path, place.node),
+        text: `${e.leader ? `${whoText(e.leader)} is asked to resign, and ` : ""}${whoText(place)} moves to the front of the queue. Nobody leads for a moment.`,
         submit: async (reason) => {
             await call("POST", `/v1/elections${urlPath(e.path)}/transfer`, { body: { to: place.node, reason } });
             toast(`${whoText(place)} is to lead.`);

@@ -36,7 +36,7 @@ function columns(span) {
 function body(items) {
     if (store.failed.elections) return refused(store.failed.elections, "elections");
     if (store.loaded.elections && items.length === 0) {
-        return empty("elections", "No election", "Leaders and candidates of clave and of Curator's LeaderLatch appear here. kazoo's Election is a lock, and so among the locks. Try it in a terminal:", commandLine("elect", "/demo/leader -- sleep 60"));
+        return empty("elections", "No election", "Leaders and candidates of clave and of Curator's LeaderLatch appear here. kazoo's Election is a lock, and so among the locks. Try it in a terminal:", commandLine("elect", "/demo/leader", "--", "sleep", "60"));
     }
     const list = columns(spanOf(items));
     return table({ id: "elections", label: "Elections", columns: list, items: arrange(items, list, usual), key: (e) => e.path, href: true, height: 64, phoneHeight: 118, loading: !store.loaded.elections });

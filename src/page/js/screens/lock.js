@@ -1,24 +1,23 @@
-/* lock.js - one lock: its holders and its queue with tokens, what happened to it last, and, for those who
- * may, revoke (asks a holder to let go) and break (deletes its node). */
+/* lock.js - one lock: its holders and its queue with tokens, who held it when, and what happened to it last; for those
+ * who may, with what can be done about a place (parts/lock_actions.js). */
 import { h } from "../lib/dom.js";
 import { age } from "../lib/redraw.js";
 import { count, hexSession, instant, urlPath } from "../lib/format.js";
-import { call } from "../net/api.js";
 import { store, may, onEvent, deadlockedPaths } from "../model/store.js";
 import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
-import { askReason } from "../parts/dialog.js";
-import { toast } from "../parts/toast.js";
+import { actions } from "../parts/lock_actions.js";
 import { empty, refused } from "../parts/empty.js";
 import { entryTable, SETTLED_MS } from "../parts/history_table.js";
 import { timeline } from "../parts/lock_timeline.js";
 import { newest } from "../model/lock_history.js";
-import { who, whoText, command, clientName, roleBadge, leftOverNote } from "../parts/participant.js";
+import { who, command, clientName, roleBadge, leftOverNote, outsideNote } from "../parts/participant.js";
 import { pathText, kindBadge, isLate, oldBadge } from "../parts/lock_text.js";
 import { addressOf } from "../lib/address.js";
 
 const one = new Kept();
 const MOST_ENTRIES = 300; /* of the timeline */
+const LONG_PATH = 60; /* may be elided in the heading: then it is below, too, whole */
 const past = new Kept(newest(MOST_ENTRIES));
 let stopListening = null;
 
@@ -46,59 +45,6 @@ export function leave() {
 const shown = ({ holders, left_over: left, waiters }) => [...holders, ...left, ...waiters];
 const all = ({ nholders, nleft_over: left, nwaiters }) => nholders + left + nwaiters;
 
-function askRevoke(lock, place) {
-    askReason({ id: "revoke", title: `Ask ${whoText(place)} to let go?`, action: "Revoke",
-        text: "Its node gets a request, as from Curator's Revoker. clave lock --revocable ends its command and releases the lock; a program that does not listen for requests goes on.",
-        submit: async (reason) => {
-            await call("POST", `/v1/locks${urlPath(lock.path)}/revoke`, { body: { node: place.node, reason } });
-            toast(`${whoText(place)} was asked to let go.`);
-        } });
-}
-
-function askBreakSlot(lock, place) {
-    askReason({ id: "break", title: `Take the slot from ${whoText(place)}?`, action: "Break",
-        text: `The slot goes to the next that waits, and who broke it and why is recorded in ${lock.path}/broken. ${whoText(place)} is not told.`,
-        confirm: "It does no harm if the owner goes on as if it owned it.",
-        submit: async (reason) => {
-            await call("POST", `/v1/slots${urlPath(lock.path)}/break`, { body: { owner: place.name, token: place.token, reason } });
-            toast(`${whoText(place)} owns no slot any more.`);
-        } });
-}
-
-function askDelete(lock, place) {
-    askReason({ id: "break", title: "Delete the node that is left over?", action: "Delete",
-        text: `No session owns ${place.node}, so nobody holds the lock by it; the next in the queue goes on.`,
-        submit: async (reason) => {
-            await call("POST", `/v1/locks${urlPath(lock.path)}/break`, { body: { node: place.node, reason } });
-            toast(`${place.node} is deleted.`);
-        } });
-}
-
-function askBreak(lock, place, holds) {
-    if (place.role === "slot") {
-        askBreakSlot(lock, place);
-        return;
-    }
-    if (place.left_over) {
-        askDelete(lock, place);
-        return;
-    }
-    askReason({ id: "break", title: holds ? `Break the lock of ${whoText(place)}?` : `Remove ${whoText(place)} from the queue?`, action: holds ? "Break" : "Remove",
-        text: holds ? "Its node is deleted, and the next in the queue is granted the lock at once. A holder that hangs or is cut off carries on as if it held it: what it writes must be fenced by the token."
-            : "Its node is deleted, and it loses its place.",
-        confirm: holds ? "The holder is gone, or what it does cannot do harm." : null,
-        submit: async (reason) => {
-            await call("POST", `/v1/locks${urlPath(lock.path)}/break`, { body: { node: place.node, reason, force: true } });
-            toast(`${whoText(place)} has lost its place.`);
-        } });
-}
-
-function actions(lock, place, holds) {
-    return h("div.actions", {},
-        holds && place.revocable !== false && place.role !== "slot" ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
-        may("admin", lock.path) ? h("button.button.danger", { type: "button", onclick: () => askBreak(lock, place, holds) }, place.left_over ? "Delete …" : holds ? "Break …" : "Remove …") : null);
-}
-
 /* Whether its owner takes requests to release it, where its node says so. */
 function clientText(place) {
     const takes = place.holds ? { true: ", revocable", false: ", not revocable" }[place.revocable] : null;
@@ -108,10 +54,10 @@ function clientText(place) {
 function columns(lock) {
     const list = [
         { id: "at", title: "#", width: "52px", num: true, cell: (p) => h("td.off", {}, p.at) },
-        { id: "role", title: "Role", width: "104px", cell: (p) => h("td.right", {}, roleBadge(p, p.holds)) },
+        { id: "role", title: "Role", width: "118px", cell: (p) => h("td.right", {}, roleBadge(p, p.holds)) },
         { id: "who", title: "Who", cell: (p) => h("td.wide.lead", {}, h("div.lines", {}, who(p), command(p))) },
-        { id: "since", title: lock?.kind === "slot" ? "Kept or waiting for" : "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
-        { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
+        { id: "since", title: lock?.kind === "slot" ? "Kept or waiting for" : "In queue for", width: "112px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
+        { id: "token", title: "Token", width: "124px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
         { id: "session", title: "Session", width: "170px", cell: (p) => h("td.off", {}, h("div.lines", {},
             h("span.mono.cut", { title: hexSession(p.session) }, hexSession(p.session) || "–"), h("span.sub.cut", {}, clientText(p)))) },
     ];
@@ -125,8 +71,8 @@ function queue(lock) {
     const left = all(lock) - items.length;
     return h("section.panel.data", { "aria-labelledby": "queue-title" },
         h("header", {}, h("h2", { id: "queue-title" }, "Queue"), h("span.note", {}, `${count(lock.nholders)} holding, ${count(lock.nwaiters)} waiting${lock.nleft_over ? `, ${count(lock.nleft_over)} left over` : ""}`),
-            h("span.aside.note", {}, may("lock", lock.path) ? null : "Read-only: revoke needs the role lock, break needs admin.")),
-        leftOverNote(lock),
+            h("span.aside.note", {}, may("lock", lock.path) ? null : "Read-only: to revoke takes the role lock, to break the role admin.")),
+        outsideNote(lock), leftOverNote(lock),
         table({ id: "queue", label: "Queue", columns: columns(lock), items, key: (p) => p.node, height: 54, phoneHeight: may("lock", lock.path) ? 116 : 68 }),
         left > 0 ? h("p.body.note", {}, `${count(left)} more wait further back.`) : null);
 }
@@ -142,7 +88,7 @@ function tiles(lock) {
         tile("Token", holder?.token ?? (lock ? "–" : "\u00a0"), "long mono"));
 }
 
-const gone = () => empty("locks", "Nobody holds this lock or waits for it", "Its queue appears here as soon as somebody takes it. What happened to it is below.");
+const gone = () => empty("locks", "Nobody holds this lock or waits for it", "Its queue appears here as soon as somebody takes the lock. What happened before is below.");
 
 function body(lock) {
     if (one.problem && one.problem.status !== 404) return h("section.panel", {}, refused(one.problem));
@@ -163,8 +109,9 @@ export function view({ path }) {
     return h("div", { "data-key": `lock ${path}` },
         h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: addressOf("locks") }, "Locks")),
         h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), lock && lock.kind !== "lock" ? kindBadge(lock) : null,
-            deadlockBadge(path), oldBadge(lock),
+            deadlockBadge(path), lock?.outside ? h("span.badge.red", {}, "may be held twice") : null, oldBadge(lock),
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
+        path.length > LONG_PATH ? h("p.full-path.mono", {}, path) : null,
         tiles(lock || (one.problem?.status === 404 ? NOBODY : null)), body(lock), past.problem ? null : timeline(path, past, lock),
         h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here"),
             h("span.aside", {}, h("a.button", { href: `#/events?filter=${encodeURIComponent(path)}` }, "All events"))),

@@ -1,19 +1,19 @@
-/* locks.js - the first screen: every lock with its holder and who waits, worst first: deadlocks, then the
- * longest wait, then the longest hold. */
+/* locks.js - the first screen: every lock with its holder and who waits, worst first: those that two may hold, then
+ * deadlocks, then the longest wait, then the longest hold. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { age, soon } from "../lib/redraw.js";
-import { count, urlPath } from "../lib/format.js";
+import { count, plural, urlPath } from "../lib/format.js";
 import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
-import { store, certainDeadlocks, deadlockedPaths, onEvent } from "../model/store.js";
+import { store, certainDeadlocks, deadlockedPaths, doubtful, onEvent } from "../model/store.js";
 import { commandLine } from "../parts/command_line.js";
 import { table } from "../parts/table.js";
 import { arrange, compare } from "../parts/order.js";
-import { who, whoText, command, sideText } from "../parts/participant.js";
+import { who, whoText, fullText, command, sideText } from "../parts/participant.js";
 import { pathText, kindBadge, isLate } from "../parts/lock_text.js";
 import { empty, refused } from "../parts/empty.js";
-import { choice } from "../parts/choice.js";
+import { choice, filters } from "../parts/choice.js";
 import { hourBar } from "../parts/lock_last_hour.js";
 import { Kept } from "../net/cached_answer.js";
 import { newest } from "../model/lock_history.js";
@@ -43,7 +43,7 @@ export function leave() {
     past.forget();
 }
 
-const rankOf = (deadlocked, lock) => ({ true: 0, false: 1 })[deadlocked.get(lock.path)] ?? 2;
+const rankOf = (deadlocked, lock) => (lock.outside ? 0 : ({ true: 1, false: 2 })[deadlocked.get(lock.path)] ?? 3);
 
 /* By times, not ages: the order changes with events only, never as time passes. */
 const worst = (deadlocked) => (a, b) => compare(rankOf(deadlocked, a), rankOf(deadlocked, b)) || compare(a.waitingSince, b.waitingSince) ||
@@ -66,7 +66,7 @@ function keepPlaces(items, usual) {
 }
 
 function isHeld() {
-    return state.held || Boolean(document.activeElement?.closest("#locks tbody"));
+    return state.held || Boolean(document.activeElement?.closest("#locks tbody") && document.activeElement.matches(":focus-visible"));
 }
 
 function visible(list, deadlocked) {
@@ -92,16 +92,17 @@ function waitCell(lock, oldest) {
 }
 
 function pathCell(lock, deadlock) {
-    const [next] = lock.waiters;
+    const next = lock.waiters.find((p) => p.role !== "outside");
     const late = deadlock === false || lock.nleft_over || isLate(lock.waitingSince);
-    const mark = deadlock ? ".bad" : late ? ".late" : "";
+    const mark = deadlock || lock.outside ? ".bad" : late ? ".late" : "";
     const plain = lock.kind === "lock" && !next && deadlock === undefined && !lock.nleft_over;
     return h(`td.wide.top${mark}`, {}, h("div.lines", {},
         h("a.main.cut", { href: `#/locks${urlPath(lock.path)}` }, pathText(lock.path)),
         h(`span.sub.cut${plain ? ".blank" : ""}`, {},
+            lock.outside ? [h("span.badge.red", { title: "A kazoo Lock with its default name does not see the others in this queue, and may hold the lock at the same time." }, "may be held twice"), " "] : null,
             deadlock === undefined ? null : [h(`span.badge.${deadlock ? "red" : "amber"}`, {}, deadlock ? "deadlock" : "possible deadlock"), " "],
-            lock.nleft_over ? [h("span.badge.amber", { title: "No session owns a node of its queue, which never ends by itself." }, "left over"), " "] : null,
-            lock.kind === "lock" ? null : [kindBadge(lock), " "], next ? ["next ", whoText(next), " ", sideText(next)] : "\u00a0")));
+            lock.nleft_over ? [h("span.badge.amber", { title: "No session owns a node of its queue, so that node never goes away by itself." }, "left over"), " "] : null,
+            lock.kind === "lock" ? null : [kindBadge(lock), " "], next ? ["next ", fullText(next), " ", sideText(next)] : "\u00a0")));
 }
 
 function columns(deadlocked, oldest) {
@@ -129,7 +130,8 @@ function tiles(locks, oldest) {
     const dead = certainDeadlocks().length;
     const possible = store.deadlocks.length - dead;
     const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, known ? value : "\u00a0"));
-    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held", count(held)), tile("Waiting", count(waiting)),
+    const twice = doubtful().length;
+    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held", [count(held), twice ? h("span.sub.red", {}, ` ${count(twice)} perhaps twice`) : null]), tile("Waiting", count(waiting)),
         tile("Oldest wait", oldest === Infinity ? "–" : age(oldest), oldest !== Infinity && isLate(oldest) ? "amber" : ""),
         h("div.tile", {}, h("dt", {}, "Deadlocks"), h("dd", {}, !store.loaded.deadlocks ? "\u00a0" : [dead
             ? h("a.red", { href: "#/deadlocks" }, count(dead)) : "0", possible ? h("a.sub", { href: "#/deadlocks" }, ` + ${count(possible)} possible`) : null])));
@@ -138,9 +140,9 @@ function tiles(locks, oldest) {
 function tools() {
     return h("div.tools", { role: "search", "aria-label": "Filter locks" },
         h("div.search", {}, icon("search"), h("input", { id: "filter", type: "search", "aria-label": "Filter by path, host, command or token",
-            placeholder: "Path, host, command, token", autocomplete: "off", spellcheck: "false", value: asked("filter"),
+            placeholder: "Path, host, command …", autocomplete: "off", spellcheck: "false", value: asked("filter"),
             oninput: (e) => show({ filter: e.target.value }) })),
-        h("div.strip", {}, choice("Kind", KINDS, asked("kind"), (kind) => show({ kind })),
+        filters(Boolean(asked("kind")) + Boolean(asked("waiters")), choice("Kind", KINDS, asked("kind"), (kind) => show({ kind })),
             choice("Waiters", [["", "All"], ["1", "With waiters"]], asked("waiters"), (waiters) => show({ waiters }))));
 }
 
@@ -148,10 +150,10 @@ function body(list, items, total) {
     if (store.failed.locks) return refused(store.failed.locks);
     if (store.loaded.locks && total === 0) {
         return empty("locks", store.unreadable ? "No lock that the gate may read" : "No lock is held",
-            "Locks of clave, Curator and kazoo appear here as soon as somebody takes one. Try it in a terminal:", commandLine("lock", "/demo/first -- sleep 60"));
+            "Locks of clave, Curator and kazoo appear here as soon as somebody takes one. Try it in a terminal:", commandLine("lock", "/demo/first", "--", "sleep", "60"));
     }
     if (store.loaded.locks && items.length === 0) {
-        return empty("search", "Nothing matches", `None of the ${count(total)} locks matches the filter. Escape in the field clears it.`);
+        return empty("search", "Nothing matches", `None of the ${count(total)} locks matches the filter. Press Escape in the field to clear it.`);
     }
     return table({ id: "locks", label: "Locks", columns: list, items, key: (l) => l.path, href: true,
         height: 54, phoneHeight: 140, loading: !store.loaded.locks, hold: (held) => {
@@ -160,7 +162,7 @@ function body(list, items, total) {
         } });
 }
 
-const unseen = () => (store.unreadable ? `, and whatever is below ${count(store.unreadable)} nodes that the gate may not read` : "");
+const unseen = () => (store.unreadable ? `, not counting what is below ${plural(store.unreadable, "node")} that the gate may not read` : "");
 
 export function view() {
     const locks = [...store.locks.values()].filter((l) => l.kind !== "election");

@@ -109,10 +109,10 @@ const gateFacts = (told) => facts([["Version", told.version], ["Running for", du
     ["Its session", `${hexSession(told.session_id)}, ${told.state}`], ["Largest body", bytes(told.max_body)]]);
 
 const youFacts = () => facts([["Name", store.who?.name || "no name: the gate was given no token"], ["You may", (store.who?.grants || []).map((g) => `${g.role} below ${g.prefix}`).join(", ")],
-    ["Connection", store.link.state === "live" ? "live" : `${store.link.state} since ${clockTime(store.link.since || Date.now())}`]]);
+    ["What you see", store.asOf === null ? null : `as of ${clockTime(store.asOf)}`]]);
 
-const NOT_ALL = "What the server tells of itself, and the last hour, need the role read on /.";
-const ELSEWHERE = "The gate is not in the server's process, so of sessions, disk and memory it knows nothing. Ask the servers: the admin command monitor, or the four-letter word mntr.";
+const NOT_ALL = "To see what the server tells of itself, and the last hour, takes the role read on /.";
+const ELSEWHERE = "This gate runs apart from the servers, so it knows nothing of their sessions, disks and memory. Ask the servers themselves: the admin command monitor, or the four-letter word mntr.";
 
 function body() {
     const told = all.value;

@@ -9,6 +9,7 @@ import { getAll } from "../net/api.js";
 import { onEvent, store } from "../model/store.js";
 import { Kept } from "../net/cached_answer.js";
 import { clientName, namedText } from "../parts/participant.js";
+import { pathText } from "../parts/lock_text.js";
 import { table } from "../parts/table.js";
 import { arrange } from "../parts/order.js";
 import { empty, refused } from "../parts/empty.js";
@@ -49,9 +50,9 @@ const TONES = { held: ".accent", suspended: ".amber", lost: ".red" };
 function holdsCell(s) {
     if (s.claims.length === 0) return h("td.wide", {}, h("span.none", {}, "nothing"));
     const [first] = s.claims;
-    return h("td.wide", {}, h("div.cut", {}, h(`span.badge${TONES[first.state] || ""}`, {}, first.state), " ",
-        h("a.plain.mono", { href: `#/${first.kind === "election" ? "elections" : "locks"}${urlPath(first.path)}` }, first.path),
-        s.claims.length > 1 ? h("span.sub", {}, `  + ${s.claims.length - 1} more`) : null));
+    return h("td.wide", {}, h("div.holds", {}, h(`span.badge${TONES[first.state] || ""}`, {}, first.state),
+        h("a.plain", { href: `#/${first.kind === "election" ? "elections" : "locks"}${urlPath(first.path)}` }, pathText(first.path)),
+        s.claims.length > 1 ? h("span.sub", {}, `+ ${s.claims.length - 1} more`) : null));
 }
 
 /* Of sessions that are not of this gate, age and slack are not known. */
@@ -107,16 +108,23 @@ function shown(everybody) {
 function body(items, everybody) {
     if (all.problem && everybody.length === 0) return refused(all.problem, "sessions");
     if (all.value && everybody.length === 0) return empty("sessions", "No session", "An HTTP client appears here from POST /v1/sessions until it ends its session, or is silent for its ttl; any other client while it holds a lock or waits for one. The command clave sessions lists all of them.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${gateUrl("/v1/sessions")}`);
-    if (!all.waiting && items.length === 0) return empty("search", "Nothing matches", "No session matches the filter. Escape in the field clears it.");
+    if (!all.waiting && items.length === 0) return empty("search", "Nothing matches", "No session matches the filter. Press Escape in the field to clear it.");
     const list = columns(items);
     return table({ id: "sessions", label: "Sessions", columns: list, items: arrange(items, list, (a, b) => partOf(a) - partOf(b)), key: (s) => s.id, height: 50, phoneHeight: 88, loading: all.waiting });
+}
+
+/* The server has others that neither hold nor wait, of which the queues do not tell. */
+function countText(n, known) {
+    const all = store.server?.server?.sessions ?? 0;
+    if (n < known) return `${count(n)} of ${count(known)}`;
+    return all > known ? `${count(known)} of ${count(all)}: those that hold or wait, and those of HTTP clients` : `${count(known)} in all`;
 }
 
 export function view() {
     const everybody = everyone();
     const items = shown(everybody);
     return h("div", { "data-key": "sessions" }, h("div.head", {}, h("h1", { tabindex: "-1" }, "Sessions"),
-        h("p.aside", { role: "status" }, all.waiting ? "" : `${count(items.length)} of ${count(everybody.length)}`)),
+        h("p.aside", { role: "status" }, all.waiting ? "" : countText(items.length, everybody.length))),
         everybody.length === 0 && all.problem ? null : h("div.tools", { role: "search", "aria-label": "Filter sessions" }, h("div.search", {}, icon("search"), h("input", { type: "search",
             "aria-label": "Filter by session, address or lock", placeholder: "Session, address, lock", autocomplete: "off", spellcheck: "false", value: asked("filter"),
             oninput: (e) => show({ filter: e.target.value }) }))),

@@ -9,6 +9,7 @@ import { Kept } from "../net/cached_answer.js";
 import { table } from "../parts/table.js";
 import { empty, refused } from "../parts/empty.js";
 import { store } from "../model/store.js";
+import { pathText } from "../parts/lock_text.js";
 
 const MOST_PAGES = 20; /* of 1000 children: beyond, nobody looks for one in a list */
 
@@ -44,7 +45,7 @@ function children(path) {
     const base = path === "/" ? "" : path;
     const inside = node.value && all.length === 0 ? h("p.body.note", {}, "No children.")
         : table({ id: "children", label: "Children", items, key: (c) => c, href: true, height: 38, phoneHeight: 44, loading: node.waiting, columns: [
-            { id: "name", title: "Name", cell: (c) => h("td.wide", {}, h("a.main.mono.child", { href: `#/tree${urlPath(`${base}/${c}`)}` }, icon("folder"), h("span.cut", {}, c))) }] });
+            { id: "name", title: "Name", cell: (c) => h("td.wide", {}, h("a.main.child", { href: `#/tree${urlPath(`${base}/${c}`)}` }, icon("folder"), pathText(c))) }] });
     return h("section.panel.data", { "aria-labelledby": "children-title" },
         h("header", {}, h("h2", { id: "children-title" }, "Children"), h("span.note", {}, !node.value ? "" : node.value.more ? `the first ${count(all.length)} of ${count(node.value.stat.num_children)}` : count(all.length)),
             all.length > 12 ? h("div.aside.find", {}, h("input.field", { type: "search", "aria-label": "Filter children", placeholder: "Filter", autocomplete: "off", spellcheck: "false",
@@ -72,8 +73,8 @@ function typeText(owner) {
     const id = hexSession(owner || "0");
     if (id === "0x0") return "persistent";
     if (id === "0x8000000000000000") return "container: the server deletes it once its last child is gone";
-    if (/^0xff.{14}$/.test(id)) return "with a TTL: the server deletes it when it is not written for a time, and has no children";
-    return `ephemeral: it goes with session ${id}`;
+    if (/^0xff.{14}$/.test(id)) return "with a TTL: the server deletes it when it has no children and has not been written for that long";
+    return `ephemeral: it goes when session ${id} ends`;
 }
 
 function statPanel({ stat }) {
@@ -90,7 +91,7 @@ function details() {
 }
 
 function body(path) {
-    if (node.problem?.status === 404) return h("section.panel", {}, empty("tree", "This node does not exist", "It was deleted, or never existed. The path above leads back to where it would be."));
+    if (node.problem?.status === 404) return h("section.panel", {}, empty("tree", "This node does not exist", "It was deleted, or it never existed. The links above lead to the nodes around it."));
     if (node.problem) return h("section.panel", {}, refused(node.problem, "tree"));
     return h("div.split", {}, children(path), details());
 }
@@ -99,7 +100,7 @@ export function view({ path: given }) {
     const path = given || "/";
     const lock = store.locks.get(path) || store.elections.get(path);
     return h("div", { "data-key": `tree ${path}` }, crumbs(path),
-        h("div.head", {}, h("h1", { tabindex: "-1" }, given ? h("span.path", {}, h("span.last", {}, path.slice(path.lastIndexOf("/") + 1))) : "Tree"),
+        h("div.head", {}, h("h1", { tabindex: "-1" }, given ? pathText(path.slice(path.lastIndexOf("/") + 1)) : "Tree"),
             h("div.aside", {}, lock ? h("a.button", { href: `#/${store.elections.has(path) ? "elections" : "locks"}${urlPath(path)}` }, "Show the queue") : null,
                 h("button.button", { type: "button", onclick: () => node.askSoon(0) }, "Reload"))),
         body(path));
