@@ -29,12 +29,14 @@ static long long wait_now_ms(void)
 int main(void)
 {
     struct bridge_call call = {0};
+    sem_init(&call.begun, 0, 1);
     sem_init(&call.done, 0, 0);
     long long start = wait_now_ms();
     bool came = bridge_wait(&call, WAIT_MS);
     long long waited = wait_now_ms() - start;
     sem_post(&call.done);
     bool found = bridge_wait(&call, WAIT_MS);
+    sem_destroy(&call.begun);
     sem_destroy(&call.done);
     if (came || waited < WAIT_MS - 1 || !found) {
         fprintf(stderr, "no answer: %d after %lld of %d ms; an answer: %d\n", came, waited, WAIT_MS,

@@ -87,7 +87,10 @@ enum { BRIDGE_WORDS = 8 };
 
 struct bridge_call {
     struct bridge_note note;
+    bridge_fn *fn;
+    bridge_word args[BRIDGE_WORDS];
     bridge_channel *channel; /* NULL: a thread waits in bridge_wait */
+    sem_t begun;             /* fn has returned, and its arguments may go */
     sem_t done;
     bool complete;  /* this and the next are the loop's thread's */
     bool abandoned; /* nobody waits any more */
@@ -111,14 +114,16 @@ CLAVE_EXPORT clave_err bridge_now(clave_client *client, bridge_fn *fn, const bri
  * before the end of the session. ENOMEM, ECLOSED: nothing is freed. */
 CLAVE_EXPORT clave_err bridge_free(clave_client *client, bridge_fn *fn, void *object,
                                    struct bridge_source *source);
-/* Calls fn(args..., cb, call) likewise: `cb` is one of answers.c. On CLAVE_OK the answer comes
- * later, to `channel` with the number `id`, or, without a channel, to bridge_wait. An error, its
- * own or fn's, means that no answer follows. */
+/* Has fn(args..., cb, call) called there: `cb` is one of answers.c. It does not wait: what the
+ * arguments point to has to stay until the answer is there, until bridge_wait has returned or until
+ * bridge_abandon has. The answer comes to `channel` with the number `id`, or, without a channel, to
+ * bridge_wait; if fn refuses the call, it has nothing but fn's error. An error of bridge_start means
+ * that no answer follows. ENOMEM, ECLOSED, EINVAL: more arguments than there is room for. */
 CLAVE_EXPORT clave_err bridge_start(struct bridge_call **out, clave_client *client,
                                     bridge_channel *channel, uint64_t id, bridge_fn *fn,
                                     const bridge_word *args, unsigned nargs, void (*cb)(void));
-/* Waits for the answer for `ms` milliseconds, or until a signal comes; true: it is there, and is
- * again when it is asked again. */
+/* Waits for the answer for `ms` milliseconds, or until a signal comes, and in any case until fn has
+ * been called; true: it is there, and is again when it is asked again. */
 CLAVE_EXPORT bool bridge_wait(struct bridge_call *c, int ms);
 /* Gives up waiting: cancel(object, number), and nothing is held whatever the answer will be. true:
  * the call is no longer the caller's. false: the answer is there, for bridge_undo. */

@@ -146,6 +146,7 @@ clave_err bridge_free(clave_client *client, bridge_fn *fn, void *object,
 static void call_end(struct bridge_call *c)
 {
     bridge__note_fini(&c->note);
+    sem_destroy(&c->begun);
     sem_destroy(&c->done);
     free(c->leases);
     free(c->text);
@@ -177,29 +178,40 @@ void bridge__complete(struct bridge_call *c)
         sem_post(&c->done);
 }
 
+/* Completions never run inside the starting call, so the call lives until `begun` is posted. */
+static void call_begin_run(clave_async_client *client, void *arg)
+{
+    (void)client;
+    struct bridge_call *c = arg;
+    const bridge_word *a = c->args;
+    clave_err err = (clave_err)(int)c->fn(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+    sem_post(&c->begun);
+    if (err == CLAVE_OK)
+        return;
+    bridge__put_int(&c->note, err);
+    bridge__complete(c);
+}
+
 clave_err bridge_start(struct bridge_call **out, clave_client *client, bridge_channel *channel,
                        uint64_t id, bridge_fn *fn, const bridge_word *args, unsigned nargs,
                        void (*cb)(void))
 {
-    bridge_word all[BRIDGE_WORDS] = {0};
-    struct bridge_call *c = calloc(1, sizeof *c);
     *out = NULL;
+    if (nargs > BRIDGE_WORDS - 2)
+        return CLAVE_EINVAL;
+    struct bridge_call *c = calloc(1, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
-    if (nargs > BRIDGE_WORDS - 2 || sem_init(&c->done, 0, 0) != 0) {
-        free(c);
-        return CLAVE_EINVAL;
-    }
+    sem_init(&c->begun, 0, 0);
+    sem_init(&c->done, 0, 0);
     bridge__note_init(&c->note, id, c);
     c->channel = channel;
+    c->fn = fn;
     for (unsigned i = 0; i < nargs; i++)
-        all[i] = args[i];
-    all[nargs] = (bridge_word)cb;
-    all[nargs + 1] = (bridge_word)c;
-    bridge_word result = CLAVE_OK;
-    clave_err err = bridge_now(client, fn, all, &result);
-    if (err == CLAVE_OK)
-        err = (clave_err)(int)result;
+        c->args[i] = args[i];
+    c->args[nargs] = (bridge_word)cb;
+    c->args[nargs + 1] = (bridge_word)c;
+    clave_err err = clave_client_post(client, call_begin_run, c);
     if (err == CLAVE_OK)
         *out = c;
     else
@@ -217,8 +229,12 @@ bool bridge_wait(struct bridge_call *c, int ms)
         until.tv_sec++;
         until.tv_nsec -= 1000000000L;
     }
-    if (sem_clockwait(&c->done, CLOCK_MONOTONIC, &until) != 0)
+    if (sem_clockwait(&c->done, CLOCK_MONOTONIC, &until) != 0) {
+        while (sem_wait(&c->begun) != 0)
+            continue; /* a signal; the loop's thread never waits for anything */
+        (void)sem_post(&c->begun);
         return false;
+    }
     (void)sem_post(&c->done); /* an exception may have Python forget that it was told */
     return true;
 }

@@ -48,11 +48,9 @@ class Pointer(int):
     """An object of libclave that is to be freed. The address of a freed one is used again: two pointers are never the
     same."""
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -110,11 +108,11 @@ class Call:
     """A call whose answer is to come. It can be abandoned as long as it lives."""
 
     arrived = over = abandoned = False
-    number = 0  # its own, when its answer comes through the channel
+    args: Tuple[Any, ...] = ()  # kept alive until libclave has read them
 
     def __init__(self, session: "Session", what: str, until: Optional[float], cancel: Optional[Cancel]) -> None:
         self.session, self.what, self.until, self.cancel = session, what, until, cancel
-        self.pointer = ctypes.c_void_p()
+        self.pointer, self.number = ctypes.c_void_p(), number()
         self.future: Optional["asyncio.Future[None]"] = session.loop.create_future() if session.loop else None
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -141,6 +139,7 @@ class Call:
                 ms = min(ms, max(0, int((self.until - time.monotonic()) * 1000) + 1))
             if library.bridge_wait(self.pointer, ms):
                 self.arrived = True
+                self.session.forget(self.number)
                 return
             if self.until is not None and time.monotonic() >= self.until:
                 raise error(ETIMEDOUT, self.what)
@@ -164,9 +163,9 @@ class Call:
             while not library.bridge_wait(self.pointer, _SLICE_MS):
                 pass  # the session is ending, which ends every call
             self.session.undo(self.pointer)
-        if given_up:
+        self.abandoned = not given_up and self.future is not None  # the note is on its way through the channel
+        if not self.abandoned:
             self.session.forget(self.number)
-        self.abandoned = not given_up  # the note is on its way through the channel
 
     def answer(self) -> List[Any]:
         return _note.look(self.pointer.value or 0)
@@ -199,6 +198,10 @@ async def take_async(work: Take, timeout: Optional[Duration]) -> Any:
         for call in calls:
             call.abandon()
         raise
+
+
+def _nothing() -> None:
+    """As the weak reference of what is gone."""
 
 
 class Leaving:
@@ -238,7 +241,7 @@ class Session(ProcessBound):
                  on_state: Optional[Callable[[str, int], None]], timeout: Optional[Duration]) -> None:
         self.loop, self.pid, self.timeout = loop, os.getpid(), timeout
         self._lock = threading.RLock()  # also entered by __del__, wherever it runs
-        self._handlers: Dict[int, "weakref.ReferenceType[Callable[..., None]]"] = {}
+        self._handlers: Dict[int, Tuple["weakref.ReferenceType[Any]", Callable[..., None]]] = {}
         self._calls: Dict[int, Call] = {}
         self._objects: Dict[int, str] = {}  # those that are not freed, and the function that frees them
         self._sources: Dict[int, int] = {}
@@ -282,13 +285,13 @@ class Session(ProcessBound):
     def _check_alive(self, what: str, args: Tuple[Any, ...]) -> None:
         """With the lock: what the call is about cannot be freed before it begins."""
         self.check_open()
-        if any(isinstance(arg, Pointer) and arg not in self._objects for arg in args):
-            raise error(ECLOSED, what, "it was closed")
+        for arg in args:
+            if type(arg) is Pointer and arg not in self._objects:
+                raise error(ECLOSED, what, "it was closed")
 
     def now(self, name: str, *args: Any, result: Optional[ctypes.c_ssize_t] = None) -> int:
         """Calls a function of libclave on the loop's thread, and returns what it returns; `result` tells the same when
         a signal's exception has struck before the return."""
-        self.check_open()
         result = ctypes.c_ssize_t() if result is None else result
         with self._lock:
             self._check_alive(name, args)
@@ -302,7 +305,6 @@ class Session(ProcessBound):
     def make(self, what: str, name: str, free: str, *args: Any) -> Pointer:
         """Makes an object, which `free_object` frees, or the end of the session."""
         made = ctypes.c_void_p()
-        self.check_open()
         with self._lock:
             self.check(what, name, made, *args)
             return self.adopt(made.value or 0, free)
@@ -333,7 +335,6 @@ class Session(ProcessBound):
         if timeout == AS_CLIENT:
             timeout = None if cancel else self.timeout
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
-        self.check_open()
         call = Call(self, what, until, cancel)
         if calls is not None:
             calls.append(call)
@@ -349,26 +350,23 @@ class Session(ProcessBound):
         return values
 
     def _start(self, call: Call, name: str, callback: str, args: Tuple[Any, ...]) -> None:
-        num = number()
+        call.args = args
         with self._lock:
             self._check_alive(call.what, args)
-            channel = None
-            if self.loop:
-                call.number, self._calls[num] = num, call
-                channel = self._channel
-            code = library.bridge_start(ctypes.byref(call.pointer), self._client, channel, num, address(name),
-                                        Words(*map(word, args)), len(args), address(callback))
+            self._calls[call.number] = call
+            code = library.bridge_start(ctypes.byref(call.pointer), self._client, self._channel if self.loop else None,
+                                        call.number, address(name), Words(*map(word, args)), len(args), address(callback))
             if code:
-                self._calls.pop(num, None)
+                self.forget(call.number)
         check(code, call.what)
 
     async def ask(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
                   timeout: Optional[Duration] = AS_CLIENT, calls: Optional[List[Call]] = None) -> List[Any]:
         values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout, calls=calls)
-        if values[0] == EBUSY:
-            raise error(EBUSY, what, self._in_the_way(what))
-        check(values[0], what)
-        return values[1:]
+        if values[0]:
+            raise error(values[0], what, self._in_the_way(what) if values[0] == EBUSY else None)
+        del values[0]
+        return values
 
     def _in_the_way(self, what: str) -> Optional[str]:
         """Who was before a try, if the client's latest text says it of this one."""
@@ -423,7 +421,7 @@ class Session(ProcessBound):
         pointer = library.bridge_source_new(self._channel, num, kinds)
         if not pointer:
             raise MemoryError("no memory for a source of events")
-        self._handlers[num] = weakref.WeakMethod(handler)
+        self._handlers[num] = weakref.ref(handler.__self__), handler.__func__  # type: ignore[attr-defined]
         self._sources[pointer] = num
         return int(pointer)
 
@@ -458,16 +456,21 @@ class Session(ProcessBound):
 
     def _deliver(self, num: int, note: int) -> None:
         values = _note.read(note)
-        reference = self._handlers.get(num)
-        handler = reference() if reference else None
-        if handler:
+        reference, handler = self._handlers.get(num, (_nothing, _nothing))
+        target = reference()
+        if target is not None:
             try:
-                handler(*values)
+                handler(target, *values)
             except BaseException as failed:  # SystemExit would end the thread, and nobody would be told any more
                 if self.loop and not isinstance(failed, Exception):
                     raise
                 import logging  # when it is needed: it takes memory
                 logging.getLogger("clave").exception("a callback failed")
+
+    @property
+    def tells(self) -> bool:
+        """Whether something here takes its events. Those from before that are not lost: they come later."""
+        return bool(self._thread or self.loop)
 
     def _state_changed(self, state: int, why: int) -> None:
         if self._on_state:

@@ -62,7 +62,7 @@ class CandidateCore(ProcessBound):
         term = self._term_class(self._session, self.path, values[1:], self._resign)
         term._candidate = self
         self._term = weakref.ref(term)
-        if not term.valid_for():  # its loss may have been told before it was there
+        if self._session.tells and not term.valid_for():  # its loss may have been told before it was there
             self._event(_NOT_LEADER, 0, None, ELOST)
         return term
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import asyncio
 
 _QUEUED, _HELD, _LOST, _ASKED = 0, 2, 3, 4  # clave_mutex_event_kind
+_MUTEX_OPTIONS_SIZE = ctypes.sizeof(MutexOptions)
 _SIDES = {"mutex": 0, "read": 1, "write": 2}  # clave_multilock_kind
 Part = Union[str, Tuple[str, str]]
 """A lock of several: its path, or its path and "mutex", "read" or "write"."""
@@ -73,10 +74,11 @@ class LockOptions:
                  on_queued: Optional[Callable[[int], None]] = None) -> None:
         self.timeout, self.on_lost, self.on_asked, self.on_queued = timeout, on_lost, on_asked, on_queued
         self.revocable = on_asked is not None
-        self.fields: Dict[str, Any] = dict(
-            max_hold_ms=max_hold and milliseconds(max_hold), min_valid_ms=min_valid and milliseconds(min_valid),
-            strict=strict, revocable=self.revocable,
-            detect_deadlocks_ms=detect_deadlocks and milliseconds(detect_deadlocks), **acl_fields(acls))
+        self.fields: Dict[str, Any] = dict(strict=strict, revocable=self.revocable, **acl_fields(acls))
+        for field, duration in (("max_hold_ms", max_hold), ("min_valid_ms", min_valid),
+                                ("detect_deadlocks_ms", detect_deadlocks)):
+            if duration:
+                self.fields[field] = milliseconds(duration)
 
     @property
     def kinds(self) -> int:
@@ -88,8 +90,8 @@ class LockOptions:
 
     def struct(self, source: int = 0) -> Any:
         data = identity(self.revocable)
-        return options(MutexOptions, data=data, len=len(data), event_arg=source or None,
-                       event_cb=address("bridge_on_mutex_event") if source else None, **self.fields)
+        return MutexOptions(_MUTEX_OPTIONS_SIZE, data, len(data), event_arg=source or None,
+                            event_cb=address("bridge_on_mutex_event") if source else None, **self.fields)
 
 
 class Mutex:
@@ -149,7 +151,7 @@ class LockCore(ProcessBound):
         hold = self.hold_class(self._session, self.path, grant, give_back)
         hold.owner = who
         self._mutex.holds.add(hold)
-        if not hold.valid_for():  # its loss may have been told before it was there
+        if self._session.tells and not hold.valid_for():  # its loss may have been told before it was there
             self._mutex.event(_LOST, who, 0, None, ELOST)
         return hold
 
@@ -237,11 +239,11 @@ class MultilockCore(ProcessBound):
                                              who, deadline(timeout),
                                              cancel=("clave_async_multilock_cancel", self._pointer, who),
                                              calls=calls)
-        check(values[0], f"cannot acquire {values[1] or ', '.join(self.paths)}")
+        check(values[0], f"cannot acquire {values[1]}" if values[1:] and values[1] else what)
         whole = MultiHold(self, who)
         self._holds.add(whole)
         for path, hold in whole.holds.items():
-            if not hold.valid_for():  # its loss may have been told before it was there
+            if self._session.tells and not hold.valid_for():  # its loss may have been told before it was there
                 self._event(_LOST, who, path, ELOST)
         return whole
 

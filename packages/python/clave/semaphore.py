@@ -73,7 +73,7 @@ class SemaphoreCore(ProcessBound):
         lease = self.hold_class(self._session, self.path, grant, give_back)
         lease.owner = pointer
         self._leases.add(lease)
-        if not lease.valid_for():  # its loss may have been told before it was there
+        if self._session.tells and not lease.valid_for():  # its loss may have been told before it was there
             self._event(_LOST, pointer, 0, 0, ELOST)
         return lease
 

@@ -1,4 +1,5 @@
 """Znodes, semaphores, slots, elections, jobs that run once, caches, watches, who is in a queue."""
+import asyncio
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import time
 import unittest
 
 import clave
+import clave.aio
 import clave.metrics
 from rig import CLAVE, PATIENCE, Case, until
 
@@ -21,6 +23,24 @@ class Arguments(Case):
                      lambda: c.set_acl("/", [clave.Acl(clave.Perm.ALL, "digest", "n\0ul")])):
             with self.assertRaisesRegex(ValueError, "NUL"):
                 work()
+
+    def test_a_call_that_libclave_refuses(self):
+        """It is begun on another thread, which answers it like any other."""
+        c = self.open()
+        for work in lambda: c.get("x"), lambda: c.multi([clave.Check("x")]), lambda: c.lock("x"):
+            with self.assertRaises(clave.Error) as refused:
+                work()
+            self.assertEqual(refused.exception.name, "EPATH")
+
+        async def awaited():
+            async with clave.aio.Client(self.server.connect) as other:
+                with self.assertRaises(clave.Error) as refused:
+                    await other.get("x")
+                self.assertEqual(refused.exception.name, "EPATH")
+                self.assertEqual(other._session._calls, {})
+
+        asyncio.run(awaited())
+        self.assertEqual(c._session._calls, {})
 
     def test_the_timeout_of_a_client_is_that_of_every_call(self):
         c = self.open(timeout=0.3, session_timeout=60)
