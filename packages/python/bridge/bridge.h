@@ -60,8 +60,9 @@ typedef struct bridge_channel bridge_channel; /* opaque: notes for one reader, a
 CLAVE_EXPORT bridge_channel *bridge_channel_new(void);
 /* Nothing may refer to it any more. */
 CLAVE_EXPORT void bridge_channel_free(bridge_channel *ch);
-/* An eventfd, readable while there are notes: read it, then take notes until there is none. */
+/* An eventfd, readable while there are notes: clear it, then take notes until there is none. */
 CLAVE_EXPORT int bridge_channel_fd(const bridge_channel *ch);
+CLAVE_EXPORT void bridge_channel_clear(bridge_channel *ch);
 CLAVE_EXPORT struct bridge_note *bridge_channel_take(bridge_channel *ch, uint64_t *id);
 void bridge__channel_push(bridge_channel *ch, struct bridge_note *n);
 

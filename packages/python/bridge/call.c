@@ -48,6 +48,12 @@ int bridge_channel_fd(const bridge_channel *ch)
     return ch->fd;
 }
 
+void bridge_channel_clear(bridge_channel *ch)
+{
+    eventfd_t count;
+    (void)eventfd_read(ch->fd, &count);
+}
+
 void bridge__channel_push(bridge_channel *ch, struct bridge_note *n)
 {
     n->next = NULL;

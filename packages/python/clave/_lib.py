@@ -158,6 +158,7 @@ _DIRECT: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("bridge_channel_new", c_void_p, ()),
     ("bridge_channel_free", None, (c_void_p,)),
     ("bridge_channel_fd", c_int, (c_void_p,)),
+    ("bridge_channel_clear", None, (c_void_p,)),
     ("bridge_channel_take", c_void_p, (c_void_p, POINTER(c_uint64))),
     ("bridge_note_new", c_void_p, ()),
     ("bridge_note_read", c_size_t, (c_void_p, POINTER(c_void_p))),

@@ -1,20 +1,24 @@
 """One session: calls on libclave's loop, waiting for their answers, events.
 
 The nouns are written once, as coroutines that await a Call. In asyncio a Call is awaited through a future; a thread
-drives the coroutine itself with `run` and waits in the bridge, without the interpreter lock."""
+drives the coroutine itself with `run` and waits in the bridge, without the interpreter lock; a greenlet of gevent or
+eventlet does so, too, and waits in its hub."""
 from __future__ import annotations
 
+import _thread
 import atexit
+import collections
 import ctypes
+import functools
 import itertools
 import os
 import select
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, List, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Deque, Dict, Generator, List, Optional, Tuple, TypeVar
 
-from . import _note
+from . import _hubs, _note
 from ._lib import ClientOptions, Words, address, encoded, library, options, word
 from .errors import EBUSY, ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Error, Forked, check, error
 from .times import Duration, milliseconds
@@ -25,6 +29,7 @@ if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
 T = TypeVar("T")
 Cancel = Tuple[str, int, Optional[int]]  # a function of libclave, an object, a number; None: the call
 AS_CLIENT = -1  # a timeout: that of the client
+_native_lock: Callable[[], Any] = getattr(_thread, "RLock")
 _SLICE_MS = 500  # a signal that comes just before a wait begins is seen after this time
 _numbers = itertools.count(1)  # of owners, requests and sources: never used again
 _sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
@@ -114,6 +119,7 @@ class Call:
         self.session, self.what, self.until, self.cancel = session, what, until, cancel
         self.pointer, self.number = ctypes.c_void_p(), number()
         self.future: Optional["asyncio.Future[None]"] = session.loop.create_future() if session.loop else None
+        self.flag: Any = session.hub.flag() if session.hub and session.hub.is_here() else None  # set when it has arrived
 
     def __await__(self) -> Generator[Any, None, None]:
         if self.future is None:
@@ -132,7 +138,15 @@ class Call:
         if self.future and not self.future.done():
             self.future.set_exception(error(ETIMEDOUT, self.what))
 
+    @property
+    def by_channel(self) -> bool:
+        return self.future is not None or self.flag is not None
+
     def wait(self) -> None:
+        if self.flag is not None:
+            if not self.flag.wait(None if self.until is None else max(0.0, self.until - time.monotonic())):
+                raise error(ETIMEDOUT, self.what)
+            return
         while True:
             ms = _SLICE_MS
             if self.until is not None:
@@ -159,11 +173,11 @@ class Call:
         name, target, num = self.cancel or (None, None, 0)
         given_up = self.session.abandon(self.pointer, address(name) if name else None, target,
                                         (self.pointer.value or 0) if num is None else num)
-        if not given_up and self.future is None:
+        if not given_up and not self.by_channel:
             while not library.bridge_wait(self.pointer, _SLICE_MS):
                 pass  # the session is ending, which ends every call
             self.session.undo(self.pointer)
-        self.abandoned = not given_up and self.future is not None  # the note is on its way through the channel
+        self.abandoned = not given_up and self.by_channel  # the note is on its way through the channel
         if not self.abandoned:
             self.session.forget(self.number)
 
@@ -236,11 +250,25 @@ def finish(leave: Callable[[], Coroutine[Any, Any, None]], is_over: Callable[[],
         raise raised
 
 
+def _drain(reference: "weakref.ReferenceType[Session]") -> None:
+    """A hub says that the descriptor of a session is readable."""
+    session = reference()
+    if session and session.pid == os.getpid():
+        session.drain()
+    elif session:
+        session.unwatch()  # a child, where it is the parent's
+
+
 class Session(ProcessBound):
     def __init__(self, connect: Optional[str], opts: Dict[str, Any], loop: Optional[asyncio.AbstractEventLoop],
                  on_state: Optional[Callable[[str, int], None]], timeout: Optional[Duration]) -> None:
         self.loop, self.pid, self.timeout = loop, os.getpid(), timeout
-        self._lock = threading.RLock()  # also entered by __del__, wherever it runs
+        self.hub = None if loop else _hubs.hub()
+        self.unwatch: Callable[[], Any] = _nothing
+        self._undelivered: Deque[Tuple[int, int]] = collections.deque()  # events, for a greenlet
+        self._delivering = False
+        # Of the system's threads, whatever has replaced those of threading; also entered by __del__, wherever it runs.
+        self._lock = _native_lock()
         self._handlers: Dict[int, Tuple["weakref.ReferenceType[Any]", Callable[..., None]]] = {}
         self._calls: Dict[int, Call] = {}
         self._objects: Dict[int, str] = {}  # those that are not freed, and the function that frees them
@@ -271,6 +299,8 @@ class Session(ProcessBound):
         _sessions.add(self)
         if loop:
             loop.add_reader(self._fd, self.drain)
+        elif self.hub:
+            self.unwatch = self.hub.watch(self._fd, functools.partial(_drain, weakref.ref(self)))
         elif on_state:
             self.start_events()
 
@@ -354,7 +384,7 @@ class Session(ProcessBound):
         with self._lock:
             self._check_alive(call.what, args)
             self._calls[call.number] = call
-            code = library.bridge_start(ctypes.byref(call.pointer), self._client, self._channel if self.loop else None,
+            code = library.bridge_start(ctypes.byref(call.pointer), self._client, self._channel if call.by_channel else None,
                                         call.number, address(name), Words(*map(word, args)), len(args), address(callback))
             if code:
                 self.forget(call.number)
@@ -428,17 +458,14 @@ class Session(ProcessBound):
     def start_events(self) -> None:
         """A thread of Python that runs callbacks: only for those who want some."""
         with self._lock:
-            if self._thread or self.loop or self.closed:
+            if self._thread or self.loop or self.hub or self.closed:
                 return
             self._thread = threading.Thread(target=_events, args=(weakref.ref(self), self._fd), name="clave-events",
                                             daemon=True)
             self._thread.start()
 
     def drain(self) -> None:
-        try:
-            os.read(self._fd, 8)
-        except BlockingIOError:
-            pass
+        library.bridge_channel_clear(self._channel)
         num = ctypes.c_uint64()
         while self._channel:
             note = library.bridge_channel_take(self._channel, ctypes.byref(num))
@@ -446,13 +473,30 @@ class Session(ProcessBound):
                 return
             call = self._calls.pop(num.value, None)
             if call is None:
-                self._deliver(num.value, note)
+                self._deliver_here_or_later(num.value, note)
             elif call.abandoned:
                 self.undo(call.pointer)
             else:
                 call.arrived = True
+                if call.flag is not None:
+                    call.flag.set()
                 if call.future and not call.future.done() and self.loop and not self.loop.is_closed():
                     call.future.set_result(None)
+
+    def _deliver_here_or_later(self, num: int, note: int) -> None:
+        """A callback may wait, which a hub must not."""
+        if not self.hub:
+            self._deliver(num, note)
+            return
+        self._undelivered.append((num, note))
+        if not self._delivering:
+            self._delivering = True
+            self.hub.spawn(self._deliver_all)
+
+    def _deliver_all(self) -> None:
+        while self._undelivered:
+            self._deliver(*self._undelivered.popleft())
+        self._delivering = False
 
     def _deliver(self, num: int, note: int) -> None:
         values = _note.read(note)
@@ -470,7 +514,7 @@ class Session(ProcessBound):
     @property
     def tells(self) -> bool:
         """Whether something here takes its events. Those from before that are not lost: they come later."""
-        return bool(self._thread or self.loop)
+        return bool(self._thread or self.loop or self.hub)
 
     def _state_changed(self, state: int, why: int) -> None:
         if self._on_state:
@@ -532,17 +576,22 @@ class Session(ProcessBound):
             self._thread.join()
         if self.loop and not self.loop.is_closed():
             self.loop.remove_reader(self._fd)
+        self.unwatch()
         self.drain()
         self._free_channel()
 
-    def close(self, timeout: Duration = 5) -> None:
+    def close(self, timeout: Duration = 5, at_once: bool = False) -> None:
+        """`at_once`: where no greenlet may go on meanwhile."""
         if self.begin_close():
-            self.end(timeout)
+            if self.hub and not at_once and self.hub.is_here():
+                self.hub.in_thread(self.end, timeout)
+            else:
+                self.end(timeout)
             self.finish_close()
 
     def __del__(self) -> None:
         if hasattr(self, "pointer"):
-            self.close(1)
+            self.close(1, at_once=True)
 
     def _free_channel(self) -> None:
         for source in self._sources:
@@ -555,4 +604,4 @@ class Session(ProcessBound):
 @atexit.register
 def _close_all() -> None:
     for session in list(_sessions):
-        session.close(1)
+        session.close(1, at_once=True)

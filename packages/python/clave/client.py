@@ -102,9 +102,12 @@ class Client(ClientCore):
     def wait(self, timeout: Optional[Duration] = None) -> None:
         """Waits for the connection. Unreachable: there is none in time."""
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
-        while not self._session.connected(50):
+        hub = self._session.hub
+        while not self._session.connected(0 if hub else 50):
             if until is not None and time.monotonic() >= until:
                 raise self._session.unreachable()
+            if hub:
+                hub.sleep(0.02)
 
     def close(self, timeout: Duration = 5) -> None:
         """Ends the session at the server, and waits for that at most so long."""

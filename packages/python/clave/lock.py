@@ -9,6 +9,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
+from . import _hubs
 from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, encoded, options
 from ._session import Call, Leaving, ProcessBound, Session, finish, number, run, take
 from .errors import ELOST, ENOTHELD, Error, check, error
@@ -26,16 +27,20 @@ Part = Union[str, Tuple[str, str]]
 """A lock of several: its path, or its path and "mutex", "read" or "write"."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 _thread = threading.local()
-_tasks: "weakref.WeakKeyDictionary[asyncio.Task[Any], int]" = weakref.WeakKeyDictionary()
+_tasks: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 
 
 def owner(session: Session) -> int:
-    """The owner of what is acquired here: this thread or task. A lock is reentrant for its owner."""
+    """The owner of what is acquired here: this thread, task or greenlet. A lock is reentrant for its owner."""
     if session.loop:
         from asyncio import current_task  # loaded by clave.aio
         task = current_task()
         if task is not None:
             return _tasks.setdefault(task, number())
+    if session.hub and session.hub.is_here():
+        return _tasks.setdefault(session.hub.current(), number())
+    if not session.hub and not session.loop and _hubs.kind():
+        raise RuntimeError("gevent or eventlet has replaced threads after this client was opened: replace them first")
     if getattr(_thread, "pid", None) != os.getpid():
         _thread.number, _thread.pid = number(), os.getpid()
     found: int = _thread.number
