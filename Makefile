@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    history real-cutoff real-timelines works-with reference screenshots dist tarball packages rpm image format clean help
+    history real-cutoff real-timelines works-with reference screenshots dist tarball packages wheel rpm image format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -154,6 +154,11 @@ packages: dist ## these, the npm package, the Python wheel, and packages of this
 	@$(MAKE) tarball
 	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS && \
 	    echo "in $(BUILD)/packages, with hashes in SHA256SUMS:" && sed 's#.* \./#    #' SHA256SUMS
+
+wheel: ## the Python package as a wheel, in build/packages
+	@tools/setup wheel
+	@$(MAKE) compile
+	@tools/python-wheel $(BUILD)
 
 rpm: ## RPM packages, in build/packages/rpm
 	@tools/setup rpm

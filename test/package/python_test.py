@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -98,6 +99,23 @@ class Installed(unittest.TestCase):
         linked = run("ldd", f"{self.site}/clave/_bridge.so.1")
         for name in "libclave", "libuv", "libz":
             self.assertRegex(linked, rf"{name}\.so\.1 => {re.escape(self.site)}/clave/")
+        linked = run("ldd", f"{self.site}/clave/bin/clave")
+        for name in "libuv", "libz":
+            self.assertRegex(linked, rf"{name}\.so\.1 => {re.escape(self.site)}/clave/")
+
+    def test_it_brings_the_program(self):
+        """As a command, and for `local:` where no other is installed."""
+        folder = scratch("local")
+
+        def end_server():
+            with open(f"{folder}/clave.lock", encoding="ascii") as f:
+                os.kill(int(f.read().split()[0]), signal.SIGTERM)
+
+        self.addCleanup(end_server)
+        self.assertIn("clave ", run(f"{self.venv}/bin/clave", "version"))
+        held = 'import clave\nwith clave.Client() as c, c.lock("/x") as hold: print(hold.token > 0)'
+        nowhere = scratch("nothing")
+        self.assertEqual(run(self.python, "-c", held, CLAVE_LOCAL_DIR=folder, PATH=nowhere).splitlines()[0], "True")
 
     def test_structs(self):
         """Each field has the place and the size that the headers give it."""
@@ -168,6 +186,12 @@ class Installed(unittest.TestCase):
         with self.assertRaises(AssertionError) as typos:
             run("mypy", "--strict", "--cache-dir=/dev/null", "--python-executable", self.python, user)
         self.assertEqual(str(typos.exception).count("timeuot"), 14)
+        pyright = shutil.which("pyright", path=f"{os.environ['PATH']}:{BUILD}/works-with/node_modules/.bin")
+        if pyright:
+            run(pyright, "--pythonpath", "/usr/bin/python3", f"{PACKAGE}/clave")  # which has kazoo
+            with self.assertRaises(AssertionError) as typos:
+                run(pyright, "--pythonpath", self.python, user)
+            self.assertEqual(str(typos.exception).count('No parameter named "timeuot"'), 14)
 
 
 if __name__ == "__main__":

@@ -118,8 +118,8 @@ CLAVE_EXPORT clave_err bridge_free(clave_client *client, bridge_fn *fn, void *ob
 /* Has fn(args..., cb, call) called there: `cb` is one of answers.c. It does not wait: what the
  * arguments point to has to stay until the answer is there, until bridge_wait has returned or until
  * bridge_abandon has. The answer comes to `channel` with the number `id`, or, without a channel, to
- * bridge_wait; if fn refuses the call, it has nothing but fn's error. An error of bridge_start means
- * that no answer follows. ENOMEM, ECLOSED, EINVAL: more arguments than there is room for. */
+ * bridge_wait; if fn refuses the call, it has nothing but fn's error. An error of bridge_start
+ * means that no answer follows. ENOMEM, ECLOSED, EINVAL: more arguments than there is room for. */
 CLAVE_EXPORT clave_err bridge_start(struct bridge_call **out, clave_client *client,
                                     bridge_channel *channel, uint64_t id, bridge_fn *fn,
                                     const bridge_word *args, unsigned nargs, void (*cb)(void));
@@ -163,6 +163,7 @@ CLAVE_EXPORT clave_latch_event_cb bridge_on_latch_event;
 CLAVE_EXPORT clave_async_leader_watch_cb bridge_on_leader_news;
 CLAVE_EXPORT clave_delay_event_cb bridge_on_delay_event;
 CLAVE_EXPORT clave_state_cb bridge_on_state;
+CLAVE_EXPORT clave_log_cb bridge_on_log;
 CLAVE_EXPORT clave_async_persistent_watcher_cb bridge_on_persistent_watcher;
 CLAVE_EXPORT clave_async_cache_cb bridge_on_cache_event;
 

@@ -130,6 +130,15 @@ void bridge_on_state(clave_async_client *c, clave_state state, clave_err why, vo
     event_end(arg, n);
 }
 
+void bridge_on_log(void *arg, int level, const char *msg)
+{
+    struct bridge_note *n = event_begin(arg, (unsigned)level);
+    if (!n)
+        return;
+    bridge__put_text(n, msg);
+    event_end(arg, n);
+}
+
 void bridge_on_persistent_watcher(clave_async_persistent_watcher *w,
                                   const clave_persistent_watcher_event *ev, void *arg)
 {

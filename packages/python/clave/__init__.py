@@ -7,12 +7,14 @@
 """
 from __future__ import annotations
 
+from . import metrics
+from ._lib import Data
 from ._lib import library as _library
 from .cache import Cache, CacheEvent, CacheStatus, Watcher, WatchEvent
 from .client import Client, Tls
 from .election import Candidate, Election, LeaderWatch, Term
 from .errors import (BadVersion, Busy, Closed, Deadlock, Done, Error, Forked, Lost, NoAuth, NodeExists, NoNode, NotEmpty,
-                     NotHeld, Unknown, Unreachable)
+                     NotHeld, NotSent, Unknown, Unreachable)
 from .hold import Hold
 from .lock import Lock, MultiHold, Multilock, RWLock
 from .once import Ran, Record
@@ -25,9 +27,10 @@ from .znodes import Acl, Check, Create, Delete, Mode, Node, Perm, Set, Stat
 __version__: str = _library.clave_version().decode()
 
 __all__ = [
-    "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Check", "Client", "Closed", "Create",
-    "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election", "Error", "Forked", "Hold", "Identity",
-    "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node", "NodeExists", "NotEmpty",
-    "NotHeld", "Participant", "Perm", "RWLock", "Ran", "Record", "Semaphore", "Set", "Slot", "Slots", "SlotsView", "Stat",
-    "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
+    "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Check", "Client", "Closed",
+    "Create", "Data", "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election", "Error", "Forked", "Hold",
+    "Identity", "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node",
+    "NodeExists", "NotEmpty", "NotHeld", "NotSent", "Participant", "Perm", "RWLock", "Ran", "Record", "Semaphore",
+    "Set", "Slot", "Slots", "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
+    "metrics",
 ]

@@ -9,7 +9,7 @@ import functools
 import os
 from ctypes import (POINTER, Structure, c_bool, c_char_p, c_int, c_int8, c_int32, c_int64, c_size_t, c_ssize_t,
                     c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
-from typing import Any, Sequence, Tuple
+from typing import Any, Sequence, Tuple, Union
 
 library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "_bridge.so.1"))
 
@@ -205,6 +205,21 @@ def encoded(text: str) -> bytes:
     if 0 in made:
         raise ValueError(f"a text cannot contain the character NUL: {text!r}")
     return made
+
+
+Data = Union[bytes, bytearray, memoryview, str]
+"""What a node holds: a text is its UTF-8."""
+
+
+def data_of(data: Data) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    return data.encode() if isinstance(data, str) else memoryview(data).tobytes()
+
+
+def counted(data: Data) -> Tuple[bytes, int]:
+    made = data_of(data)
+    return made, len(made)
 
 
 def options(kind: Any, **fields: Any) -> Any:

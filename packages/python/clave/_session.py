@@ -11,6 +11,7 @@ import collections
 import ctypes
 import functools
 import itertools
+import math
 import os
 import select
 import threading
@@ -31,6 +32,8 @@ Cancel = Tuple[str, int, Optional[int]]  # a function of libclave, an object, a 
 AS_CLIENT = -1  # a timeout: that of the client
 _native_lock: Callable[[], Any] = getattr(_thread, "RLock")
 _SLICE_MS = 500  # a signal that comes just before a wait begins is seen after this time
+_LEVELS = {1: "ERROR", 2: "WARNING"}  # CLAVE_LOG_ERROR, ..
+_UP = ("CONNECTED", "RECONNECTED", "READ_ONLY")
 _numbers = itertools.count(1)  # of owners, requests and sources: never used again
 _sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 _loop: Dict[int, ctypes.c_void_p] = {}  # the one of this process: a child has none
@@ -109,6 +112,36 @@ def _process_loop() -> ctypes.c_void_p:
         return _loop[pid]
 
 
+def log(level: str, text: str, *args: Any) -> None:
+    """To the logger "clave". `level` is a name of logging, which takes memory and is loaded when it is needed."""
+    import logging
+    logging.getLogger("clave").log(getattr(logging, level), text, *args)
+
+
+class Patience:
+    """Says in the log that something has been waited for for long: without a server after seconds, behind others after a
+    minute, and less and less often."""
+
+    FIRST, SECOND = 5.0, 60.0  # seconds
+
+    def __init__(self, session: "Session", what: str) -> None:
+        self._session, self._what, self._began, self._next = session, what, time.monotonic(), self.FIRST
+
+    def left(self) -> float:
+        """Seconds until it should look."""
+        return max(0.0, self._began + self._next - time.monotonic())
+
+    def look(self) -> None:
+        waited = time.monotonic() - self._began
+        if waited < self._next:
+            return
+        self._next = self.SECOND if waited < self.SECOND else 2 * waited
+        if not self._session.is_connected():
+            log("WARNING", "%s yet: no server for %.0f s: %s", self._what, waited, self._session.current_fault())
+        elif waited >= self.SECOND:
+            log("INFO", "%s yet, after %.0f s", self._what, waited)
+
+
 class Call:
     """A call whose answer is to come. It can be abandoned as long as it lives."""
 
@@ -118,6 +151,7 @@ class Call:
     def __init__(self, session: "Session", what: str, until: Optional[float], cancel: Optional[Cancel]) -> None:
         self.session, self.what, self.until, self.cancel = session, what, until, cancel
         self.pointer, self.number = ctypes.c_void_p(), number()
+        self.patience = Patience(session, what)
         self.future: Optional["asyncio.Future[None]"] = session.loop.create_future() if session.loop else None
         self.flag: Any = session.hub.flag() if session.hub and session.hub.is_here() else None  # set when it has arrived
 
@@ -125,14 +159,19 @@ class Call:
         if self.future is None:
             yield self
             return
-        timer = None
+        timers = [self.session.loop.call_later(self.patience.left(), self._look)] if self.session.loop else []
         if self.until is not None and self.session.loop:
-            timer = self.session.loop.call_later(max(0.0, self.until - time.monotonic()), self._time_out)
+            timers.append(self.session.loop.call_later(max(0.0, self.until - time.monotonic()), self._time_out))
         try:
             yield from self.future
         finally:
-            if timer:
+            for timer in timers:
                 timer.cancel()
+
+    def _look(self) -> None:
+        self.patience.look()
+        if self.session.loop and self.future and not self.future.done():
+            self.session.loop.call_later(self.patience.left(), self._look)
 
     def _time_out(self) -> None:
         if self.future and not self.future.done():
@@ -143,10 +182,13 @@ class Call:
         return self.future is not None or self.flag is not None
 
     def wait(self) -> None:
-        if self.flag is not None:
-            if not self.flag.wait(None if self.until is None else max(0.0, self.until - time.monotonic())):
+        while self.flag is not None:
+            left = math.inf if self.until is None else max(0.0, self.until - time.monotonic())
+            if self.flag.wait(min(left, self.patience.left())):
+                return
+            if self.until is not None and time.monotonic() >= self.until:
                 raise error(ETIMEDOUT, self.what)
-            return
+            self.patience.look()
         while True:
             ms = _SLICE_MS
             if self.until is not None:
@@ -157,6 +199,7 @@ class Call:
                 return
             if self.until is not None and time.monotonic() >= self.until:
                 raise error(ETIMEDOUT, self.what)
+            self.patience.look()
 
     def __del__(self) -> None:
         if self.arrived and not self.over:
@@ -215,7 +258,7 @@ async def take_async(work: Take, timeout: Optional[Duration]) -> Any:
 
 
 def _nothing() -> None:
-    """As the weak reference of what is gone."""
+    """What ends the watch of a session that has none."""
 
 
 class Leaving:
@@ -266,7 +309,8 @@ class Session(ProcessBound):
         self.hub = None if loop else _hubs.hub()
         self.unwatch: Callable[[], Any] = _nothing
         self._undelivered: Deque[Tuple[int, int]] = collections.deque()  # events, for a greenlet
-        self._delivering = False
+        self._delivering = self._was_suspended = False
+        self.holds: "weakref.WeakSet[Any]" = weakref.WeakSet()  # each HoldCore
         # Of the system's threads, whatever has replaced those of threading; also entered by __del__, wherever it runs.
         self._lock = _native_lock()
         self._handlers: Dict[int, Tuple["weakref.ReferenceType[Any]", Callable[..., None]]] = {}
@@ -282,9 +326,8 @@ class Session(ProcessBound):
             raise MemoryError("no memory or no descriptor for the events of libclave")
         self._fd: int = library.bridge_channel_fd(self._channel)
         try:
-            if on_state:
-                source = self.source(self._state_changed, 0xFF)
-                opts.update(state_cb=address("bridge_on_state"), state_arg=source)
+            opts.update(state_cb=address("bridge_on_state"), state_arg=self.source(self._state_changed, 0xFF),
+                        log=address("bridge_on_log"), log_arg=self.source(self._logged, sum(1 << n for n in _LEVELS)))
             code = library.clave_client_open(ctypes.byref(self._client), _process_loop(),
                                              encoded(connect) if connect is not None else None,
                                              ctypes.byref(options(ClientOptions, **opts)))
@@ -301,8 +344,8 @@ class Session(ProcessBound):
             loop.add_reader(self._fd, self.drain)
         elif self.hub:
             self.unwatch = self.hub.watch(self._fd, functools.partial(_drain, weakref.ref(self)))
-        elif on_state:
-            self.start_events()
+        else:
+            self._start_events()
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -400,8 +443,7 @@ class Session(ProcessBound):
 
     def _in_the_way(self, what: str) -> Optional[str]:
         """Who was before a try, if the client's latest text says it of this one."""
-        with self._lock:
-            path, said, who = ("" if self.closed else self.fault(self._client)).partition(" was not acquired: ")
+        path, said, who = self.current_fault().partition(" was not acquired: ")
         return f"another holds it: {who}" if said and what.endswith(f" {path}") else None
 
     def forget(self, num: int) -> None:
@@ -455,14 +497,11 @@ class Session(ProcessBound):
         self._sources[pointer] = num
         return int(pointer)
 
-    def start_events(self) -> None:
-        """A thread of Python that runs callbacks: only for those who want some."""
-        with self._lock:
-            if self._thread or self.loop or self.hub or self.closed:
-                return
-            self._thread = threading.Thread(target=_events, args=(weakref.ref(self), self._fd), name="clave-events",
-                                            daemon=True)
-            self._thread.start()
+    def _start_events(self) -> None:
+        """A thread of Python that logs, and runs callbacks."""
+        self._thread = threading.Thread(target=_events, args=(weakref.ref(self), self._fd), name="clave-events",
+                                        daemon=True)
+        self._thread.start()
 
     def drain(self) -> None:
         library.bridge_channel_clear(self._channel)
@@ -500,25 +539,33 @@ class Session(ProcessBound):
 
     def _deliver(self, num: int, note: int) -> None:
         values = _note.read(note)
-        reference, handler = self._handlers.get(num, (_nothing, _nothing))
-        target = reference()
-        if target is not None:
+        found = self._handlers.get(num)
+        target = found[0]() if found else None
+        if found and target is not None:
+            handler = found[1]
             try:
                 handler(target, *values)
             except BaseException as failed:  # SystemExit would end the thread, and nobody would be told any more
                 if self.loop and not isinstance(failed, Exception):
                     raise
-                import logging  # when it is needed: it takes memory
+                import logging
                 logging.getLogger("clave").exception("a callback failed")
 
-    @property
-    def tells(self) -> bool:
-        """Whether something here takes its events. Those from before that are not lost: they come later."""
-        return bool(self._thread or self.loop or self.hub)
-
     def _state_changed(self, state: int, why: int) -> None:
+        name: str = library.clave_state_name(state).decode()
+        if not self.closed:
+            if name == "SUSPENDED":
+                log("WARNING", "the connection is lost: %s", self.current_fault() or library.clave_strerror(why).decode())
+            elif name == "LOST":
+                log("WARNING", "the session is lost, and with it all that it held")
+            elif self._was_suspended and name in _UP:
+                log("INFO", "connected again")
+            self._was_suspended = name in ("SUSPENDED", "LOST") or (self._was_suspended and name not in _UP)
         if self._on_state:
-            self._on_state(library.clave_state_name(state).decode(), why)
+            self._on_state(name, why)
+
+    def _logged(self, level: int, text: str) -> None:
+        log(_LEVELS[level], "%s", text)
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -526,6 +573,14 @@ class Session(ProcessBound):
         text = ctypes.create_string_buffer(1024)
         library.clave_client_errmsg(client, text, len(text))
         return text.value.decode("utf-8", "replace")
+
+    def current_fault(self) -> str:
+        with self._lock:
+            return "" if self.closed else self.fault(self._client)
+
+    def is_connected(self) -> bool:
+        with self._lock:
+            return not self.closed and library.clave_state_name(library.clave_client_state(self._client)).decode() in _UP
 
     def connected(self, ms: int) -> bool:
         """Waits for the connection for a while. An error that lasts is raised at once."""
@@ -553,14 +608,22 @@ class Session(ProcessBound):
             self.check_open()
             return getattr(library, name)(self._client, *args)
 
-    def begin_close(self) -> bool:
-        """False: it is closed already, or the parent's."""
+    def begin_close(self, tell: bool = True) -> bool:
+        """False: it is closed already, or the parent's. Then nothing is held any more, which `tell` tells."""
         if self.pid != os.getpid():
             return False
         with self._lock:
             if self.closed:
                 return False
             self.closed = True  # before: a call that this ends is told why
+            held = list(self.holds) if tell else []
+        for hold in held:
+            try:
+                hold._lose(ECLOSED)
+            except Exception:
+                import logging
+                logging.getLogger("clave").exception("a callback failed")
+        with self._lock:
             for pointer, free in list(self._objects.items()):
                 library.bridge_now(self._client, address(free), Words(pointer), ctypes.byref(ctypes.c_ssize_t()))
             self._objects.clear()
@@ -582,7 +645,7 @@ class Session(ProcessBound):
 
     def close(self, timeout: Duration = 5, at_once: bool = False) -> None:
         """`at_once`: where no greenlet may go on meanwhile."""
-        if self.begin_close():
+        if self.begin_close(tell=not at_once):
             if self.hub and not at_once and self.hub.is_here():
                 self.hub.in_thread(self.end, timeout)
             else:

@@ -24,7 +24,8 @@ from types import TracebackType
 from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union,
                     cast)
 
-from ._session import ProcessBound, Session, take_async
+from ._lib import Data
+from ._session import Patience, ProcessBound, Session, take_async
 from .cache import CacheCallback, CacheCore, Watcher, WatchEvent
 from .client import ClientCore
 from .election import CandidateCore, ElectionCore, TermCore
@@ -40,6 +41,14 @@ from .znodes import Acl, Mode, Node, Op, Stat
 
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 Raised = Optional[Type[BaseException]]
+
+
+def _current_task() -> Optional["asyncio.Task[Any]"]:
+    """The one that closes the client, if it is one: it knows."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs here
+        return None
 
 
 class Hold(HoldCore):
@@ -59,11 +68,10 @@ class Hold(HoldCore):
                 self._event.set()
         return self._event
 
-    def _become_lost(self, why: int) -> None:
-        super()._become_lost(why)
+    def _become_lost(self) -> None:
         if self._event:
             self._event.set()
-        if self._task and not self._cancelled:
+        if self._task and not self._cancelled and self._task is not _current_task():
             self._cancelled = True
             self._task.cancel()
 
@@ -88,11 +96,11 @@ class Hold(HoldCore):
         """Releases it; `confirm` waits for the server."""
         await self._release(confirm)
 
-    async def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT) -> str:
+    async def create(self, path: str, data: Data = b"", mode: Mode = Mode.PERSISTENT) -> str:
         """Creates a node, only while this is held; returns its final path."""
         return await self._create(path, data, mode)
 
-    async def set(self, path: str, data: bytes, version: int = -1) -> None:
+    async def set(self, path: str, data: Data, version: int = -1) -> None:
         """Sets a node's data, only while this is held."""
         await self._set(path, data, version)
 
@@ -255,7 +263,7 @@ class Slots(SlotsCore):
 class Term(Hold, TermCore):
     """A leadership, in asyncio."""
 
-    async def publish(self, data: bytes) -> None:
+    async def publish(self, data: Data) -> None:
         """Publishes a value for those that follow the leader."""
         await self._publish(data)
 
@@ -384,9 +392,11 @@ class Client(ClientCore):
         """Waits for the connection. Unreachable: there is none in time."""
         loop = asyncio.get_running_loop()
         until = None if timeout is None else loop.time() + milliseconds(timeout) / 1000
+        patience = Patience(self._session, "cannot connect")
         while not await loop.run_in_executor(None, self._session.connected, 50):
             if until is not None and loop.time() >= until:
                 raise self._session.unreachable()
+            patience.look()
 
     async def close(self, timeout: Duration = 5) -> None:
         """Ends the session at the server, and waits for that at most so long."""
@@ -496,7 +506,7 @@ class Client(ClientCore):
         """As `clave.Client.watch`."""
         return Watcher(self._session, path, callback, single_node)
 
-    async def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT, *, parents: bool = False,
+    async def create(self, path: str, data: Data = b"", mode: Mode = Mode.PERSISTENT, *, parents: bool = False,
                      ttl: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None) -> str:
         """Creates a node; returns its final path."""
         return await self._create(path, data, mode, parents, ttl, acls)
@@ -509,7 +519,7 @@ class Client(ClientCore):
         """Reads a node's stat; None: there is no such node."""
         return await self._exists(path)
 
-    async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+    async def set(self, path: str, data: Data, version: int = -1) -> Stat:
         """Writes a node's data."""
         return await self._set(path, data, version)
 
@@ -537,6 +547,6 @@ class Client(ClientCore):
         """Returns when the server has caught up with all that was committed before."""
         await self._sync(path)
 
-    async def add_auth(self, scheme: str, auth: bytes) -> None:
+    async def add_auth(self, scheme: str, auth: Data) -> None:
         """Adds an identity, now and after each reconnect."""
         await self._add_auth(scheme, auth)

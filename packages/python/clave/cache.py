@@ -59,7 +59,6 @@ class CacheCore(ProcessBound, Mapping[str, bytes]):
                                       1 << CacheEvent.RESYNCED | 1 << CacheEvent.STALE | 1 << CacheEvent.ENDED)
         made = options(CacheOptions, single_node=single_node, without_data=without_data, max_data=max_data,
                        max_nodes=max_nodes, max_bytes=max_bytes, refresh_ms=milliseconds(refresh))
-        session.start_events()
         self._pointer = session.make(f"cannot make a cache of {path}", "clave_async_cache_new", "clave_async_cache_free",
                                      session.pointer, encoded(path), made, address("bridge_on_cache_event"), self._source)
 
@@ -171,7 +170,6 @@ class Watcher(ProcessBound):
                  single_node: bool = False) -> None:
         self._session, self._callback = session, callback
         self._source = session.source(self._event, 0x7F)
-        session.start_events()
         self._pointer = session.make(f"cannot watch {path}", "clave_async_persistent_watcher_new",
                                      "clave_async_persistent_watcher_free", session.pointer, encoded(path),
                                      options(PersistentWatcherOptions, single_node=single_node),

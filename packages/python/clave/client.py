@@ -6,8 +6,9 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from ._lib import Auth, TlsOptions, array, encoded, library, options
-from ._session import ProcessBound, Session, run
+from . import _program
+from ._lib import Auth, Data, TlsOptions, array, counted, encoded, library, options
+from ._session import Patience, ProcessBound, Session, run
 from .errors import error
 from .hold import Hold
 from .cache import Cache, CacheCallback, WatchEvent, Watcher
@@ -53,13 +54,14 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
 
     def __init__(self, connect: Optional[str] = None, *, session_timeout: Optional[Duration] = None,
                  timeout: Optional[Duration] = 30, connect_timeout: Duration = 30,
-                 auths: Sequence[Tuple[str, bytes]] = (), tls: Optional[Tls] = None, read_only: bool = False,
+                 auths: Sequence[Tuple[str, Data]] = (), tls: Optional[Tls] = None, read_only: bool = False,
                  on_state: Optional[Callable[[str, int], None]] = None) -> None:
         self._connect_timeout = connect_timeout
         fields: Dict[str, Any] = dict(
             session_timeout_ms=session_timeout and milliseconds(session_timeout), read_only=read_only,
-            auths=array(Auth, [Auth(encoded(scheme), data, len(data)) for scheme, data in auths]), nauths=len(auths))
+            auths=array(Auth, [Auth(encoded(scheme), *counted(data)) for scheme, data in auths]), nauths=len(auths))
         files = tls.read() if tls else None
+        _program.offer()
         try:
             self._session = self._open(connect, dict(fields, tls=files and files.value), on_state, timeout)
         finally:
@@ -102,10 +104,11 @@ class Client(ClientCore):
     def wait(self, timeout: Optional[Duration] = None) -> None:
         """Waits for the connection. Unreachable: there is none in time."""
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
-        hub = self._session.hub
+        hub, patience = self._session.hub, Patience(self._session, "cannot connect")
         while not self._session.connected(0 if hub else 50):
             if until is not None and time.monotonic() >= until:
                 raise self._session.unreachable()
+            patience.look()
             if hub:
                 hub.sleep(0.02)
 
@@ -237,7 +240,7 @@ class Client(ClientCore):
 
     # -- the tree --------------------------------------------------------------------------------
 
-    def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT, *, parents: bool = False,
+    def create(self, path: str, data: Data = b"", mode: Mode = Mode.PERSISTENT, *, parents: bool = False,
                ttl: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None) -> str:
         """Creates a node, with `parents` its missing ancestors too; returns its final path."""
         return run(self._create(path, data, mode, parents, ttl, acls))
@@ -250,7 +253,7 @@ class Client(ClientCore):
         """Reads a node's stat; None: there is no such node."""
         return run(self._exists(path))
 
-    def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+    def set(self, path: str, data: Data, version: int = -1) -> Stat:
         """Writes a node's data. BadVersion: it has another one."""
         return run(self._set(path, data, version))
 
@@ -278,6 +281,6 @@ class Client(ClientCore):
         """Returns when the server has caught up with all that was committed before."""
         run(self._sync(path))
 
-    def add_auth(self, scheme: str, auth: bytes) -> None:
+    def add_auth(self, scheme: str, auth: Data) -> None:
         """Adds an identity, now and after each reconnect."""
         run(self._add_auth(scheme, auth))

@@ -2,21 +2,20 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, TypeVar, cast
 
-from ._lib import LatchOptions, address, encoded, library, options
+from ._lib import Data, LatchOptions, address, counted, encoded, library, options
 from ._session import ProcessBound, Session, run
 from .errors import ELOST, ENOTHELD, Error, check, error
-from .hold import Hold, HoldCore
+from .hold import Hold, HoldCore, Holds
 from .lock import owner
 from .queues import Participant, participants_of
 from .times import Duration, deadline, milliseconds
 from .znodes import Acl, acl_fields
 
 _NOT_LEADER, _ASKED = 3, 4  # clave_latch_event_kind
-Function = TypeVar("Function", bound=Callable[..., Any])
+T = TypeVar("T")
 CLOSE_TIMEOUT = 5  # seconds that leaving an election waits for the server
 
 
@@ -27,10 +26,8 @@ class CandidateCore(ProcessBound):
                  on_lost: Optional[Callable[[Any], None]], on_asked: Optional[Callable[[Any], None]]) -> None:
         self.path, self._session, self._term_class = path, session, term_class
         self._on_lost, self._on_asked = on_lost, on_asked
-        self._term: Optional["weakref.ReferenceType[TermCore]"] = None
+        self._terms = Holds(session)
         self._source = session.source(self._event, 1 << _NOT_LEADER | (1 << _ASKED if on_asked else 0))
-        if on_lost or on_asked:
-            session.start_events()
         made = options(LatchOptions, event_cb=address("bridge_on_latch_event"), event_arg=self._source, **fields)
         self._pointer = session.make(f"cannot make a candidate for {path}", "clave_async_latch_new",
                                      "clave_async_latch_free", session.pointer, encoded(path), made)
@@ -41,29 +38,28 @@ class CandidateCore(ProcessBound):
             self._session.free_object(self._pointer, self._source)
 
     def _event(self, kind: int, ahead: int, predecessor: Optional[str], why: int) -> None:
-        term = self._term() if self._term else None
-        if term is None or term.released:
-            return
-        if kind == _NOT_LEADER and not term._lose(why or ELOST):
-            return
-        react = {_NOT_LEADER: self._on_lost, _ASKED: self._on_asked}.get(kind)
-        if react:
-            react(term)
+        if kind == _NOT_LEADER:
+            for term in self._terms.lose(0):
+                term._lose(why)
+        elif kind == _ASKED and self._on_asked:
+            for term in self._terms.of(0):
+                if not term.released:
+                    self._on_asked(term)
 
     async def _lead(self, timeout: Optional[Duration]) -> "TermCore":
         until = deadline(timeout)
         what = f"cannot lead {self.path}"
+        self._terms.expect(0)
         while True:
             values = await self._session.ask_all(what, "clave_async_latch_await", "bridge_on_leader", self._pointer, until,
                                                  cancel=("bridge_cancel_await", self._pointer, None))
             if values[0] != ENOTHELD:  # the term was over in the same moment
                 break
         check(values[0], what)
-        term = self._term_class(self._session, self.path, values[1:], self._resign)
+        term = self._term_class(self._session, self.path, values[1:], self._resign, self._on_lost)
         term._candidate = self
-        self._term = weakref.ref(term)
-        if self._session.tells and not term.valid_for():  # its loss may have been told before it was there
-            self._event(_NOT_LEADER, 0, None, ELOST)
+        if not self._terms.add(term):
+            term._lose(ELOST)
         return term
 
     @property
@@ -96,10 +92,10 @@ class TermCore(HoldCore):
             raise error(ELOST, self._path)
         await super()._release(confirm)
 
-    async def _publish(self, data: bytes) -> None:
+    async def _publish(self, data: Data) -> None:
         self._check_not_released()
         await self._session.ask(f"cannot publish for {self._path}", "clave_async_latch_publish", "bridge_on_result",
-                                self._candidate._pointer, data, len(data))
+                                self._candidate._pointer, *counted(data))
 
     async def _transfer(self, node: str) -> None:
         self._check_not_released()
@@ -168,7 +164,6 @@ class LeaderWatch(ProcessBound):
                  callback: Callable[[Optional[Participant], Optional[bytes]], None]) -> None:
         self._session, self._callback = session, callback
         self._source = session.source(self._news, 1)
-        session.start_events()
         self._pointer = session.make(f"cannot follow {path}", "clave_async_leader_watch_new",
                                      "clave_async_leader_watch_free", session.pointer, encoded(path),
                                      address("bridge_on_leader_news"), self._source)
@@ -188,7 +183,7 @@ class LeaderWatch(ProcessBound):
 class Term(Hold, TermCore):
     """A leadership, for threads."""
 
-    def publish(self, data: bytes) -> None:
+    def publish(self, data: Data) -> None:
         """Publishes a value for those that follow the leader, in place of the previous one."""
         run(self._publish(data))
 
@@ -256,9 +251,9 @@ class Election(ElectionCore):
             candidate, term = led.pop()
             run(self._leave(candidate, term, kind is not None))
 
-    def __call__(self, function: Function) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(function)
-        def led(*args: Any, **keywords: Any) -> Any:
+        def led(*args: Any, **keywords: Any) -> T:
             with self as term:
                 return function(term, *args, **keywords)
         return led

@@ -40,6 +40,10 @@ class Unreachable(Error, ConnectionError):
     """There was no connection in time: nobody knows who holds it."""
 
 
+class NotSent(Error, ConnectionError):
+    """The request never left: the session ended before there was a connection. Nothing was done."""
+
+
 class Unknown(Error):
     """The answer was lost, or did not come in time: it may have been done. Call ``sync``, then read."""
 
@@ -85,7 +89,7 @@ class NoAuth(Error):
 
 
 _CLASSES: Dict[str, Type[Error]] = {
-    "ELOST": Lost, "EMAXHOLD": Lost, "EBUSY": Busy, "EUNREACHABLE": Unreachable, "ECLOSED": Closed,
+    "ELOST": Lost, "EMAXHOLD": Lost, "EBUSY": Busy, "EUNREACHABLE": Unreachable, "ENOTSENT": NotSent, "ECLOSED": Closed,
     "ENOTHELD": NotHeld, "EDEADLOCK": Deadlock, "EDONE": Done, "ENONODE": NoNode, "ENODEEXISTS": NodeExists,
     "EBADVERSION": BadVersion, "ENOTEMPTY": NotEmpty, "ENOAUTH": NoAuth, "EAUTHFAILED": NoAuth,
 }

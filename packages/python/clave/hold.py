@@ -8,12 +8,13 @@ import math
 import os
 import sys
 import threading
+import weakref
 from types import TracebackType
-from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence, Type
+from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence, Set, Type
 
-from ._lib import NEVER, TRY, IdentityStruct, array, encoded, library
-from ._session import Leaving, ProcessBound, Session, finish, run
-from .errors import ELOST, ENOTHELD, Error, error
+from ._lib import NEVER, TRY, Data, IdentityStruct, array, counted, encoded, library
+from ._session import Leaving, ProcessBound, Session, finish, log, run
+from .errors import ECLOSED, ELOST, ENOTHELD, Error, error
 from .times import Duration, milliseconds
 from .znodes import Mode, Op, explain, ops_array, paths_of
 
@@ -25,12 +26,18 @@ def identity(revocable: bool = False) -> bytes:
     return _identity(revocable, os.getpid(), os.environ.get("CLAVE_OWNER"), os.environ.get("TRACEPARENT"))
 
 
+def runner() -> IdentityStruct:
+    """Who runs a job, for others to see."""
+    return IdentityStruct(host=encoded(os.uname().nodename), pid=os.getpid(),
+                          command=" ".join(sys.argv)[:1000].encode("utf-8", "replace"))
+
+
 @functools.lru_cache(maxsize=8)
 def _identity(revocable: bool, pid: int, owner: Optional[str], traceparent: Optional[str]) -> bytes:
-    made = IdentityStruct(host=encoded(os.uname().nodename), pid=pid, revocable=1 if revocable else -1,
-                          command=" ".join(sys.argv)[:1000].encode("utf-8", "replace"),
-                          owner=f"{owner}/{pid}".encode() if owner else None,
-                          traceparent=encoded(traceparent) if traceparent else None)
+    made = runner()
+    made.revocable = 1 if revocable else -1
+    made.owner = f"{owner}/{pid}".encode() if owner else None
+    made.traceparent = encoded(traceparent) if traceparent else None
     text = ctypes.create_string_buffer(4096)
     length = library.clave_identity_format(ctypes.byref(made), text, len(text))
     return text.raw[:length] if length < len(text) else b""
@@ -39,8 +46,9 @@ def _identity(revocable: bool, pid: int, owner: Optional[str], traceparent: Opti
 class HoldCore(ProcessBound):
     """One hold of a lock, a lease or a leadership. Any thread may use it."""
 
-    def __init__(self, session: Session, path: str, grant: Sequence[Any], give_back: GiveBack) -> None:
-        self._session, self._path, self._give_back = session, path, give_back
+    def __init__(self, session: Session, path: str, grant: Sequence[Any], give_back: GiveBack,
+                 on_lost: Optional[Callable[[Any], Any]] = None) -> None:
+        self._session, self._path, self._give_back, self._on_lost = session, path, give_back, on_lost
         self._grant = session.adopt(grant[0], "clave_async_grant_free")  # until nobody has the hold
         self.token: int = grant[1]
         """The fencing token, which grows with every grant, on any client."""
@@ -50,6 +58,8 @@ class HoldCore(ProcessBound):
         self._over, self._leaving = False, Leaving()
         self.owner = 0
         self._why = 0
+        with session._lock:
+            session.holds.add(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._path}, token {self.token}>"
@@ -67,20 +77,24 @@ class HoldCore(ProcessBound):
         if self.released:
             raise error(ENOTHELD, self._path, "it was released")
 
-    def _become_lost(self, why: int) -> None:
-        self._why = why
+    def _become_lost(self) -> None:
+        """Tells it to whom it holds for."""
 
-    def _lose(self, why: int) -> bool:
-        """Its loss, told once: false for a hold that was given back, and when it is that of an earlier hold of this
-        owner."""
-        if self._why or self.released or (not self._session.closed and self.valid_for()):
-            return False
-        self._become_lost(why)
-        return True
+    def _lose(self, why: int) -> None:
+        """Its loss, told once; not that of a hold that was given back, nor of an earlier hold of this owner."""
+        with self._session._lock:
+            if self._why or self.released or (not self._session.closed and self.valid_for()):
+                return
+            self._why = why or ELOST
+        if why != ECLOSED:
+            log("WARNING", "%s is lost, token %d: %s", self._path, self.token, library.clave_strerror(self._why).decode())
+        self._become_lost()
+        if self._on_lost:
+            self._on_lost(self)
 
     def remaining(self) -> float:
         """Seconds until which nobody else can have it; 0: it is lost. From memory."""
-        if self.released:
+        if self.released or self._why:
             return 0.0
         deadline = self._session.now("clave_async_grant_deadline", self._grant)
         if deadline == NEVER:  # a slot: only the server knows when it is given or broken
@@ -89,14 +103,15 @@ class HoldCore(ProcessBound):
 
     def valid_for(self, duration: Duration = 0) -> bool:
         """True while it is held and certainly will be for so long. From memory."""
-        return not self.released and bool(self._session.now(
+        return not self.released and not self._why and bool(self._session.now(
             "clave_async_grant_valid_for", self._grant, int(library.clave_now()), milliseconds(duration)) & 0xFF)
 
     def check(self, duration: Duration = 0) -> None:
-        """Raises Lost unless `valid_for`. Call it before each step of the work."""
+        """Raises Lost unless `valid_for`; Closed when the client was closed. Call it before each step of the work."""
         self._check_not_released()
         if not self.valid_for(duration):
-            raise error(ELOST, self._path, library.clave_strerror(self._why or ELOST).decode())
+            raise error(ECLOSED if self._why == ECLOSED else ELOST, self._path,
+                        library.clave_strerror(self._why or ELOST).decode())
 
     async def _release(self, confirm: bool) -> None:
         self._check_not_released()
@@ -117,12 +132,12 @@ class HoldCore(ProcessBound):
             if not failed:
                 raise
 
-    async def _create(self, path: str, data: bytes, mode: Mode) -> str:
-        values = await self._write("create", "clave_async_grant_create", path, data, len(data), int(mode))
+    async def _create(self, path: str, data: Data, mode: Mode) -> str:
+        values = await self._write("create", "clave_async_grant_create", path, *counted(data), int(mode))
         return str(values[0] or path)
 
-    async def _set(self, path: str, data: bytes, version: int) -> None:
-        await self._write("set", "clave_async_grant_set", path, data, len(data), version)
+    async def _set(self, path: str, data: Data, version: int) -> None:
+        await self._write("set", "clave_async_grant_set", path, *counted(data), version)
 
     async def _delete(self, path: str, version: int) -> None:
         await self._write("delete", "clave_async_grant_delete", path, version)
@@ -142,6 +157,39 @@ class HoldCore(ProcessBound):
         return paths_of(values[1:], ops)
 
 
+class Holds:
+    """The holds that a lock has given, and the losses that were told before their hold was there."""
+
+    def __init__(self, session: Session) -> None:
+        self._lock = session._lock
+        self._all: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._early: Set[int] = set()
+
+    def of(self, owner: int) -> List[Any]:
+        with self._lock:
+            return [hold for hold in self._all if hold.owner == owner]
+
+    def expect(self, owner: int) -> None:
+        """Losses from before are of earlier holds."""
+        self._early.discard(owner)
+
+    def add(self, hold: Any) -> bool:
+        """False: its loss was told already."""
+        with self._lock:
+            self._all.add(hold)
+            early = hold.owner in self._early
+            self._early.discard(hold.owner)
+        return not early
+
+    def lose(self, owner: int) -> List[Any]:
+        """Those of this owner, whose loss is told."""
+        with self._lock:
+            found = self.of(owner)
+            if not found:
+                self._early.add(owner)
+        return found
+
+
 class Hold(HoldCore):
     """One hold, for threads. It is a context manager: the end of the block releases it, and raises Lost when it had
     been lost and nothing else was raised."""
@@ -155,11 +203,9 @@ class Hold(HoldCore):
             self._event = threading.Event()
             if self._why:
                 self._event.set()
-            self._session.start_events()
         return self._event
 
-    def _become_lost(self, why: int) -> None:
-        super()._become_lost(why)
+    def _become_lost(self) -> None:
         if self._event:
             self._event.set()
 
@@ -176,11 +222,11 @@ class Hold(HoldCore):
         the exception of a signal handler has interrupted is repeated until ``released`` says that it was begun."""
         run(self._release(confirm))
 
-    def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT) -> str:
+    def create(self, path: str, data: Data = b"", mode: Mode = Mode.PERSISTENT) -> str:
         """Creates a node, only while this is held; returns its final path. Lost: nothing was done."""
         return run(self._create(path, data, mode))
 
-    def set(self, path: str, data: bytes, version: int = -1) -> None:
+    def set(self, path: str, data: Data, version: int = -1) -> None:
         """Sets a node's data, only while this is held. Lost: nothing was done."""
         run(self._set(path, data, version))
 

@@ -13,7 +13,7 @@ from . import _hubs
 from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, encoded, options
 from ._session import Call, Leaving, ProcessBound, Session, finish, number, run, take
 from .errors import ELOST, ENOTHELD, Error, check, error
-from .hold import Hold, HoldCore, identity
+from .hold import Hold, HoldCore, Holds, identity
 from .times import Duration, deadline, milliseconds
 from .znodes import Acl, acl_fields
 
@@ -89,10 +89,6 @@ class LockOptions:
     def kinds(self) -> int:
         return 1 << _LOST | (1 << _ASKED if self.on_asked else 0) | (1 << _QUEUED if self.on_queued else 0)
 
-    @property
-    def calls_back(self) -> bool:
-        return bool(self.on_lost or self.on_asked or self.on_queued)
-
     def struct(self, source: int = 0) -> Any:
         data = identity(self.revocable)
         return MutexOptions(_MUTEX_OPTIONS_SIZE, data, len(data), event_arg=source or None,
@@ -104,20 +100,18 @@ class Mutex:
 
     def __init__(self, session: Session, path: str, opts: LockOptions) -> None:
         self.session, self.path, self.opts = session, path, opts
-        self.holds: "weakref.WeakSet[HoldCore]" = weakref.WeakSet()
+        self.holds = Holds(session)
         self.source = session.source(self.event, opts.kinds)
-        if opts.calls_back:
-            session.start_events()
 
     def event(self, kind: int, who: int, ahead: int, predecessor: Optional[str], why: int) -> None:
         if kind == _QUEUED and self.opts.on_queued:
             self.opts.on_queued(ahead)
-        for hold in [h for h in self.holds if h.owner == who]:
-            if kind == _LOST and not hold._lose(why):
-                continue
-            react = {_LOST: self.opts.on_lost, _ASKED: self.opts.on_asked}.get(kind)
-            if react:
-                react(hold)
+        elif kind == _LOST:
+            for hold in self.holds.lose(who):
+                hold._lose(why)
+        elif kind == _ASKED and self.opts.on_asked:
+            for hold in self.holds.of(who):
+                self.opts.on_asked(hold)
 
 
 class LockCore(ProcessBound):
@@ -140,6 +134,7 @@ class LockCore(ProcessBound):
 
     async def _take(self, timeout: Optional[Duration], calls: List[Call]) -> HoldCore:
         who = owner(self._session)
+        self._mutex.holds.expect(who)
         grant = await self._session.ask(f"cannot acquire {self.path}", "clave_async_mutex_acquire", "bridge_on_acquired",
                                         self._pointer, who, deadline(timeout),
                                         cancel=("clave_async_mutex_cancel", self._pointer, who), calls=calls)
@@ -153,11 +148,10 @@ class LockCore(ProcessBound):
                 self._session.check(what, "clave_async_mutex_release", self._pointer, who, None, None,
                                     result=hold._leaving.result)
 
-        hold = self.hold_class(self._session, self.path, grant, give_back)
+        hold = self.hold_class(self._session, self.path, grant, give_back, self._opts.on_lost)
         hold.owner = who
-        self._mutex.holds.add(hold)
-        if self._session.tells and not hold.valid_for():  # its loss may have been told before it was there
-            self._mutex.event(_LOST, who, 0, None, ELOST)
+        if not self._mutex.holds.add(hold):
+            hold._lose(ELOST)
         return hold
 
     def deadlock(self) -> Optional[str]:
@@ -220,7 +214,7 @@ class MultilockCore(ProcessBound):
         structs = [MultilockPart(*((encoded(p), 0) if isinstance(p, str) else (encoded(p[0]), _SIDES[p[1]])))
                    for p in parts]
         self.paths = sorted(p if isinstance(p, str) else p[0] for p in parts)
-        self._holds: "weakref.WeakSet[MultiHold]" = weakref.WeakSet()
+        self._holds = Holds(session)
         self._source = session.source(self._event, 1 << _LOST)
         made = options(MultilockOptions, each=ctypes.pointer(opts.struct()), event_arg=self._source,
                        event_cb=address("bridge_on_multilock_event"))
@@ -233,23 +227,23 @@ class MultilockCore(ProcessBound):
             self._session.free_object(self._pointer, self._source)
 
     def _event(self, kind: int, who: int, path: str, why: int) -> None:
-        for whole in [h for h in self._holds if h.owner == who and not h.released]:
-            if whole.holds[path]._lose(why) and self._opts.on_lost:
-                self._opts.on_lost(whole.holds[path])
+        for whole in self._holds.lose(who):
+            if not whole.released:
+                whole.holds[path]._lose(why)
 
     async def _take(self, timeout: Optional[Duration], calls: List[Call]) -> "MultiHold":
         who = owner(self._session)
         what = f"cannot acquire {', '.join(self.paths)}"
+        self._holds.expect(who)
         values = await self._session.ask_all(what, "clave_async_multilock_acquire", "bridge_on_multilock", self._pointer,
                                              who, deadline(timeout),
                                              cancel=("clave_async_multilock_cancel", self._pointer, who),
                                              calls=calls)
         check(values[0], f"cannot acquire {values[1]}" if values[1:] and values[1] else what)
         whole = MultiHold(self, who)
-        self._holds.add(whole)
-        for path, hold in whole.holds.items():
-            if self._session.tells and not hold.valid_for():  # its loss may have been told before it was there
-                self._event(_LOST, who, path, ELOST)
+        if not self._holds.add(whole):
+            for hold in whole.holds.values():
+                hold._lose(ELOST)
         return whole
 
 
@@ -267,7 +261,7 @@ class MultiHold(ProcessBound):
             grant = [made.value, session.now("clave_async_grant_token", made.value),
                      session.now("clave_async_grant_session_id", made.value),
                      session.text("clave_async_grant_node", made.value)]
-            self.holds[path] = Hold(session, path, grant, self._give_back_part)
+            self.holds[path] = Hold(session, path, grant, self._give_back_part, lock._opts.on_lost)
 
     async def _give_back_part(self, hold: HoldCore, confirm: bool) -> None:
         raise error(ENOTHELD, hold._path, "it is a part of a multilock, which is released as a whole")

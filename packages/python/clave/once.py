@@ -6,7 +6,7 @@ from typing import Any, List, NamedTuple, Optional
 
 from ._lib import DelayOptions, OnceOptions, options
 from .errors import EDONE, check
-from .hold import HoldCore
+from .hold import HoldCore, runner
 from .queues import Identity, identity_of
 from .times import Duration, milliseconds
 
@@ -51,7 +51,7 @@ class Once:
         self.former: Optional[Record] = None
         self._hold, self._path, self._pointer = hold, path, 0
         self._options = options(OnceOptions, path=path, period_ms=period and milliseconds(period),
-                                at_most_once=at_most_once)
+                                at_most_once=at_most_once, identity=ctypes.pointer(runner()))
 
     async def begin(self) -> bool:
         """Whether the job is to be run now; then it is recorded as started."""
@@ -84,7 +84,7 @@ class Delay:
 
     def __init__(self, hold: HoldCore, path: str, pause: Duration) -> None:
         self._hold, self._path, self._pointer = hold, path, 0
-        self._options = options(DelayOptions, path=path, delay_ms=milliseconds(pause))
+        self._options = options(DelayOptions, path=path, delay_ms=milliseconds(pause), identity=ctypes.pointer(runner()))
 
     async def begin(self) -> None:
         """Waits, if the previous holder was lost."""

@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from types import TracebackType
 from typing import Any, Callable, List, Optional, Sequence, Type, TypeVar, cast
 
 from ._lib import SemaphoreOptions, address, encoded, options
 from ._session import Call, ProcessBound, Session, number, run, take
 from .errors import ELOST, error
-from .hold import Hold, HoldCore, identity
+from .hold import Hold, HoldCore, Holds, identity
 from .lock import LockOptions, leave, owner
 from .times import Duration, deadline
 
@@ -22,11 +21,9 @@ class SemaphoreCore(ProcessBound):
 
     def __init__(self, session: Session, path: str, limit: int, limit_path: Optional[str], opts: LockOptions) -> None:
         self.path, self._session, self._opts = path, session, opts
-        self._leases: "weakref.WeakSet[HoldCore]" = weakref.WeakSet()
+        self._leases = Holds(session)
         kinds = 1 << _LOST | (1 << _ASKED if opts.on_asked else 0) | (1 << _QUEUED if opts.on_queued else 0)
         self._source = session.source(self._event, kinds)
-        if opts.calls_back:
-            session.start_events()
         data = identity(opts.revocable)
         fields = {k: v for k, v in opts.fields.items() if k != "strict"}
         made = options(SemaphoreOptions, limit=limit, limit_path=limit_path, data=data, len=len(data),
@@ -41,12 +38,12 @@ class SemaphoreCore(ProcessBound):
     def _event(self, kind: int, lease: int, request: int, ahead: int, why: int) -> None:
         if kind == _QUEUED and self._opts.on_queued:
             self._opts.on_queued(ahead)
-        for hold in [h for h in self._leases if h.owner == lease]:
-            if kind == _LOST and not hold._lose(why):
-                continue
-            react = {_LOST: self._opts.on_lost, _ASKED: self._opts.on_asked}.get(kind)
-            if react:
-                react(hold)
+        elif kind == _LOST:
+            for hold in self._leases.lose(lease):
+                hold._lose(why)
+        elif kind == _ASKED and self._opts.on_asked:
+            for hold in self._leases.of(lease):
+                self._opts.on_asked(hold)
 
     async def _take(self, timeout: Optional[Duration], calls: List[Call]) -> HoldCore:
         return (await self._take_many(1, timeout, calls))[0]
@@ -70,11 +67,10 @@ class SemaphoreCore(ProcessBound):
             else:
                 self._session.check(what, "clave_async_lease_release", pointer, None, None, result=hold._leaving.result)
 
-        lease = self.hold_class(self._session, self.path, grant, give_back)
+        lease = self.hold_class(self._session, self.path, grant, give_back, self._opts.on_lost)
         lease.owner = pointer
-        self._leases.add(lease)
-        if self._session.tells and not lease.valid_for():  # its loss may have been told before it was there
-            self._event(_LOST, pointer, 0, 0, ELOST)
+        if not self._leases.add(lease):
+            lease._lose(ELOST)
         return lease
 
     async def _set_limit(self, limit: int, shared: bool) -> None:

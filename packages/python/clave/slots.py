@@ -45,8 +45,6 @@ class SlotsCore(ProcessBound):
                  on_queued: Optional[Callable[[int], None]] = None) -> None:
         self.path, self._session, self._on_queued = path, session, on_queued
         self._source = session.source(self._event, 1 if on_queued else 0)
-        if on_queued:
-            session.start_events()
         made = options(SlotsOptions, limit=limit, event_cb=address("bridge_on_slots_event"), event_arg=self._source,
                        **acl_fields(acls))
         self._pointer = session.make(f"cannot make slots on {path}", "clave_async_slots_new", "clave_async_slots_free",

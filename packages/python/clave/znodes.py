@@ -5,7 +5,7 @@ import enum
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._lib import Acl as AclStruct, encoded
-from ._lib import CreateOptions, array, options
+from ._lib import CreateOptions, Data, array, counted, data_of, options
 from ._lib import Op as OpStruct
 from ._session import Session
 from .errors import ENONODE, check, error
@@ -75,7 +75,7 @@ class Create(NamedTuple):
     """An operation of a transaction: creates a node."""
 
     path: str
-    data: bytes = b""
+    data: Data = b""
     mode: Mode = Mode.PERSISTENT
     ttl: Optional[Duration] = None
 
@@ -84,7 +84,7 @@ class Set(NamedTuple):
     """An operation of a transaction: sets a node's data; version -1: any."""
 
     path: str
-    data: bytes
+    data: Data
     version: int = -1
 
 
@@ -116,7 +116,8 @@ def ops_array(ops: Sequence[Op]) -> Any:
         else:
             struct.version = op.version
         if isinstance(op, (Create, Set)):
-            struct.data, struct.len = op.data, len(op.data)
+            data = data_of(op.data)
+            struct.data, struct.len = data, len(data)
         made.append(struct)
     return array(OpStruct, made)
 
@@ -155,11 +156,11 @@ class TreeCore:
         return await self._session.ask(f"cannot {what} {path}", name, "bridge_on_result", self._session.pointer,
                                        encoded(path), *args)
 
-    async def _create(self, path: str, data: bytes, mode: Mode, parents: bool, ttl: Optional[Duration],
+    async def _create(self, path: str, data: Data, mode: Mode, parents: bool, ttl: Optional[Duration],
                       acls: Optional[Sequence[Acl]]) -> str:
         opts = options(CreateOptions, mode=int(mode), flags=1 if parents else 0,
                        ttl_ms=None if ttl is None else milliseconds(ttl), **acl_fields(acls))
-        return str((await self._request("create", "clave_async_create", path, data, len(data), opts))[0])
+        return str((await self._request("create", "clave_async_create", path, *counted(data), opts))[0])
 
     async def _get(self, path: str) -> Node:
         _, data, stat, *_ = await self._request("get", "clave_async_get", path, None)
@@ -173,8 +174,8 @@ class TreeCore:
         check(values[0], f"cannot look at {path}")
         return Stat(*values[3])
 
-    async def _set(self, path: str, data: bytes, version: int) -> Stat:
-        return Stat(*(await self._request("set", "clave_async_set", path, data, len(data), version))[2])
+    async def _set(self, path: str, data: Data, version: int) -> Stat:
+        return Stat(*(await self._request("set", "clave_async_set", path, *counted(data), version))[2])
 
     async def _delete(self, path: str, version: int) -> None:
         await self._request("delete", "clave_async_delete", path, version)
@@ -194,9 +195,9 @@ class TreeCore:
     async def _sync(self, path: str) -> None:
         await self._request("sync", "clave_async_sync", path)
 
-    async def _add_auth(self, scheme: str, auth: bytes) -> None:
+    async def _add_auth(self, scheme: str, auth: Data) -> None:
         await self._session.ask(f"cannot add an identity of {scheme}", "clave_async_add_auth", "bridge_on_result",
-                                self._session.pointer, encoded(scheme), auth, len(auth))
+                                self._session.pointer, encoded(scheme), *counted(auth))
 
     async def _multi(self, ops: Sequence[Op]) -> List[str]:
         values = await self._session.ask_all("transaction", "clave_async_multi", "bridge_on_result",

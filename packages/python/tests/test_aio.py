@@ -197,7 +197,7 @@ class Locks(Case):
         task = asyncio.create_task(work())
         await entered.wait()
         told = holds[0]._become_lost
-        holds[0]._become_lost = lambda why: (told(why), task.cancel())  # both in one turn of the loop
+        holds[0]._become_lost = lambda: (told(), task.cancel())  # both in one turn of the loop
         await c.delete(holds[0].node)
         with self.assertRaises(asyncio.CancelledError if sys.version_info >= (3, 11) else clave.Lost):
             await task

@@ -63,6 +63,25 @@ class Arguments(Case):
 
 
 class Znodes(Case):
+    def test_a_text_is_its_utf_8(self):
+        c = self.open()
+        c.create("/text", "déjà")
+        self.assertEqual(c.get("/text").data.decode(), "déjà")
+        c.set("/text", bytearray(b"array"))
+        self.assertEqual(c.get("/text").data, b"array")
+        c.multi([clave.Set("/text", "é"), clave.Create("/text/a", memoryview(b"view"))])
+        self.assertEqual([c.get(p).data for p in ("/text", "/text/a")], ["é".encode(), b"view"])
+        with c.lock("/text/lock") as hold, c.election("/text/lead") as term:
+            hold.set("/text", "held")
+            hold.multi([clave.Create("/text/b", "multi")])
+            term.publish("me")
+        self.assertEqual([c.get(p).data for p in ("/text", "/text/b")], [b"held", b"multi"])
+        c.add_auth("digest", "me:secret")
+        with self.assertRaises(TypeError):
+            c.set("/text", 5)
+        with clave.Client(self.server.connect, auths=[("digest", "me:secret")]) as other:
+            other.create("/text/c", acls=[clave.Acl(clave.Perm.ALL, "auth", "")])
+
     def test_versions(self):
         c = self.open()
         self.assertEqual(c.create("/v/a", b"0", parents=True), "/v/a")
@@ -228,6 +247,9 @@ class Jobs(Case):
         self.assertEqual(c.once("/report", "daily", lambda hold: hold.valid_for(), period=3600)[:2], (True, True))
         again = c.once("/report", "daily", lambda hold: self.fail("again"), period=3600)
         self.assertEqual((again.here, again.former.state), (False, "done"))
+        ran_by = again.former.identity
+        self.assertEqual((ran_by.host, ran_by.pid), (os.uname().nodename, os.getpid()))
+        self.assertIn("unittest", ran_by.command)
         done = subprocess.run([CLAVE, "--connect", self.server.connect, "lock", "--once", "daily", "--for", "1h",
                                "--done-code", "9", "/report", "--", "true"], capture_output=True, check=False)
         self.assertEqual(done.returncode, 9)
