@@ -1,6 +1,7 @@
-/* config_file.c - decides which form a configuration file has and reads clave's own
- * (config_file.h); serve.c calls it. A key may be set only once, except for listen and http. All
- * lines are looked at, whatever is wrong with one. */
+/* config_file.c - decides which of the two forms a configuration file has, and reads clave's own
+ * form (see config_file.h). serve.c and gate.c read their files through it. A key may be set only
+ * once, except for listen and http. An error on one line does not keep the other lines from being
+ * checked. */
 #include "cmd/serve/config_file.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ struct loading {
     struct serve_settings *v;
     const struct log *log;
     clave_err err;
-    struct { /* the settings made so far */
+    struct { /* settings made so far */
         const char *key;
         unsigned line;
     } seen[SETTINGS_CAP];
@@ -30,7 +31,7 @@ static bool config_file_is_not_data_dir(void *arg, unsigned line, const char *ke
     return strcmp(key, "dataDir") != 0;
 }
 
-/* 1: yes, 0: no, -1: out of memory. */
+/* 1: the file is a zoo.cfg; 0: it is not; -1: no memory. */
 static int config_file_is_zoocfg(const char *text)
 {
     unsigned bad_line;
@@ -51,7 +52,8 @@ static bool config_file_bad_line(void *arg, const struct origin *at, const char 
     return true;
 }
 
-/* If a key is set on two lines, one of them has no effect, and it is easy to mistake which. */
+/* Refuses a key that is set on two lines: one of the lines would have no effect, and it is easy to
+ * mistake which one. */
 static clave_err config_file_only_once(struct loading *l, const char *key, unsigned line,
                                        const struct fault *f)
 {
@@ -79,7 +81,7 @@ static bool config_file_set_line(void *arg, const struct origin *at, const char 
     if (err == CLAVE_OK)
         return true;
     l->err = err;
-    bool shows = settings_exist(key); /* what it is not for may be a secret */
+    bool shows = settings_exist(key); /* the value of a key we do not know may be a secret */
     clave__log_about(l->log, CLAVE_LOG_ERROR, &(struct log_about){.path = at->file},
                      "%s:%u: %s%s%s%s: %s", at->file, at->line, key, shows ? " '" : "",
                      shows ? value : "", shows ? "'" : "", why[0] ? why : clave_strerror(err));

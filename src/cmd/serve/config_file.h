@@ -6,16 +6,16 @@
 
 #include "cmd/serve/settings.h"
 
-/* Reads the whole file. EINVAL, ENOMEM: the log says what and where, for each line at fault, and v
- * is half filled; not at all if the file could not be read. Logs a line for each key that is
- * ignored. */
+/* Reads the whole file. EINVAL or ENOMEM: each line with an error has been logged with its number
+ * and what is wrong, and `v` is partly filled in; *is_read is false if the file itself could not be
+ * read. Also logs each key that is ignored. */
 clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log,
                             bool *is_read);
-/* Reads the text of the file `path`, which is cut into pieces. */
+/* The same for a text that has been read already; `path` is used in messages. Modifies the text. */
 clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
                             const struct log *log);
 
-/* zoocfg.c: cuts the text into pieces. */
+/* Reads a zoo.cfg (zoocfg.c). Modifies the text. */
 clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *path,
                             const struct log *log);
 

@@ -1,6 +1,6 @@
-/* gate.c - `clave gate`: settings from flags and file, then src/runtime/gate runs on this thread.
- * SIGHUP applies all of a changed file or nothing, and reads the tokens again; the ready line is
- * printed once the gate listens. */
+/* gate.c - `clave gate`: takes its settings from flags and a file, then runs src/runtime/gate on
+ * this thread. SIGHUP applies a changed file either completely or not at all, and reads the tokens
+ * again. The ready line is printed once the gate listens. */
 #include "runtime/gate/gate_run.h"
 
 #include <signal.h>
@@ -33,7 +33,7 @@ struct gating {
     uv_timer_t watchdog;
 };
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void gate_verb_show(const struct gating *v)
 {
@@ -163,7 +163,7 @@ static void gate_verb_run(struct gating *v)
     gate_free(v->gate);
 }
 
-/* `code` is that of the settings themselves. */
+/* `code` is the result of reading the settings. */
 static int gate_verb_check(const struct gating *v, const struct gate_options *g, int code)
 {
     const struct gate_settings *s = &v->c.settings.gate;

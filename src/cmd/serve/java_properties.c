@@ -1,5 +1,5 @@
-/* java_properties.c - java.util.Properties.load (java_properties.h); zoocfg.c calls it. It
- * works in place: the text only ever gets shorter. */
+/* java_properties.c - java.util.Properties.load (see java_properties.h). zoocfg.c calls it. It
+ * works in place, since decoding never makes the text longer. */
 #include "cmd/serve/java_properties.h"
 
 #include <stddef.h>
@@ -36,7 +36,8 @@ static void java_properties_skip_end(struct reader *r)
     r->line++;
 }
 
-/* One code unit as UTF-8: at most three bytes, for the six of its escape. */
+/* Writes one UTF-16 code unit as UTF-8: at most three bytes, in place of the six bytes of the
+ * escape. */
 static char *java_properties_put_unit(char *out, unsigned unit)
 {
     if (unit < 0x80) {
@@ -60,7 +61,8 @@ static char *java_properties_unescape(struct reader *r, char *out)
     char c = *r->at;
     if (c == '\0')
         return out;
-    if (java_properties_is_end(c)) { /* the line continues on the next one */
+    if (java_properties_is_end(
+            c)) { /* a backslash at the end of the line: the next line continues this one */
         java_properties_skip_end(r);
         java_properties_skip_blanks(r);
         return out;
@@ -78,8 +80,8 @@ static char *java_properties_unescape(struct reader *r, char *out)
     return java_properties_put_unit(out, (unsigned)strtoul(digits, NULL, 16));
 }
 
-/* Reads up to the end of the logical line, or (`key`) of a key. Returns the end of what was read,
- * which is not terminated yet; NULL: a malformed \uXXXX. */
+/* Reads to the end of the logical line or, with `key`, to the end of the key. Returns the end of
+ * what was read, where the caller puts the terminating zero; NULL: a malformed \uXXXX. */
 static char *java_properties_read_part(struct reader *r, char *out, bool key)
 {
     while (out && !java_properties_is_end(*r->at)) {
@@ -133,7 +135,7 @@ bool java_properties_each(char *text,
             return false;
         }
         if (*r.at != '\0')
-            java_properties_skip_end(&r); /* before its own end is overwritten */
+            java_properties_skip_end(&r); /* before the terminating zero overwrites it */
         *key_end = '\0';
         value = java_properties_trim(value, value_end);
         if (!take(arg, line, key, value))

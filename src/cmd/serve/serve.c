@@ -1,6 +1,6 @@
-/* serve.c - `clave serve`: settings from flags and file, then runtime/server/server_run.h runs.
- * SIGHUP applies all of a changed file or nothing; the ready line is printed once the server
- * listens. */
+/* serve.c - `clave serve`: takes its settings from flags and a file, then runs
+ * runtime/server/server_run.h. SIGHUP applies a changed file either completely or not at all. The
+ * ready line is printed once the server listens. */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct serve {
     struct configured c;
     struct sd_notify manager;
     struct server_run *run;
-    struct serve_gate *gate; /* NULL: no --http */
+    struct serve_gate *gate; /* NULL: without --http */
 };
 
 static const struct flag flags[] = {
@@ -112,7 +112,8 @@ static void serve_show_ready(const struct serve *v)
     configured_end_ready(&v->c);
 }
 
-/* The loop feeds the watchdog as it turns. */
+/* Called from the loop at regular intervals, so the watchdog is fed only as long as the loop
+ * turns. */
 static void serve_notify(void *arg, bool stopping)
 {
     struct serve *v = arg;
@@ -158,8 +159,8 @@ static void serve_show_checked(const struct serve *v)
     json_end(&j);
 }
 
-/* What a start would say and return, as far as that can be known beside a running server. `code`
- * is that of the settings themselves. */
+/* Says and returns what a start would, as far as that can be found out while a server is running.
+ * `code` is the result of reading the settings. */
 static int serve_check(const struct serve *v, int code)
 {
     char fault[FAULTS_CAP] = "", more[FAULTS_CAP] = "";
@@ -179,16 +180,17 @@ static int serve_check(const struct serve *v, int code)
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-/* The two threads of the loop never allocate at once: an arena of its own for each would only keep
- * more memory. By default glibc gives memory back whenever two of the largest blocks so far are
- * free at the heap's end, all of it at once: some 0.1 ms a MiB, during which nobody is served, to
- * be asked for again soon. */
+/* Tunes glibc's allocator. One arena is enough, since the two threads of the loop never allocate at
+ * the same time, and an arena for each would only use more memory. Trimming is made rare: by
+ * default glibc returns all free memory at the top of the heap as soon as there is twice the size
+ * of the largest block so far, which takes about 0.1 ms per MiB, during which nobody is served; and
+ * the memory is needed again soon afterwards. */
 static void serve_set_heap(bool has_gate)
 {
 #ifdef M_ARENA_MAX
     enum { LARGE = 1 << 20, KEPT = 32 << 20 };
-    mallopt(M_ARENA_MAX, has_gate ? 2 : 1); /* the gate's thread allocates at any time */
-    mallopt(M_MMAP_THRESHOLD, LARGE);       /* such a block goes back by itself */
+    mallopt(M_ARENA_MAX, has_gate ? 2 : 1); /* the gate's thread may allocate at any time */
+    mallopt(M_MMAP_THRESHOLD, LARGE);       /* a block of this size is returned when it is freed */
     mallopt(M_TRIM_THRESHOLD, KEPT);
 #else
     (void)has_gate;
@@ -257,8 +259,8 @@ static int serve(struct serve *v)
     return err == CLAVE_OK ? EXIT_OK : configured_fail(&v->c, err, fault);
 }
 
-/* A server that the configuration forbids is not started for programs with an older library either,
- * which do not read it. */
+/* Whether the configuration forbids local servers. The client library checks this before it starts
+ * one; but an older library does not read that setting, so the server checks it as well. */
 static bool serve_is_ruled_out(const struct serve *v, char *fault, size_t cap)
 {
     clave__client_settings_find_never(&v->c.o->client);

@@ -15,12 +15,13 @@
 #include "runtime/start_error.h"
 #include "runtime/thread_start.h"
 
-/* The server ends with it: a session that cannot be ended at once goes on when both are back. */
+/* How long to wait for sessions to be closed. The server ends at the same time, and a session that
+ * could not be closed continues when both are back. */
 enum { GRACE_MS = 300 };
 
 struct serve_gate {
     struct gate *gate;
-    struct log log; /* the server's */
+    struct log log; /* the server's log */
     pthread_t thread;
     bool runs;
 };
@@ -57,7 +58,8 @@ clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f
     return all.err;
 }
 
-/* A session of the gate is a session of the server, too: whose line is it? */
+/* Marks the lines of the gate with "http:", since a session of the gate is also a session of the
+ * server and appears in both logs. */
 static void serve_gate_log_about(void *arg, int level, const char *msg,
                                  const struct log_about *about)
 {

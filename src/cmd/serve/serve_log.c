@@ -1,5 +1,6 @@
-/* serve_log.c - formats the server's log and has it written (serve_log.h); serve.c passes it to the
- * engine. Lines come out in the order in which they were logged, each whole. */
+/* serve_log.c - formats the lines of the log and has them written (see serve_log.h). serve.c and
+ * settings_load.c pass its callbacks to the engine. Lines come out in the order in which they were
+ * logged, and never interleaved. */
 #include "cmd/serve/serve_log.h"
 
 #include <assert.h>
@@ -18,7 +19,8 @@
 #include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
 
-/* Bytes of lines that wait for the thread; what it keeps of its buffer. */
+/* How many bytes of lines may wait for the thread, and how much memory it keeps for its next
+ * job. */
 enum { MOST_WAITING = 256 * 1024, KEEP_LINES = 16 * 1024 };
 
 /* ---- the line -------------------------------------------------------------------------------- */
@@ -50,7 +52,8 @@ static bool serve_log_shows_time(const struct serve_log *l)
     return time == LOG_TIME_YES || (time == LOG_TIME_AUTO && l->is_timed && l->has_served);
 }
 
-/* Paths and names in it are others': nothing of them ends the line, or is obeyed by a terminal. */
+/* Replaces control characters: paths and names come from other people, and must neither end the
+ * line nor be obeyed by a terminal. */
 static void serve_log_put_message(struct buf *out, const char *msg)
 {
     const char *from = msg;
@@ -60,7 +63,7 @@ static void serve_log_put_message(struct buf *out, const char *msg)
             continue;
         clave__buf_append(out, from, (size_t)(msg - from));
         clave__buf_append(out, "?", 1);
-        for (len = 1; (msg[len] & 0xc0) == 0x80;) /* of the same character */
+        for (len = 1; (msg[len] & 0xc0) == 0x80;) /* the rest of the same character */
             len++;
         from = msg + len;
     }
@@ -86,7 +89,7 @@ static size_t serve_log_len(const char *text)
     return text ? strlen(text) : 0;
 }
 
-/* The reserve makes room for any line: each byte becomes at most six. */
+/* Reserves enough for the longest possible result, in which each byte becomes six. */
 static void serve_log_put(struct serve_log *l, int level, const char *msg,
                           const struct log_about *about)
 {
@@ -110,11 +113,11 @@ static void serve_log_put(struct serve_log *l, int level, const char *msg,
 
 static int serve_log_job(struct disk_thread *t)
 {
-    struct serve_log *l = (struct serve_log *)(void *)t; /* its first member */
+    struct serve_log *l = (struct serve_log *)(void *)t; /* `thread` is the first member */
     return clave__line_file_write(&l->file, &t->bytes);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int serve_log_write_now(struct serve_log *l)
 {
     int fault = clave__line_file_write(&l->file, &l->waiting);
@@ -122,7 +125,7 @@ static int serve_log_write_now(struct serve_log *l)
     return fault;
 }
 
-/* Gives the thread what waits, if it is free. Without a thread the line is written here. */
+/* Hands the waiting lines to the thread if it is idle. If there is no thread, writes them here. */
 static void serve_log_pump(struct serve_log *l)
 {
     struct disk_thread *t = &l->thread;
@@ -139,7 +142,8 @@ static void serve_log_pump(struct serve_log *l)
     clave__disk_thread_post(t);
 }
 
-/* In the place of the lines, once there is room and lines can be written again. */
+/* Adds a line that says how many lines were lost, as soon as there is room for it and lines can be
+ * written again. */
 static void serve_log_tell_lost(struct serve_log *l)
 {
     char msg[160];
@@ -156,7 +160,7 @@ static void serve_log_tell_lost(struct serve_log *l)
     serve_log_put(l, CLAVE_LOG_WARN, msg, &serve_log_about_nothing);
 }
 
-/* Lines that came meanwhile go on. */
+/* Hands over the lines that have come in the meantime. */
 static void serve_log_on_done(struct disk_thread *t)
 {
     struct serve_log *l = (struct serve_log *)(void *)t;
@@ -171,7 +175,7 @@ static void serve_log_on_done(struct disk_thread *t)
     pthread_mutex_unlock(&l->mutex);
 }
 
-/* ---- what others call ------------------------------------------------------------------------ */
+/* ---- called by others ------------------------------------------------------------------------ */
 
 static void serve_log_add(struct serve_log *l, int level, const char *msg,
                           const struct log_about *about)

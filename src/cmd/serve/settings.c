@@ -1,11 +1,11 @@
-/* settings.c - the settings of `clave serve` and `clave gate`: one table, and how a value is
- * checked, taken and compared (settings.h).
+/* settings.c - the settings of `clave serve` and `clave gate`: one table, and the functions that
+ * check, store and compare a value (see settings.h).
  *
- * A row is a setting: its flag, the line of --help, the key of the configuration file, what its
- * value may be and where it goes, its default, and the key of Apache's zoo.cfg that means the same.
- * Every way in, flag, file or zoo.cfg, goes through settings_set. A setting of the server's engine
- * or of the gate has its default there, in the constant that the row names; 0 in the struct means
- * "not given". */
+ * A row of the table is a setting: its flag, its line in --help, its key in the configuration file,
+ * what its value may be and where it is stored, its default, and the key of Apache's zoo.cfg with
+ * the same meaning. Whether a value comes from a flag, a file or a zoo.cfg, it passes through
+ * settings_set. The defaults of the server's engine and of the gate are defined there, as constants
+ * that the rows name; in the struct 0 means "not given". */
 #include "cmd/serve/settings.h"
 
 #include <errno.h>
@@ -29,17 +29,17 @@ struct settings_text {
 
 enum kind {
     KIND_TEXT,
-    KIND_MS32, /* a duration, as int32_t milliseconds */
+    KIND_MS32, /* a duration, stored as int32_t milliseconds */
     KIND_MS64,
     KIND_INT32,
     KIND_SIZE,
-    KIND_LIMIT,        /* a size_t; 0: no limit, which is stored as the largest value */
-    KIND_LIMIT32,      /* an int32_t; 0: no limit, which is stored as -1 */
-    KIND_CLIENT_LIMIT, /* likewise a size_t, of the server's table of limits: `at` is its number */
+    KIND_LIMIT,        /* size_t; 0: no limit, stored as the largest value */
+    KIND_LIMIT32,      /* int32_t; 0: no limit, stored as -1 */
+    KIND_CLIENT_LIMIT, /* like KIND_LIMIT, in the server's table of limits: `at` is the index */
     KIND_SWITCH,
-    KIND_WORD, /* an enum, by `words` */
+    KIND_WORD, /* an enum; `words` are its values */
     KIND_LISTEN,
-    KIND_HTTP, /* addresses, with commas between them */
+    KIND_HTTP, /* addresses separated by commas */
 };
 
 enum verbs {
@@ -48,27 +48,29 @@ enum verbs {
     IN_BOTH = IN_SERVE | IN_GATE
 };
 
-/* Without a number of its own a default is "", or what `otherwise` says of it. */
+/* For `fallback`: the default is not a number. It is `otherwise` if that is set, else there is
+ * none. */
 enum { NO_DEFAULT = -1 };
 
-/* The first request of a connection has 45 to 49 bytes: with less no client could connect. */
+/* The first request of a connection has 45 to 49 bytes; with a smaller limit no client could
+ * connect. */
 enum { LEAST_REQUEST = 64, MOST_REQUEST = 0x1fffffff };
 
 struct setting {
     const char *name, *arg, *help; /* of the flag, as in struct flag */
-    enum verbs in;                 /* whose setting it is */
-    char letter;                   /* its short flag; 0: none */
+    enum verbs in;                 /* the verbs that have this setting */
+    char letter;                   /* short flag; 0: none */
     bool live;                     /* may change while the server runs */
-    bool secret;                   /* its value is never shown */
+    bool secret;                   /* the value must never be shown */
     enum kind kind;
-    size_t at; /* in struct serve_settings */
+    size_t at; /* offset in struct serve_settings */
     int64_t min, max;
-    const char *const *words; /* NULL after the last one */
+    const char *const *words; /* ended by NULL */
     clave_err (*verify)(const char *value, const struct fault *f);
-    int64_t fallback;      /* the default of a number, for --help; NO_DEFAULT */
-    const char *otherwise; /* or that of others, in words; NULL: none */
-    const char *zoocfg;    /* Apache's key, or several with spaces between; NULL: none of its own */
-    enum zoocfg_form form; /* of Apache's value */
+    int64_t fallback;      /* default of a number, for --help; or NO_DEFAULT */
+    const char *otherwise; /* default in words, for --help; NULL: none */
+    const char *zoocfg; /* Apache's key, or several separated by spaces; NULL: see zoocfg_keys.c */
+    enum zoocfg_form form; /* how Apache writes the value */
 };
 
 static clave_err verify_super_digest(const char *value, const struct fault *f);
@@ -98,7 +100,7 @@ static const char *const level_words[] = {[CLAVE_LOG_ERROR - 1] = "error",
 #define SWITCH(member) .kind = KIND_SWITCH, AT(member)
 #define NUMBER(type, member, least, most)                                                          \
     .kind = KIND_##type, AT(member), .min = (least), .max = (most)
-/* A limit of the server on what a client may have it keep: server.h, client_limits.c. */
+/* A limit on what a client may make the server keep; see server.h and client_limits.c. */
 #define CLIENT_LIMIT(what, least)                                                                  \
     .kind = KIND_CLIENT_LIMIT, .at = LIMIT_##what, .min = (least), .max = INT32_MAX
 
@@ -261,7 +263,7 @@ static const struct setting *setting_find(const char *name)
     return NULL;
 }
 
-/* Whether the list of words with spaces between them has this one. */
+/* Whether `word` is one of the words in `list`, which are separated by spaces. */
 static bool setting_list_has(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -306,7 +308,7 @@ const char *settings_of_zoocfg(const char *key, enum zoocfg_form *form)
 
 enum { HELP_CAP = 96 };
 
-/* " [64 MiB]", " [10s]", " [60]"; "": none is worth showing. */
+/* For example " [64 MiB]", " [10s]" or " [60]"; "" if no default is worth showing. */
 static void setting_put_default(const struct setting *s, char *out, size_t cap)
 {
     char text[DURATION_CAP] = "";
@@ -325,7 +327,7 @@ static void setting_put_default(const struct setting *s, char *out, size_t cap)
         snprintf(out, cap, " [%lld]", (long long)n);
 }
 
-/* The ids of flags: a letter, or SETTINGS_FLAG and the number of the row. */
+/* The id of a setting's flag: its letter, or SETTINGS_FLAG plus the number of the row. */
 static int setting_id(const struct setting *s)
 {
     return s->letter ? s->letter : SETTINGS_FLAG + (int)(s - settings);
@@ -333,10 +335,11 @@ static int setting_id(const struct setting *s)
 
 const struct flag *settings_flag(const struct verb *v, size_t i)
 {
-    static struct flag flags[NSETTINGS]; /* made at the first call */
+    static struct flag flags[NSETTINGS]; /* filled in by the first call */
     static char help[NSETTINGS][HELP_CAP];
     for (size_t k = 0; k < NSETTINGS && flags[0].id == 0; k++) {
-        const struct setting *s = &settings[NSETTINGS - 1 - k]; /* the first one last */
+        /* The first row is filled in last: its id shows that all is done. */
+        const struct setting *s = &settings[NSETTINGS - 1 - k];
         size_t at = (size_t)(s - settings);
         char fallback[HELP_CAP];
         setting_put_default(s, fallback, sizeof fallback);
@@ -370,7 +373,7 @@ static const char *settings_given(const struct serve_settings *v, const char *na
 
 /* ---- the struct ------------------------------------------------------------------------------ */
 
-/* Where its value is, in a struct serve_settings. */
+/* Where the value of the setting is stored. */
 static void *setting_place(const struct serve_settings *v, const struct setting *s)
 {
     size_t at = s->at;
@@ -408,9 +411,9 @@ const char *settings_keep(struct serve_settings *v, const char *text)
     return t->text;
 }
 
-/* ---- values that are more than a number or a word -------------------------------------------- */
+/* ---- values that are not just a number or a word --------------------------------------------- */
 
-/* Each returns EINVAL with a fault that says what is expected. */
+/* Each of these functions returns EINVAL with a fault that says what is expected. */
 
 static clave_err verify_super_digest(const char *value, const struct fault *f)
 {
@@ -479,13 +482,14 @@ static clave_err verify_paths(const char *value, const struct fault *f)
     }
 }
 
-/* The address is one for TLS. */
+/* Whether the address is for TLS. */
 static bool address_is_tls(const char *address)
 {
     return strncmp(address, "tls:", 4) == 0;
 }
 
-/* Here, so that the fault has the flag or the line: a name is looked up when the server starts. */
+/* Checks the syntax here, so that the fault can name the flag or the line. A host name is looked up
+ * only when the server starts. */
 static clave_err verify_listen(const char *value, const struct fault *f)
 {
     struct tcp_address a;
@@ -495,7 +499,7 @@ static clave_err verify_listen(const char *value, const struct fault *f)
     return clave__tcp_address_parse(at, WIRE_DEFAULT_PORT, &a, f);
 }
 
-/* An address for HTTP without its "proxy:". */
+/* An address for HTTP without its "proxy:" prefix. */
 static const char *address_past_proxy(const char *address)
 {
     static const char proxy[] = "proxy:";
@@ -517,7 +521,8 @@ static clave_err verify_http(const char *whole, const struct fault *f)
                               "expected host:port, [v6]:port, *:port or unix:/path");
 }
 
-/* TLS is not supported here: three ways to say who may ask would be confusing. */
+/* TLS is refused here: tokens, certificates and this address would be three ways to say who may
+ * ask, which would confuse people. */
 static clave_err verify_admin(const char *value, const struct fault *f)
 {
     return address_is_tls(value)
@@ -525,7 +530,8 @@ static clave_err verify_admin(const char *value, const struct fault *f)
                : verify_http(value, f);
 }
 
-/* Normalised, so that it can be compared with request paths and put into a page. */
+/* Accepts only a normalised path, which can be compared with the paths of requests and put into a
+ * page as it is. */
 static clave_err verify_url(const char *value, const struct fault *f)
 {
     static const char fine[] =
@@ -583,7 +589,7 @@ static clave_err setting_parse_word(const char *const *words, const char *value,
     return clave__start_error(f, CLAVE_EINVAL, "it is %s", all);
 }
 
-/* `kept` is v's own, and is cut at the commas. */
+/* `kept` belongs to `v`; it is cut into pieces at the commas. */
 static clave_err setting_set_http(struct serve_settings *v, const char *kept, const struct fault *f)
 {
     char *rest = NULL, *text = (char *)(uintptr_t)kept;
@@ -600,8 +606,8 @@ static clave_err setting_set_http(struct serve_settings *v, const char *kept, co
                                   : clave__start_error(f, CLAVE_EINVAL, "it names no address");
 }
 
-/* Without a name of a file a certificate would be taken as not given, and the authorities as those
- * of the system. */
+/* An empty value is refused, since it would not mean what it seems to: an empty certificate name
+ * would count as not given, and an empty list of authorities as that of the system. */
 static clave_err setting_set_text(struct serve_settings *v, const struct setting *s,
                                   const char *value, const struct fault *f)
 {
@@ -625,7 +631,7 @@ static clave_err setting_set_text(struct serve_settings *v, const struct setting
     return CLAVE_OK;
 }
 
-/* A number or the number of a word. In the struct 0 means "not given". */
+/* Stores a number, or the number of a word. In the struct 0 means "not given". */
 static void setting_store(struct serve_settings *v, const struct setting *s, int64_t n)
 {
     void *to = setting_place(v, s);
@@ -650,10 +656,10 @@ static void setting_store(struct serve_settings *v, const struct setting *s, int
     case KIND_INT32:
     case KIND_WORD:
         *(int32_t *)to = (int32_t)n;
-        if (to == &v->log_level) /* levels start at 1 */
+        if (to == &v->log_level) /* the levels start at 1 */
             v->log_level++;
         break;
-    case KIND_TEXT: /* not numbers: setting_set_text */
+    case KIND_TEXT: /* these are not numbers; see setting_set_text */
     case KIND_LISTEN:
     case KIND_HTTP:
         break;
@@ -716,7 +722,7 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
     return err == CLAVE_OK && !given ? CLAVE_ENOMEM : err;
 }
 
-/* ---- what cannot change ---------------------------------------------------------------------- */
+/* ---- what cannot change, and what has -------------------------------------------------------- */
 
 static bool setting_same_text(const char *a, const char *b)
 {
@@ -743,7 +749,8 @@ static bool setting_same(const struct setting *s, const struct serve_settings *a
         return setting_same_text(*(const char *const *)at_a, *(const char *const *)at_b);
     if (s->kind == KIND_SIZE || s->kind == KIND_LIMIT)
         return memcmp(at_a, at_b, sizeof(size_t)) == 0;
-    return memcmp(at_a, at_b, sizeof(int32_t)) == 0; /* what else is fixed is an int32_t */
+    return memcmp(at_a, at_b, sizeof(int32_t)) ==
+           0; /* all other settings that cannot change are int32_t */
 }
 
 void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
@@ -784,9 +791,9 @@ void settings_list_changes(const struct serve_settings *before, const struct ser
     }
 }
 
-/* ---- all of them together -------------------------------------------------------------------- */
+/* ---- checks across settings ------------------------------------------------------------------ */
 
-/* Whether an address begins with this: "tls:", "unix:". */
+/* Whether an address begins with `kind`, such as "tls:" or "unix:". */
 static bool check_listens_on(const struct serve_settings *v, const char *kind)
 {
     for (size_t i = 0; i < v->run.nlisten; i++)
@@ -800,7 +807,8 @@ static bool check_has_unix_socket(const struct serve_settings *v)
     return v->local || check_listens_on(v, "unix:");
 }
 
-/* A scheme of which no client can have an identity locks everybody out. */
+/* Refuses --require-auth with schemes of which no client can have an identity, which would lock
+ * everybody out. */
 static clave_err check_schemes(const struct serve_settings *v, const struct fault *f)
 {
     const char *schemes = v->run.engine.require_auth;
@@ -826,7 +834,8 @@ void settings_tell_useless(const struct serve_settings *v, const struct log *log
                    v->run.engine.super_uid);
 }
 
-/* What the addresses with "tls:" of one flag need; their flags begin with `http`: "", "http-". */
+/* Checks that the addresses with "tls:" have the files they need. `http` is what the names of the
+ * flags begin with, for the messages: "" or "http-". */
 static clave_err check_tls_files(const struct tls_server_options *t, const char *http,
                                  const struct fault *f)
 {
@@ -864,8 +873,8 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
     return err;
 }
 
-/* Those of HTTP have tokens: a certificate is asked for if it could be verified, and needed only if
- * that is said. */
+/* Clients over HTTP identify themselves by tokens. So by default a certificate is asked for if
+ * there are authorities to verify it, and needed only if the user says so. */
 static clave_err check_http_tls(struct serve_settings *v, const struct fault *f)
 {
     struct tls_server_options *t = &v->gate.tls;
@@ -881,7 +890,7 @@ static clave_err check_http_tls(struct serve_settings *v, const struct fault *f)
     return listens ? check_tls_files(t, "http-", f) : CLAVE_OK;
 }
 
-/* What is of use only with an address for it. */
+/* Checks that there is an address, and refuses settings that are of no use without one. */
 static clave_err check_http(struct serve_settings *v, const struct fault *f)
 {
     const struct gate_settings *g = &v->gate;

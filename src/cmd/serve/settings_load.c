@@ -23,7 +23,8 @@ const struct serve_settings *configured_now(const struct configured *c)
     return c->reloaded ? c->reloaded : &c->settings;
 }
 
-/* Why the verb ends with this code: lines of the log, but with --json as all verbs tell it. */
+/* How a fault is reported when the verb ends with `code`: as lines of the log or, with --json, the
+ * way every verb reports it. */
 struct configured_end {
     const struct configured *c;
     int code;
@@ -45,7 +46,7 @@ static void settings_load_on_fault(void *arg, int level, const char *msg)
     settings_load_on_fault_about(arg, level, msg, &(struct log_about){0});
 }
 
-/* A line for each finding. `what` NULL: only that. */
+/* Logs one line per line of `faults`, preceded by `what` unless that is NULL. Modifies `faults`. */
 static void settings_load_log_faults(const struct log *log, const char *what, char *faults)
 {
     char *rest = NULL;
@@ -82,7 +83,7 @@ void configured_end_ready(const struct configured *c)
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/* false after a message. */
+/* false: the flag is invalid, and a message has been printed. */
 static bool settings_load_take_flag(struct configured *c, struct serve_settings *scratch, int id)
 {
     struct options *o = c->o;
@@ -118,7 +119,8 @@ static void settings_load_set_log(struct configured *c, const struct serve_setti
     c->log.time = settings->log_time;
     int level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
     if (c->check && level < CLAVE_LOG_WARN)
-        level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
+        /* --check-config is there to show what would be ignored, so warnings are not hidden */
+        level = CLAVE_LOG_WARN;
     c->log.level = level + c->o->verbose;
 }
 
@@ -140,10 +142,11 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
     return id == OPTIONS_STOP || options_args(c->o, 0, 0) ? id : OPTIONS_STOP;
 }
 
-/* ---- the file, and over it the flags --------------------------------------------------------- */
+/* ---- the file, then the flags on top of it --------------------------------------------------- */
 
-/* Given addresses replace all of the file's. EINVAL, ENOMEM: with faults, a line each, or reported
- * in the log. What is wrong with the file does not keep the rest from being looked at. */
+/* Reads the file, sets the flags on top of it, and checks the whole. Addresses given by flags
+ * replace all of the file's. An error in the file does not keep the rest from being checked.
+ * EINVAL, ENOMEM: each thing that is wrong is either a line of `f` or has been logged. */
 static clave_err settings_load_build(const struct configured *c, const struct log *log,
                                      struct serve_settings *out, const struct fault *f)
 {
@@ -174,8 +177,8 @@ int configured_read(struct configured *c)
     const struct fault f = {why, sizeof why};
     struct configured_end end = {c, EXIT_USAGE};
     const struct log log = {settings_load_on_fault, &end, settings_load_on_fault_about};
-    /* The C library opens the file of the time zone when a time is first written as text. A loop
-     * must not wait for a disk, as for the date in the first answer over HTTP. */
+    /* The C library opens the file of the time zone when it first formats a time. Do that now:
+     * later, for the date in the first answer over HTTP, it would make the loop wait for a disk. */
     tzset();
     clave_err err = settings_load_build(c, &log, &c->settings, &f);
     for (char *one = strtok_r(why, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest))
@@ -194,7 +197,7 @@ int configured_read(struct configured *c)
 
 /* ---- reloading ------------------------------------------------------------------------------- */
 
-/* The previous ones are freed. */
+/* Replaces the settings of the last reload by `wanted` (NULL: by none), and frees the old ones. */
 static void settings_load_keep(struct configured *c, struct serve_settings *wanted)
 {
     if (c->reloaded)
@@ -209,7 +212,7 @@ void configured_read_again(struct configured *c, const char *what)
     snprintf(c->again + n, sizeof c->again - n, "%s%s", n > 0 ? ", " : "", what);
 }
 
-/* Tells what this SIGHUP has read again beside the file. */
+/* Logs what this SIGHUP has read again other than the configuration file. */
 static void settings_load_tell_again(struct configured *c)
 {
     char line[sizeof c->again + 64];
@@ -219,7 +222,7 @@ static void settings_load_tell_again(struct configured *c)
     c->again[0] = '\0';
 }
 
-/* Tells what differs from before: at once, and after a restart. */
+/* Logs which settings have changed, and which will change at the next restart. */
 static void settings_load_tell(struct configured *c, const struct serve_settings *wanted)
 {
     char changes[1024], fixed[1024], line[PATH_MAX + 2400];
@@ -233,7 +236,8 @@ static void settings_load_tell(struct configured *c, const struct serve_settings
     c->again[0] = '\0';
 }
 
-/* systemd copies what LoadCredential= names when the service starts, and not again at a reload. */
+/* Whether the path is a credential of systemd, which copies the files that LoadCredential= names
+ * when the service starts, but not when it is reloaded. */
 static bool settings_load_is_credential(const char *path)
 {
     const char *dir = getenv("CREDENTIALS_DIRECTORY");

@@ -1,17 +1,17 @@
-/* settings_load.h - how `clave serve` and `clave gate` get their settings: flags over a
- * configuration file. Each flag but --config and --check-config is the setting of the same name.
- * SIGHUP reads the file again, and applies all of it or nothing. */
+/* settings_load.h - how `clave serve` and `clave gate` get their settings: from flags on top of a
+ * configuration file. Every flag except --config and --check-config is the setting of the same
+ * name. SIGHUP reads the file again, and applies it either completely or not at all. */
 #ifndef CLAVE_CMD_SERVE_SETTINGS_LOAD_H
 #define CLAVE_CMD_SERVE_SETTINGS_LOAD_H
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/serve/settings.h"
 
-/* The flags that are no settings. */
+/* Ids of the flags that are not settings. */
 enum { CONFIGURED_FILE = FLAG_LONG, CONFIGURED_CHECK };
-enum { FAULTS_CAP = 4096 }; /* the texts of all that is wrong with a configuration */
+enum { FAULTS_CAP = 4096 }; /* room for a list of everything that is wrong */
 
-/* A flag as given. */
+/* A flag as the user gave it. */
 struct given {
     const char *name;
     const char *value;
@@ -22,41 +22,45 @@ struct configured {
     bool is_gate;
     struct given given[SETTINGS_MAX_FLAGS];
     size_t ngiven;
-    const char *config; /* NULL: none */
-    bool check;         /* only the configuration, without serving */
-    bool bad_flags;     /* reported */
+    const char *config; /* name of the file; NULL: no file */
+    bool check;         /* only check the configuration */
+    bool bad_flags;     /* a flag was invalid, which has been reported */
     struct serve_log log;
-    struct serve_settings settings;  /* that it was started with */
-    struct serve_settings *reloaded; /* since the last SIGHUP; NULL: those */
-    char again[120];                 /* what else this SIGHUP has read again */
+    struct serve_settings settings;  /* the settings at the start */
+    struct serve_settings *reloaded; /* the settings of the last SIGHUP; NULL: none yet */
+    char again[120];                 /* what this SIGHUP has read again other than the file */
 };
 
-/* OPTIONS_STOP: return o->status. What only flags can set is the log of reading the file itself. */
+/* Parses the flags. OPTIONS_STOP: the verb returns o->status. Also sets up the log, which until
+ * configured_read follows the flags alone. */
 int configured_take_flags(struct configured *c, int argc, char **argv);
-/* Fills in `settings`. EXIT_OK, or the exit code after a message for each thing that is wrong. */
+/* Fills in `settings` from the file and the flags. Returns EXIT_OK, or an exit code after a message
+ * for each thing that is wrong. */
 int configured_read(struct configured *c);
 void configured_fini(struct configured *c);
 
 struct log configured_log(const struct configured *c);
-/* Logs why it cannot be served, a line for each line of `fault`, which it cuts up. Returns the exit
- * code. */
+/* Reports why the verb cannot serve, one message for each line of `fault`, which it modifies.
+ * Returns the exit code. */
 int configured_fail(const struct configured *c, clave_err err, char *fault);
-/* The exit code of two checks: usage before all else. */
+/* Combines the exit codes of two checks: EXIT_USAGE takes precedence. */
 int configured_worse(int code, int other);
-/* Writes the line that says that it serves: the process that started it may be waiting for that. If
- * it cannot be written, the log says so, and clients are served all the same. */
+/* Flushes the line that says that it serves, for which the process that started it may be waiting.
+ * If the line cannot be written, the log says so, and clients are served all the same. */
 void configured_end_ready(const struct configured *c);
-/* The settings as of now. */
+/* The settings that are in effect now. */
 const struct serve_settings *configured_now(const struct configured *c);
 
-/* SIGHUP: reads the file, if there is one, and has `apply` change what runs. One line says what has
- * changed and what else was read again, at any log level, but for audit logs. */
+/* On SIGHUP: reads the file, if there is one, and calls `apply` to change what runs. One line,
+ * shown at every log level, says what has changed and what else was read again. (Audit logs are
+ * reopened by others, and are not mentioned.) */
 void configured_reload(struct configured *c,
                        clave_err (*apply)(void *arg, const struct serve_settings *wanted,
                                           const struct fault *f),
                        void *arg);
 
-/* Before _reload: this has been read again, too. */
+/* Notes, before configured_reload, that something else was read again, for the line that it
+ * logs. */
 void configured_read_again(struct configured *c, const char *what);
 
 #endif

@@ -1,12 +1,14 @@
 /* zoocfg.c - Apache ZooKeeper's zoo.cfg: translates its keys to settings. config_file.c calls it.
  *
- * A key that is a setting of clave by itself is set at once, by the table of settings.c. Others are
- * in the table of zoocfg_keys.c: some are remembered, and set when the whole file has been read,
- * since they depend on each other (ports and addresses, the line of the server, TLS, HTTP).
+ * A key that corresponds to one setting of clave is set at once, by the table in settings.c. The
+ * other keys are in the table in zoocfg_keys.c; some of them depend on each other (ports and
+ * addresses, the line of the server, TLS, HTTP), so these are remembered, and set when the whole
+ * file has been read.
  *
- * Invariant: every key that clave does not implement is logged or refused, so that nobody relies on
- * a setting without effect. What Apache refuses is refused, and so is a form of the server's line
- * that it only takes by accident: that line decides who may connect. */
+ * What must stay true: every key that clave does not implement is either logged or refused, so that
+ * nobody relies on a setting without effect. What Apache refuses is refused. Forms of the server's
+ * line that Apache accepts only by accident are refused as well, since this line decides who may
+ * connect. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -25,9 +27,9 @@
 #include "runtime/start_error.h"
 #include "runtime/text_file.h"
 
-/* ---- dataLogDir: Apache keeps its logs there, clave in dataDir ------------------------------- */
+/* ---- dataLogDir: Apache keeps its logs there, clave keeps them in dataDir -------------------- */
 
-/* Are they one directory, however it is written? */
+/* Whether both are the same directory, however its name is written. */
 static bool zoocfg_dirs_same(const char *a, const char *b)
 {
     struct stat one, other;
@@ -35,7 +37,8 @@ static bool zoocfg_dirs_same(const char *a, const char *b)
                                  one.st_dev == other.st_dev && one.st_ino == other.st_ino);
 }
 
-/* Has dir/version-2 a file whose name begins so? A directory that is missing has none. */
+/* Whether dir/version-2 contains a file whose name begins with `prefix`. A missing directory
+ * contains none. */
 static clave_err zoocfg_dirs_look(const char *dir, const char *prefix, bool *found,
                                   const struct fault *f)
 {
@@ -55,7 +58,7 @@ static clave_err zoocfg_dirs_look(const char *dir, const char *prefix, bool *fou
     return CLAVE_OK;
 }
 
-/* Where clave has served before, what there is of logs is in the data directory. */
+/* Whether clave has served this directory before; then all logs there are must be in it. */
 static bool zoocfg_dirs_are_ours(const char *data_dir)
 {
     char path[PATH_MAX];
@@ -63,8 +66,8 @@ static bool zoocfg_dirs_are_ours(const char *data_dir)
            access(path, F_OK) == 0;
 }
 
-/* EINVAL, with the fault: without what is in log_dir, or should be, a start from data_dir would
- * lose transactions. */
+/* Whether the log directory may be ignored. EINVAL, with the fault: a start from data_dir alone
+ * would lose transactions, which are in log_dir, or should be. */
 static clave_err zoocfg_dirs_check(const char *data_dir, const char *log_dir, const struct fault *f)
 {
     bool logs_there, logs_here, snapshots;
@@ -90,17 +93,17 @@ static clave_err zoocfg_dirs_check(const char *data_dir, const char *log_dir, co
 
 /* ---- the line of the server ------------------------------------------------------------------ */
 
-/* "server.1=...", which names the client port since 3.5:
+/* The line "server.1=...", which may name the client port since version 3.5:
  *
  *   host:2888:3888[:participant][|host:2888:3888...][;[[address:]2181][;[address:]2281]]
  *
- * The last part, a port for TLS, is of the versions after 3.9. */
+ * The last part, a port for TLS, exists in the versions after 3.9. */
 
 enum { ZOOCFG_HOST_CAP = 256, ZOOCFG_PORT_CAP = 8 };
 
 struct zoocfg_client_address {
     char host[ZOOCFG_HOST_CAP]; /* without brackets; "": every address */
-    char port[ZOOCFG_PORT_CAP]; /* "": the line names none */
+    char port[ZOOCFG_PORT_CAP]; /* "": the line names no port */
 };
 struct zoocfg_server {
     struct zoocfg_client_address client, secure_client;
@@ -117,7 +120,7 @@ static bool zoocfg_server_is_port(const char *text)
            atoi(text) <= 65535;
 }
 
-/* Cuts "host:rest" or "[v6]:rest". NULL: there is no ':' behind a host. */
+/* Splits "host:rest" or "[v6]:rest" and returns the rest. NULL: no host with a ':' behind it. */
 static char *zoocfg_server_cut_host(char *text, char **host)
 {
     bool bracket = *text == '[';
@@ -129,7 +132,8 @@ static char *zoocfg_server_cut_host(char *text, char **host)
     return end + (bracket ? 2 : 1);
 }
 
-/* The address of other servers: of no use here, but it may be that the line is not understood. */
+/* Checks the address of another server, which we do not need, in order to be sure that we
+ * understand the line. */
 static clave_err zoocfg_server_check_peer(char *text, const struct fault *f)
 {
     char *host, *rest = zoocfg_server_cut_host(text, &host), *next = NULL;
@@ -147,7 +151,7 @@ static clave_err zoocfg_server_check_peer(char *text, const struct fault *f)
     return CLAVE_OK;
 }
 
-/* "2181", "address:2181" or "[v6]:2181"; "": none. */
+/* Takes "2181", "address:2181" or "[v6]:2181"; "" is no port. */
 static clave_err zoocfg_server_take_client(char *text, struct zoocfg_client_address *out,
                                            const struct fault *f)
 {
@@ -163,7 +167,8 @@ static clave_err zoocfg_server_take_client(char *text, struct zoocfg_client_addr
     return CLAVE_OK;
 }
 
-/* EINVAL, with the fault: it does not have that form, or is an observer's. */
+/* Parses the line. EINVAL, with the fault: it does not have the form above, or it is an
+ * observer's. */
 static clave_err zoocfg_server_parse(const char *value, struct zoocfg_server *out,
                                      const struct fault *f)
 {
@@ -190,8 +195,9 @@ static clave_err zoocfg_server_parse(const char *value, struct zoocfg_server *ou
     return err;
 }
 
-/* EINVAL, with the fault: DATA_DIR/myid is there and is not `id`, which is what follows "server."
- * in the key. A server without replication needs no such file. */
+/* Checks that the line is this server's: `id` is what follows "server." in the key. EINVAL, with
+ * the fault: the file DATA_DIR/myid exists and contains something else. A server without
+ * replication does not need that file. */
 static clave_err zoocfg_server_check_id(const char *data_dir, const char *id, const struct fault *f)
 {
     char path[PATH_MAX];
@@ -230,7 +236,7 @@ struct zoocfg {
     clave_err err;
     const char *slots[ZOOCFG_SLOTS];
     unsigned lines[ZOOCFG_SLOTS];
-    const char *server_id, *server; /* of the last line with "server."; NULL: there is none */
+    const char *server_id, *server; /* of the last "server." line; NULL: none */
     unsigned servers, server_line;
 };
 
@@ -285,7 +291,7 @@ static bool zoocfg_set_number(struct zoocfg *z, unsigned line, const char *name,
     long long n = strtoll(value, &end, form == ZOOCFG_DECODED ? 0 : 10);
     if (end == value || *end != '\0' || errno != 0)
         return refuse(z, line, "%s '%s': not a number", key, value);
-    if (form == ZOOCFG_MS && n == -1) /* in Apache this means "not given" */
+    if (form == ZOOCFG_MS && n == -1) /* for Apache this means "not given" */
         return true;
     snprintf(text, sizeof text, form == ZOOCFG_MS ? "%lldms" : "%lld", n);
     return zoocfg_set(z, line, name, key, text);
@@ -299,7 +305,8 @@ static bool zoocfg_is_known_word(const char *word, size_t n)
     return n == 4 && strstr(known, text);
 }
 
-/* "stat, ruok": those that clave knows, and srvr, which Apache answers whatever the list says. */
+/* Takes a list such as "stat, ruok": sets the words that clave knows, and adds srvr, which Apache
+ * answers whatever the list says. */
 static bool zoocfg_set_words(struct zoocfg *z, unsigned line, const char *key, const char *value)
 {
     char list[200] = "srvr";
@@ -333,7 +340,7 @@ static bool zoocfg_keep(struct zoocfg *z, unsigned line, const struct zoocfg_key
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Apache puts this before the name of a system property itself. */
+/* Apache itself puts this prefix before the name of a system property. */
 static const char *zoocfg_bare(const char *name)
 {
     static const char prefix[] = "zookeeper.";
@@ -341,7 +348,7 @@ static const char *zoocfg_bare(const char *name)
     return strncmp(name, prefix, n) == 0 ? name + n : name;
 }
 
-/* In Java's properties the last line of a key is the one that counts. */
+/* Remembers the line; in Java's properties the last line of a key is the one that counts. */
 static bool zoocfg_take_server(struct zoocfg *z, unsigned line, const char *id, const char *value)
 {
     if (strspn(id, "0123456789") != strlen(id) || !*id || strlen(id) > 18)
@@ -355,8 +362,9 @@ static bool zoocfg_take_server(struct zoocfg *z, unsigned line, const char *id, 
     return z->server_id && z->server;
 }
 
-/* Apache's own schemes are here, or admit nobody by their absence; another class may well turn
- * clients away that a scheme of the same name admits here. */
+/* A class that authenticates clients. clave either has the scheme of Apache's own class, or nobody
+ * is admitted by it. Any other class is refused, since it may turn away clients that the scheme of
+ * that name would admit here. */
 static bool zoocfg_take_provider(struct zoocfg *z, unsigned line, const char *name,
                                  const char *value, const struct zoocfg_key *k)
 {
@@ -373,7 +381,7 @@ static bool zoocfg_take_provider(struct zoocfg *z, unsigned line, const char *na
     return true;
 }
 
-/* A key that is a setting by itself. */
+/* Sets a key that corresponds to one setting. */
 static bool zoocfg_take_setting(struct zoocfg *z, unsigned line, const char *setting,
                                 const char *key, const char *value, enum zoocfg_form form)
 {
@@ -391,7 +399,7 @@ static bool zoocfg_take_setting(struct zoocfg *z, unsigned line, const char *set
     return zoocfg_set(z, line, setting, key, value);
 }
 
-/* false: it was refused. */
+/* false: the key or its value was refused. */
 static bool zoocfg_take(struct zoocfg *z, unsigned line, const char *name, const char *value)
 {
     enum zoocfg_form form;
@@ -426,7 +434,7 @@ static bool zoocfg_take(struct zoocfg *z, unsigned line, const char *name, const
     return true;
 }
 
-/* Whatever is wrong with a line, those after it are looked at too. */
+/* Looks at every line, even if an earlier one is wrong. */
 static bool zoocfg_visit(void *arg, unsigned line, const char *name, const char *value)
 {
     (void)zoocfg_take(arg, line, name, value);
@@ -441,7 +449,7 @@ static bool zoocfg_set_slot(struct zoocfg *z, enum zoocfg_slot slot, const char 
     return !z->slots[slot] || zoocfg_set(z, z->lines[slot], name, key, z->slots[slot]);
 }
 
-/* Sets `name` to this port of the remembered host, or of all addresses without one. */
+/* Sets `name` to the given port on the remembered host, or on all addresses if there is none. */
 static bool zoocfg_set_address(struct zoocfg *z, unsigned line, const char *name, const char *key,
                                enum zoocfg_slot address, const char *port)
 {
@@ -454,7 +462,7 @@ static bool zoocfg_set_address(struct zoocfg *z, unsigned line, const char *name
     return zoocfg_set(z, line, name, key, text);
 }
 
-/* -1 after a message: not a port. */
+/* -1, after a message: this is not a port. */
 static long zoocfg_port_of(struct zoocfg *z, enum zoocfg_slot port, const char *key)
 {
     char *end;
@@ -471,7 +479,7 @@ static bool zoocfg_listen_on(struct zoocfg *z, enum zoocfg_slot port, enum zoocf
     if (!z->slots[port])
         return true;
     long number = zoocfg_port_of(z, port, key);
-    if (number == 0) /* in Apache this means "none" */
+    if (number == 0) /* for Apache this means "none" */
         z->slots[port] = NULL;
     return number == 0 || (number > 0 && zoocfg_set_address(z, z->lines[port], "listen", key,
                                                             address, z->slots[port]));
@@ -487,7 +495,8 @@ static bool zoocfg_http_on(struct zoocfg *z, const char *name, enum zoocfg_slot 
                               z->slots[port] ? z->slots[port] : standard);
 }
 
-/* Apache opens it by default, on every address: here it is opened only if the file mentions it. */
+/* Apache opens this port by default, on every address; here it is opened only if the file mentions
+ * it. */
 static bool zoocfg_set_admin(struct zoocfg *z)
 {
     bool asked = z->slots[ADMIN_ADDRESS] || z->slots[ADMIN_PORT] || z->slots[ADMIN_ENABLED];
@@ -514,14 +523,14 @@ static bool zoocfg_set_metrics(struct zoocfg *z)
     return true;
 }
 
-/* Where Apache's lines go is in the configuration of its logger. */
+/* Apache's logger configuration says where its audit lines go; here they go to standard output. */
 static bool zoocfg_set_audit(struct zoocfg *z)
 {
     return !z->slots[AUDIT] || !zoocfg_is_true(z->slots[AUDIT]) ||
            zoocfg_set(z, z->lines[AUDIT], "audit", "audit.enable", "-");
 }
 
-/* Apache does not start without schemes, or with one that it does not have. */
+/* Apache does not start without schemes, or with a scheme it does not have. */
 static bool zoocfg_set_required(struct zoocfg *z)
 {
     const char *schemes = z->slots[SCHEMES];
@@ -542,7 +551,7 @@ static bool zoocfg_set_required(struct zoocfg *z)
     return zoocfg_set(z, z->lines[SCHEMES], "require-auth", "enforce.auth.schemes", list);
 }
 
-/* Apache reads these only if there is a secure port. */
+/* Apache reads these keys only if there is a secure port. */
 static bool zoocfg_set_tls(struct zoocfg *z)
 {
     if (!z->slots[SECURE_PORT])
@@ -563,8 +572,8 @@ static bool zoocfg_is_every_address(const char *host)
     return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
-/* What the server line says goes into the slots of a client port. It may repeat what these have, or
- * narrow it to an address: as with Apache, anything else is a contradiction. */
+/* Puts the address from the server's line into the slots of a client port. It may repeat what is
+ * there, or narrow it to one address; anything else is a contradiction, for Apache too. */
 static bool zoocfg_merge_client(struct zoocfg *z, const struct zoocfg_client_address *a,
                                 enum zoocfg_slot port, enum zoocfg_slot address, const char *key)
 {
@@ -620,7 +629,7 @@ static bool zoocfg_check_servers(struct zoocfg *z)
         z->servers);
 }
 
-/* Apache does not start either. */
+/* Apache does not start in these cases either. */
 static bool zoocfg_check_ports(struct zoocfg *z)
 {
     if (z->slots[ADDRESS] && !z->slots[PORT])
@@ -636,7 +645,7 @@ static bool zoocfg_check_dirs(struct zoocfg *z)
     return *z->slots[DATA_DIR] || refuse(z, z->lines[DATA_DIR], "dataDir has no value");
 }
 
-/* Apache's own image has one. */
+/* Apache's own image sets dataLogDir, so the key is accepted if that directory has no logs. */
 static bool zoocfg_check_log_dir(struct zoocfg *z)
 {
     const char *data = z->slots[DATA_DIR], *log = z->slots[LOG_DIR];

@@ -1,7 +1,7 @@
-/* zoocfg_keys.c - the table of those of Apache ZooKeeper's settings, up to 3.9, that are not a
- * setting of clave by themselves (these are in settings.c): keys of zoo.cfg and system properties,
- * which Apache takes from that file as well. zoocfg.c asks. A key is ignored only if nobody relies
- * on it for safety or correctness; else the server does not start. */
+/* zoocfg_keys.c - the table of the settings of Apache ZooKeeper, up to version 3.9, that do not
+ * correspond to one setting of clave (those are in settings.c): keys of zoo.cfg, and system
+ * properties, which Apache also takes from that file. zoocfg.c looks them up. A key is ignored only
+ * if nobody relies on it for safety or correctness; otherwise the server does not start. */
 #include "cmd/serve/zoocfg_keys.h"
 
 #include <stdbool.h>
@@ -304,7 +304,7 @@ static bool zoocfg_key_matches(const struct zoocfg_key *k, const char *name)
     return k->name[n - 1] == '.' ? strncmp(name, k->name, n) == 0 : strcmp(name, k->name) == 0;
 }
 
-/* Names that end with '.' come after the keys that they would hide. */
+/* Names that end with '.' come after the more specific keys that they would otherwise hide. */
 const struct zoocfg_key *zoocfg_key_find(const char *name)
 {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

@@ -1,5 +1,5 @@
-/* sd_notify.c - the datagrams and variables of sd_notify.h. sd_status.c and `clave serve` send; the
- * guardian passes the variables on. Nothing here waits or fails aloud. */
+/* sd_notify.c - sends the datagrams and reads the variables of sd_notify.h. sd_status.c and `clave
+ * serve` send; the guardian passes the variables on. Nothing here waits or reports a failure. */
 #include "cmd/service/sd_notify.h"
 
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
 enum { VARIABLES = sizeof variables / sizeof *variables, LINES_CAP = 1024 };
 
-/* A path, or a name in the abstract namespace if it begins with '@'. -1: there is no such socket.
- */
+/* Connects to a path, or to a name in the abstract namespace if it begins with '@'. -1: there is no
+ * such socket. */
 static int sd_notify_dial(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -34,7 +34,8 @@ static int sd_notify_dial(const char *name)
     return fd;
 }
 
-/* WATCHDOG_PID names the process whose watchdog it is; others merely inherit the variable. */
+/* WATCHDOG_PID names the process that has the watchdog; other processes merely inherit the
+ * variable. */
 static int64_t sd_notify_watchdog_ms(void)
 {
     const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -94,7 +95,8 @@ void sd_notify_watchdog(const struct sd_notify *n)
 
 void sd_notify_pass_on(bool own)
 {
-    /* The command's pid is not WATCHDOG_PID; without the variable, any process may answer. */
+    /* The command has another pid than WATCHDOG_PID says. Without the variable any process may feed
+     * the watchdog. */
     unsetenv("WATCHDOG_PID");
     for (size_t i = 0; own && i < VARIABLES; i++)
         unsetenv(variables[i]);
