@@ -1,5 +1,6 @@
-/* acl_text.c - parses --acl (acl_text.h) for create, setacl and for the locks' flags, and writes
- * permissions for getacl. A list that parses is never empty. */
+/* acl_text.c - parses --acl (see acl_text.h) for create, setacl and the flags of locks, and formats
+ * permissions for getacl. A list that was parsed successfully is never empty, except for
+ * "parent". */
 #include "cmd/cli/acl_text.h"
 
 #include <stdlib.h>
@@ -26,8 +27,9 @@ static bool acl_text_parse_perms(const char *p, int32_t *perms)
     return true;
 }
 
-/* A password in place of its hash would be stored as it is, and admit nobody. Apache may be told
- * another algorithm than SHA-1 (DigestAuthenticationProvider.digestAlg). */
+/* Whether the id looks like USER:HASH. Refuses a password in place of its hash: the server would
+ * store it as it is, and admit nobody. Apache may be configured for another algorithm than SHA-1
+ * (DigestAuthenticationProvider.digestAlg), so the hash may have several lengths. */
 static bool acl_text_is_digest(const char *id)
 {
     uint8_t hash[BASE64_LEN(HASH_MAX) / 4 * 3];
@@ -39,7 +41,8 @@ static bool acl_text_is_digest(const char *id)
     return n == SHA1_LEN || n == 32 || n == 48 || n == HASH_MAX;
 }
 
-/* The scheme ends at the first colon, the permissions begin after the last: ids contain colons. */
+/* An id may contain colons: the scheme ends at the first colon of the entry, and the permissions
+ * begin after the last one. */
 static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
 {
     char *id = strchr(entry, ':'), *perms = strrchr(entry, ':');
@@ -60,8 +63,9 @@ static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
     return strcmp(entry, "digest") != 0 || acl_text_is_digest(id);
 }
 
-/* The comma after an entry; NULL: it is the last one. A name in a certificate contains commas
- * itself: such an entry ends after its permissions. */
+/* The comma at the end of the first entry; NULL: there is only one entry. The name in a certificate
+ * (x509) contains commas itself, so such an entry ends at the first comma that follows valid
+ * permissions. */
 static char *acl_text_entry_end(char *entry)
 {
     bool is_name = strncmp(entry, "x509:", 5) == 0;
@@ -109,7 +113,8 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
     return true;
 }
 
-/* A server shows a hash as "x" to clients that may not change the list. */
+/* Refuses a list with hidden hashes: a server shows a hash as "x" to clients that may not change
+ * the list. */
 bool acl_copy(struct acl_list *out, const clave_acl *acls, size_t n, const char **fault)
 {
     size_t bytes = 0;
@@ -138,7 +143,8 @@ bool acl_copy(struct acl_list *out, const clave_acl *acls, size_t n, const char 
     return true;
 }
 
-/* A server on this machine knows the user who connects to its socket. */
+/* Whether the connection itself gives us an identity: a server on this machine knows the user who
+ * connects to its Unix socket. */
 static bool acl_text_has_uid(const struct options *o)
 {
     return !o->connect || strncmp(o->connect, "unix:", 5) == 0 ||
@@ -164,7 +170,7 @@ bool acl_lets_all_read(const struct acl_list *a)
     for (size_t i = 0; i < a->n; i++)
         if ((a->list[i].perms & CLAVE_PERM_READ) && strcmp(a->list[i].scheme, "world") == 0)
             return true;
-    return a->n == 0; /* open */
+    return a->n == 0; /* an empty list is open to all */
 }
 
 bool acl_lets_owner_write(const struct acl_list *a)

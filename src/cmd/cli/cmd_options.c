@@ -1,6 +1,6 @@
-/* cmd_options.c - parses the flags of every verb with getopt (cmd_options.h). Each verb calls
- * options_next until it returns OPTIONS_END or OPTIONS_STOP; configuration is read before
- * OPTIONS_END. */
+/* cmd_options.c - parses the flags of every verb with getopt_long (see cmd_options.h). Each verb
+ * calls options_next until it returns OPTIONS_END or OPTIONS_STOP. The environment and the
+ * configuration files are read before OPTIONS_END is returned. */
 #include "cmd/cli/cmd_options.h"
 
 #include <assert.h>
@@ -54,7 +54,7 @@ static void options_getopt_tables_add(struct getopt_tables *s, size_t *n, char *
     if (f->arg)
         has_arg = *f->arg == '[' ? optional_argument : required_argument;
     if (*n == MAX_FLAGS)
-        abort(); /* raise it: every run of the verb ends here */
+        abort(); /* MAX_FLAGS is too small; every run of the verb ends here */
     s->longs[(*n)++] = (struct option){.name = f->name, .has_arg = has_arg, .val = f->id};
     if (f->id >= FLAG_LONG)
         return;
@@ -68,8 +68,8 @@ static void options_getopt_tables_init(struct getopt_tables *s, const struct ver
     size_t n = 0;
     char *p = s->shorts;
     memset(s, 0, sizeof *s);
-    *p++ = '+'; /* stop at the first argument: the rest may be for another program */
-    *p++ = ':'; /* distinguish a missing value from an unknown flag */
+    *p++ = '+'; /* stop at the first argument; what follows may be for another program */
+    *p++ = ':'; /* tell a missing value from an unknown flag */
     const struct flag *own;
     for (size_t i = 0; (own = verb_flag(v, i)); i++)
         options_getopt_tables_add(s, &n, &p, own);
@@ -78,12 +78,12 @@ static void options_getopt_tables_init(struct getopt_tables *s, const struct ver
             options_getopt_tables_add(s, &n, &p, f);
 }
 
-/* The flag as the user wrote it, at which getopt has just stopped. */
+/* The flag that getopt has just stopped at, as the user wrote it. */
 static const char *options_flag_as_written(char **argv)
 {
     static char letter[3] = "-?";
     const char *word = argv[optind - 1];
-    if (optopt == '=') /* "-n=3" of a flag without a value */
+    if (optopt == '=') /* "-n=3", where the flag takes no value */
         return argv[optind];
     if (optopt > 0 && optopt < FLAG_LONG && strncmp(word, "--", 2) != 0) {
         letter[1] = (char)optopt;
@@ -94,7 +94,7 @@ static const char *options_flag_as_written(char **argv)
 
 enum { BEGINNINGS_CAP = 160 };
 
-/* The flags that begin with it, as many as there is room for; "": none. */
+/* Lists the flags that begin with `flag`, as many as there is room for; "": none does. */
 static const char *options_beginnings(const struct getopt_tables *s, const char *flag,
                                       char out[BEGINNINGS_CAP])
 {
@@ -134,7 +134,8 @@ static int cmd_options_refuse(struct options *o, const struct getopt_tables *s, 
     return OPTIONS_STOP;
 }
 
-/* "-w=1": getopt takes the value of a short flag to be "=1"; no flag of ours has such a value. */
+/* Refuses "-w=1": getopt would take "=1" as the value of the short flag, and no flag of ours has
+ * such a value. */
 static bool options_refuse_equals_sign(struct options *o, char **argv)
 {
     const char *word = argv[optind - 1];
@@ -174,13 +175,14 @@ static void options_note_client_flag(struct options *o, int id)
             o->client_flag = f;
 }
 
-/* The verb cannot use what was given, perhaps before its name. */
+/* Refuses a client's flag, perhaps given before the name of the verb, if the verb connects to no
+ * server. */
 static bool options_refuse_client_flag(struct options *o)
 {
     const struct verb *v = o->verb;
     const char *name = o->client_flag ? o->client_flag->name : NULL;
     if (!name || !v->offline || v->ignores_client_flags ||
-        !*v->name) /* no name: the words before the verb */
+        !*v->name) /* without a name it is `program`: the verb is not known yet */
         return false;
     if (global_is_absent(v, o->client_flag))
         diag_usage(o, "--%s: give it after '%s'; before it, it is a flag of clients", name,
@@ -190,7 +192,7 @@ static bool options_refuse_client_flag(struct options *o)
     return true;
 }
 
-/* 0, or OPTIONS_STOP. */
+/* Returns 0 or OPTIONS_STOP. */
 static int options_set_global(struct options *o, int id)
 {
     int64_t ms;
@@ -213,7 +215,8 @@ static int options_set_global(struct options *o, int id)
     case GLOBAL_TLS_CERT:
     case GLOBAL_TLS_KEY:
     case GLOBAL_TLS_NAME:
-        o->client.tls_texts[id - GLOBAL_TLS_CA] = o->value; /* in the order of enum client_tls */
+        o->client.tls_texts[id - GLOBAL_TLS_CA] =
+            o->value; /* the ids are in the order of enum client_tls */
         o->flags.tls[id - GLOBAL_TLS_CA] = o->value;
         return 0;
     case GLOBAL_TLS_ANY_NAME:
@@ -244,7 +247,7 @@ static bool cmd_options_is_own(const struct verb *v, int id)
     return false;
 }
 
-/* ---- environment and files ------------------------------------------------------------------- */
+/* ---- environment and configuration files ----------------------------------------------------- */
 
 static void config_on_log(void *arg, int level, const char *msg)
 {
@@ -263,7 +266,8 @@ bool config_apply(struct options *o)
     s->timeout_ms = o->timeout_given ? o->timeout_ms : 0;
     clave_err err = clave__client_settings_read(s, &log, &f);
     if (err != CLAVE_OK) {
-        bool passes = clave__start_error_passes(err); /* nothing is wrong with the file */
+        bool passes =
+            clave__start_error_passes(err); /* such as no memory: the file is not at fault */
         o->status = diag_end(o, NULL, passes ? EXIT_INTERNAL : EXIT_USAGE, "%s", text);
         return false;
     }
@@ -274,9 +278,9 @@ bool config_apply(struct options *o)
     return true;
 }
 
-/* ---- the walk over the arguments ------------------------------------------------------------- */
+/* ---- going through the arguments ------------------------------------------------------------- */
 
-/* A flag that is refused is told as JSON, too, wherever --json stands. */
+/* Looks for --json in advance, so that an invalid flag before it is reported as JSON too. */
 static bool cmd_options_has_json(char **argv)
 {
     for (char **word = argv + 1; *word && strcmp(*word, "--") != 0; word++)
@@ -291,12 +295,12 @@ static void options_scan_begin(struct options *o, char **argv)
     o->json = o->json || (o->verb->max_args < 0 && cmd_options_has_json(argv));
     o->argc = 0;
     o->argv = argv + 1;
-    optind = 0; /* glibc: start over, for another argv */
+    optind = 0; /* tells glibc to start over with another argv */
     opterr = 0;
 }
 
-/* The arguments gather at the front of argv, after its first word; getopt is always further on, so
- * nothing is overwritten that has not been read yet. */
+/* Gathers the arguments at the front of argv, after its first word. getopt is always further on, so
+ * this overwrites nothing that has not been read yet. */
 static void cmd_options_keep(struct options *o, char *word)
 {
     o->argv[o->argc++] = word;
@@ -308,7 +312,7 @@ static int options_scan_end(struct options *o, int argc, char **argv)
         cmd_options_keep(o, argv[optind++]);
     o->argv[o->argc] = NULL;
     o->scanning = false;
-    if (o->verb->waits_forever && o->timeout_given) /* before the verb */
+    if (o->verb->waits_forever && o->timeout_given) /* it was given before the verb */
         return options_no_such_flag(o, "--timeout");
     if (options_refuse_client_flag(o))
         return OPTIONS_STOP;

@@ -28,61 +28,65 @@ enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_MS = CLIENT_MAX_MS };
 
 struct options {
     const struct verb *verb;
-    const struct verb *const *verbs; /* all there are, NULL after the last; for help */
+    const struct verb *const *verbs; /* all verbs, NULL after the last; for help */
 
-    const char *connect;           /* NULL: none given anywhere, so the library's "local:" */
+    const char *connect;           /* NULL: not given anywhere, so the library uses "local:" */
     int32_t session_timeout_ms;    /* 0: the library's default */
     int64_t timeout_ms;            /* for connecting, and then for each answer */
-    struct client_settings client; /* the identities of --auth, TLS, "local:" */
+    struct client_settings client; /* identities of --auth, TLS, "local:" */
     bool tls_any_name;
-    /* Of these, what flags said, for shell_command.h; NULL: not they. */
+    /* What was given by flags, for the commands in messages (shell_command.h); NULL: not by a flag.
+     */
     struct {
         const char *connect, *tls[CLIENT_TLS_TEXTS];
-        int connect_after; /* so many arguments stood before -c */
+        int connect_after; /* how many arguments came before -c */
     } flags;
-    struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */
+    struct clave_tls *tls; /* made from the settings by connect_dial; NULL: no TLS needed */
     bool json;
     int verbose;
-    struct inheritance inherited; /* given back to a command */
+    struct inheritance inherited; /* what a command is given back when it is executed */
 
-    /* set by options_next */
-    const char *value; /* the value of the flag just returned */
-    int status;        /* the exit code, when it returned OPTIONS_STOP */
-    int argc;          /* when it returned OPTIONS_END: the arguments, NULL at the end, ready
-                          for execvp(o->argv[n], o->argv + n) */
+    /* Set by options_next. */
+    const char *value; /* value of the flag that was just returned */
+    int status;        /* exit code, after OPTIONS_STOP */
+    /* The arguments, after OPTIONS_END. argv ends with NULL, so that execvp(o->argv[n], o->argv +
+     * n) may be called. */
+    int argc;
     char **argv;
 
-    /* the verb's own flags */
+    /* Used by cmd_options.c alone, except told_local (local_warning.c). */
     int64_t deadline_ms;
     bool scanning;
     bool timeout_given;
-    const struct flag *client_flag; /* the last one of clients that was given; NULL: none */
+    const struct flag *client_flag; /* the last flag of clients that was given; NULL: none */
     bool told_local;
 };
 
 void options_init(struct options *o, const struct verb *const *verbs);
 void options_fini(struct options *o);
 
-/* The verb of that name; NULL: there is none. */
+/* The verb with this name; NULL: there is none. */
 const struct verb *options_verb(const struct options *o, const char *name);
 
-/* The id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the verb
- * should return o->status at once. Handles global flags itself. */
+/* Returns the id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the
+ * verb should return o->status at once. Handles the global flags itself. */
 int options_next(struct options *o, int argc, char **argv);
-/* Fills in what the flags left open from the environment and the configuration files
- * (runtime/client/client_settings.h); options_next has done so at OPTIONS_END. false after a
- * message with file and line. */
+/* Takes what the flags left open from the environment and the configuration files
+ * (runtime/client/client_settings.h). options_next does this before it returns OPTIONS_END. false:
+ * a file is invalid, and a message with file and line has been printed. */
 bool config_apply(struct options *o);
-/* true: between min and max (-1: no limit) arguments were given. Otherwise reports it. */
+/* Checks that there are `min` to `max` (-1: no limit) arguments. false: there are not, and a
+ * message has been printed. */
 bool options_args(struct options *o, int min, int max);
 
-/* A duration as the value of a flag (named without dashes); reports an error and sets o->status. */
+/* Parses o->value as a duration; `flag` is the name of the flag without dashes. false: it is
+ * invalid; a message has been printed and o->status set. */
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms);
-/* A decimal number as the value of a flag. */
+/* Parses o->value as a decimal number, in the same way. */
 bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out);
 
-/* Milliseconds left for connecting, counted from the first call; never below 0. */
+/* Milliseconds that are left for connecting, counted from the first call; never below 0. */
 int64_t options_left_ms(struct options *o);
 
 #endif

@@ -1,5 +1,5 @@
-/* connect.c - opens and closes the session of one verb (connect.h). Every wait ends with --timeout,
- * and every failure has been reported when a call returns. */
+/* connect.c - opens and closes the session of a verb (see connect.h). Every wait ends after
+ * --timeout at the latest, and when a call returns an error, a message has been printed. */
 #include "cmd/cli/connect.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void connect_note_session_of(const struct options *o, clave_client *c)
         connect_note_session(o, clave_client_id(c), got_ms);
 }
 
-/* false after a message: no TLS. */
+/* false, after a message: TLS cannot be set up. */
 static bool connect_make_tls(struct options *o, const char *connect)
 {
     char fault[512];
@@ -80,7 +80,7 @@ const char *connect_dial(struct options *o)
                                                                                     : connect;
 }
 
-/* As clave_client_wait, for the time that is left. */
+/* Like clave_client_wait, for the time that is left of --timeout. */
 static clave_err connect_await_server(struct options *o, clave_client *c, const char *connect)
 {
     struct unreachable r;

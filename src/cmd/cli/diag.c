@@ -1,5 +1,5 @@
-/* diag.c - maps errors to exit codes, texts and hints (diag.h); every verb reports through it. A
- * message is one line, written as one piece. */
+/* diag.c - maps errors to exit codes, texts and hints (see diag.h). Every verb reports through this
+ * file. A message is a single line, written in one piece. */
 #include "cmd/cli/diag.h"
 
 #include <assert.h>
@@ -91,7 +91,7 @@ const char *diag_text(const struct options *o, clave_err err)
     return clave_strerror(err);
 }
 
-/* What the user can do about it; "" where the text says everything. */
+/* What the user can do about the error; "" if the text says it all. */
 static const char *diag_advice(const struct options *o, const char *path, clave_err err,
                                char out[HINT_CAP])
 {
@@ -122,16 +122,17 @@ static const char *diag_advice(const struct options *o, const char *path, clave_
     return out;
 }
 
-/* What a line says beside its text. */
+/* What a line says besides its text. */
 struct diag_facts {
-    const char *event; /* of JSON */
-    int level;         /* CLAVE_LOG_*, for the journal; 0: that of an error */
-    const char *path;  /* NULL: none */
-    clave_err err;     /* CLAVE_OK: none */
-    int code;          /* the exit code; 0: not said */
+    const char *event; /* name of the JSON event */
+    int level;         /* CLAVE_LOG_*, for the journal; 0: error */
+    const char *path;  /* NULL: no path */
+    clave_err err;     /* CLAVE_OK: no error of the library */
+    int code;          /* exit code; 0: not mentioned */
 };
 
-/* The client's log comes from another thread: each line is written as one piece. */
+/* Locks the stream, since the client's log comes from another thread: each line is written in one
+ * piece. */
 static void diag_put_line(const struct options *o, const struct diag_facts *f, const char *text)
 {
     const char *verb = o && o->verb ? o->verb->name : "";
@@ -164,7 +165,7 @@ static void diag_put_line(const struct options *o, const struct diag_facts *f, c
 static void diag_put(const struct options *o, const struct diag_facts *f, const char *fmt,
                      va_list ap)
 {
-    char text[DIAG_CAP]; /* what is longer is cut; a forked child may not allocate */
+    char text[DIAG_CAP]; /* longer texts are cut: a forked child must not allocate */
     vsnprintf(text, sizeof text, fmt, ap);
     diag_put_line(o, f, text);
 }
@@ -228,9 +229,9 @@ static bool diag_is_connected(clave_client *c)
            state == CLAVE_STATE_READ_ONLY;
 }
 
-/* The session's latest fault says more than the general text if the trouble is on the way to the
- * server. While it is connected, a timeout has no such fault: the latest one is about something
- * else. */
+/* Whether the session's latest fault explains the error better than the general text: that is so if
+ * the way to the server is the problem. If a request times out while the session is connected, the
+ * latest fault is about something else. */
 static bool diag_is_about_the_way(clave_err err, clave_client *c)
 {
     int code = exit_code_of(err);
@@ -240,8 +241,8 @@ static bool diag_is_about_the_way(clave_err err, clave_client *c)
            err == CLAVE_EPATH;
 }
 
-/* A node is missing: names the flag that creates it. The root always exists, except that of a
- * chroot. */
+/* What to do about a missing node: names the flag that creates it. The root always exists, unless
+ * it is that of a chroot. */
 static const char *diag_advice_missing(const struct options *o, const char *path)
 {
     const char *verb = o && o->verb ? o->verb->name : "";
@@ -252,7 +253,8 @@ static const char *diag_advice_missing(const struct options *o, const char *path
     return strcmp(verb, "set") == 0 ? "--create creates it" : "";
 }
 
-/* The clients of a "local:" server do not know why it is gone. */
+/* Formats the hint. If a "local:" server is gone, adds where its log is, since its clients do not
+ * know why it is gone. */
 static const char *diag_hint(const struct options *o, const char *path, clave_err err,
                              char out[HINT_LINE_CAP])
 {
@@ -274,7 +276,8 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
                         const char *detail)
 {
     assert(err != CLAVE_OK);
-    /* Nobody but the library sent bytes that a server could not read: what it knows says all. */
+    /* The bytes that a server could not read were ours, so what the library says is all there is to
+     * say. */
     const char *text = *detail && err == CLAVE_EMARSHALLING ? detail : diag_text(o, err);
     const struct diag_facts f = {
         .event = "error", .path = path, .err = err, .code = exit_code_of(err)};
@@ -339,7 +342,7 @@ int finish_stdout(const struct options *o)
         fault = errno;
     if (fault == 0)
         return EXIT_OK;
-    if (fault != EPIPE) /* the reader has seen enough: `clave ls / | head -1` */
+    if (fault != EPIPE) /* EPIPE: the reader has seen enough, as in `clave ls / | head -1` */
         diag_end(o, NULL, EXIT_IO, "standard output: %s%s", strerror(fault),
                  fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
     return EXIT_IO;

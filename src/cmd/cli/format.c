@@ -58,7 +58,7 @@ void format_text(FILE *out, const char *text)
         size_t n = clave__utf8_printable(text, strnlen(text, 4));
         fwrite(n > 0 ? text : "?", 1, n > 0 ? n : 1, out);
         text += n > 0 ? n : 1;
-        while (n == 0 && (*text & 0xc0) == 0x80) /* of the same character */
+        while (n == 0 && (*text & 0xc0) == 0x80) /* the rest of the same character */
             text++;
     }
 }

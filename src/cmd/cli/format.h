@@ -6,15 +6,14 @@
 
 #include "clave/async/client.h"
 
-/* One "name value" a line, in a fixed order. */
+/* One "name value" per line, in a fixed order. */
 void format_stat(FILE *out, const clave_stat *st);
-/* Bytes on one line: those that are not printable ASCII become
- * , \t, \\ or \xNN. */
+/* Bytes on a single line: those that are not printable ASCII are written as \n, \t, \\ or \xNN. */
 void format_bytes(FILE *out, const void *p, size_t n);
-/* Text that other clients wrote; what a terminal would obey becomes a ?. */
+/* Text that other clients wrote: characters that a terminal would obey become '?'. */
 void format_text(FILE *out, const char *text);
-/* The name or path of a node that others made: as it is, since scripts read it, but on a terminal
- * as text. */
+/* The name or path of a node that others created: on a terminal like format_text, elsewhere
+ * unchanged, since scripts read it. */
 void format_name(FILE *out, const char *name);
 /* "persistent" or "ephemeral"; a Stat does not distinguish containers from persistent nodes. */
 const char *format_kind(const clave_stat *st);

@@ -1,4 +1,4 @@
-/* http_get.c - see http_get.h. Called by verbs that read of a gate. */
+/* http_get.c - see http_get.h. Called by verbs that read from a gate. */
 #include "cmd/cli/http_get.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #define LIBRARY "libcurl.so.4"
 LOADS_LIBRARY(LIBRARY, "suggested", "history", "what a gate says, over HTTP");
 
-/* As curl/curl.h has them: numbers of its binary interface, which never change. */
+/* The numbers in curl/curl.h are part of libcurl's binary interface, so they never change. */
 enum {
     CURL_URL = 10002,
     CURL_WRITE_DATA = 10001,
@@ -44,7 +44,7 @@ struct curl {
     void (*curl_slist_free_all)(void *list);
 };
 
-/* false: it has been reported. */
+/* false: libcurl cannot be loaded, and a message has been printed. */
 static bool http_get_load_curl(const struct options *o, struct curl *out)
 {
     static const struct load_row wanted[] = {
@@ -68,13 +68,13 @@ static bool http_get_load_curl(const struct options *o, struct curl *out)
     return lib && !missing;
 }
 
-/* Fewer than it was given end the transfer. */
+/* libcurl ends the transfer if this returns fewer bytes than it was given. */
 static size_t http_get_take(char *p, size_t size, size_t n, void *arg)
 {
     return clave__buf_append(arg, p, size * n) == CLAVE_OK ? size * n : 0;
 }
 
-/* The `detail` of a problem, else the body as it is. */
+/* The member `detail` of a problem (RFC 9457), else the beginning of the body as it is. */
 static void http_get_detail(const struct buf *body, char *out, size_t cap)
 {
     const char *why;
@@ -90,7 +90,7 @@ static void http_get_detail(const struct buf *body, char *out, size_t cap)
     else
         snprintf(out, cap, "%.*s", (int)(clave__buf_len(body) < 200 ? clave__buf_len(body) : 200),
                  clave__buf_len(body) ? (const char *)clave__buf_bytes(body) : "");
-    for (char *c = out; *c; c++) /* it may come from anybody */
+    for (char *c = out; *c; c++) /* the text may come from anybody */
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
     if (problem)

@@ -1,6 +1,5 @@
-/* inherited_fds.c - see inherited_fds.h; main.c takes it, and whatever executes a program restores
- * it.
- */
+/* inherited_fds.c - see inherited_fds.h. main.c notes the state, and everything that executes a
+ * program restores it. */
 #include "cmd/cli/inherited_fds.h"
 
 #include <fcntl.h>
@@ -15,10 +14,11 @@ static const struct {
 } changed[INHERITANCE_SIGNALS] = {
     {SIGTERM, SIG_DFL}, {SIGCHLD, SIG_DFL}, {SIGPIPE, SIG_IGN}, {SIGXFSZ, SIG_IGN}};
 
-/* If one of them were closed, the next socket would get its number, and output would go into it.
- * Writing to a missing stdout has to fail, so it is opened for reading; reading from a missing
- * stdin has to fail too (`clave set PATH -` would write nothing). Children are to find the
- * descriptor closed, as it was. */
+/* If one of these were left closed, the next socket would get its number, and output would be
+ * written to the socket. Writing to a missing stdout has to fail, so /dev/null is opened for
+ * reading; reading from a missing stdin has to fail too (otherwise `clave set PATH -` would write
+ * an empty value), so it is opened for writing. O_CLOEXEC lets a child find the descriptor closed,
+ * as we did. */
 bool inheritance_hold_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -52,7 +52,7 @@ void inheritance_restore(const struct inheritance *in)
     sigprocmask(SIG_SETMASK, &in->mask, NULL);
 }
 
-/* A blocked signal arrives even where it is ignored. */
+/* A blocked signal is delivered to a signalfd even if it is ignored, hence the check. */
 int inheritance_open_signals(int also)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};

@@ -1,5 +1,6 @@
-/* inherited_fds.h - what the process that started clave has left it: descriptors, signals, umask.
- * clave makes of it what it needs for itself, and gives back what it found to whatever it executes.
+/* inherited_fds.h - what clave inherits from the process that starts it: descriptors, signals, the
+ * umask. clave changes these to what it needs itself, and restores them before it executes another
+ * program.
  *
  *     SIGTERM   ends clave, whether it was blocked or ignored
  *     blocked   no signal stays blocked; one that is pending takes effect at once
@@ -18,22 +19,24 @@ enum { INHERITANCE_SIGNALS = 4 };
 
 struct inheritance {
     sigset_t mask;
-    struct sigaction actions[INHERITANCE_SIGNALS]; /* of the signals that clave changes */
+    /* Previous actions of the signals that clave changes. */
+    struct sigaction actions[INHERITANCE_SIGNALS];
     mode_t umask;
     pid_t parent; /* the process that started this one; it may have ended since */
 };
 
-/* Opens those of the descriptors 0 to 2 that are closed. false: it cannot. */
+/* Opens /dev/null for those of the descriptors 0 to 2 that are closed. false: this failed. */
 bool inheritance_hold_descriptors(void);
 
-/* Notes how this process was started, and changes it. Called once, before there are threads. */
+/* Notes how this process was started, then makes the changes above. Call this once, before there
+ * are threads. */
 void inheritance_take(struct inheritance *out);
 
-/* Undoes that, before an exec. */
+/* Undoes the changes, before an exec. */
 void inheritance_restore(const struct inheritance *in);
 
-/* Blocks SIGINT, SIGTERM and SIGHUP, except those that are ignored, and `also` (0: none), and
- * returns a signalfd of them. -1: errno. */
+/* Blocks SIGINT, SIGTERM and SIGHUP, except those that are ignored, and the signal `also` (0:
+ * none). Returns a signalfd for them; -1: see errno. */
 int inheritance_open_signals(int also);
 
 #endif

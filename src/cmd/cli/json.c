@@ -1,4 +1,5 @@
-/* json.c - json.h over base's JSON writer. Write errors are found by finish_stdout, not here. */
+/* json.c - json.h on top of base's JSON writer. Write errors are detected by finish_stdout, not
+ * here. */
 #include "cmd/cli/json.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@ static bool json_is_utf8(const unsigned char *p, size_t n)
 
 static clave_err json_write_out(void *to, const void *p, size_t n)
 {
-    fwrite(p, 1, n, to); /* finish_stdout checks for write errors at the end */
+    fwrite(p, 1, n, to); /* finish_stdout checks for errors at the end */
     return CLAVE_OK;
 }
 
@@ -50,10 +51,10 @@ void json_hex(struct json *j, const char *key, int64_t n)
     clave__json_string(j, key, text);
 }
 
-/* A value, after its key. */
+/* Writes a value whose key has been written. */
 static void json_put_base64(struct json *j, const unsigned char *p, size_t n)
 {
-    assert(!j->comma); /* its key was written */
+    assert(!j->comma); /* the key has been written */
     char four[BASE64_LEN(3) + 1];
     j->put(j->to, "\"", 1);
     for (size_t i = 0; i < n; i += 3) {

@@ -1,5 +1,5 @@
-/* local_warning.c - the warnings of local_warning.h; connect.c and lock_messages.c call it. Only
- * "local:" is ever mentioned: other servers print nothing. */
+/* local_warning.c - prints the warnings of local_warning.h. connect.c and lock_messages.c call it.
+ * They concern "local:" only; for other servers nothing is printed. */
 #include "cmd/cli/local_warning.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* main.c - finds the verb and runs it. Descriptors 0 to 2 are open before anything else is. */
+/* main.c - finds the verb and runs it. Makes sure first of all that the descriptors 0 to 2 are
+ * open. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,10 @@ static void main_end_by_signal(int sig)
     _exit(128 + sig);
 }
 
-/* What would end another process by default does not reach process 1 of a container. It is given
- * every orphan there, and none of them may stay a zombie: the kernel discards children while
- * SIGCHLD is ignored. */
+/* Adapts to being process 1 of a container. Signals whose default action ends other processes do
+ * not end process 1, so they get a handler. Process 1 also inherits every orphan, and none may
+ * remain a zombie: while SIGCHLD is ignored, the kernel discards ended children. Verbs that run a
+ * command wait for their children themselves. */
 static void main_become_process_1(const struct verb *v)
 {
     static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
@@ -32,7 +34,7 @@ static void main_become_process_1(const struct verb *v)
         sigaction(SIGCHLD, &discard, NULL);
 }
 
-/* The words before the verb. */
+/* Parses the words before the verb as if they were a verb without a name. */
 static const struct verb program = {
     .name = "",
     .flags = (const struct flag[]){{FLAG_LONG, "version", NULL, ""}, {0, NULL, NULL, NULL}},
@@ -72,7 +74,8 @@ int main(int argc, char **argv)
     if (!inheritance_hold_descriptors())
         return EXIT_IO;
     options_init(&o, all_verbs);
-    clave__local_set_program("/proc/self/exe"); /* "local:" starts this very program */
+    clave__local_set_program(
+        "/proc/self/exe"); /* "local:" starts this very program as its server */
     inheritance_take(&o.inherited);
     int code = main_run(&o, argc, argv);
     int flushed = finish_stdout(&o);

@@ -1,4 +1,5 @@
-/* participant_json.c - see participant_json.h. Called by every verb and message that shows one. */
+/* participant_json.c - see participant_json.h. Called by every verb and message that shows a
+ * participant. */
 #include "cmd/cli/participant_json.h"
 
 #include <stdbool.h>

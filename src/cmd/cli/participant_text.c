@@ -1,5 +1,5 @@
-/* participant_text.c - formats participants (participant_text.h) for every verb and message that
- * shows one. Nothing it returns contains a control character. */
+/* participant_text.c - formats participants (see participant_text.h) for every verb and message
+ * that shows one. No text returned here contains a control character. */
 #include "cmd/cli/participant_text.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "recipe/queue/queue_kind.h"
 #include "runtime/clock.h"
 
-/* Appends; cuts only between characters. */
+/* Appends `text`; if it does not fit, cuts it between two characters. */
 static void participant_text_put_safe(char *out, size_t cap, const char *text)
 {
     const char *p = text;
@@ -88,7 +88,8 @@ const char *participant_text_age(const clave_stat *st, char out[AGE_CAP])
 
 bool participant_text_is_asked(const clave_participant *p)
 {
-    bool latch = clave__queue_kind_of(p->node) == QUEUE_LATCH; /* asked by any write */
+    bool latch = clave__queue_kind_of(p->node) ==
+                 QUEUE_LATCH; /* any write to a latch's node asks its owner to resign */
     return p->identity.asked || (latch && p->stat.version > 0);
 }
 

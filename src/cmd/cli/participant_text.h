@@ -12,36 +12,36 @@
 
 enum { PARTICIPANT_TEXT_CAP = 512 };
 
-/* "web1 pid 4711 (nightly)", or what else the node says; cut to cap. Control characters in what
- * others wrote are not shown. Returns out. */
+/* For example "web1 pid 4711 (nightly)", or whatever else the node says, cut to `cap`. Leaves out
+ * the control characters in what others wrote. Returns out. */
 const char *participant_text_format(const clave_identity *id, char *out, size_t cap);
-/* Any text, cut to cap, without its control characters. Returns out. */
+/* Any text without its control characters, cut to `cap`. Returns out. */
 const char *participant_text_printable(const char *text, char *out, size_t cap);
-/* A word for a column: "-" when there is none, spaces as '_' unless `free_text`. */
+/* A text as one word for a column: "-" if there is none; spaces become '_' unless `free_text`. */
 const char *participant_text_column(const char *text, bool free_text, char *out, size_t cap);
 
-/* "left over: no session owns NODE; ...", with the command that deletes it from the queue at
- * `path`. `what` is NODE in words; NULL: its name. Returns out. */
+/* "left over: no session owns NODE; ...", with the command that deletes the node from the queue at
+ * `path`. `what` describes the node; NULL: its name is used. Returns out. */
 enum { LEFT_OVER_CAP = HINT_CAP + PARTICIPANT_TEXT_CAP + 128 };
 const char *participant_text_left_over(const struct options *o, const char *path, const char *node,
                                        const char *what, char out[LEFT_OVER_CAP]);
-/* What users should know about this participant at `path`: that it is left over, or that a kazoo
- * lock takes no part in the queue. Returns out; NULL: nothing. */
+/* What users should know about this participant of the queue at `path`: that its node is left over,
+ * or that a kazoo lock does not take part in the queue. Returns out; NULL: nothing. */
 const char *participant_text_note(const struct options *o, const char *path,
                                   const clave_participant *p, char out[LEFT_OVER_CAP]);
-/* Prints the same after a line: " (kazoo ...)". */
+/* Prints that note at the end of a line: " (kazoo ...)". */
 void participant_text_put_note(const struct options *o, const char *path,
                                const clave_participant *p);
 
-/* false: the node may not be read; only its name is known, and the Stat is zeros. */
+/* false: the node may not be read; only its name is known, and the Stat is all zeros. */
 bool participant_text_is_known(const clave_stat *st);
-/* Was it asked to release its lock, or to resign? */
+/* Whether it was asked to release its lock, or to resign. */
 bool participant_text_is_asked(const clave_participant *p);
-/* The participant's token, "-" when it is not known. Returns out. */
+/* The participant's token; "-" if it is not known. Returns out. */
 enum { TOKEN_CAP = 24 };
 const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP]);
 
-/* How long it has been in the queue, by this machine's clock; "-" when it is not known. */
+/* How long it has been in the queue, by this machine's clock; "-" if that is not known. */
 const char *participant_text_age(const clave_stat *st, char out[AGE_CAP]);
 
 #endif

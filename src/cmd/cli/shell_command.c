@@ -1,4 +1,4 @@
-/* shell_command.c - see shell_command.h. Called where a message names the command to try next. */
+/* shell_command.c - see shell_command.h. Called wherever a message names a command to try next. */
 #include "cmd/cli/shell_command.h"
 
 #include <assert.h>

@@ -1,6 +1,8 @@
-/* standard_error.c - writes messages without waiting while something is held (standard_error.h).
- * diag.c and whoever else says something writes to its stream; the runner and the guardian say when
- * it must not wait. Invariant: what was kept is written before what comes later. */
+/* standard_error.c - writes messages without blocking while a lock is held (see standard_error.h).
+ * diag.c and all others that print messages write to its stream; the runner and the guardian say
+ * when it must not block.
+ *
+ * What must stay true: text that had to be kept is written before any later text. */
 #include "cmd/cli/standard_error.h"
 
 #include <assert.h>
@@ -29,7 +31,8 @@ FILE *standard_error(void)
     return standard_error_stream ? standard_error_stream : stderr;
 }
 
-/* systemd.exec(5), JOURNAL_STREAM: the device and inode of the stream. */
+/* The environment variable JOURNAL_STREAM contains the device and inode of the stream; see
+ * systemd.exec(5). */
 bool standard_error_is_journal(void)
 {
     const char *given = getenv("JOURNAL_STREAM");
@@ -49,9 +52,11 @@ const char *standard_error_priority(int level)
     return standard_error_is_journal() ? priorities[level] : "";
 }
 
-/* Others write to it too, so that there may be no room a moment after poll: a pipe or a terminal is
- * opened once more, for writing that does not wait, as its own description is shared with the
- * command. Where that cannot be, a pipe has room for PIPE_BUF when it has any. */
+/* Writes what can be written without blocking. That poll reports room is not enough, since other
+ * processes write to the same place; and O_NONBLOCK must not be set on our descriptor, since its
+ * file description is shared with the command. So a pipe or a terminal is opened a second time.
+ * Where this is not possible, at most PIPE_BUF bytes are written, which fit in a pipe that has any
+ * room. */
 static ssize_t standard_error_write_now(const char *text, size_t n)
 {
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -78,7 +83,7 @@ static ssize_t standard_error_write_now(const char *text, size_t n)
     return written;
 }
 
-/* false: some of it is left. */
+/* false: some of the text is left. */
 static bool standard_error_write_kept(void)
 {
     while (kept.n > 0) {
@@ -87,7 +92,9 @@ static bool standard_error_write_kept(void)
             continue;
         if (n < 0 && errno == EAGAIN)
             return false;
-        size_t done = n > 0 ? (size_t)n : kept.n; /* nobody will ever read it */
+        size_t done =
+            n > 0 ? (size_t)n
+                  : kept.n; /* after an error the text is dropped: nobody will ever read it */
         kept.n -= done;
         memmove(kept.text, kept.text + done, kept.n);
     }
@@ -108,7 +115,7 @@ static ssize_t standard_error_put(void *unused, const char *text, size_t n)
 
 void standard_error_never_wait(void)
 {
-    static char buffer[STREAM_CAP]; /* a whole message */
+    static char buffer[STREAM_CAP]; /* for a whole message */
     const cookie_io_functions_t functions = {.write = standard_error_put};
     if (standard_error_stream)
         return;

@@ -1,6 +1,6 @@
-/* suggestion.c - see suggestion.h. main.c, help.c and cmd_options.c call it, with words that are
- * not clave's. The words of other programs come first: "list" is nearer to "lock" than to "locks".
- */
+/* suggestion.c - see suggestion.h. main.c, help.c and cmd_options.c call it with words that clave
+ * does not know. Words of other programs take precedence over similar spelling: "list" is spelled
+ * more like "lock" than like "locks". */
 #include "cmd/cli/suggestion.h"
 
 #include <ctype.h>
@@ -13,8 +13,8 @@
 /* ---- words of other programs ----------------------------------------------------------------- */
 
 struct foreign {
-    const char *words; /* with spaces between them */
-    const char *verbs; /* the verbs for which it is said; NULL: all */
+    const char *words; /* separated by spaces */
+    const char *verbs; /* the verbs to which this applies; NULL: all */
     const char *say;
 };
 
@@ -102,7 +102,7 @@ static bool suggestion_foreign_has(const char *words, const char *word, size_t n
     return false;
 }
 
-/* NULL: no program's that we know. */
+/* NULL: we know no program with this word. */
 static const char *suggestion_foreign_find(const struct foreign *table, size_t rows,
                                            const char *verb, const char *word, size_t n)
 {
@@ -119,11 +119,12 @@ static const char *suggestion_foreign_flag(const struct verb *v, const char *wor
                                    v->name, word, n);
 }
 
-/* ---- the nearest word ------------------------------------------------------------------------ */
+/* ---- similar spelling ------------------------------------------------------------------------ */
 
 enum { WORD_MAX = 24 };
 
-/* How many letters are to be changed, added, left out or swapped with the next. */
+/* How many letters must be changed, added, left out or swapped with their neighbour to get from `a`
+ * to `b`. */
 static size_t suggestion_word_distance(const char *a, size_t na, const char *b)
 {
     size_t nb = strlen(b), d[WORD_MAX + 1][WORD_MAX + 1];
@@ -147,7 +148,7 @@ static size_t suggestion_word_distance(const char *a, size_t na, const char *b)
     return d[na][nb];
 }
 
-/* The nearest of the candidates; of several, the first two. */
+/* The nearest of the candidates; if several are equally near, the first two. */
 struct nearest {
     const char *word;
     size_t len, best, n;
@@ -209,7 +210,7 @@ const char *suggestion_for_word(const char *const *words, const char *word,
     return suggestion_nearest_say(&w, "", out);
 }
 
-/* Tries every long flag of the verb; true: one of them is the word itself. */
+/* Offers every long flag of the verb to `w`. true: one of them is the word itself. */
 static bool suggestion_try_flags(const struct verb *v, struct nearest *w)
 {
     bool same = false;

@@ -1,5 +1,6 @@
-/* suggestion.h - what to write for a verb or a flag that clave does not have: the nearest word that
- * it has, or what it calls a word of flock(1), consul lock, etcdctl or zkCli.sh. */
+/* suggestion.h - what to suggest for a verb or a flag that clave does not have: the most similar
+ * word that it has, or its name for what flock(1), consul lock, etcdctl or zkCli.sh call by another
+ * word. */
 #ifndef CLAVE_CMD_CLI_SUGGESTION_H
 #define CLAVE_CMD_CLI_SUGGESTION_H
 
@@ -7,19 +8,19 @@
 
 #include "cmd/cli/verb.h"
 
-/* Each returns out: "; did you mean 'lock'?", or "". */
+/* Each function returns out: "; did you mean 'lock'?", or "". */
 enum { SUGGESTION_CAP = 256 };
-/* `word` is no verb of these. */
+/* `word` is not one of these verbs. */
 const char *suggestion_for_verb(const struct verb *const *verbs, const char *word,
                                 char out[SUGGESTION_CAP]);
-/* `flag`, with its dashes and perhaps "=VALUE", is no flag of the verb. */
+/* `flag`, with its dashes and perhaps "=VALUE", is not a flag of the verb. */
 const char *suggestion_for_flag(const struct verb *v, const char *flag, char out[SUGGESTION_CAP]);
-/* `word` is none of these; NULL after the last. */
+/* `word` is not one of `words`, which end with NULL. */
 const char *suggestion_for_word(const char *const *words, const char *word,
                                 char out[SUGGESTION_CAP]);
 
-/* A long flag with one dash, as Go's programs have them ("-timeout=3s"), which getopt would take
- * for short ones. */
+/* Whether the word is a long flag with a single dash ("-timeout=3s"), as in Go programs, which
+ * getopt would take for several short flags. */
 bool suggestion_is_long(const struct verb *v, const char *word);
 
 #endif

@@ -1,5 +1,5 @@
-/* unreachable.c - the messages of unreachable.h; connect.c and run/lock_messages.c call it. Each
- * reason is printed once. */
+/* unreachable.c - prints the messages of unreachable.h. connect.c and run/lock_messages.c call it.
+ * Each reason is printed once. */
 #include "cmd/cli/unreachable.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ bool unreachable_is_news(struct unreachable *u, const char *fault)
     return true;
 }
 
-/* Whole seconds, so that it counts down to 1. */
+/* The time left in whole seconds, rounded up, so that the line counts down to 1. */
 static const char *unreachable_left(const struct unreachable *u, char out[AGE_CAP])
 {
     int64_t ms = u->until - clave_now();

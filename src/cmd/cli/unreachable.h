@@ -1,5 +1,6 @@
-/* unreachable.h - reports that no server has been reached, and why, while the client still tries:
- * within a second at a terminal and with -v; elsewhere only when time is up. */
+/* unreachable.h - tells the user that no server has been reached yet, and why, while the client
+ * keeps trying. On a terminal or with -v this happens within a second; elsewhere only when the time
+ * is up. */
 #ifndef CLAVE_CMD_CLI_UNREACHABLE_H
 #define CLAVE_CMD_CLI_UNREACHABLE_H
 
@@ -12,26 +13,27 @@ struct unreachable {
     const char *connect;
     int64_t began, until;
     bool says;
-    bool live;  /* a terminal: shows the time left in a line that is erased */
+    bool live;  /* on a terminal: shows the time left in a line that is erased later */
     bool drawn; /* the line is on the screen */
-    uint64_t reported[UNREACHABLE_REASONS]; /* hashes: each reason is reported once, not with each
-                                               attempt */
+    /* hashes of the reasons that were reported, so that each one is reported once, not at every
+     * attempt */
+    uint64_t reported[UNREACHABLE_REASONS];
     size_t nreported;
 };
 
-/* Starts now; the client tries until `until`. */
+/* Starts now; the client keeps trying until `until`. */
 void unreachable_begin(struct unreachable *u, const struct options *o, const char *connect,
                        int64_t until);
 /* Milliseconds until unreachable_report may have something to print; INT64_MAX: never. */
 int64_t unreachable_due_ms(const struct unreachable *u);
-/* true: `fault` was not reported before, and now counts as reported. */
+/* true: `fault` was not reported before. From now on it counts as reported. */
 bool unreachable_is_news(struct unreachable *u, const char *fault);
-/* Still no server; `fault` is the client's latest. */
+/* There is still no server; `fault` is the client's latest fault. */
 void unreachable_report(struct unreachable *u, const char *fault);
 /* Clears the line. Harmless at any time. */
 void unreachable_clear(struct unreachable *u);
-/* No server of `connect` was reached in this time; `fault` is the client's latest one. Returns
- * EXIT_UNREACHABLE. */
+/* Says that no server of `connect` was reached within this time; `fault` is the client's latest
+ * fault. Returns EXIT_UNREACHABLE. */
 int unreachable_give_up(const struct options *o, const char *connect, int64_t within_ms,
                         const char *fault);
 

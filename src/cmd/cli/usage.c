@@ -1,5 +1,5 @@
-/* usage.c - the flags that all verbs share, and the texts of help and --help. help.c and
- * cmd_options.c call it; a verb's flags are listed from its struct verb alone. */
+/* usage.c - the flags that all verbs share, and the texts of `clave help` and --help. help.c and
+ * cmd_options.c call it. What is printed about a verb's flags comes from its struct verb alone. */
 #include "cmd/cli/usage.h"
 
 #include <stdio.h>
@@ -99,7 +99,8 @@ void usage_verb(const struct verb *v)
 
 struct topic {
     const char *name;
-    const char *verbs; /* NULL: `text`; else the verbs that it lists, with spaces around each */
+    /* NULL: print `text`; else the verbs to list, each with a space on either side. */
+    const char *verbs;
     const char *text;
 };
 

@@ -1,5 +1,5 @@
-/* verb.h - a verb of the program: its name, its flags, and how it runs. One file per verb;
- * each defines its `struct verb`, and verbs.c lists them.
+/* verb.h - a verb of the program: its name, its flags, and how it is run. There is one file per
+ * verb, which defines its `struct verb`; verbs.c lists them all.
  *
  * Map of src/cmd/cli, what every verb stands on:
  *   main, verbs      find the verb and run it; usage: the texts of help and --help;
@@ -21,43 +21,46 @@
 
 struct options;
 
-/* A flag: the only source of what is parsed and of what --help prints. */
+/* A flag. Both the parser and --help work from this description alone. */
 struct flag {
-    int id;           /* the letter of the short form; FLAG_LONG + n: long form only */
-    const char *name; /* the long form, without dashes */
-    /* the name of its value ("DURATION"); NULL: it takes none; in brackets ("[=PATH]"): the value
-     * is optional */
+    int id;           /* letter of the short form; FLAG_LONG + n: long form only */
+    const char *name; /* long form, without dashes */
+    /* Name of the value ("DURATION"); in brackets ("[=PATH]") if the value is optional. NULL: the
+     * flag takes no value. */
     const char *arg;
-    const char *help; /* one line */
+    const char *help; /* a single line */
 };
-enum { FLAG_LONG = 256 }; /* ids of a verb's own flags: 256 to 511 */
+enum { FLAG_LONG = 256 }; /* ids of a verb's own flags are from 256 to 511 */
 
 struct verb {
     const char *name;
-    const char *args;    /* "PATH [DATA|-]" */
-    const char *summary; /* one line for the list of verbs */
+    const char *args;    /* for example "PATH [DATA|-]" */
+    const char *summary; /* one line in the list of verbs */
     const char *text;    /* paragraphs below the usage line; may be NULL */
-    /* Its own flags, ended by id 0; NULL: none. A flag with the name of a global one replaces it;
-     * the letters c, h and v are taken. */
+    /* The verb's own flags, ended by id 0; may be NULL. A flag with the name of a global one
+     * replaces it. The letters c, h and v are taken. */
     const struct flag *flags;
-    /* Further ones, from a table that several verbs share: number i of this verb's; NULL after the
-     * last. NULL: none. verb_flag (usage.h) has all of them. */
+    /* Further flags, from a table that several verbs share: returns the verb's flag number `i`,
+     * NULL after the last. May be NULL. verb_flag (usage.h) returns the flags from both places. */
     const struct flag *(*more_flags)(const struct verb *v, size_t i);
-    unsigned shares; /* which rows of that table, in its own terms */
-    /* flags and arguments may be mixed up to this many arguments; what follows them is left alone,
-     * for verbs that run a command. -1: mixed up to a "--" */
+    unsigned shares; /* which rows of that table apply to this verb */
+    /* Flags may be mixed with up to this many arguments; what follows them is left alone, for verbs
+     * that run a command. -1: flags and arguments may be mixed up to a "--". */
     int max_args;
-    bool waits_forever; /* --timeout is no flag of it */
-    /* it is about elections: errors of locks are reported in terms of elections */
+    bool waits_forever; /* the verb does not accept --timeout */
+    /* The verb is about elections: errors of locks are worded in terms of elections. */
     bool elects;
-    bool runs_command; /* and hooks: it waits for its children itself */
-    bool offline; /* talks to no server: reads no configuration, refuses the flags of clients */
-    bool ignores_client_flags; /* offline, but allows them: an alias of the program may add them */
-    /* argv[0] is the verb; returns the exit code */
+    bool runs_command; /* the verb runs a command or hooks, and waits for its children itself */
+    /* the verb connects to no server: it reads no configuration of clients and refuses their flags
+     */
+    bool offline;
+    /* an offline verb that accepts flags of clients, which an alias of the program may add */
+    bool ignores_client_flags;
+    /* argv[0] is the verb. Returns the exit code. */
     int (*run)(struct options *o, int argc, char **argv);
 };
 
-/* In the order in which the help lists them; NULL after the last one. */
+/* In the order in which the help lists them; NULL after the last. */
 extern const struct verb *const all_verbs[];
 
 extern const struct verb verb_acl;

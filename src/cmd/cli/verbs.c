@@ -1,4 +1,4 @@
-/* verbs.c - the list of all verbs, in the order of `clave help`. A new verb is added here and
+/* verbs.c - the list of all verbs, in the order of `clave help`. A new verb must be added here and
  * nowhere else. */
 #include <stddef.h>
 

@@ -26,8 +26,8 @@ enum log_mode { LOG_DIRECT, LOG_QUEUES, LOG_ENDS };
 struct serve_log {
     struct disk_thread thread; /* started when there is the first line to write */
     const char *verb;          /* precedes each line of text */
-    _Atomic(enum log_format)
-        format; /* format, time and level change on SIGHUP, while any thread may log */
+    /* These three change on SIGHUP, while any thread may log. */
+    _Atomic(enum log_format) format;
     _Atomic(enum log_time) time; /* for text; JSON always contains the time */
     _Atomic int level;           /* the least important level that is shown: CLAVE_LOG_* */
     struct clave_mem mem;
