@@ -1,3 +1,5 @@
-import fence from './fence.js';
+import './lib/fill.mjs';
+import fence from './lib/fence.js';
 
 export const { fencePostgres, fenceS3, fenceFile, StaleTokenError } = fence;
+export default fence;

@@ -1,23 +1,45 @@
 /** Locks, elections and run-once over the HTTP interface of `clave gate` and `clave serve --http`. */
 
+// Without @types/node and without the library DOM there are neither AbortSignal nor Symbol.asyncDispose.
+declare global {
+  interface SymbolConstructor {
+    readonly asyncDispose: unique symbol;
+  }
+}
+
+/** The AbortSignal of the platform. */
+export type Signal = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AnySignal;
+export interface AnySignal {
+  readonly aborted: boolean;
+  readonly reason: any;
+  throwIfAborted(): void;
+  addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/** A Buffer. */
+export type Bytes = Uint8Array & { toString(encoding?: 'utf8' | 'latin1' | 'hex' | 'base64'): string };
+
 /** Milliseconds, or a text such as '1500ms', '10s', '1h30m', '7d'. */
-export type Duration = number | string;
+export type Duration = number | bigint | string;
 
 export interface ConnectOptions {
   /** `Authorization: Bearer`: who this client is, by default CLAVE_GATE_TOKEN. A function is asked before each request. */
-  token?: string | (() => string | Promise<string>);
-  /** After so long without a renewal the gate gives back what is held ('10s'). */
+  token?: string | null | (() => string | Promise<string>);
+  /** After so long without a renewal the gate gives back what is held ('10s'). When the servers allow less, that is told
+   * by a warning of the process, CLAVE_TTL. */
   ttl?: Duration;
   /** For people who look who holds a lock. */
   name?: string;
   /** For https: as of node:tls. */
-  ca?: string | Buffer;
-  cert?: string | Buffer;
-  key?: string | Buffer;
+  ca?: string | Uint8Array | (string | Uint8Array)[];
+  cert?: string | Uint8Array;
+  key?: string | Uint8Array;
 }
 
-/** A client of the gates at these URLs (`http://`, `https://` or `unix:/path`), by default CLAVE_GATE or
- * http://127.0.0.1:8080. Contacts none yet. */
+/** A client of the gates at these URLs (`http://`, `https://` or `unix:/path`), by default those of CLAVE_GATE, with commas
+ * between them, or http://127.0.0.1:8080. Contacts none yet. Here and everywhere: an option that is not known, or of
+ * another type, is a TypeError. */
 export function connect(urls?: string | string[], options?: ConnectOptions): Client;
 
 export interface HoldOptions {
@@ -25,11 +47,11 @@ export interface HoldOptions {
    * when none begins a session within 10 s: UnreachableError. */
   wait?: Duration;
   /** Gives up waiting. */
-  signal?: AbortSignal;
+  signal?: Signal;
   name?: string;
   /** What runs under it, for people who look. */
   command?: string;
-  /** It is given back when it has been held for so long: more than a tenth of `ttl`, which is kept back. */
+  /** It is given back when it has been held for so long; `signal` says so, with EMAXHOLD. */
   maxHold?: Duration;
   /** A pause before it is held when the last holder was lost. */
   lockDelay?: Duration;
@@ -37,9 +59,9 @@ export interface HoldOptions {
 
 export interface SemaphoreOptions extends HoldOptions {
   /** How many leases there are: the same number everywhere. */
-  limit: number;
+  limit: number | bigint;
   /** How many of them, all or none (1). */
-  permits?: number;
+  permits?: number | bigint;
 }
 
 export interface OnceOptions extends HoldOptions {
@@ -69,26 +91,26 @@ export interface Stat {
 export type Mode = 'persistent' | 'persistent_sequential' | 'ephemeral' | 'ephemeral_sequential' | 'container';
 
 export type Operation =
-  | { op: 'check'; path: string; version?: number }
+  | { op: 'check'; path: string; version?: number | bigint }
   | { op: 'create'; path: string; data?: string; data_base64?: string; mode?: Mode }
-  | { op: 'set'; path: string; data?: string; data_base64?: string; version?: number }
-  | { op: 'delete'; path: string; version?: number };
+  | { op: 'set'; path: string; data?: string; data_base64?: string; version?: number | bigint }
+  | { op: 'delete'; path: string; version?: number | bigint };
 
 /** Writes that are done only while it is held, in one transaction with the check. */
 export interface Guarded {
   readonly path: string;
   /** The fencing token: larger than that of every grant before. A decimal string. */
   readonly token: string;
-  set(path: string, data: string | Uint8Array, options?: { version?: number }): Promise<Stat>;
+  set(path: string, data: string | Uint8Array, options?: { version?: number | bigint }): Promise<Stat>;
   create(path: string, data?: string | Uint8Array, options?: { parents?: boolean }): Promise<string>;
-  delete(path: string, options?: { version?: number }): Promise<void>;
+  delete(path: string, options?: { version?: number | bigint }): Promise<void>;
   multi(operations: Operation[]): Promise<unknown[]>;
 }
 
-/** What is held: a lock, leases, a leadership. */
-export interface Hold extends Guarded, AsyncDisposable {
+/** What is held: a lock, leases, a leadership. It keeps the process alive. */
+export interface Hold extends Guarded {
   /** Aborted with a LostError before another may own it. A blocked event loop cannot be told in time: see validFor. */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** Milliseconds for which nobody else can own it, by the clocks of now. 0: nothing is certain. */
   readonly remaining: number;
   /** True when it is held and certainly will be for `ms` milliseconds (0). */
@@ -96,20 +118,24 @@ export interface Hold extends Guarded, AsyncDisposable {
   /** Throws a LostError unless it is certainly held. */
   check(): void;
   /** Gives it back. Rejects with a LostError when it had been lost before, and with an UnreachableError when no gate has
-   * answered; then it is tried again at each renewal. */
-  release(): Promise<void>;
+   * answered `within` (the ttl); then it is tried again at each renewal. */
+  release(options?: { within?: Duration }): Promise<void>;
+  /** It keeps the process alive no more, or again. */
+  unref(): this;
+  ref(): this;
   /** Runs `fn`, then releases. */
-  run<T>(fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
+  run<T>(fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<T>;
   /** Of an election: what the leader says to those who look. */
   publish(value: string | Uint8Array): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 export interface SlotOptions {
   /** After so long without success: BusyError. 0: only if one is free now. Default: for ever. */
   wait?: Duration;
-  signal?: AbortSignal;
+  signal?: Signal;
   /** What a missing limit is made with. */
-  limit?: number;
+  limit?: number | bigint;
   /** For people who look: the person or role, what it is for, where. */
   by?: string;
   reason?: string;
@@ -156,12 +182,12 @@ export interface Slots {
   take(owner: string, options?: SlotOptions): Promise<Slot>;
   /** `token`: only the slot of that token. Resolves to whether the owner had it. Without one a lost answer is an
    * UnknownOutcomeError: repeated, it could give back a later take. */
-  give(owner: string, options?: { token?: string }): Promise<boolean>;
+  give(owner: string, options?: { token?: string | bigint }): Promise<boolean>;
   list(): Promise<SlotList>;
   /** A lower limit takes nobody's slot. */
-  setLimit(limit: number): Promise<void>;
+  setLimit(limit: number | bigint): Promise<void>;
   /** Takes the slot away from its owner, as an operator; the reason is recorded. */
-  break(owner: string, options: { reason: string; token?: string }): Promise<void>;
+  break(owner: string, options: { reason: string; token?: string | bigint }): Promise<void>;
 }
 
 export interface Place {
@@ -214,25 +240,31 @@ export interface Client {
   semaphore(path: string, options: SemaphoreOptions): Promise<Hold>;
   /** Places that belong to an owner, an id, and outlive this process. */
   slots(path: string): Slots;
-  withLock<T>(path: string, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
-  withLock<T>(path: string, options: HoldOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
-  /** Terms of leadership, one after the other. An UnreachableError ends them: no gate answers. */
+  withLock<T>(path: string, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<T>;
+  withLock<T>(path: string, options: HoldOptions, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<T>;
+  /** Terms of leadership, one after the other. An outage ends a term, and not the loop: it stands again. */
   lead(path: string, options?: Omit<HoldOptions, 'wait'>): AsyncGenerator<Hold, void, void>;
   /** Runs `fn` unless it was run already, by any client, or by `clave lock --once`. */
-  once<T>(path: string, options: OnceOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
+  once<T>(path: string, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
+  once<T>(path: string, options: OnceOptions, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
   /** The lock as the gate knows it. null: nobody holds it or waits. */
   look(path: string, options?: { fresh?: boolean }): Promise<Lock | null>;
   /** The lock now, and after every change. */
-  watch(path: string, options?: { signal?: AbortSignal }): AsyncGenerator<Lock | null, void, void>;
+  watch(path: string, options?: { signal?: Signal }): AsyncGenerator<Lock | null, void, void>;
   /** A node, after everything that was committed before. null: there is none. */
-  get(path: string): Promise<{ data: Buffer; stat: Stat } | null>;
-  /** Ends all sessions, and so gives back all that is held, and all waits (LostError, ECLOSED). A slot stays its owner's. */
-  close(): Promise<void>;
+  get(path: string): Promise<{ data: Bytes; stat: Stat } | null>;
+  /** Ends all sessions, and so gives back all that is held, and all waits (LostError, ECLOSED). A slot stays its owner's.
+   * Rejects with an UnreachableError when no gate has answered `within` ('5s'). */
+  close(options?: { within?: Duration }): Promise<void>;
+  /** Nothing of it keeps the process alive any more: neither what it holds nor what waits. */
+  unref(): this;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** `code` is a name of clave/err.h, `problem` the gate's answer (RFC 9457). */
 export class ClaveError extends Error {
-  readonly code: string | null;
+  readonly code: string;
+  readonly cause?: unknown;
   readonly status: number | null;
   readonly path: string | null;
   readonly problem: Record<string, unknown> | null;
@@ -241,7 +273,7 @@ export class ClaveError extends Error {
 export class BusyError extends ClaveError {}
 /** It was held and is not any more, or cannot be relied on. */
 export class LostError extends ClaveError {}
-/** No gate answered in time. */
+/** No gate answered in time: `cause` says why, and the message which gate. */
 export class UnreachableError extends ClaveError {}
 /** An answer was lost: the write may or may not have been done. */
 export class UnknownOutcomeError extends ClaveError {}

@@ -81,7 +81,7 @@ class Installed(unittest.TestCase):
 
     def test_both_kinds_of_modules_have_all_names(self):
         names = "console.log(Object.keys(m).filter((n) => n !== 'default').sort().join())"
-        for module in "clave", "clave/fence", "clave/node-cron":
+        for module in "clave", "clave/fence", "clave/node-cron", "clave/testing":
             with self.subTest(module):
                 required = self.node("-e", f"const m = require('{module}'); {names}")
                 imported = self.node("--input-type=module", "-e", f"import * as m from '{module}'; {names}")

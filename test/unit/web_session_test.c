@@ -402,7 +402,7 @@ static void an_unknown_server_is_told(void **state)
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, NULL);
     assert_false(c->answered);
-    webrig_advance(r, 11000);
+    webrig_advance(r, 3000);
     expect(c, 503);
     webrig_end(c);
     memnet_start_server(r->net);

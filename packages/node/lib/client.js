@@ -1,71 +1,85 @@
 'use strict';
-// client.js - what a program has: locks, elections, run-once, who holds what. Sessions are shared by claims on
-// different paths, and one timer renews them all.
-const os = require('node:os');
+// client.js - what a program has: locks, elections, run-once, who holds what. Its claims have one session, which one
+// timer renews; what a lost answer may have left in a session is not added to, so there may be a second one.
+const node = require('./node.js');
 const { LostError, UnreachableError, refused } = require('./errors.js');
 const { Hold } = require('./hold.js');
 const { runOnce } = require('./once.js');
+const { call, path: checked, take } = require('./options.js');
 const { Claim, Session } = require('./session.js');
 const { Slots } = require('./slots.js');
-const { milliseconds, elapsed, pause, backoff } = require('./time.js');
+const { elapsed, orAborted, backoff, after } = require('./time.js');
 const { Transport, znode } = require('./transport.js');
 
 const IDLE_MS = 2000; // a session without claims is kept for the next one
 const CLAIMS_A_SESSION = 500;
+const CLOSE_MS = 5000;
+
+const CONNECT = { token: 'bearer', ttl: 'duration', name: 'text', ca: 'pem', cert: 'pem', key: 'pem' };
+const HOLD = { wait: 'duration', signal: 'signal', name: 'text', command: 'text', maxHold: 'duration', lockDelay: 'duration' };
+const { wait: _, ...LEAD } = HOLD;
+const SEMAPHORE = { limit: 'count', permits: 'count', ...HOLD };
 
 class Client {
   #transport;
   #options;
   #sessions = new Set();
-  #timer = null;
+  #stop = () => {}; // the timer
   #closed = false;
   #closing = new AbortController();
   #takes = new Set(); // of slots, that wait
 
-  constructor(urls, options) {
+  constructor(urls, given) {
+    const options = take(given, CONNECT, 'connect');
     this.#transport = new Transport(urls, options);
-    this.#options = {
-      ttl: milliseconds(options.ttl ?? '10s', 'ttl'),
-      name: options.name ?? `${os.hostname()} ${process.pid}`,
-    };
+    this.#options = { ttl: options.ttl ?? 10_000, name: options.name ?? `${node.os.hostname()} ${process.pid}` };
   }
 
   // ---- what is held ------------------------------------------------------------------------------------------------
 
   /** Waits for the lock of `path`: a Hold. Rejects with BusyError after `wait` (without it: never). */
-  lock(path, options = {}) {
-    return this.#hold({ path, kind: 'lock' }, options);
+  async lock(path, options) {
+    return this.#hold({ path, kind: 'lock' }, take(options, HOLD, 'lock'));
   }
 
   /** The shared side of a read-write lock. */
-  readLock(path, options = {}) {
-    return this.#hold({ path, kind: 'read' }, options);
+  async readLock(path, options) {
+    return this.#hold({ path, kind: 'read' }, take(options, HOLD, 'readLock'));
   }
 
   /** The exclusive side of a read-write lock. */
-  writeLock(path, options = {}) {
-    return this.#hold({ path, kind: 'write' }, options);
+  async writeLock(path, options) {
+    return this.#hold({ path, kind: 'write' }, take(options, HOLD, 'writeLock'));
   }
 
   /** `permits` of `limit` leases, all or none. */
-  semaphore(path, { limit, permits = 1, ...options }) {
-    return this.#hold({ path, kind: 'semaphore', limit, permits }, options);
+  async semaphore(path, options) {
+    const { limit, permits = 1, ...rest } = take(options, SEMAPHORE, 'semaphore');
+    if (limit === undefined) throw new TypeError('semaphore: limit is missing: how many leases there are, the same number everywhere');
+    return this.#hold({ path, kind: 'semaphore', limit, permits }, rest);
   }
 
   /** Places that belong to an owner and outlive this process: see lib/slots.js. */
   slots(path) {
-    return new Slots(this.#transport, path, { signal: this.#closing.signal, pending: this.#takes });
+    return new Slots(this.#transport, checked(path, 'slots'), { signal: this.#closing.signal, pending: this.#takes });
   }
 
   /** Holds the lock while `fn(signal, hold)` runs. */
   async withLock(path, options, fn) {
-    if (typeof options === 'function') [options, fn] = [{}, options];
-    return (await this.lock(path, options)).run(fn);
+    if (typeof options === 'function') [options, fn] = [undefined, options];
+    call(fn, 'withLock');
+    return (await this.#hold({ path, kind: 'lock' }, take(options, HOLD, 'withLock'))).run(fn);
   }
 
   /** Terms of leadership, one after the other: `for await (const term of client.lead('/svc'))`. The body of the loop
-   * runs while this client leads. Its end resigns, and the next candidate leads; `break` stands no more. */
-  async *lead(path, { signal, ...options } = {}) {
+   * runs while this client leads. Its end resigns, and the next candidate leads; `break` stands no more. An outage ends
+   * a term, and not the loop. */
+  lead(path, options) {
+    checked(path, 'lead');
+    return this.#terms(path, take(options, LEAD, 'lead'));
+  }
+
+  async *#terms(path, { signal, ...options }) {
     for (let failures = 0; ; ) {
       let term;
       try {
@@ -73,42 +87,55 @@ class Client {
         failures = 0;
       } catch (error) {
         if (signal?.aborted) return;
-        if (!(error instanceof LostError) || this.#closed) throw error; // a session that ended in the queue: again
-        await pause(backoff(failures++), signal).catch(() => {});
+        if (!(error instanceof LostError || error instanceof UnreachableError) || this.#closed) throw error;
+        await this.#transport.pause(backoff(failures++), signal).catch(() => {});
         continue;
       }
+      let goesOn = false;
       try {
         yield term;
+        goesOn = true;
       } finally {
         await term.release().catch((error) => {
-          if (!(error instanceof LostError)) throw error;
+          // When no gate has answered, it is given back by a renewal, or with the session.
+          if (!(error instanceof LostError || (goesOn && error instanceof UnreachableError))) throw error;
         });
       }
     }
   }
 
   /** Runs `fn(signal, hold)` unless it was run within `for`, by any client: see lib/once.js. */
-  once(path, options, fn) {
-    return runOnce(this, path, options, fn);
+  async once(path, options, fn) {
+    if (typeof options === 'function') [options, fn] = [undefined, options];
+    call(fn, 'once');
+    const { key, for: period, atMostOnce, ...rest } = take(options, { key: 'text', for: 'duration', atMostOnce: 'flag', ...HOLD }, 'once');
+    return runOnce(this, path, { key, period, atMostOnce }, rest, fn);
   }
 
   // ---- who holds what ----------------------------------------------------------------------------------------------
 
   /** The lock as the gate knows it: its holders and waiters. null: nobody holds it or waits. */
-  async look(path, { fresh = false } = {}) {
-    const answer = await this.#transport.ask('GET', `/v1/locks${znode(path)}${fresh ? '?fresh' : ''}`, { what: `cannot look at ${path}` });
+  async look(path, options) {
+    const { fresh = false } = take(options, { fresh: 'flag' }, 'look');
+    const what = `cannot look at ${checked(path, 'look')}`;
+    const answer = await this.#transport.ask('GET', `/v1/locks${znode(path)}${fresh ? '?fresh' : ''}`, { what, path });
     if (answer.status === 404) return null;
-    if (answer.status !== 200) throw refused(answer.status, answer.told, `cannot look at ${path}`);
+    if (answer.status !== 200) throw refused(answer.status, answer.told, what, path);
     return answer.told;
   }
 
   /** The lock now, and after every change: `for await (const lock of client.watch('/jobs/x'))`. */
-  async *watch(path, { signal } = {}) {
+  watch(path, options) {
+    checked(path, 'watch');
+    return this.#changes(path, take(options, { signal: 'signal' }, 'watch').signal);
+  }
+
+  async *#changes(path, signal) {
     for (let etag = null, failures = 0; !this.#closed; ) {
       const headers = etag === null ? {} : { 'if-none-match': etag };
       let answer = null;
       try {
-        answer = await this.#transport.attempt('GET', `/v1/locks${znode(path)}`, { headers, wait: etag === null ? 0 : 30, signal });
+        answer = await this.#transport.attempt('GET', `/v1/locks${znode(path)}`, { headers, wait: etag === null ? 0 : 30, waits: true, signal });
       } catch {
         if (signal?.aborted) return;
       }
@@ -117,9 +144,9 @@ class Client {
         failures = 0;
         yield answer.status === 200 ? answer.told : null;
       } else if (answer && answer.status !== 304 && answer.status < 500 && answer.status !== 429) {
-        throw refused(answer.status, answer.told, `cannot watch ${path}`);
+        throw refused(answer.status, answer.told, `cannot watch ${path}`, path);
       } else if (answer?.status !== 304) {
-        await pause(backoff(failures++), signal).catch(() => {});
+        await this.#transport.pause(backoff(failures++), signal).catch(() => {});
         if (signal?.aborted) return;
       }
     }
@@ -127,68 +154,117 @@ class Client {
 
   /** A node: {data, stat}, after everything that was committed before. null: there is none. */
   async get(path) {
-    const what = `cannot get ${path}`;
+    const what = `cannot get ${checked(path, 'get')}`;
     for (;;) {
-      const [data, node] = await Promise.all(['?fresh', '?fresh&stat'].map((q) => this.#transport.ask('GET', `/v1/znodes${znode(path)}${q}`, { what })));
-      for (const answer of [data, node]) if (answer.status !== 200 && answer.status !== 404) throw refused(answer.status, answer.told, what);
-      if (data.status === 404 && node.status === 404) return null;
-      const same = data.status === 200 && node.status === 200 && data.headers.etag === node.headers.etag;
-      if (same) return { data: data.body, stat: node.told.stat };
+      const [data, found] = await Promise.all(['?fresh', '?fresh&stat'].map((q) => this.#transport.ask('GET', `/v1/znodes${znode(path)}${q}`, { what, path })));
+      for (const answer of [data, found]) if (answer.status !== 200 && answer.status !== 404) throw refused(answer.status, answer.told, what, path);
+      if (data.status === 404 && found.status === 404) return null;
+      const same = data.status === 200 && found.status === 200 && data.headers.etag === found.headers.etag;
+      if (same) return { data: data.body, stat: found.told.stat };
     }
   }
 
-  /** Ends all sessions, and so gives back all that is held, and all waits (LostError, ECLOSED). A slot stays its owner's. */
-  async close() {
+  /** Ends all sessions, and so gives back all that is held, and all waits (LostError, ECLOSED), for `within` at most. A
+   * slot stays its owner's. */
+  async close(options) {
+    const { within = CLOSE_MS } = take(options, { within: 'duration' }, 'close');
     this.#closed = true;
     this.#closing.abort(new LostError('the client is closed', { code: 'ECLOSED' }));
-    clearTimeout(this.#timer);
+    this.#stop();
     const sessions = [...this.#sessions];
     this.#sessions.clear();
-    const ended = Promise.allSettled(sessions.map((s) => s.opening.then(() => s.close(5000), () => {})));
-    await Promise.allSettled(this.#takes);
+    const late = new AbortController();
+    const cancel = after(within, () => late.abort(new UnreachableError(`the client is closed, and what it holds may stand for its ttl: no gate has answered in ${within} ms (${this.#transport.urls})`)));
+    const end = async (s) => {
+      await orAborted(s.opening, late.signal).catch(() => {});
+      await s.close(within);
+    };
+    const ended = Promise.allSettled(sessions.map((s) => orAborted(end(s), late.signal)));
+    await orAborted(Promise.allSettled(this.#takes), late.signal).catch(() => {});
     const ends = await ended;
+    cancel();
     this.#transport.close();
     const failed = ends.find((e) => e.status === 'rejected');
     if (failed) throw failed.reason;
   }
 
+  /** Nothing of it keeps the process alive any more: neither what it holds nor what waits. */
+  unref() {
+    this.#transport.unref();
+    this.#schedule();
+    return this;
+  }
+
+  toJSON() {
+    const claims = [...this.#sessions].flatMap((s) => [...s.claims]);
+    const paths = (state) => claims.filter((c) => c.state === state).map((c) => c.terms.path);
+    return { gates: this.#transport.gates.map((g) => g.url), holds: paths('held'), waits: paths('waiting') };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options) {
+    return `Client ${node.util.inspect(this.toJSON(), options)}`;
+  }
+
   // ---- sessions ----------------------------------------------------------------------------------------------------
 
-  async #hold(terms, { wait, signal, name, command, maxHold, lockDelay } = {}) {
-    if (typeof terms.path !== 'string' || !terms.path.startsWith('/')) throw new TypeError(`a path begins with "/", unlike ${JSON.stringify(terms.path)}`);
-    const limit = wait === undefined ? Infinity : milliseconds(wait, 'wait');
-    const more = { name: name ?? this.#options.name, command, host: os.hostname() };
-    if (maxHold !== undefined) more.max_hold_ms = milliseconds(maxHold, 'maxHold');
-    if (more.max_hold_ms <= this.#options.ttl / 10) throw new RangeError('maxHold must be more than a tenth of the ttl, which is kept back');
-    if (lockDelay !== undefined) more.lock_delay_ms = milliseconds(lockDelay, 'lockDelay');
+  async #hold({ path, ...terms }, { wait, signal, name, command, maxHold, lockDelay }) {
+    checked(path, terms.kind === 'election' ? 'lead' : terms.kind);
+    const limit = wait ?? Infinity;
+    const more = { name: name ?? this.#options.name, command, host: node.os.hostname(), max_hold_ms: maxHold, lock_delay_ms: lockDelay };
+    if (maxHold === 0) throw new RangeError('maxHold must be more than 0');
     signal?.throwIfAborted();
     const begun = performance.now();
     const left = () => Math.max(0, limit - (performance.now() - begun));
     for (;;) {
-      const claim = this.#place({ ...terms, ...more });
+      const claim = this.#place({ path, ...terms, ...more });
       try {
-        await opened(claim.session, signal, limit, left());
+        await this.#opened(claim, signal, limit, left());
         await claim.session.acquire(claim, left(), signal);
       } catch (error) {
         claim.session.drop(claim);
+        this.#schedule();
         // The session ended while it waited, or cannot have the place: stand in line again, in a new session.
         if (!(error instanceof LostError) || signal?.aborted || this.#closed || left() === 0) throw error;
         continue;
       }
       this.#schedule();
-      return new Hold(claim, this.#transport);
+      return new Hold(claim, this.#transport, () => this.#schedule());
     }
   }
 
-  /** A claim in a session that has none on its path: one that is there, or a new one. */
+  /** Waits until the session of the claim has begun, at most `ms`. */
+  async #opened({ session, terms: { path } }, signal, limit, ms) {
+    if (session.id !== undefined) return;
+    const given = new AbortController();
+    const what = `cannot have ${path}`;
+    const cancel = after(Math.max(1000, ms), () => given.abort(this.#transport.unreachable(what, limit, { path })), this.#transport.isRefed);
+    const stop = () => given.abort(signal.reason);
+    if (signal?.aborted) stop();
+    signal?.addEventListener('abort', stop, { once: true });
+    try {
+      await orAborted(session.opening, given.signal);
+    } catch (error) {
+      // One for all claims of the session: each tells its own path.
+      if (!(error instanceof UnreachableError) || error.path) throw error;
+      throw new UnreachableError(`${what}: ${error.message}`, { cause: error.cause, problem: error.problem, path });
+    } finally {
+      cancel();
+      signal?.removeEventListener('abort', stop);
+    }
+  }
+
+  /** A claim in a session that may have more, or a new one. */
   #place(terms) {
     if (this.#closed) throw new LostError('the client is closed', { code: 'ECLOSED' });
-    let session = [...this.#sessions].find((s) => !s.over && !s.haunted && s.claims.size < CLAIMS_A_SESSION && !s.has(terms.path));
+    let session = [...this.#sessions].find((s) => !s.over && !s.haunted && s.claims.size < CLAIMS_A_SESSION);
     if (!session) {
       session = new Session(this.#transport, this.#options);
       this.#sessions.add(session);
       session.opening = session.open().then(
-        () => this.#schedule(),
+        () => {
+          this.#tell(session.ttl);
+          this.#schedule();
+        },
         (error) => {
           this.#sessions.delete(session);
           throw error;
@@ -201,14 +277,21 @@ class Client {
     return claim;
   }
 
-  /** One timer for all renewals; it keeps no process alive. */
+  /** The servers bound a session's time. */
+  #tell(ttl) {
+    if (ttl >= this.#options.ttl) return;
+    process.emitWarning(`a ttl of ${this.#options.ttl} ms was asked for, and the servers give ${ttl} ms at most: after so long without a renewal what is held passes on`, { type: 'ClaveWarning', code: 'CLAVE_TTL' });
+    this.#options.ttl = ttl;
+  }
+
+  /** One timer for all renewals. It keeps the process alive while there are claims. */
   #schedule() {
-    clearTimeout(this.#timer);
+    this.#stop();
     let ms = Infinity;
     for (const session of this.#sessions) if (session.id) ms = Math.min(ms, session.renewing ? 50 : session.next());
     if (ms === Infinity || this.#closed) return;
-    this.#timer = setTimeout(() => this.#tick(), Math.max(1, Math.min(ms, 2 ** 31 - 1)));
-    this.#timer.unref();
+    const keeps = this.#transport.isRefed && [...this.#sessions].some((s) => s.isRefed);
+    this.#stop = after(Math.max(1, ms), () => this.#tick(), keeps);
   }
 
   #tick() {
@@ -224,20 +307,8 @@ class Client {
   }
 }
 
-/** Waits until the session has begun, at most `ms`. */
-async function opened(session, signal, limit, ms) {
-  if (!signal && limit === Infinity) return session.opening;
-  const given = new AbortController();
-  const stop = () => given.abort(signal.reason);
-  signal?.addEventListener('abort', stop, { once: true });
-  const late = limit === Infinity ? null : setTimeout(() => given.abort(new UnreachableError(`no gate has answered in ${limit} ms`, { code: 'EUNREACHABLE' })), Math.max(1000, ms));
-  const ended = new Promise((_, reject) => given.signal.addEventListener('abort', () => reject(given.signal.reason), { once: true }));
-  try {
-    await Promise.race([session.opening, ended]);
-  } finally {
-    clearTimeout(late);
-    signal?.removeEventListener('abort', stop);
-  }
-}
+Client.prototype[Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')] = async function dispose() {
+  await this.close();
+};
 
 module.exports = { Client };

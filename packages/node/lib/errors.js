@@ -2,16 +2,15 @@
 // errors.js - what can go wrong. `code` is a name of clave/err.h, `problem` the answer of the gate.
 
 class ClaveError extends Error {
-  constructor(message, { code = null, problem = null, cause } = {}) {
+  constructor(message, { code, problem = null, cause, path } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = new.target.name;
-    this.code = code;
+    this.code = code ?? new.target.code;
     this.problem = problem;
     this.status = problem?.status ?? null;
-    this.path = problem?.path ?? null;
+    this.path = path ?? problem?.path ?? null;
   }
 }
-
 /** Another holds it, and the time to wait is over. Nothing was done. */
 class BusyError extends ClaveError {}
 /** It was held and is not any more, or cannot be relied on. */
@@ -23,11 +22,15 @@ class UnknownOutcomeError extends ClaveError {}
 /** The gate does not let this client do it. */
 class DeniedError extends ClaveError {}
 
+// Of an error that has no code of its own.
+const CODES = [[ClaveError, 'EPROTO'], [BusyError, 'EBUSY'], [LostError, 'ELOST'], [UnreachableError, 'EUNREACHABLE'], [UnknownOutcomeError, 'EOPTIMEOUT'], [DeniedError, 'ENOAUTH']];
+for (const [kind, value] of CODES) Object.defineProperty(kind, 'code', { value });
+
 /** The error for an answer that is a refusal. */
-function refused(status, problem, what) {
+function refused(status, problem, what, path) {
   const told = problem && typeof problem === 'object' ? problem : { status };
   const message = told.detail ?? `${what}: the gate answered ${status}`;
-  const more = { code: told.code ?? null, problem: { ...told, status } };
+  const more = { code: told.code, problem: { ...told, status }, path: told.path ?? path };
   if (status === 401 || status === 403) return new DeniedError(message, more);
   if (status === 410) return new LostError(message, more);
   if (status === 502 || status === 504 || told.class === 'unknown') return new UnknownOutcomeError(message, more);
@@ -36,4 +39,7 @@ function refused(status, problem, what) {
   return new ClaveError(message, more);
 }
 
-module.exports = { ClaveError, BusyError, LostError, UnreachableError, UnknownOutcomeError, DeniedError, refused };
+/** What an error says. That of several addresses which were all refused says nothing by itself. */
+const reason = (error) => error?.message || (error?.errors?.length ? reason(error.errors[0]) : (error?.code ?? String(error)));
+
+module.exports = { ClaveError, BusyError, LostError, UnreachableError, UnknownOutcomeError, DeniedError, refused, reason };

@@ -1,6 +1,7 @@
 'use strict';
 // guarded.js - writes that are done only while something is held, in one transaction with the check.
 const { refused } = require('./errors.js');
+const { take, path: checked } = require('./options.js');
 const { znode } = require('./transport.js');
 
 /** What is held at `path`, with its fencing token `token`. */
@@ -23,25 +24,32 @@ class Guarded {
   }
 
   /** Sets a node's data; `version`: only that one. Resolves to its stat. */
-  async set(path, data, { version } = {}) {
+  async set(path, data, options) {
+    const { version } = take(options, { version: 'version' }, 'set');
+    checked(path, 'set');
     const headers = version === undefined ? {} : { 'if-match': `"${version}"` };
     return (await this.#write('PUT', `/v1/znodes${znode(path)}`, { body: data, headers }, `cannot set ${path}`)).told.stat;
   }
 
   /** Creates a node. Resolves to its path. */
-  async create(path, data = '', { parents = false } = {}) {
+  async create(path, data = '', options) {
+    const { parents = false } = take(options, { parents: 'flag' }, 'create');
+    checked(path, 'create');
     const target = `/v1/znodes${znode(path)}${parents ? '?parents' : ''}`;
     return (await this.#write('POST', target, { body: data }, `cannot create ${path}`)).told.path;
   }
 
-  async delete(path, { version } = {}) {
+  async delete(path, options) {
+    const { version } = take(options, { version: 'version' }, 'delete');
+    checked(path, 'delete');
     const headers = version === undefined ? {} : { 'if-match': `"${version}"` };
     await this.#write('DELETE', `/v1/znodes${znode(path)}`, { headers }, `cannot delete ${path}`);
   }
 
   /** All operations or none: [{op: 'create'|'set'|'delete'|'check', path, data, version}]. */
   async multi(ops) {
-    return (await this.#write('POST', '/v1/multi', { json: { ops } }, 'cannot do the transaction')).told.results;
+    const plain = ops.map((op) => (typeof op.version === 'bigint' ? { ...op, version: Number(op.version) } : op));
+    return (await this.#write('POST', '/v1/multi', { json: { ops: plain } }, 'cannot do the transaction')).told.results;
   }
 }
 

@@ -1,18 +1,22 @@
 'use strict';
 // hold.js - what is held: its token, for how long it is certain, its release.
+const node = require('./node.js');
 const { LostError, refused } = require('./errors.js');
 const { Guarded } = require('./guarded.js');
+const { take } = require('./options.js');
 const { znode } = require('./transport.js');
 
 class Hold extends Guarded {
   #claim;
   #transport;
+  #reschedule;
   #released = null;
 
-  constructor(claim, transport) {
+  constructor(claim, transport, reschedule = () => {}) {
     super(transport, () => claim.session.headers);
     this.#claim = claim;
     this.#transport = transport;
+    this.#reschedule = reschedule;
   }
 
   get path() {
@@ -43,17 +47,32 @@ class Hold extends Guarded {
   check() {
     this.#claim.judge();
     this.signal.throwIfAborted();
-    if (!this.validFor()) throw new LostError(`${this.path} is not certainly held any more`, { code: 'ELOST' });
+    if (!this.validFor()) throw new LostError(`${this.path} is not certainly held any more`, { path: this.path });
   }
 
-  /** Gives it back; resolves when it is. Rejects with a LostError when it had been lost before. Repeated, it is the
-   * same promise. */
-  release() {
+  /** Gives it back; resolves when it is, and rejects after `within` at the latest (the ttl). Rejects with a LostError
+   * when it had been lost before. Repeated, it is the same promise. */
+  release(options) {
+    const { within = this.#claim.session.ttl } = take(options, { within: 'duration' }, 'release');
     if (!this.#released) {
       this.#claim.judge();
-      this.#released = this.signal.aborted ? Promise.reject(this.signal.reason) : this.#claim.session.release(this.#claim, this.#claim.session.ttl);
+      this.#released = this.signal.aborted ? Promise.reject(this.signal.reason) : this.#claim.session.release(this.#claim, within);
+      this.#reschedule();
     }
     return this.#released;
+  }
+
+  /** It keeps the process alive no more. */
+  unref() {
+    this.#claim.isRefed = false;
+    this.#reschedule();
+    return this;
+  }
+
+  ref() {
+    this.#claim.isRefed = true;
+    this.#reschedule();
+    return this;
   }
 
   /** Runs `fn` with the signal, and releases. An error of `fn` comes first; one of the release is not hidden by a
@@ -73,8 +92,17 @@ class Hold extends Guarded {
   /** Of an election: what the leader says to those who look. */
   async publish(value) {
     const what = `cannot publish at ${this.path}`;
-    const answer = await this.#transport.ask('PUT', `/v1/elections${znode(this.path)}/value`, { body: value, headers: this.#claim.session.headers, what });
-    if (answer.status >= 400) throw refused(answer.status, answer.told, what);
+    const answer = await this.#transport.ask('PUT', `/v1/elections${znode(this.path)}/value`, { body: value, headers: this.#claim.session.headers, what, path: this.path });
+    if (answer.status >= 400) throw refused(answer.status, answer.told, what, this.path);
+  }
+
+  toJSON() {
+    const state = this.#released ? 'released' : this.signal.aborted ? 'lost' : 'held';
+    return { path: this.path, kind: this.#claim.terms.kind, state, token: this.token, remaining: Math.round(this.remaining) };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options) {
+    return `Hold ${node.util.inspect(this.toJSON(), options)}`;
   }
 }
 

@@ -5,9 +5,8 @@
 // A period begins when a run begins, by the servers' clock: the record's ctime against the mtime of a write made now.
 // Each write of the record is one transaction with a check of the lock. A run that failed, or whose process died, does
 // not count, so the job is done at least once; `atMostOnce` makes the other choice.
-const { randomUUID } = require('node:crypto');
+const node = require('./node.js');
 const { UnknownOutcomeError } = require('./errors.js');
-const { milliseconds } = require('./time.js');
 const { format, read } = require('./record.js');
 
 const ROUNDS = 16;
@@ -22,7 +21,7 @@ const former = ({ fields, stat }) => ({
 
 class Record {
   constructor(client, hold, path) {
-    Object.assign(this, { client, hold, path, id: randomUUID(), began: performance.now() });
+    Object.assign(this, { client, hold, path, id: node.crypto.randomUUID(), began: performance.now() });
   }
 
   body(state) {
@@ -75,11 +74,9 @@ class Record {
   }
 }
 
-async function runOnce(client, path, options, fn) {
-  const { key = 'once', for: within, atMostOnce = false, ...rest } = options;
-  if (!/^[^/]+$/.test(key)) throw new TypeError(`a key is one word, without a "/", unlike ${JSON.stringify(key)}`);
-  const period = within === undefined ? null : milliseconds(within, 'for');
-  const hold = await client.lock(path, rest);
+async function runOnce(client, path, { key = 'once', period = null, atMostOnce = false }, options, fn) {
+  if (!/^[^/\0]+$/.test(key)) throw new TypeError(`once: a key is one word, without a "/", unlike ${JSON.stringify(key)}`);
+  const hold = await client.lock(path, options);
   return hold.run(async (signal) => {
     const record = new Record(client, hold, `${path}-once/${key}`);
     const counts = await record.begin(period, atMostOnce);

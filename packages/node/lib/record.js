@@ -1,13 +1,13 @@
 'use strict';
 // record.js - nodes beside a lock that outlive its holders, in the form that `clave lock --once` reads and writes:
 // lines "key=value" after "clave/1", with control characters and % as %XX.
-const os = require('node:os');
+const node = require('./node.js');
 
 const escape = (text) => String(text).replace(/[\x00-\x1f\x7f%]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`);
 const unescape = (text) => text.replace(/%([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
 
 function format(fields) {
-  const all = { ...fields, host: os.hostname(), pid: process.pid };
+  const all = { ...fields, host: node.os.hostname(), pid: process.pid };
   return `clave/1\n${Object.entries(all).map(([k, v]) => `${k}=${escape(v)}\n`).join('')}`;
 }
 

@@ -1,61 +1,83 @@
 'use strict';
-// session.js - one session at the gates: the claims that it has, and the renewals that keep them. A claim is
-// 'waiting', 'held', 'left' (given back, or being given back) or 'lost'.
-const { randomUUID } = require('node:crypto');
-const { BusyError, LostError, UnreachableError, refused } = require('./errors.js');
-const { stamp, elapsed, pause, backoff } = require('./time.js');
+// session.js - one session at the gates: the claims that it has, the one request that waits for all of them, and the
+// renewals that keep them. A claim is 'waiting', 'held', 'left' (given back, or being given back) or 'lost'.
+const node = require('./node.js');
+const { BusyError, LostError, UnreachableError, refused, reason } = require('./errors.js');
+const { stamp, elapsed, pause } = require('./time.js');
 
 const LONGEST_POLL_S = 30;
-const TRY_MS = 10_000; // for an answer, after the time that the gate is asked to wait
 const LAST_MS = 1000; // when the time to wait is over
-const FIRST_MS = 3000; // for the first one, until another gate is asked
+const FIRST_MS = 3000; // for an answer, until another gate is asked
+const MARGIN = 10; // of the session's time, a part is kept back: for clocks that run at different rates, and to stop
+const MARGIN_OF_LIMIT = 32; // of maxHold: whoever sets it counts on it
 const AGAIN = new Set([429, 502, 503, 504]); // nobody knows, or too many wait
 
 /** The gate was restarted without its key, perhaps: another one may read it, and what is held is held until its deadline. */
 const isUnreadable = (answer) => answer.status === 403 && answer.told?.code === 'EOTHERKEY';
+
+/** A key that a repeated request finds the same place by, at whichever gate it arrives, and the gates' id of the claim. As
+ * a UUID of version 8 it names an owner: each claim is its own, so many of one session stand in one queue. */
+function ownKey() {
+  const uuid = node.crypto.randomUUID();
+  return `${uuid.slice(0, 14)}8${uuid.slice(15)}`;
+}
 
 /** A place in a queue. `hold` is told when it is lost. */
 class Claim {
   constructor(session, terms) {
     this.session = session;
     this.terms = terms;
-    this.key = randomUUID(); // a repeated request finds the same place, at whichever gate it arrives
+    this.key = ownKey();
     this.state = 'waiting';
-    this.id = null;
     this.token = null;
+    this.asked = false; // a gate has told of it
     this.sent = null; // valid for so long after this request was sent
     this.valid = 0;
+    this.since = stamp(); // it was not held before this
     this.lost = null; // an AbortController, from when it is held
     this.removing = null; // the promise of giving it back
     this.rest = 0; // milliseconds, before it is
+    this.isRefed = true; // it keeps the process alive
+    this.wake = null; // while it waits: there is news
   }
 
-  /** Milliseconds in which nobody else can own it. A tenth of the session's time is kept back, for clocks that run at
-   * different rates and for the time that it takes to stop. */
+  /** Milliseconds in which nobody else can own it. */
   remaining() {
-    return this.state === 'held' ? this.valid - elapsed(this.sent) - this.session.ttl / 10 : 0;
+    return this.state === 'held' ? this.valid - elapsed(this.sent) - this.#margin() : 0;
+  }
+
+  #margin() {
+    const { max_hold_ms: most = Infinity } = this.terms;
+    return this.#isLimited() ? Math.min(most / MARGIN_OF_LIMIT, this.session.ttl / MARGIN) : this.session.ttl / MARGIN;
+  }
+
+  /** What was told as its end is that of maxHold, or after it. */
+  #isLimited() {
+    const { max_hold_ms: most = Infinity } = this.terms;
+    const end = this.sent.monotonic + this.valid;
+    return end >= this.since.monotonic + most * (1 - 1 / 64) - 5;
   }
 
   /** What the gate has told of it in an answer to a request that was sent then. */
   told(sent, told) {
-    this.id = told.id;
-    if (told.state === 'lost' || told.state === 'released')
-      this.lose(new LostError(`${this.terms.path} is lost: ${told.cause ?? told.state}`, { code: 'ELOST' }));
+    this.asked = true;
+    const { path } = this.terms;
+    const lost = (text) => this.lose(new LostError(`${path} ${text}`, { code: 'ELOST', path }));
+    if (told.state === 'lost' || told.state === 'released') lost(`is lost: ${told.cause ?? told.state}`);
     else if (told.state === 'held' && this.state === 'waiting') {
       [this.state, this.token, this.sent, this.valid] = ['held', told.token, sent, told.valid_ms ?? 0];
       this.lost = new AbortController();
     } else if (told.state === 'held' && this.state === 'held') {
-      if (told.token !== this.token)
-        this.lose(new LostError(`${this.terms.path} was lost: it was granted anew`, { code: 'ELOST' }));
+      if (told.token !== this.token) lost('was lost: it was granted anew');
       else if (told.valid_ms - elapsed(sent) > this.valid - elapsed(this.sent)) [this.sent, this.valid] = [sent, told.valid_ms];
-    } else if (told.state === 'waiting' && this.state === 'held')
-      this.lose(new LostError(`${this.terms.path} is lost: it waits again`, { code: 'ELOST' }));
+    } else if (told.state === 'waiting' && this.state === 'held') lost('is lost: it waits again');
+    else if (told.state === 'waiting' && this.state === 'waiting') this.since = sent;
   }
 
   lose(error) {
     if (this.state !== 'held') return;
     // Whoever is told of it now needs the time that was kept back to stop: it is given back after that.
-    this.rest = Math.min(this.session.ttl / 10, this.valid - elapsed(this.sent));
+    this.rest = Math.min(this.#margin(), this.valid - elapsed(this.sent));
     this.state = 'lost';
     this.session.leave(this);
     this.lost.abort(error);
@@ -63,7 +85,10 @@ class Claim {
 
   /** Loses it when its time is over, whether or not a timer has come to say so. */
   judge() {
-    if (this.remaining() <= 0) this.lose(new LostError(`${this.terms.path} is lost: it was not renewed in time`, { code: 'ELOST' }));
+    if (this.state !== 'held' || this.remaining() > 0) return;
+    const { path, max_hold_ms: most } = this.terms;
+    if (this.#isLimited()) this.lose(new LostError(`${path} was given back: it was held for ${most} ms, its maxHold`, { code: 'EMAXHOLD', path }));
+    else this.lose(new LostError(`${path} is lost: it was not renewed in time`, { code: 'ELOST', path }));
   }
 }
 
@@ -81,21 +106,17 @@ class Session {
     this.renewing = false;
     this.tidying = false;
     this.haunted = false; // has, had, or may get a place that is nobody's: it is given no other claims
+    this.watching = null; // aborts the request that waits
   }
 
   async open() {
-    const answer = await this.transport.ask('POST', '/v1/sessions', { json: this.wanted, what: 'cannot begin a session' });
-    if (answer.status !== 201) throw refused(answer.status, answer.told, 'cannot begin a session');
+    const what = 'cannot begin a session';
+    const answer = await this.transport.ask('POST', '/v1/sessions', { json: this.wanted, what });
+    if (answer.status !== 201) throw refused(answer.status, answer.told, what);
     ({ id: this.id, ttl_ms: this.ttl } = answer.told);
     this.headers = { 'clave-session': answer.told.secret };
     this.renewed = answer.sent;
     this.dueIn = this.ttl / 3;
-  }
-
-  /** One place a path: another claim on it belongs into another session. */
-  has(path) {
-    for (const set of [this.claims, this.left]) for (const claim of set) if (claim.terms.path === path) return true;
-    return false;
   }
 
   // ---- claims ----------------------------------------------------------------------------------------------------
@@ -111,34 +132,32 @@ class Session {
   /** Waits until the claim is held. Rejects with BusyError when it is not in `wait` ms. */
   async acquire(claim, wait, signal) {
     const begun = stamp();
+    const { path } = claim.terms;
     try {
       // An answer that took longer than it is valid gives nothing: it is asked for again.
       for (let failures = 0; claim.remaining() <= 0; ) {
+        if (this.over) throw this.over;
         const left = wait - elapsed(begun);
-        const answer = await this.#poll(claim, left, signal);
+        const answer = await this.#ask(claim, wait <= 0, left, signal);
         if (claim.remaining() > 0) break;
         if (this.over) throw this.over;
-        if (claim.state === 'lost') throw new LostError(`${claim.terms.path} was lost as soon as it was held`, { code: 'ELOST' });
-        if (answer?.status === 409 && answer.told?.claim) {
-          this.haunted = true;
-          await this.#disown(answer.told.claim);
-          throw new LostError(`${claim.terms.path}: the session has another place there`, { code: 'ELOST' });
-        }
+        if (claim.state === 'lost') throw new LostError(`${path} was lost as soon as it was held`, { code: 'ELOST', path });
         if (answer && isUnreadable(answer)) {
           this.haunted = true; // what it holds is held until its deadline; this place is asked for in another session
-          throw new LostError(`${claim.terms.path}: no gate can read the session`, { code: 'ELOST', problem: answer.told });
+          throw new LostError(`${path}: no gate can read the session`, { code: 'ELOST', problem: answer.told, path });
         }
-        if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
+        if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${path}`, path);
         failures = answer?.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
         const late = wait - elapsed(begun) <= 0;
-        // A gate tells a position while its servers tell it: without one nobody knows whether another is before us. A poll
-        // that we cut off has told nothing, so the gate is asked once more.
-        if (late && answer?.told?.position > 0) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
-        if (late && left > 0 && claim.id !== null && failures === 0) continue;
+        // A gate tells a position while its servers tell it: without one nobody knows whether another is before us.
+        if (late && answer?.told?.position > 0) throw new BusyError(`${path} was not free in time`, { path });
         // When no gate has said anything yet, each is asked once more, without a wait.
-        if (late && (claim.id !== null || (left <= 0 && failures >= this.transport.gates.length)))
-          throw new UnreachableError(`${claim.terms.path}: no gate has told in time who holds it`, { code: 'EUNREACHABLE' });
-        if (failures > 0 && !late) await pause(this.transport.rest(failures, left / 2), signal);
+        if (late && (claim.asked || (left <= 0 && failures >= this.transport.gates.length))) {
+          const cause = answer ? undefined : this.transport.fault;
+          throw new UnreachableError(`${path}: no gate has told in time who holds it${cause ? `: ${reason(cause)}` : ''}`, { cause, path });
+        }
+        if (failures > 0 && !late) await this.transport.pause(this.transport.rest(failures, left / 2), signal);
+        else if (!late && claim.state === 'waiting') await this.#news(claim, wait - elapsed(begun), signal);
       }
     } catch (error) {
       if (claim.state !== 'lost') this.leave(claim);
@@ -147,24 +166,22 @@ class Session {
     }
   }
 
-  async #poll(claim, left, signal) {
-    const first = claim.id === null;
-    const seconds = Math.min(first ? 1 : LONGEST_POLL_S, Math.max(0, Math.ceil(left / 1000)));
-    // A longer wait than the caller's is cut off here: the place is kept, and the answer would come too late.
-    const most = 1000 * seconds + (first ? FIRST_MS : left > 0 ? TRY_MS : LAST_MS);
+  /** Asks for the place, or what has become of it. `tries`: only if it is free. null: no answer. */
+  async #ask(claim, tries, left, signal) {
     const begun = stamp();
+    const most = Math.max(claim.asked ? LAST_MS : 0, left > 0 ? Math.min(left, FIRST_MS) : LAST_MS);
     try {
-      const answer = await this.post(claim, seconds, { signal, timeout: (left > 0 ? Math.min(left, most) : most) - 1000 * seconds });
+      const answer = await this.post(claim, tries ? 0 : null, { signal, timeout: most });
       if (answer.status === 200 || answer.status === 201 || answer.status === 202) claim.told(answer.sent, answer.told);
       else if (answer.status < 400) return null; // of no gate
       if (answer.status === 410 && !answer.told?.path) this.#end(refused(410, answer.told, 'the session')); // with a path, it is the claim's end
       return answer;
     } catch (error) {
-      const isCut = !first && elapsed(begun) >= left; // by us
+      const isCut = claim.asked && elapsed(begun) >= left; // by us
       // Delivered late to a gate that is not asked to renew, it makes a place that ends only with the session.
       if (!isCut && error.code !== 'ECONNREFUSED') this.haunted = true;
       if (signal?.aborted) throw signal.reason;
-      return isCut ? { status: 202 } : null;
+      return null;
     }
   }
 
@@ -201,25 +218,24 @@ class Session {
   async #rest(claim) {
     const { rest } = claim;
     claim.rest = 0;
-    if (rest > 0) await new Promise((done) => setTimeout(done, rest).unref());
+    if (rest > 0) await pause(rest);
   }
 
   async #giveBack(claim, within) {
-    const what = `cannot give back ${claim.terms.path}`;
+    const { path } = claim.terms;
+    const what = `cannot give back ${path}`;
     const begun = stamp();
-    const ask = (method, target, request) => this.transport.ask(method, target, { headers: this.headers, ...request, within: Math.max(1, within - elapsed(begun)), what });
-    let id = claim.id ?? claim.key; // which is what the gates name it by
+    const ask = (method, target, request) => this.transport.ask(method, target, { headers: this.headers, ...request, within: Math.max(1, within - elapsed(begun)), what, path });
     while (elapsed(begun) < within) {
-      const answer = await ask('DELETE', `/v1/claims/${id}`);
+      const answer = await ask('DELETE', `/v1/claims/${claim.key}`);
       if (answer.status < 400 || answer.status === 410) this.left.delete(claim);
       if (answer.status < 400) return;
-      if (answer.status !== 404) throw refused(answer.status, answer.told, what); // 410: it was over before
+      if (answer.status !== 404) throw refused(answer.status, answer.told, what, path); // 410: it was over before
       // A gate that does not know it, or not since its restart: asked for by its key, the place is found.
       const found = await ask('POST', '/v1/claims', this.#order(claim, 0));
       if (!['held', 'waiting', 'suspended'].includes(found.told?.state)) return void this.left.delete(claim); // it was tried, and is not there
-      id = found.told.id;
     }
-    throw new UnreachableError(`${what}: no gate has known it in time`, { code: 'EUNREACHABLE' });
+    throw new UnreachableError(`${what}: no gate has known it in time`, { path });
   }
 
   /** A place of this session that is nobody's: a request for a claim arrived late, when that had been given back by
@@ -231,7 +247,83 @@ class Session {
     }
   }
 
+  // ---- waiting ---------------------------------------------------------------------------------------------------
+
+  /** Resolves when there is something to ask about the claim, after `ms` at the latest. */
+  async #news(claim, ms, signal) {
+    if (ms <= 0) return;
+    const begun = new AbortController();
+    const abort = () => begun.abort();
+    signal?.addEventListener('abort', abort, { once: true });
+    claim.wake = abort;
+    this.#watch().catch(() => (this.watching = null)); // renewals tell, too
+    try {
+      await pause(ms, begun.signal, false).catch(() => {}); // the request that waits keeps the process alive
+    } finally {
+      claim.wake = null;
+      signal?.removeEventListener('abort', abort);
+      if (!this.#waits()) this.watching?.abort();
+    }
+    signal?.throwIfAborted();
+  }
+
+  #waits() {
+    for (const claim of this.claims) if (claim.wake) return true;
+    return false;
+  }
+
+  /** One request waits for all claims, as long as there are such. */
+  async #watch() {
+    if (this.watching || this.over) return;
+    this.watching = new AbortController();
+    for (let tag = null, failures = 0; this.#waits() && !this.over; ) {
+      const { signal } = this.watching;
+      const headers = { ...this.headers, ...(tag === null ? {} : { 'if-none-match': tag }) };
+      let answer = null;
+      try {
+        answer = await this.transport.attempt('GET', `/v1/sessions/${this.id}`, { headers, wait: tag === null ? null : LONGEST_POLL_S, waits: true, signal });
+      } catch {
+        if (signal.aborted) {
+          this.watching = new AbortController(); // perhaps others wait by now
+          continue;
+        }
+      }
+      tag = answer?.headers.etag ?? null;
+      failures = tag !== null && answer.status < 400 ? 0 : failures + 1;
+      if (answer?.status === 200 && this.#heard(answer)) failures = 0;
+      else if (answer?.status === 410) this.#end(refused(410, answer.told, 'the session'));
+      else if (answer && isUnreadable(answer)) for (const claim of this.claims) claim.wake?.();
+      if (failures > 0) await this.transport.pause(this.transport.rest(failures, 2000), this.watching.signal).catch(() => {});
+      if (this.watching.signal.aborted) this.watching = new AbortController();
+    }
+    this.watching = null;
+  }
+
+  /** What an answer has told of those that wait. Whether it was news to one of them. */
+  #heard({ sent, told }) {
+    const known = new Map(told.claims.map((c) => [c.id, c]));
+    let news = false;
+    for (const claim of [...this.claims]) {
+      if (!claim.wake) continue;
+      const mine = known.get(claim.key);
+      if (mine?.state === 'waiting' || mine?.state === 'suspended') {
+        claim.told(sent, mine);
+        continue;
+      }
+      if (mine?.state === 'held') claim.told(sent, mine);
+      news = true;
+      claim.wake();
+    }
+    return news;
+  }
+
   // ---- renewal ---------------------------------------------------------------------------------------------------
+
+  /** Whether it keeps the process alive. */
+  get isRefed() {
+    for (const claim of this.claims) if (claim.isRefed) return true;
+    return false;
+  }
 
   /** Milliseconds until something is to be done: a renewal, or the end of a hold. */
   next() {
@@ -251,9 +343,10 @@ class Session {
     let done = false;
     try {
       const timeout = Math.max(100, this.ttl / 4);
-      const answer = await this.transport.attempt('POST', `/v1/sessions/${this.id}/renew`, { headers: this.headers, timeout });
+      const answer = await this.transport.attempt('POST', `/v1/sessions/${this.id}/renew`, { headers: this.headers, timeout, waits: true });
       if (answer.status === 200) {
         done = true;
+        this.#heard(answer);
         await this.#confirm(answer, timeout);
       } else if (isUnreadable(answer)) {
         this.haunted = true;
@@ -273,13 +366,13 @@ class Session {
     const told = new Map(answer.told.claims.map((c) => [c.id, c]));
     for (const claim of [...this.claims]) {
       if (claim.state !== 'held') continue;
-      const mine = told.get(claim.id);
+      const mine = told.get(claim.key);
       if (mine && (mine.state === 'suspended' || (mine.state === 'held' && mine.token === claim.token))) claim.told(answer.sent, mine);
       else {
         // A loss is believed when it is told twice, and a gate on old servers may not know the claim yet.
-        const found = await this.post(claim, 0, { timeout });
+        const found = await this.post(claim, 0, { timeout, waits: true });
         if (found.status === 200 || found.status === 201 || found.status === 202) claim.told(found.sent, found.told);
-        else if (found.status === 410 || found.status === 409) claim.lose(refused(410, found.told, claim.terms.path));
+        else if (found.status === 410 || found.status === 409) claim.lose(refused(410, found.told, claim.terms.path, claim.terms.path));
       }
     }
     for (const claim of this.left) this.#remove(claim).catch(() => {}); // renewals do not wait for it
@@ -290,26 +383,31 @@ class Session {
   async #tidy(told) {
     if (this.tidying) return;
     this.tidying = true;
-    for (const { id, path, state } of told)
-      if ((state === 'held' || state === 'waiting') && !this.has(path)) await this.#disown(id);
+    const own = (id) => [...this.claims, ...this.left].some((claim) => claim.key === id);
+    for (const { id, state } of told) if ((state === 'held' || state === 'waiting') && !own(id)) await this.#disown(id);
     this.tidying = false;
   }
 
   #end(error) {
-    this.over = error instanceof LostError ? error : new LostError(error.message, { code: 'ELOST', problem: error.problem, cause: error });
-    for (const claim of [...this.claims]) claim.lose(this.over);
+    const over = error instanceof LostError ? error : new LostError(error.message, { code: 'ELOST', problem: error.problem, cause: error });
+    this.#finish(over);
+  }
+
+  #finish(over) {
+    this.over = over;
+    for (const claim of [...this.claims]) {
+      claim.wake?.();
+      claim.lose(over);
+    }
     this.claims.clear();
     this.left.clear();
+    this.watching?.abort();
   }
 
   /** Ends the session, and with it all that it holds. */
   async close(within) {
-    const error = new LostError('the client was closed', { code: 'ECLOSED' });
     const begun = this.id !== undefined && !this.over;
-    this.over = this.over ?? error;
-    for (const claim of [...this.claims]) claim.lose(error);
-    this.claims.clear();
-    this.left.clear();
+    this.#finish(this.over ?? new LostError('the client was closed', { code: 'ECLOSED' }));
     if (begun) await this.transport.ask('DELETE', `/v1/sessions/${this.id}`, { headers: this.headers, within, what: 'cannot end the session' });
   }
 }

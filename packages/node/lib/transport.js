@@ -1,42 +1,51 @@
 'use strict';
 // transport.js - requests to one of several gates. A request that got no answer goes to the next gate only when the
 // caller says that it may be repeated.
-const http = require('node:http');
-const https = require('node:https');
-const { ClaveError, LostError, UnreachableError, UnknownOutcomeError, refused } = require('./errors.js');
-const { stamp, elapsed, pause, backoff } = require('./time.js');
+const node = require('./node.js');
+const { ClaveError, LostError, UnreachableError, UnknownOutcomeError, refused, reason } = require('./errors.js');
+const { stamp, elapsed, after, pause, backoff } = require('./time.js');
 
 const TRY_MS = 10_000; // for one answer, beside the time that the gate is asked to wait
 const PASSING = new Set([429, 502, 503, 504]); // another gate, or a later attempt, may do it
 const NOT_DONE = new Set([429, 503]); // of these, nothing was done
 const LONGEST_ANSWER = 64 * 2 ** 20; // bytes
+const SOCKETS = 16; // for the brief requests of one client: the others wait for their turn
 
 class Gate {
   constructor(url, options) {
+    if (typeof url !== 'string') throw new TypeError(`a gate is http://HOST:PORT, https://HOST:PORT or unix:/PATH, not ${String(url)}`);
     const unix = /^unix:(\/.*)$/.exec(url);
     const parsed = new URL(unix ? 'http://localhost' : url);
     if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')
       throw new TypeError(`a gate is http://HOST:PORT, https://HOST:PORT or unix:/PATH, not ${url}`);
     const secure = parsed.protocol === 'https:';
     this.url = url;
-    this.module = secure ? https : http;
+    this.module = secure ? node.https : node.http;
     this.prefix = parsed.pathname.replace(/\/$/, '');
     this.where = unix ? { socketPath: unix[1] } : { host: parsed.hostname.replace(/^\[|\]$/g, ''), port: parsed.port || (secure ? 443 : 80) };
     const { ca, cert, key } = options;
-    this.agent = new this.module.Agent({ keepAlive: true, ...(secure ? { ca, cert, key } : {}) });
+    const tls = secure ? { ca, cert, key } : {};
+    this.agent = new this.module.Agent({ keepAlive: true, maxSockets: SOCKETS, maxFreeSockets: 2, ...tls });
+    this.patient = new this.module.Agent({ keepAlive: true, maxFreeSockets: 2, ...tls }); // renewals, and what waits
     this.busyUntil = 0; // on the monotonic clock, by its own word
   }
 
-  /** {status, headers, body (bytes)}; rejects when there was no whole answer. */
-  send(method, target, { headers, body, timeout, signal }) {
+  /** {status, headers, body (bytes)}; rejects when there was no whole answer. `waits`: it has a socket at once. */
+  send(method, target, { headers, body, timeout, signal, waits, isRefed }) {
     return new Promise((resolve, reject) => {
-      const request = this.module.request({ ...this.where, method, path: this.prefix + target, headers, agent: this.agent, signal });
-      const timer = setTimeout(() => request.destroy(new Error(`no answer within ${Math.round(timeout)} ms`)), timeout);
+      const agent = waits ? this.patient : this.agent;
+      const request = this.module.request({ ...this.where, method, path: this.prefix + target, headers, agent });
+      const stop = after(timeout, () => request.destroy(new Error(`no answer within ${Math.round(timeout)} ms`)), false);
+      const abort = () => request.destroy(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
       const end = (settle) => (value) => {
-        clearTimeout(timer);
+        stop();
+        signal?.removeEventListener('abort', abort);
         settle(value);
       };
-      request.on('error', end(reject));
+      const [fail, done] = [end(reject), end(resolve)];
+      signal?.addEventListener('abort', abort, { once: true });
+      request.on('socket', (socket) => (isRefed() ? socket.ref() : socket.unref()));
+      request.on('error', fail);
       request.on('response', (answer) => {
         const pieces = [];
         let length = 0;
@@ -45,54 +54,85 @@ class Gate {
           length += piece.length;
           if (length > LONGEST_ANSWER) request.destroy(new ClaveError(`${this.url} answers with more than ${LONGEST_ANSWER} bytes`, { code: 'ETOOBIG' }));
         });
-        answer.on('error', end(reject));
-        answer.on('aborted', () => end(reject)(new Error('the answer was cut off')));
-        answer.on('end', () => end(resolve)({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(pieces) }));
+        answer.on('error', fail);
+        answer.on('aborted', () => fail(new Error('the answer was cut off')));
+        answer.on('end', () => done({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(pieces) }));
       });
       request.end(body);
     });
+  }
+
+  unref() {
+    for (const { sockets } of [this.agent, this.patient]) for (const list of Object.values(sockets)) for (const socket of list) socket.unref();
+  }
+
+  close() {
+    this.agent.destroy();
+    this.patient.destroy();
   }
 }
 
 class Transport {
   #closed = false;
+  isRefed = true; // requests under way keep the process alive
 
   constructor(urls, options) {
     if (urls.length === 0) throw new TypeError('there is no gate');
     this.gates = urls.map((url) => new Gate(url, options));
     this.at = Math.floor(Math.random() * this.gates.length);
     this.token = options.token ?? process.env.CLAVE_GATE_TOKEN ?? null;
+    this.fault = null; // why the last attempt that failed did, an error that names the gate
+  }
+
+  get urls() {
+    return this.gates.map((gate) => gate.url).join(', ');
   }
 
   /** One attempt at the present gate: {status, headers, told, body, sent}. Rejects when there was no answer. */
-  async attempt(method, target, { headers = {}, json, body, wait = null, timeout = TRY_MS, signal } = {}) {
-    const all = { ...headers };
-    if (this.token !== null) all.authorization = `Bearer ${typeof this.token === 'function' ? await this.token() : this.token}`;
-    if (json !== undefined) {
-      all['content-type'] = 'application/json';
-      body = JSON.stringify(json);
-    }
-    if (body !== undefined) {
-      body = Buffer.from(body); // with a string Node writes the headers as UTF-8, too: ours are bytes
-      all['content-type'] ??= 'application/octet-stream';
-      all['content-length'] = Buffer.byteLength(body);
-    }
-    if (wait !== null) all.prefer = `wait=${wait}`;
+  async attempt(method, target, { headers = {}, json, body, wait = null, timeout = TRY_MS, signal, waits = wait > 0 } = {}) {
     const gate = this.gates[this.at];
-    const sent = stamp();
+    let sent;
     try {
-      const answer = await gate.send(method, target, { headers: all, body, timeout: timeout + (wait ?? 0) * 1000, signal });
-      if (answer.status >= 300 && answer.status < 400 && answer.status !== 304) throw new Error(`${gate.url} answered ${answer.status}, which no gate does`);
+      const all = { ...headers };
+      if (this.token !== null) all.authorization = `Bearer ${await this.#bearer()}`;
+      if (json !== undefined) {
+        all['content-type'] = 'application/json';
+        body = JSON.stringify(json);
+      }
+      if (body !== undefined) {
+        body = Buffer.from(body); // with a string Node writes the headers as UTF-8, too: ours are bytes
+        all['content-type'] ??= 'application/octet-stream';
+        all['content-length'] = Buffer.byteLength(body);
+      }
+      if (wait !== null) all.prefer = `wait=${wait}`;
+      signal?.throwIfAborted();
+      sent = stamp();
+      const answer = await gate.send(method, target, { headers: all, body, timeout: timeout + (wait ?? 0) * 1000, signal, waits, isRefed: () => this.isRefed });
+      if (answer.status >= 300 && answer.status < 400 && answer.status !== 304) throw new Error(`answered ${answer.status}, which no gate does`);
       const isJson = /[/+]json/.test(answer.headers['content-type'] ?? '');
       const told = isJson ? JSON.parse(answer.body.toString()) : null;
       if (PASSING.has(answer.status)) {
         gate.busyUntil = performance.now() + 1000 * (Number(answer.headers['retry-after']) || 0);
+        this.fault = refused(answer.status, told, gate.url);
         this.#leave(gate);
       }
       return { ...answer, told, sent };
     } catch (error) {
-      if (!signal?.aborted) this.#leave(gate);
-      throw error;
+      if (signal?.aborted) throw error;
+      this.#leave(gate);
+      const { code } = error;
+      this.fault = error instanceof ClaveError ? error : new Error(`${gate.url}: ${reason(error)}`, { cause: error });
+      if (this.fault !== error) this.fault.code = code;
+      throw this.fault;
+    }
+  }
+
+  async #bearer() {
+    if (typeof this.token !== 'function') return this.token;
+    try {
+      return await this.token();
+    } catch (error) {
+      throw new Error(`the function \`token\` threw: ${reason(error)}`, { cause: error });
     }
   }
 
@@ -103,19 +143,19 @@ class Transport {
 
   /** Attempts until there is an answer that is no passing refusal, for `within` ms. `repeatable`: a request whose
    * answer was lost may be sent again. `writes`: such a one may have been done when there is no answer in the end. */
-  async ask(method, target, { repeatable = true, writes = false, within = TRY_MS, what = `${method} ${target}`, ...request } = {}) {
+  async ask(method, target, { repeatable = true, writes = false, within = TRY_MS, what = `${method} ${target}`, path, ...request } = {}) {
     const begun = stamp();
     const most = Math.min(TRY_MS, repeatable ? within / this.gates.length : within); // a silent gate leaves time for the others
     let lost = false; // an answer, that might have said that it was done
-    const unknown = (cause) => new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done`, { cause });
+    const unknown = (cause) => new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done: ${reason(cause)}`, { cause, path });
     for (let attempt = 0, last; ; attempt++) {
-      if (this.#closed) throw writes && lost ? unknown(last) : new LostError(`${what}: the client is closed`, { code: 'ECLOSED' });
+      if (this.#closed) throw writes && lost ? unknown(last) : new LostError(`${what}: the client is closed`, { code: 'ECLOSED', path });
       try {
         const left = Math.max(1, within - elapsed(begun));
         const answer = await this.attempt(method, target, { timeout: Math.min(most, left), ...request });
         const done = !NOT_DONE.has(answer.status); // perhaps
         if (!PASSING.has(answer.status) || (done && !repeatable)) return answer;
-        last = refused(answer.status, answer.told, what);
+        last = this.fault;
         lost ||= done;
       } catch (error) {
         if (request.signal?.aborted) throw request.signal.reason;
@@ -125,10 +165,25 @@ class Transport {
         if (error.code === 'ETOOBIG') throw writes ? unknown(error) : error;
       }
       const rest = this.rest(attempt, (within - elapsed(begun)) / 2);
-      if (elapsed(begun) + rest >= within)
-        throw new (writes && lost ? UnknownOutcomeError : UnreachableError)(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
-      await pause(rest, request.signal);
+      if (elapsed(begun) + rest >= within) throw writes && lost ? unknown(last) : this.unreachable(what, within, { cause: last, path });
+      await this.pause(rest, request.signal);
     }
+  }
+
+  pause(ms, signal) {
+    return pause(ms, signal, this.isRefed);
+  }
+
+  /** What is under way keeps the process alive no more, nor does what follows. */
+  unref() {
+    this.isRefed = false;
+    for (const gate of this.gates) gate.unref();
+  }
+
+  /** No gate has answered in `ms`: which they are, and why. */
+  unreachable(what, ms, { cause = this.fault, path } = {}) {
+    const why = cause ? `: ${reason(cause)}` : '';
+    return new UnreachableError(`${what}: no gate has answered in ${Math.round(ms)} ms (${this.urls})${why}`, { cause: cause ?? undefined, path });
   }
 
   /** The pause before the next attempt, in ms: longer when the present gate has asked for it, up to `most`. */
@@ -143,7 +198,7 @@ class Transport {
 
   close() {
     this.#closed = true;
-    for (const gate of this.gates) gate.agent.destroy();
+    for (const gate of this.gates) gate.close();
   }
 }
 

@@ -49,10 +49,20 @@ test('a job that blocks the event loop for too long is told by its release', asy
 });
 
 test('a hold whose time was over is told by its release', async () => {
-  await assert.rejects(client().lock('/faults/max-hold', { maxHold: '1s' }), RangeError); // a tenth of the ttl is kept back
-  const held = await client().lock('/faults/max-hold', { maxHold: '1500ms' });
-  await new Promise((r) => setTimeout(r, 2000));
+  const [a, b] = [client(), client()];
+  const asked = performance.now();
+  const held = await a.lock('/faults/max-hold', { maxHold: '2s' });
+  const next = b.lock('/faults/max-hold', { maxHold: '1s' }).then((hold) => ({ hold, at: performance.now() }));
+  const at = await new Promise((resolve) => held.signal.addEventListener('abort', () => resolve(performance.now())));
+  assert.ok(at - asked > 1900 && at - asked < 2100, `it ended after ${at - asked} ms`);
+  assert.equal(held.signal.reason.code, 'EMAXHOLD');
+  assert.match(held.signal.reason.message, /held for 2000 ms, its maxHold/);
   await assert.rejects(held.release(), LostError);
+  const { hold, at: granted } = await next; // which had waited
+  assert.ok(granted >= at, 'SAFETY VIOLATED: another had it before');
+  const over = await new Promise((resolve) => hold.signal.addEventListener('abort', () => resolve(performance.now())));
+  assert.ok(over - granted > 800 && over - granted < 1100, `it ended after ${over - granted} ms`);
+  assert.equal(hold.signal.reason.code, 'EMAXHOLD');
 });
 
 test('a lock that was over before its answer came leaves the others of its session alone', async (t) => {

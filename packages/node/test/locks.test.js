@@ -355,10 +355,39 @@ test('many locks are few sessions, and leave nothing behind', async () => {
   assert.equal(await c.look('/many/7', { fresh: true }), null);
 });
 
-test('a program that forgets to release ends', async () => {
-  const program = `const c = require(${JSON.stringify(path.join(__dirname, '..'))}).connect(${JSON.stringify(rig.url)}, {token: ${JSON.stringify(TOKEN)}, ttl: '2s'});
-    c.lock('/locks/forgotten').then((l) => console.log(l.token));`;
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 0);
+/** Runs a program with a client `c` of the rig; resolves to {code, said}. */
+function program(text) {
+  const source = `const c = require(${JSON.stringify(path.join(__dirname, '..'))}).connect(${JSON.stringify(rig.url)}, {token: ${JSON.stringify(TOKEN)}, ttl: '4s'});\n${text}`;
+  const child = spawn(process.execPath, ['-e', source], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout.on('data', (piece) => (said += piece));
+  child.ended = new Promise((resolve) => child.once('exit', (code) => resolve({ code, said })));
+  return child;
+}
+
+test('a hold that does not count for the process ends with it', async () => {
+  const { code } = await program(`c.lock('/locks/forgotten').then((l) => console.log(l.unref().token));`).ended;
+  assert.equal(code, 0);
   await (await client().lock('/locks/forgotten', { wait: '20s' })).release();
+});
+
+test('what is held, a term and what waits keep the process alive', async () => {
+  const c = client();
+  const blocker = await c.lock('/alive/waits');
+  const programs = [
+    program(`c.lock('/alive/held').then((l) => console.log(l.token));`),
+    program(`(async () => { for await (const term of c.lead('/alive/led')) { console.log(term.token); await new Promise((r) => term.signal.addEventListener('abort', r)); } })();`),
+    program(`c.lock('/alive/waits').then((l) => l.release()).then(() => { console.log('got'); return c.close(); });`),
+  ];
+  await new Promise((r) => setTimeout(r, 6000)); // longer than the ttl
+  assert.deepEqual(programs.map((p) => p.exitCode), [null, null, null]);
+  for (const where of ['/alive/held', '/alive/led']) assert.equal((await c.look(where, { fresh: true })).nholders, 1);
+  await blocker.release();
+  assert.deepEqual(await programs[2].ended, { code: 0, said: 'got\n' });
+  for (const p of programs.slice(0, 2)) {
+    p.kill();
+    assert.equal((await p.ended).said.split('\n').length, 2); // one token
+  }
+  const unrefed = await program(`c.unref(); c.lock('/alive/x').then(() => c.lock('/alive/x')); setTimeout(() => console.log('over'), 700);`).ended;
+  assert.deepEqual(unrefed, { code: 0, said: 'over\n' });
 });

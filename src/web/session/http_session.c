@@ -16,7 +16,10 @@
 #include "web/http/sender.h"
 #include "web/observe/observe.h"
 
-enum { OPENING_MS = 10000, MOST_ENDED = 10000, MOST_SESSION_AUTHS = 16, END_EVENT_MAX = 64 << 10 };
+/* Until its client is told that no server can be reached, and asks again: of a new session; of one
+ * that it relies on. */
+enum { BEGINNING_MS = 3000, OPENING_MS = 10000 };
+enum { MOST_ENDED = 10000, MOST_SESSION_AUTHS = 16, END_EVENT_MAX = 64 << 10 };
 enum { PROOF_ATTEMPTS = 8 };
 #define MARK_PREFIX SESSION_MARKS "/gone-"
 enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
@@ -349,7 +352,9 @@ static void http_session_settle(struct http_session *s)
         clave__client_rest(s->client, s->present == 0 && s->state == HTTP_SESSION_LIVE);
     switch (s->state) {
     case HTTP_SESSION_OPENING:
-        clave__web_timer_set(w, &s->timer, s->present > 0 ? s->made + OPENING_MS : w->now);
+        clave__web_timer_set(w, &s->timer,
+                             s->present == 0 ? w->now
+                                             : s->made + (s->resumed ? OPENING_MS : BEGINNING_MS));
         break;
     case HTTP_SESSION_LIVE:
         if (s->present > 0)

@@ -2,6 +2,7 @@
 import { connect, BusyError, type Client, type Hold, type OnceResult } from 'clave';
 import { fenceFile, fencePostgres } from 'clave/fence';
 import { coordinator } from 'clave/node-cron';
+import { startGate } from 'clave/testing';
 import cron from 'node-cron';
 import pg from 'pg';
 
@@ -26,8 +27,17 @@ export async function types(): Promise<void> {
     const owned: [Date, boolean, string] = [slot.since, slot.taken, (await slot.set('/x', 'data')).mzxid];
     void owned;
   } catch (error) {
-    if (error instanceof BusyError) error.code?.toString();
+    if (error instanceof BusyError) error.code.toString();
   }
+  const gate = await startGate();
+  gate.fault({ status: 503, times: 2 });
+  await clave.withLock(gate.places('/x')[0]!.token, () => fetch(gate.url, { signal: lock.signal }));
+  await clave.once('/x', (signal) => signal.throwIfAborted());
+  await lock.unref().release({ within: '2s' });
+  const text: string = (await clave.get('/x'))!.data.toString('utf8');
+  await clave.slots('/r').give(text, { token: 5n });
+  // @ts-expect-error there is no such option
+  await clave.lock('/x', { timeout: 1 });
   // @ts-expect-error a limit is needed
   await clave.semaphore('/s', {});
   await using scoped = await clave.readLock('/x');

@@ -1,0 +1,3 @@
+export * from './fence.js';
+import all from './fence.js';
+export default all;

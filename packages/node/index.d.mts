@@ -1,0 +1,3 @@
+export * from './index.js';
+import all from './index.js';
+export default all;

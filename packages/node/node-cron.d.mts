@@ -1,0 +1,3 @@
+export * from './node-cron.js';
+import all from './node-cron.js';
+export default all;

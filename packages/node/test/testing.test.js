@@ -1,0 +1,163 @@
+'use strict';
+// testing.test.js - the gate in memory does as the real one: each scenario has one outcome at both. Then its faults.
+const assert = require('node:assert/strict');
+const { after, before, test } = require('node:test');
+const { connect, LostError, UnreachableError, UnknownOutcomeError } = require('..');
+const { startGate } = require('../testing.js');
+const { Rig, TOKEN } = require('./rig.js');
+
+const rig = new Rig();
+let gate;
+before(async () => {
+  await rig.begin();
+  gate = await startGate();
+});
+after(() => Promise.all([rig.end(), gate.close()]));
+
+/** What a call comes to: its result, or the name and code of its error. */
+const outcome = (call) => call.then((v) => v ?? 'done', (e) => `${e.name} ${e.code} ${e.path}`);
+const settled = (ms = 60) => new Promise((r) => setTimeout(r, ms));
+
+const SCENARIOS = {
+  async 'a lock'(c, other) {
+    const held = await c.lock('/t/lock');
+    const said = [held.validFor(1000), held.signal.aborted, await outcome(other.lock('/t/lock', { wait: 0 })), await outcome(other.lock('/t/lock', { wait: '50ms' }))];
+    const order = [];
+    const waits = [c, other, c].map((who, i) => settled(50 * i).then(() => who.lock('/t/lock')).then((h) => (order.push(i), h.release())));
+    await settled(250);
+    await held.release();
+    await Promise.all(waits);
+    return [...said, order, await c.look('/t/lock', { fresh: true }), await outcome(held.set('/t/lock', 'x'))];
+  },
+  async 'read, write and leases'(c, other) {
+    const readers = [await c.readLock('/t/rw'), await other.readLock('/t/rw')];
+    const said = [await outcome(c.writeLock('/t/rw', { wait: 0 }))];
+    await Promise.all(readers.map((r) => r.release()));
+    const writer = await c.writeLock('/t/rw');
+    said.push(await outcome(other.readLock('/t/rw', { wait: 0 })));
+    await writer.release();
+    const leases = [await c.semaphore('/t/s', { limit: 3, permits: 2 }), await other.semaphore('/t/s', { limit: 3 })];
+    said.push(await outcome(c.semaphore('/t/s', { limit: 3, wait: 0 })));
+    await Promise.all(leases.map((l) => l.release()));
+    return said;
+  },
+  async 'terms'(c, other) {
+    const said = [];
+    for await (const term of c.lead('/t/svc')) {
+      await term.publish('me');
+      said.push((await other.look('/t/svc', { fresh: true })).nholders, term.validFor(10));
+      break;
+    }
+    for await (const term of other.lead('/t/svc')) {
+      said.push(term.path);
+      break;
+    }
+    return said;
+  },
+  async 'once'(c, other) {
+    const said = [await c.once('/t/job', { key: 'k', for: '20h' }, () => 7), (await other.once('/t/job', { key: 'k', for: '20h' }, () => 8)).ran];
+    said.push(await outcome(c.once('/t/fails', () => Promise.reject(new TypeError('no luck')))), (await other.once('/t/fails', () => 9)).result);
+    return said;
+  },
+  async 'guarded writes'(c) {
+    const held = await c.lock('/t/guard');
+    const said = [await held.create('/t-data/a', 'one', { parents: true }), (await held.set('/t-data/a', 'two', { version: 0 })).version];
+    said.push(await outcome(held.set('/t-data/a', 'x', { version: 7 })), await outcome(held.create('/t-data/a')), await outcome(held.delete('/t-data/none')), await outcome(held.create('/t-none/a')));
+    said.push((await held.multi([{ op: 'check', path: '/t-data/a', version: 1 }, { op: 'set', path: '/t-data/a', data: 'three' }])).length, String((await c.get('/t-data/a')).data));
+    said.push(await outcome(held.multi([{ op: 'delete', path: '/t-data/a' }, { op: 'create', path: '/t-none/x' }])), (await c.get('/t-data/a')).stat.version);
+    await held.delete('/t-data/a');
+    await held.release();
+    return [...said, await c.get('/t-data/a'), await outcome(held.create('/t-data/b'))];
+  },
+  async 'slots'(c, other) {
+    const [a, b] = [c.slots('/t/slots'), other.slots('/t/slots')];
+    await a.setLimit(1);
+    const first = await a.take('one', { reason: 'kernel', host: 'h' });
+    const again = await b.take('one', { wait: 0 });
+    const said = [first.taken, again.taken, again.token === first.token, first.reason, await outcome(b.take('two', { wait: 0 })), await outcome(b.take('two', { wait: '100ms' }))];
+    const next = b.take('two');
+    while ((await a.list()).waiting.length === 0) await settled(10);
+    said.push(await a.give('one', { token: '1' }), await a.give('one', { token: first.token }), await a.give('one'), (await next).owner);
+    await a.break('two', { reason: 'gone' });
+    const { limit, owners, broken } = await b.list();
+    return [...said, limit, owners, broken.owner, broken.reason];
+  },
+  async 'a look and a watch'(c, other) {
+    const seen = [];
+    const watch = c.watch('/t/seen');
+    seen.push((await watch.next()).value);
+    const held = await other.lock('/t/seen', { command: 'x' });
+    for await (const lock of watch) {
+      seen.push(lock && [lock.kind, lock.nholders, lock.nwaiters, lock.holders[0]?.command]);
+      if (lock?.nholders === 1) await held.release();
+      if (lock === null) break;
+    }
+    return seen;
+  },
+  async 'a maxHold'(c) {
+    const held = await c.lock('/t/max', { maxHold: '300ms' });
+    await new Promise((r) => held.signal.addEventListener('abort', r));
+    return held.signal.reason.code;
+  },
+  async 'an abort'(c, other) {
+    const held = await c.lock('/t/abort');
+    const stopIt = new AbortController();
+    const waits = outcome(other.lock('/t/abort', { signal: stopIt.signal }));
+    await settled();
+    stopIt.abort(Object.assign(new Error('enough'), { code: 'E', path: 'p' }));
+    await held.release();
+    await (await c.lock('/t/abort', { wait: '2s' })).release();
+    return waits;
+  },
+};
+
+for (const [name, scenario] of Object.entries(SCENARIOS))
+  test(`${name}: as at the real gate`, async () => {
+    const outcomes = [];
+    for (const url of [rig.url, gate.url]) {
+      const clients = [0, 1].map(() => connect(url, { token: TOKEN }));
+      outcomes.push(await scenario(...clients));
+      await Promise.all(clients.map((c) => c.close()));
+    }
+    assert.deepEqual(outcomes[1], outcomes[0]);
+  });
+
+test('faults', async () => {
+  const c = connect(gate.url, { ttl: '2s' });
+  gate.fault({ status: 503, times: 2 });
+  const held = await c.lock('/f/x'); // it was tried again
+  gate.fault({ lose: true, method: 'POST', path: '/v1/znodes' });
+  await assert.rejects(held.create('/f-node', 'x'), UnknownOutcomeError);
+  assert.equal(String((await c.get('/f-node')).data), 'x');
+  gate.fault({ cut: true, method: 'PUT' });
+  await assert.rejects(held.set('/f-node', 'y'), UnknownOutcomeError);
+  assert.equal(String((await c.get('/f-node')).data), 'x');
+  gate.fault({ silent: true, times: 1000 });
+  await assert.rejects(c.lock('/f/silent', { wait: '100ms' }), UnreachableError);
+  await assert.rejects(held.release({ within: '200ms' }), UnreachableError);
+  gate.heal();
+  gate.fault({ delay: '200ms', path: '/v1/locks' });
+  const begun = performance.now();
+  await c.look('/f/none');
+  assert.ok(performance.now() - begun >= 199);
+  const other = await c.lock('/f/y');
+  const lost = new Promise((r) => other.signal.addEventListener('abort', () => r(other.signal.reason)));
+  gate.expire('/f/y');
+  assert.deepEqual(gate.places('/f/y'), []);
+  assert.ok((await lost) instanceof LostError);
+  await (await c.lock('/f/y', { wait: '1s' })).release();
+  assert.throws(() => gate.fault({}), TypeError);
+  assert.throws(() => gate.fault({ satus: 503 }), TypeError);
+  await c.close();
+});
+
+test('whose process is silent loses what it holds', async () => {
+  const [c, other] = [connect(gate.url, { ttl: 400, name: 'silent' }), connect(gate.url)];
+  const held = await c.lock('/f/ttl');
+  assert.deepEqual(gate.places('/f/ttl').map(({ name, state }) => [name, state]), [['silent', 'held']]);
+  gate.fault({ silent: true, method: 'POST', path: `/v1/sessions/`, times: 1000 });
+  await (await other.lock('/f/ttl', { wait: '2s' })).release();
+  assert.ok(held.signal.aborted);
+  gate.heal();
+  await Promise.all([c.close(), other.close()]);
+});

@@ -1,0 +1,3 @@
+export * from './testing.js';
+import all from './testing.js';
+export default all;

@@ -1,0 +1,3 @@
+'use strict';
+require('./lib/fill.js');
+module.exports = require('./lib/testing.js');
