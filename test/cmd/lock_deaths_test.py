@@ -1,6 +1,7 @@
 """What dies or stops under `clave lock`, one and two at a time, and what follows: nothing of the
 command survives, the lock goes on, and never before the command has ended."""
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -163,6 +164,25 @@ class Deaths(unittest.TestCase):
         r = h.run.end()
         self.assertEqual(r.code, 76, r)
         self.assertIn("the guardian does not answer", r.err)
+        self.gone(brood + [h.guardian])
+        os.kill(server_.process.pid, signal.SIGCONT)
+        server_.stop()
+
+    def test_everything_stopped(self):
+        """As a container is frozen and thawed: the guardian has done nothing wrong."""
+        server_ = server(flags=TICK)
+        h = Holder(server_, self.path, "--session-timeout", EXPIRES, script=BROOD).started()
+        brood = [h.command] + [int(h.run.line()) for _ in range(3)]
+        for pid in h.guardian, h.wrapper, server_.process.pid:
+            os.kill(pid, signal.SIGSTOP)
+        over = time.monotonic() + float(EXPIRES.rstrip("s")) + 2
+        while time.monotonic() < over:
+            time.sleep(0.05)
+        os.kill(h.wrapper, signal.SIGCONT)
+        r = h.run.end()
+        self.assertEqual(r.code, 76, r)
+        self.assertRegex(r.err, r"the guardian did not run in time, nor did this process, [\d.]+m?s late \(frozen, ")
+        self.assertNotIn("does not answer", r.err)
         self.gone(brood + [h.guardian])
         os.kill(server_.process.pid, signal.SIGCONT)
         server_.stop()

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/time_format.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/run/granted_field.h"
@@ -400,7 +401,17 @@ void child_on_watchdog(uv_timer_t *timer)
         child_arm_watchdog(r);
         return;
     }
-    child_begin_sweep(r, "does not answer");
+    /* After a freeze of a whole container, all of whose processes wake up at once, nothing is wrong
+     * with the guardian. */
+    enum { MOMENT_MS = 1000 };
+    int64_t late = clave_now() - clave__holder_policy_limit(&r->hold_policy);
+    char text[DURATION_CAP], fault[160] = "does not answer";
+    if (late >= MOMENT_MS)
+        snprintf(fault, sizeof fault,
+                 "did not run in time, nor did this process, %s late (frozen, stopped, or without "
+                 "a processor)",
+                 clave__duration_format(late, text));
+    child_begin_sweep(r, fault);
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
