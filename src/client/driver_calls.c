@@ -290,7 +290,8 @@ static void driver_calls_report_cut(clave_async_client *c, const char *host)
     if (cut >= LARGE_REQUEST)
         clave__client_fault(c,
                             "%s closed the connection while a request of %zu bytes was "
-                            "unanswered: " LARGE_REQUEST_ADVICE,
+                            "unanswered: " LARGE_REQUEST_ADVICE
+                            ", or it has ended, as on a full disk: its log says which",
                             host, cut);
     else if (c->watches.unanswered > 0)
         clave__client_fault(c,

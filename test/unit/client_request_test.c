@@ -543,7 +543,7 @@ static void a_connection_lost_under_a_large_request_tells_its_size(void **state)
     } cases[] = {
         {70000, "script:1 closed the connection while a request of 70026 bytes was unanswered: the "
                 "server's limit may be smaller (clave serve --max-request; ZooKeeper's "
-                "jute.maxbuffer)"},
+                "jute.maxbuffer), or it has ended, as on a full disk: its log says which"},
         {60000, "script:1 closed the connection"},
     };
     static char data[70000];
