@@ -5,10 +5,7 @@
 #include <sys/stat.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/data/data_backup.h"
-#include "cmd/data/data_check.h"
-#include "cmd/data/data_dump.h"
-#include "cmd/data/data_restore.h"
+#include "cmd/data/data_files.h"
 
 enum { DATA_HISTORY = FLAG_LONG, DATA_UNTIL, DATA_EPOCH, DATA_LONGEST_SESSION };
 

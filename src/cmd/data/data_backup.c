@@ -1,7 +1,7 @@
 /* data_backup.c - `clave data backup`: copies the newest snapshot and the logs after it while a
  * server writes, and loads what it copies: only bytes that lead to a tree are in the copy, and they
  * end with a whole transaction. data.c calls it. */
-#include "cmd/data/data_backup.h"
+#include "cmd/data/data_files.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* data_check.c - `clave data check`: every file by itself, then all of them as a server would load
  * them: once from the oldest snapshot that the logs still reach back to, so that as many digests as
  * possible are compared, and once from the newest. data.c calls it; nothing is changed. */
-#include "cmd/data/data_check.h"
+#include "cmd/data/data_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* data_dump.c - `clave data dump`: every node of a snapshot and every transaction of a log, one per
  * line. data.c calls it; nothing is changed. */
-#include "cmd/data/data_dump.h"
+#include "cmd/data/data_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *   data_check   checks every file, then loads all of them as a server would; prints digests
  *   data_dump    prints a snapshot's nodes and a log's transactions
  *   data_backup  copies a directory while a server writes
- *   data_restore makes a directory of a backup; data_until: up to which transaction
+ *   data_restore makes a directory of a backup, as it was at some moment
  *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
  * What the bytes mean is in src/server/store, names and bytes of files in src/runtime/store. */
 #ifndef CLAVE_CMD_DATA_DATA_FILES_H
@@ -49,5 +49,28 @@ int data_files_exit(clave_err err);
 
 /* As text: JSON readers may not keep all 64 bits of a number. */
 void data_files_json_digest(struct json *j, uint64_t digest);
+
+/* ---- what is done with it (data.c); each returns the exit code ------------------------------- */
+
+/* Names each fault with its file and offset; EXIT_IO when there is one. */
+int data_check(struct data_files *f);
+/* The zxid and the digest of the tree that a server would begin with. */
+int data_digest(struct data_files *f);
+
+/* Prints every file, or the one of the name `only` when it is not NULL. */
+int data_dump(struct data_files *f, const char *only);
+
+/* The new directory `to` gets what the opened one leads to, at one zxid; with `history` also what
+ * led to it, as far back as there are logs. */
+int data_backup(struct data_files *f, const char *to, bool history);
+
+struct restore_options {
+    const char *until;       /* a zxid or a time; NULL: everything */
+    int64_t epoch;           /* 0: by the clock */
+    int64_t longest_session; /* ms; 0: not told */
+};
+
+/* The new directory `to` gets the state of the opened one. */
+int data_restore(struct data_files *f, const char *to, const struct restore_options *o);
 
 #endif

@@ -1,22 +1,149 @@
 /* data_restore.c - `clave data restore`: loads a backup, or any data directory, and writes one
  * snapshot from which a server goes on without repeating a fencing token. What that takes is
- * decided by server/store/restore.h; data.c calls it. */
-#include "cmd/data/data_restore.h"
+ * decided by server/store/restore.h; data.c calls it. With --until it goes back to a zxid, or to
+ * a time that is looked up in the logs; a snapshot tells no times, so a time before the first
+ * record is not known. The slots that are owned again are told: others may have been given back
+ * since. */
+#include "cmd/data/data_files.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/log_line.h"
 #include "base/memory.h"
 #include "cmd/cli/diag.h"
-#include "cmd/data/data_slots.h"
-#include "cmd/data/data_until.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/time_text.h"
+#include "recipe/slots/slot_node.h"
 #include "runtime/store/datadir.h"
 #include "server/store/recovery_plan.h"
 #include "server/store/restore.h"
+#include "server/store/txn_log.h"
+
+/* ---- --until: the text ---------------------------------------------------------------------- */
+
+static bool until_is_zxid(const char *text, int64_t *zxid)
+{
+    char *end;
+    if (strncmp(text, "0x", 2) != 0 || strspn(text + 2, "0123456789abcdefABCDEF") == 0)
+        return false;
+    unsigned long long v = strtoull(text, &end, 16);
+    *zxid = (int64_t)v;
+    return *end == '\0' && v < INT64_MAX;
+}
+
+/* "Z", "+02:00", "-0530". */
+static bool until_take_offset(const char *at, int64_t *seconds)
+{
+    int hours, minutes, n = 0;
+    char sign;
+    *seconds = 0;
+    if (strcmp(at, "Z") == 0)
+        return true;
+    if (*at == '\0' || strspn(at + 1, "0123456789:") != strlen(at + 1))
+        return false; /* %2d would take a sign */
+    if (sscanf(at, "%c%2d:%2d%n", &sign, &hours, &minutes, &n) != 3 || at[n] != '\0') {
+        n = 0;
+        if (sscanf(at, "%c%2d%2d%n", &sign, &hours, &minutes, &n) != 3 || at[n] != '\0')
+            return false;
+    }
+    *seconds = (sign == '-' ? -60 : 60) * (int64_t)(60 * hours + minutes);
+    return (sign == '+' || sign == '-') && hours < 24 && minutes < 60;
+}
+
+/* RFC 3339; ms since 1970. */
+static bool until_is_time(const char *text, int64_t *ms)
+{
+    struct tm tm = {0};
+    int64_t offset, milli = 0;
+    const char *at = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (!at)
+        at = strptime(text, "%Y-%m-%d %H:%M:%S", &tm);
+    if (at && *at == '.') {
+        at += strspn(at + 1, "0123456789") > 0;
+        for (int64_t unit = 100; *at >= '0' && *at <= '9'; at++, unit /= 10)
+            milli += unit * (*at - '0');
+    }
+    if (!at || !until_take_offset(at, &offset))
+        return false;
+    int day = tm.tm_mday;
+    *ms = ((int64_t)timegm(&tm) - offset) * 1000 + milli;
+    return tm.tm_mday == day; /* it has made another day of a 31st of February */
+}
+
+/* ---- --until: the logs ---------------------------------------------------------------------- */
+
+struct until_search {
+    struct data_files *f;
+    int64_t time;
+    int64_t first_time; /* of the first record; -1: none yet */
+    int64_t zxid;       /* of the last record that is not later */
+    bool found;         /* a later one */
+};
+
+static bool until_search_log(struct until_search *u, int64_t zxid)
+{
+    char name[FILE_NAME_SIZE];
+    struct file_content bytes;
+    struct log_walk w;
+    struct txn_log_entry e;
+    clave__file_name(name, FILE_LOG, zxid);
+    if (!data_files_read(u->f, name, &bytes))
+        return false;
+    if (clave__txn_log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+        while (!u->found && clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD) {
+            u->first_time = u->first_time < 0 ? e.txn.head.time : u->first_time;
+            u->found = e.txn.head.time > u->time;
+            u->zxid = u->found ? u->zxid : w.last_zxid;
+        }
+    clave__file_free(&bytes);
+    return true;
+}
+
+static int until_find(struct until_search *u, const char *text, int64_t *zxid)
+{
+    char first[TIME_TEXT_CAP];
+    const struct data_files *f = u->f;
+    for (size_t i = 0; i < f->logs.n && !u->found; i++)
+        if (!until_search_log(u, f->logs.zxid[i]))
+            return EXIT_IO;
+    *zxid = u->found ? u->zxid : INT64_MAX;
+    if (u->first_time >= 0 && u->first_time <= u->time)
+        return EXIT_OK;
+    if (u->first_time < 0)
+        return diag_end(f->o, NULL, EXIT_REFUSED,
+                        "%s has no record of a transaction, so no times: give --until a zxid",
+                        f->dir.path);
+    return diag_end(f->o, NULL, EXIT_REFUSED,
+                    "--until %s is before the logs in %s, which begin at %s: use an older backup",
+                    text, f->dir.path, time_text(u->first_time, first));
+}
+
+/* What --until says: "0x1f" is that zxid; "2026-11-23T05:55:00Z", or with an offset, the last
+ * transaction before the first that the logs have of a later time. EXIT_OK, or the exit code after
+ * a message. */
+static int until_parse(struct data_files *f, const char *text, int64_t *zxid)
+{
+    struct until_search u = {.f = f, .first_time = -1};
+    if (!until_is_zxid(text, zxid)) {
+        if (until_is_time(text, &u.time))
+            return until_find(&u, text, zxid);
+        return diag_end(f->o, NULL, EXIT_USAGE,
+                        "--until '%s' is neither a zxid (0x1f) nor a time (2026-11-23T05:55:00Z)",
+                        text);
+    }
+    if (f->snapshots.n > 0 && *zxid >= f->snapshots.zxid[0])
+        return EXIT_OK;
+    return diag_end(f->o, NULL, EXIT_REFUSED,
+                    "--until %s is before the oldest snapshot in %s: use an older backup", text,
+                    f->dir.path);
+}
+
+/* ---- restoring ------------------------------------------------------------------------------ */
 
 /* Twenty ticks of two seconds, the longest session timeout of a server that is not told another;
  * and whatever it was told when the backup was made, it may have been told this later. */
@@ -68,7 +195,7 @@ static int restore_load(struct restoring *r)
 {
     const struct fault fault = {r->text, sizeof r->text};
     int64_t until = INT64_MAX;
-    int code = r->o->until ? data_until(r->f, r->o->until, &until) : EXIT_OK;
+    int code = r->o->until ? until_parse(r->f, r->o->until, &until) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
     r->s = data_files_server(r->f);
@@ -192,6 +319,91 @@ static int restore_make(struct restoring *r)
     return diag_end(r->f->o, NULL, data_files_exit(err), "%s",
                     r->text[0] ? r->text : clave_strerror(err));
 }
+
+/* ---- the slots that it has ------------------------------------------------------------------ */
+
+/* A slot is a node of that name in a node "owners". */
+enum { SLOT_PATH_CAP = 4096 };
+
+/* A slot that is visited: the path of the slots, its id, and what its node tells. */
+struct data_slot {
+    char path[SLOT_PATH_CAP];
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    int64_t since;
+    int64_t token;
+};
+
+struct data_slots {
+    void (*show)(struct data_slots *d, const struct data_slot *slot);
+    struct json *json;
+    size_t n;
+};
+
+static bool data_slots_parse(const struct node_view *n, struct data_slot *out)
+{
+    static const char owners[] = "/owners";
+    if (n->path.n <= 0 || (size_t)n->path.n >= sizeof out->path || n->stored_owner != 0)
+        return false;
+    memcpy(out->path, n->path.p, (size_t)n->path.n);
+    out->path[n->path.n] = '\0';
+    char *name = strrchr(out->path, '/');
+    if (!name || !clave__slot_name_parse(name + 1, out->id))
+        return false;
+    *name = '\0';
+    size_t len = strlen(out->path);
+    if (len <= sizeof owners - 1 || strcmp(name - (sizeof owners - 1), owners) != 0)
+        return false;
+    name[-(ptrdiff_t)(sizeof owners - 1)] = '\0';
+    out->since = n->stat.ctime;
+    out->token = n->stat.czxid;
+    return true;
+}
+
+static void data_slots_visit(void *arg, const struct node_view *n)
+{
+    struct data_slots *d = arg;
+    struct data_slot slot;
+    if (data_slots_parse(n, &slot)) {
+        d->show(d, &slot);
+        d->n++;
+    }
+}
+
+static void data_slots_print(struct data_slots *d, const struct data_slot *slot)
+{
+    char since[TIME_TEXT_CAP];
+    if (d->n == 0)
+        printf("Slots that are owned again, whatever was given back since the copy was made:\n");
+    printf("  %s %s since %s\n", slot->path, slot->id, time_text(slot->since, since));
+}
+
+/* The slots that are owned, one a line after a heading; nothing if there is none. */
+static void data_slots_show(const struct server *s)
+{
+    clave__server_each_node(s, data_slots_visit, &(struct data_slots){.show = data_slots_print});
+}
+
+static void data_slots_put(struct data_slots *d, const struct data_slot *slot)
+{
+    char since[TIME_TEXT_CAP];
+    clave__json_open(d->json, NULL, '{');
+    clave__json_string(d->json, "path", slot->path);
+    clave__json_string(d->json, "id", slot->id);
+    clave__json_string(d->json, "since", time_text(slot->since, since));
+    clave__json_int(d->json, "token", slot->token);
+    clave__json_close(d->json, '}');
+}
+
+/* The same as an array of the object. */
+static void data_slots_json(struct json *j, const struct server *s)
+{
+    clave__json_open(j, "slots", '[');
+    clave__server_each_node(s, data_slots_visit,
+                            &(struct data_slots){.show = data_slots_put, .json = j});
+    clave__json_close(j, ']');
+}
+
+/* ---- what is told --------------------------------------------------------------------------- */
 
 /* How long a server waits that is not told another longest session timeout. */
 static int32_t restore_wait_ms(const struct restoring *r)
