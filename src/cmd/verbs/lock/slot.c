@@ -1,17 +1,437 @@
-/* slot.c - `clave slot`: parses the flags and finds out which part is meant (slot.h). */
+/* slot.c - `clave slot`: parses the flags, finds out which part is meant, and does it; list and
+ * limit are in slot_list.c. A part that asks the servers opens one session with the slots on it.
+ *
+ * A signal ends a take that waits: its place in the queue goes at once, not when the session times
+ * out. A give by the machine's id reads first whose slot it is, since cloned machines share the id.
+ * A run has its command under the lock of the runs of its id, which is ephemeral, and under the
+ * slot, which is not (cmd/run/stages/run_slot.h). */
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/hash/sha1.h"
+#include "base/path.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/cli/suggestion.h"
+#include "cmd/cli/time_text.h"
 #include "cmd/run/run_flags.h"
+#include "cmd/run/runner.h"
 #include "cmd/verbs/lock/slot.h"
 #include "recipe/slots/slot_node.h"
+#include "runtime/blocking/call.h"
+
+/* ---- the session ---------------------------------------------------------------------------- */
+
+/* On the loop's thread. */
+static void slot_session_on_waiting(clave_async_slots *a, const clave_slots_event *ev, void *arg)
+{
+    struct slot_command *s = arg;
+    (void)a;
+    if (atomic_load(&s->signal) != 0)
+        clave_slots_cancel(s->slots);
+    run_slot_note_room(&s->room, ev);
+    if (atomic_load(&s->signal) == 0 && !s->quiet && !ev->refused)
+        run_slot_say_waiting(s->o, s->plan.path, &s->room);
+}
+
+static clave_slots_options slot_session_options(struct slot_command *s)
+{
+    return (clave_slots_options){.size = sizeof(clave_slots_options),
+                                 .acls = s->acl.n > 0 ? s->acl.list : NULL,
+                                 .nacls = s->acl.n,
+                                 .event_cb = slot_session_on_waiting,
+                                 .event_arg = s};
+}
+
+int slot_session_open(struct slot_command *s, clave_client **c)
+{
+    const clave_slots_options o = slot_session_options(s);
+    int code = connect_open(s->o, NULL, c);
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = clave_slots_new(&s->slots, *c, s->plan.path, &o);
+    if (err == CLAVE_OK)
+        return EXIT_OK;
+    code = diag_err(s->o, s->plan.path, err, *c);
+    connect_close(*c);
+    *c = NULL;
+    return code;
+}
+
+void slot_session_close(struct slot_command *s, clave_client *c)
+{
+    clave_slots_free(s->slots);
+    connect_close(c);
+}
+
+/* ---- the id of this machine ----------------------------------------------------------------- */
+
+/* The machine id (machine-id(5)) is confidential, so the id of a slot is the HMAC (RFC 2104, with
+ * SHA-1) of our name under it, as a UUID: nobody can tell the machine id from that. */
+enum { MACHINE_ID_DIGITS = 32, KEY_LEN = 16, BLOCK_LEN = 64, TEXT_MAX = 32 };
+
+static const char slot_id_file[] = "/etc/machine-id";
+
+/* The hash of a block of the key, each byte of it changed by `pad`, and of a text after it. */
+static void slot_machine_id_hash(const uint8_t key[KEY_LEN], uint8_t pad, const void *text,
+                                 size_t n, uint8_t out[SHA1_LEN])
+{
+    uint8_t block[BLOCK_LEN + TEXT_MAX];
+    memset(block, pad, BLOCK_LEN);
+    for (size_t i = 0; i < KEY_LEN; i++)
+        block[i] ^= key[i];
+    memcpy(block + BLOCK_LEN, text, n);
+    clave__sha1(block, BLOCK_LEN + n, out);
+}
+
+static void slot_machine_id_derive(const uint8_t key[KEY_LEN], uint8_t out[SHA1_LEN])
+{
+    static const char name[] = "clave slot";
+    uint8_t inner[SHA1_LEN];
+    slot_machine_id_hash(key, 0x36, name, sizeof name - 1, inner);
+    slot_machine_id_hash(key, 0x5c, inner, sizeof inner, out);
+    out[6] = (uint8_t)((out[6] & 0x0f) | 0x50); /* a UUID from a name, RFC 9562 */
+    out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
+}
+
+static bool slot_machine_id_parse(const char text[MACHINE_ID_DIGITS + 1], uint8_t key[KEY_LEN])
+{
+    if (strspn(text, "0123456789abcdefABCDEF") < MACHINE_ID_DIGITS)
+        return false;
+    unsigned any = 0;
+    for (size_t i = 0; i < KEY_LEN; i++) {
+        unsigned byte = 0;
+        sscanf(text + 2 * i, "%2x", &byte);
+        key[i] = (uint8_t)byte;
+        any |= byte;
+    }
+    return any != 0;
+}
+
+/* NULL, or why there is none. */
+static const char *slot_machine_id_read(uint8_t key[KEY_LEN])
+{
+    char text[MACHINE_ID_DIGITS + 1] = "";
+    FILE *f = fopen(slot_id_file, "re");
+    if (!f)
+        return strerror(errno);
+    size_t n = fread(text, 1, MACHINE_ID_DIGITS, f);
+    fclose(f);
+    text[n] = '\0';
+    return slot_machine_id_parse(text, key) ? NULL : "it holds no machine id";
+}
+
+/* An id of this machine and of slots only. false after a message: this machine has none. */
+static bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT])
+{
+    uint8_t key[KEY_LEN], id[SHA1_LEN];
+    const char *fault = slot_machine_id_read(key);
+    if (fault) {
+        diag_end(o, NULL, EXIT_USAGE,
+                 "%s: %s: name an id with --id, or make the file with systemd-machine-id-setup",
+                 slot_id_file, fault);
+        return false;
+    }
+    slot_machine_id_derive(key, id);
+    char *at = out;
+    for (size_t i = 0; i < KEY_LEN; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        at += snprintf(at, 3, "%02x", id[i]);
+    }
+    return true;
+}
+
+/* ---- take: the signal that ends it ---------------------------------------------------------- */
+
+/* Reads one in a thread, since the take waits in this one. One that comes before the take is found
+ * when it has to wait. */
+struct slot_take_signals {
+    int fd;
+    struct slot_command *s;
+    pthread_t thread;
+};
+
+static void *slot_take_await_signal(void *arg)
+{
+    struct slot_take_signals *w = arg;
+    struct signalfd_siginfo info;
+    if (read(w->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return NULL;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    atomic_store(&w->s->signal, (int)info.ssi_signo);
+    clave_slots_cancel(w->s->slots);
+    return NULL;
+}
+
+/* false: there is no thread, and signals have no effect on the take. */
+static bool slot_take_begin_signals(struct slot_take_signals *w, struct slot_command *s)
+{
+    *w = (struct slot_take_signals){.fd = inheritance_open_signals(0), .s = s};
+    return w->fd >= 0 && pthread_create(&w->thread, NULL, slot_take_await_signal, w) == 0;
+}
+
+static void slot_take_end_signals(const struct slot_take_signals *w)
+{
+    pthread_cancel(w->thread); /* read(2) is a cancellation point */
+    pthread_join(w->thread, NULL);
+    close(w->fd);
+}
+
+/* ---- take ----------------------------------------------------------------------------------- */
+
+static void slot_take_show(const struct slot_command *s, const clave_slot *slot, bool taken)
+{
+    char since[TIME_TEXT_CAP];
+    struct json j;
+    if (!s->o->json) {
+        printf("%lld\n", (long long)slot->token);
+        return;
+    }
+    json_begin(&j, stdout);
+    clave__json_string(&j, "path", s->plan.path);
+    clave__json_string(&j, "id", slot->id);
+    clave__json_bool(&j, "taken", taken);
+    clave__json_int(&j, "token", slot->token);
+    clave__json_string(&j, "node", slot->node);
+    clave__json_string(&j, "host", slot->host);
+    clave__json_string(&j, "since", time_text(slot->since, since));
+    clave__json_string(&j, "by", slot->by);
+    clave__json_string(&j, "reason", slot->reason);
+    json_end(&j);
+}
+
+static int slot_take_owned(const struct slot_command *s, const clave_slot *slot, bool taken)
+{
+    if (!taken && !run_slot_is_ours(s->o, &s->plan, slot))
+        return EXIT_REFUSED;
+    if (!taken && !s->quiet)
+        run_slot_say_owned(s->o, s->plan.path, slot);
+    slot_take_show(s, slot, taken);
+    return EXIT_OK;
+}
+
+static int slot_take_on(struct slot_command *s, clave_client *c)
+{
+    struct slot_take_signals signals;
+    struct client_fault fault;
+    clave_slot *slot;
+    bool taken = false, watched = slot_take_begin_signals(&signals, s);
+    clave_err err = clave_slots_take(s->slots, &s->plan.as, s->plan.wait_ms, &slot, &taken);
+    if (watched)
+        slot_take_end_signals(&signals);
+    if (err == CLAVE_ECANCELED && atomic_load(&s->signal) != 0)
+        return 128 + atomic_load(&s->signal);
+    if (err != CLAVE_OK) {
+        clave__blocking_fault(c, &fault);
+        return run_slot_not_taken(s->o, s->plan.path, err, &s->room, &fault);
+    }
+    int code = slot_take_owned(s, slot, taken);
+    clave_slot_free(slot);
+    return code;
+}
+
+static int slot_take(struct slot_command *s)
+{
+    clave_client *c;
+    int code = slot_session_open(s, &c);
+    if (code != EXIT_OK)
+        return code;
+    code = slot_take_on(s, c);
+    slot_session_close(s, c);
+    return code;
+}
+
+/* ---- give and break ------------------------------------------------------------------------- */
+
+static void slot_give_show(const struct slot_command *s, const char *key, int64_t token)
+{
+    struct json j;
+    if (!s->o->json)
+        return;
+    json_begin(&j, stdout);
+    clave__json_string(&j, "path", s->plan.path);
+    clave__json_string(&j, "id", s->plan.as.id);
+    clave__json_bool(&j, key, token != 0);
+    if (token != 0)
+        clave__json_int(&j, "token", token);
+    else
+        clave__json_string(&j, "token", NULL);
+    json_end(&j);
+}
+
+/* The node of this id, or of this very name; NULL: there is none. */
+static const clave_slot *slot_give_find(const struct slot_command *s, const clave_slots_view *view)
+{
+    const char *id = s->plan.as.id;
+    for (size_t i = 0; i < view->n; i++) {
+        const clave_slot *slot = &view->slots[i];
+        if (strcmp(slot->id ? slot->id : clave__path_name(slot->node), id) == 0)
+            return slot;
+    }
+    return NULL;
+}
+
+static void slot_give_say_none(const struct slot_command *s, clave_client *c)
+{
+    clave_slots_view *view;
+    if (clave_slots_list(c, s->plan.path, s->o->timeout_ms, &view) == CLAVE_OK) {
+        const clave_slot *slot = slot_give_find(s, view);
+        if (slot && !slot->id)
+            run_slot_say_strange(s->o, s->plan.path, slot->node);
+        clave_slots_view_free(view);
+    }
+    if (s->token != 0)
+        diag(s->o, "%s: %s owns no slot with token %" PRId64, s->plan.path, s->plan.as.id,
+             s->token);
+    else
+        diag(s->o, "%s: %s owns no slot", s->plan.path, s->plan.as.id);
+}
+
+/* Others have made nodes below it. */
+static int slot_give_not_empty(const struct slot_command *s)
+{
+    char hint[HINT_CAP];
+    char *owners = clave__path_child(NULL, s->plan.path, "owners");
+    int code = diag_end(
+        s->o, s->plan.path, exit_code_of(CLAVE_ENOTEMPTY),
+        "others have made nodes below it; to see them: %s",
+        hint_command(s->o, (const char *const[]){"tree", owners ? owners : "/", NULL}, hint));
+    free(owners);
+    return code;
+}
+
+static int slot_give_failed(const struct slot_command *s, clave_client *c, clave_err err)
+{
+    struct client_fault fault;
+    if (err == CLAVE_ENOTEMPTY)
+        return slot_give_not_empty(s);
+    clave__blocking_fault(c, &fault);
+    return run_slot_not_given(s->o, s->plan.path, err, &fault);
+}
+
+/* EXIT_OK: the slot of the id, if there is one, is this machine's; *token is its. */
+static int slot_give_look(const struct slot_command *s, clave_client *c, int64_t *token)
+{
+    clave_slots_view *view;
+    int code = EXIT_OK;
+    clave_err err = clave_slots_list(c, s->plan.path, s->o->timeout_ms, &view);
+    if (err != CLAVE_OK)
+        return diag_err(s->o, s->plan.path, err, c);
+    const clave_slot *slot = slot_give_find(s, view);
+    if (slot && slot->id) {
+        if (!run_slot_is_ours(s->o, &s->plan, slot))
+            code = EXIT_REFUSED;
+        if (*token == 0)
+            *token = slot->token;
+    }
+    clave_slots_view_free(view);
+    return code;
+}
+
+static int slot_give_on(struct slot_command *s, clave_client *c)
+{
+    int64_t given = 0, token = s->token;
+    int code = s->plan.id_defaulted ? slot_give_look(s, c, &token) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = clave_slots_give(s->slots, s->plan.as.id, token, s->o->timeout_ms, &given);
+    if (err != CLAVE_OK)
+        return slot_give_failed(s, c, err);
+    if (given == 0 && !s->quiet)
+        slot_give_say_none(s, c);
+    slot_give_show(s, "given", given);
+    return EXIT_OK;
+}
+
+static int slot_give(struct slot_command *s)
+{
+    clave_client *c;
+    int code = slot_session_open(s, &c);
+    if (code != EXIT_OK)
+        return code;
+    code = slot_give_on(s, c);
+    slot_session_close(s, c);
+    return code;
+}
+
+static int slot_break(struct slot_command *s)
+{
+    clave_client *c;
+    int64_t broken = 0;
+    char hint[HINT_CAP];
+    const char *path = s->plan.path;
+    int code = slot_session_open(s, &c);
+    if (code != EXIT_OK)
+        return code;
+    clave_slot which = s->plan.as;
+    which.token = s->token;
+    clave_err err = clave_slots_break(s->slots, &which, s->o->timeout_ms, &broken);
+    if (err != CLAVE_OK) {
+        code = slot_give_failed(s, c, err);
+    } else if (broken == 0) {
+        slot_give_say_none(s, c);
+        code =
+            diag_end(s->o, path, EXIT_PATH, "nothing was broken; to see the owners: %s",
+                     hint_command(s->o, (const char *const[]){"slot", "list", path, NULL}, hint));
+    }
+    slot_give_show(s, "broken", broken);
+    slot_session_close(s, c);
+    return code;
+}
+
+/* ---- run ------------------------------------------------------------------------------------ */
+
+/* PATH/runs/<id>: the id as in the names of slots. NULL: out of memory. */
+static char *slot_run_path(const struct slot_command *s)
+{
+    char name[SLOT_NAME_CAP];
+    clave__slot_name_escape(name, s->plan.as.id);
+    char *runs = clave__path_child(NULL, s->plan.path, "runs");
+    char *path = runs ? clave__path_child(NULL, runs, name) : NULL;
+    free(runs);
+    return path;
+}
+
+static int slot_run(struct slot_command *s)
+{
+    struct run_plan p = {.o = s->o,
+                         .kind = KIND_MUTEX,
+                         .command.argv = s->argv,
+                         .name = s->plan.as.id,
+                         .wait_ms = LOCK_TRY,
+                         .grace_ms = LOCK_GRACE_DEFAULT,
+                         .conflict_code = EXIT_TIMEOUT,
+                         .quiet = s->quiet,
+                         .acl = s->acl,
+                         .stages.slot = &s->plan};
+    char *path = slot_run_path(s), *owners = clave__path_child(NULL, s->plan.path, "owners");
+    int code = EXIT_USAGE;
+    nested_make_owner(p.owner);
+    p.path = path;
+    p.holders = owners;
+    p.connect = connect_dial(s->o);
+    if (!path || !owners)
+        code = diag_err(s->o, s->plan.path, CLAVE_ENOMEM, NULL);
+    else if (p.connect)
+        code = runner_run(&p, NULL);
+    free(path);
+    free(owners);
+    return code;
+}
+
+/* ---- the parts ------------------------------------------------------------------------------ */
 
 enum { SLOT_ID = FLAG_LONG, SLOT_BY, SLOT_REASON, SLOT_TOKEN, SLOT_KEEP, SLOT_WAITERS, SLOT_ACL };
 

@@ -1,8 +1,5 @@
-/* slot.h - `clave slot`: what its parts share.
- *
- *   slot          the verb: flags, and which part is meant
- *   slot_take     take; slot_run: run; slot_give: give, break; slot_list: list, limit
- *   slot_session  the session of each, and its slots; slot_machine_id: the machine's id */
+/* slot.h - `clave slot`: what slot.c, the verb, has in common with slot_list.c, its parts list and
+ * limit. */
 #ifndef CLAVE_CMD_VERBS_LOCK_SLOT_H
 #define CLAVE_CMD_VERBS_LOCK_SLOT_H
 
@@ -31,20 +28,11 @@ struct slot_command {
 
 /* Each returns the exit code. The path and the id are valid. */
 int slot_limit(struct slot_command *s);
-int slot_take(struct slot_command *s);
-int slot_run(struct slot_command *s);
-int slot_give(struct slot_command *s);
-int slot_break(struct slot_command *s);
 int slot_list(struct slot_command *s);
 
 /* Opens a session and makes the slots. EXIT_OK, or the exit code after a message; then nothing is
- * left to close. (slot_session.c) */
+ * left to close. */
 int slot_session_open(struct slot_command *s, clave_client **c);
 void slot_session_close(struct slot_command *s, clave_client *c);
-
-/* An id of this machine and of slots only: derived from the machine id, which is confidential, so
- * that nobody can tell that from it. false after a message: this machine has none.
- * (slot_machine_id.c) */
-bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT]);
 
 #endif
