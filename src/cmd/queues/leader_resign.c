@@ -10,7 +10,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/queues/leader_follow.h"
-#include "cmd/queues/no_queue.h"
+#include "cmd/queues/queue_view.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 

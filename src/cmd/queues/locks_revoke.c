@@ -19,7 +19,6 @@
 #include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/shell_command.h"
-#include "cmd/queues/no_queue.h"
 #include "cmd/queues/queue_view.h"
 #include "cmd/znodes/request_window.h"
 

@@ -1,17 +1,27 @@
 /* queue_view.c - reads the nodes of a lock, of whatever kind, and shows what src/observe makes of
  * them (queue_view.h). Two round trips: the names on all sides, behind a sync; then what the nodes
  * say. (A cache of the path takes two more, and does not know a node whose Stat may not be read.)
- */
+ * What is shown can be shown again after every change: a cache of the queue's nodes tells that
+ * something has changed, and the nodes are read anew, after a sync. */
 #include "cmd/queues/queue_view.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/path.h"
+#include "clave/cache.h"
 #include "clave/uv.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/shell_command.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/znodes/request_window.h"
 #include "observe/lock_model.h"
@@ -214,4 +224,142 @@ void queue_view_fini(struct queue_view *v)
     if (v->listing.path)
         clave__lock_listing_fini(&v->listing);
     *v = (struct queue_view){.n = 0};
+}
+
+/* ---- a path without a queue ----------------------------------------------------------------- */
+
+/* Which nodes are places in queues is the model's (observe/lock_model.h). */
+
+/* The children: candidates, places in other queues, "leases" and "locks" of a semaphore, others;
+ * "owners" and "limit", which together are slots. */
+struct no_queue {
+    size_t latches, places, sides, others, slots;
+};
+
+static void no_queue_count(struct no_queue *q, const char *path, const char *name)
+{
+    char *node = clave__path_child(NULL, path, name);
+    if (strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0)
+        q->sides++;
+    else if (strcmp(name, "owners") == 0 || strcmp(name, "limit") == 0)
+        q->slots++;
+    else if (clave__queue_kind_of(name) == QUEUE_LATCH)
+        q->latches++;
+    else if (node && clave__lock_is_place(node))
+        q->places++;
+    else
+        q->others++;
+    free(node);
+}
+
+bool no_queue_report(const struct options *o, clave_client *c, const char *path)
+{
+    struct no_queue q = {0};
+    clave_reply *r = NULL;
+    char hint[HINT_CAP];
+    const char *const locks[] = {"locks", NULL}, *const one[] = {"locks", path, NULL},
+                      *const slots[] = {"slot", "list", path, NULL};
+    if (clave_children(c, path, o->timeout_ms, &r) == CLAVE_OK)
+        for (size_t i = 0; i < r->nnames; i++)
+            no_queue_count(&q, path, r->names[i]);
+    clave_reply_free(r);
+    bool elects = o->verb->elects;
+    if (q.slots == 2) {
+        diag_end(o, path, EXIT_PATH, "no %s, but slots; to see them: %s",
+                 elects ? "election" : "lock", hint_command(o, slots, hint));
+        return true;
+    }
+    q.others += q.slots;
+    if (q.latches > 0 || (!elects && q.places > 0))
+        return false;
+    if (elects && q.places + q.sides > 0 && q.others == 0)
+        diag_end(o, path, EXIT_PATH, "no election, but a lock; to see it: %s",
+                 hint_command(o, one, hint));
+    else if (q.others > 0)
+        diag_end(o, path, EXIT_PATH,
+                 "no %s: none of its children is a %s; to see all locks and elections: %s",
+                 elects ? "election" : "lock", elects ? "candidate" : "place in a queue",
+                 hint_command(o, locks, hint));
+    else
+        return false;
+    return true;
+}
+
+/* ---- again after every change --------------------------------------------------------------- */
+
+/* Changes that come together, as those of a hand-over do, are one picture. */
+enum { GATHER_MS = 50 };
+
+static void queue_repeat_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    (void)cache;
+    (void)ev;
+    (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+/* false: no more events will come. */
+static bool queue_repeat_wait(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    uint64_t n;
+    int ready;
+    do
+        ready = poll(&p, 1, -1);
+    while (ready < 0 && errno == EINTR);
+    poll(NULL, 0, GATHER_MS);
+    return ready == 1 && read(fd, &n, sizeof n) == sizeof n;
+}
+
+static int queue_repeat_show(struct options *o, clave_client *c, const char *path, int fd,
+                             queue_show *show)
+{
+    bool screen = isatty(STDOUT_FILENO);
+    for (size_t shown = 0;; shown++) {
+        if (screen)
+            fputs("\033[H\033[2J", stdout);
+        else if (shown > 0 && !o->json)
+            putchar('\n');
+        int code = show(o, c, path);
+        int written = finish_stdout(o);
+        if (written != EXIT_OK)
+            return written;
+        if (code != EXIT_OK && code != EXIT_PATH) /* a queue may begin later */
+            return code;
+        if (!queue_repeat_wait(fd))
+            return EXIT_INTERNAL;
+    }
+}
+
+static int queue_repeat_watch(struct options *o, clave_client *c, const char *path,
+                              queue_show *show)
+{
+    clave_cache *cache;
+    clave_cache_options options = CLAVE_CACHE_OPTIONS_INIT;
+    options.without_data = true;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return diag_end(o, path, EXIT_INTERNAL, "cannot watch it: %s", strerror(errno));
+    clave_err err = clave_cache_new(&cache, c, path, &options, queue_repeat_on_event, &fd);
+    if (err != CLAVE_OK) {
+        close(fd);
+        return diag_err(o, path, err, c);
+    }
+    uint64_t told;
+    (void)clave_cache_wait(cache, o->timeout_ms); /* what is there already is no change */
+    (void)!read(fd, &told, sizeof told);
+    int code = queue_repeat_show(o, c, path, fd, show);
+    clave_cache_free(cache);
+    close(fd);
+    return code;
+}
+
+int queue_repeat(struct options *o, const char *path, bool watch, queue_show *show)
+{
+    clave_client *c;
+    int code = connect_open(o, NULL, &c);
+    if (code != EXIT_OK)
+        return code;
+    code = watch ? queue_repeat_watch(o, c, path, show) : show(o, c, path);
+    connect_close(c);
+    return code;
 }

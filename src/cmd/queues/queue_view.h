@@ -2,17 +2,16 @@
  * nodes: a mutex, a read-write lock, a semaphore, or an election.
  *
  * Map of src/cmd/queues, what the verbs of locks and elections share:
- *   queue_view      all participants of a lock, with their roles; src/observe says who holds
- *   queue_repeat    shows a queue again after every change
- *   no_queue        a path that is no lock, or no election
- *   revoke          asks a holder to release, or deletes its node
- *   deadlocks       owners that wait for each other
+ *   queue_view      all participants of a lock, with their roles; src/observe says who holds; once
+ *                   or again after every change; and what a path without a queue may be
+ *   locks_revoke    asks a holder to release, or deletes its node
  *   leader_follow   every change of an election's leader
- *   handover        resign and transfer: asks the leader and waits */
+ *   leader_resign   resign and transfer: asks the leader and waits */
 #ifndef CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 #define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 
 #include "clave/client.h"
+#include "cmd/cli/cmd_options.h"
 #include "observe/lock_listing.h"
 #include "recipe/queue/queue_nodes.h"
 
@@ -50,5 +49,16 @@ struct queue_view {
 clave_err queue_view_read(clave_client *c, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
 void queue_view_fini(struct queue_view *v);
+
+/* true, after a message: the path has children, but none of a lock, or of an election if the verb
+ * is about those. A path without children may be either. */
+bool no_queue_report(const struct options *o, clave_client *c, const char *path);
+
+/* Prints it; an exit code. */
+typedef int queue_show(struct options *o, clave_client *c, const char *path);
+
+/* Opens the session, and shows the queue: once, or, if it is to `watch`, until a signal ends the
+ * program or something fails. On a terminal each picture replaces the one before. */
+int queue_repeat(struct options *o, const char *path, bool watch, queue_show *show);
 
 #endif

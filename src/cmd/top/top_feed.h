@@ -4,8 +4,7 @@
  * Map of src/cmd/top:
  *   top_feed      the locks and elections, live
  *   top_screen    the user's selection of them, and the lines of the screen
- *   top           the verb: terminal, keys, revoke and break
- *   all_locks     `clave locks` without a path */
+ *   top           the verb: terminal, keys, revoke and break */
 #ifndef CLAVE_CMD_TOP_TOP_FEED_H
 #define CLAVE_CMD_TOP_TOP_FEED_H
 

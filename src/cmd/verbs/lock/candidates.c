@@ -11,8 +11,7 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/queues/no_queue.h"
-#include "cmd/queues/queue_repeat.h"
+#include "cmd/queues/queue_view.h"
 
 /* A node that no session owns leads nobody, and nobody after it leads. */
 static const char *candidates_role(size_t position, const clave_participant *p)

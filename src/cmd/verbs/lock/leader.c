@@ -15,7 +15,7 @@
 #include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/queues/leader_follow.h"
-#include "cmd/queues/no_queue.h"
+#include "cmd/queues/queue_view.h"
 
 enum { LEADER_WATCH = FLAG_LONG };
 

@@ -1,26 +1,32 @@
-/* locks.c - `clave locks`: lists the participants of a lock; all locks, revoke, break and
- * --deadlocks are cmd/top/all_locks.h, queues/locks_revoke.h and queues/locks_deadlocks.h. The
- * listing itself changes nothing. */
+/* locks.c - `clave locks`: all locks, the participants of one, or the owners that wait for each
+ * other; revoke and break are queues/locks_revoke.h. What a lock is and who holds it is the
+ * model's, as in `clave top` (top_feed.h); the search for deadlocks is recipe/deadlock's. The
+ * listings change nothing. */
+#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clave/deadlock.h"
+#include "clave/uv.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/suggestion.h"
-#include "cmd/queues/locks_deadlocks.h"
 #include "cmd/queues/locks_revoke.h"
-#include "cmd/queues/no_queue.h"
-#include "cmd/queues/queue_repeat.h"
 #include "cmd/queues/queue_view.h"
-#include "cmd/top/all_locks.h"
+#include "cmd/top/top_feed.h"
 #include "observe/lock_json.h"
 #include "runtime/clock.h"
+
+/* ---- one lock ------------------------------------------------------------------------------- */
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
@@ -196,6 +202,257 @@ static int locks_show_queue(struct options *o, clave_client *c, const char *path
     return code;
 }
 
+/* ---- all locks ------------------------------------------------------------------------------ */
+
+enum { TOP_LIST_COLUMN = 1024 };
+
+/* The id of a slot stands where a lock has its command. */
+static const char *all_locks_command(const struct top_lock *l)
+{
+    const struct top_place *p = &l->holder;
+    if (l->kind != LOCK_KIND_SLOT && p->task && *p->task)
+        return p->task;
+    return l->kind == LOCK_KIND_SLOT || (!p->host && p->pid == 0) ? p->whose : NULL;
+}
+
+/* Slots have their queue below the path. */
+static void all_locks_left_over(const struct options *o, const struct top_lock *l)
+{
+    char hint[HINT_CAP], *queue;
+    if (asprintf(&queue, "%s%s", l->path, l->kind == LOCK_KIND_SLOT ? "/queue" : "") < 0)
+        return;
+    printf(" (left over: no session owns %zu of its nodes; to see %s: %s)", l->nleft_over,
+           l->nleft_over > 1 ? "them" : "it",
+           hint_command(o, (const char *const[]){"locks", queue, NULL}, hint));
+    free(queue);
+}
+
+/* What keeps others from it, and the commands that end that. */
+static void all_locks_faults(const struct options *o, const struct top_lock *l)
+{
+    char hint[HINT_CAP];
+    if (l->bad_limit) {
+        fputs(" (the limit is no number, so nobody takes a slot; to set it: ", stdout);
+        format_text(
+            stdout,
+            hint_command(o, (const char *const[]){"slot", "limit", l->path, "N", NULL}, hint));
+        putchar(')');
+    }
+    if (!l->stranger)
+        return;
+    fputs(" (", stdout);
+    format_text(stdout, l->stranger);
+    printf(": %s; to remove it: ", l->stranger_what);
+    format_text(stdout,
+                hint_command(o, (const char *const[]){"rm", "-r", l->stranger, NULL}, hint));
+    if (l->nstrangers > 1)
+        printf("; %zu more", l->nstrangers - 1);
+    putchar(')');
+}
+
+static void all_locks_line(const struct options *o, const struct top_lock *l, int64_t now)
+{
+    const struct top_place *p = &l->holder;
+    char host[TOP_LIST_COLUMN], command[TOP_LIST_COLUMN], age[AGE_CAP] = "-", pid[24] = "-";
+    if (p->since >= 0)
+        age_format(now - p->since, age);
+    if (p->pid != 0)
+        snprintf(pid, sizeof pid, "%" PRId64, p->pid);
+    format_text(stdout, l->path);
+    printf(" %s %zu %zu %s%s %s %s %s", clave__lock_kind_name(l->kind), l->nholders, l->nwaiters,
+           p->since >= 0 && p->at_most ? "<" : "", age,
+           participant_text_column(p->host, false, host, sizeof host), pid,
+           participant_text_column(all_locks_command(l), true, command, sizeof command));
+    if (l->nleft_over > 0)
+        all_locks_left_over(o, l);
+    all_locks_faults(o, l);
+    putchar('\n');
+}
+
+/* Until all that there is has been told. */
+static clave_err all_locks_await(struct top_feed *f, int wakeup, int64_t until,
+                                 struct top_view *view)
+{
+    for (;;) {
+        eventfd_t count;
+        struct pollfd fd = {.fd = wakeup, .events = POLLIN};
+        clave_err err = top_feed_read(f, NULL, false, view);
+        int64_t left = until - clave_now();
+        if (err == CLAVE_OK && view->err != CLAVE_OK)
+            err = view->err;
+        if (err != CLAVE_OK || view->loaded)
+            return err;
+        if (left <= 0)
+            return CLAVE_ETIMEDOUT;
+        top_view_fini(view);
+        if (poll(&fd, 1, (int)left) > 0)
+            eventfd_read(wakeup, &count);
+    }
+}
+
+static clave_err all_locks_print(const struct options *o, struct top_feed *f,
+                                 const struct top_view *view)
+{
+    if (view->hidden || view->partial)
+        diag(o, view->hidden ? "there may be more locks, below nodes that may not be read (--auth)"
+                             : "there are more locks than there is memory for");
+    if (o->json)
+        return top_feed_json(f);
+    for (size_t i = 0; i < view->nlocks; i++)
+        all_locks_line(o, &view->locks[i], clave__clock_wall());
+    if (view->nlocks == 0)
+        diag_note(o, "no locks");
+    return CLAVE_OK;
+}
+
+static int all_locks_show(struct options *o)
+{
+    clave_client *c;
+    struct top_feed *f = NULL;
+    struct top_view view = {.loaded = false};
+    int code = connect_open(o, NULL, &c);
+    if (code != EXIT_OK)
+        return code;
+    int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    clave_err err = top_feed_new(&f, c, "/", wakeup);
+    if (err == CLAVE_OK)
+        err = all_locks_await(f, wakeup, clave_now() + o->timeout_ms, &view);
+    if (err == CLAVE_OK)
+        err = all_locks_print(o, f, &view);
+    code = err == CLAVE_OK ? EXIT_OK : diag_err(o, "/", err, c);
+    top_view_fini(&view);
+    top_feed_free(f);
+    connect_close(c);
+    close(wakeup);
+    return code;
+}
+
+/* ---- deadlocks ------------------------------------------------------------------------------ */
+
+enum { PATH_CAP = 1024, TASK_CAP = 64 };
+
+/* Names the thread if several share a session; where the node says no more, the owner or the
+ * session. */
+static const char *locks_deadlocks_member_format(const clave_deadlock_member *m,
+                                                 char out[PARTICIPANT_TEXT_CAP])
+{
+    const clave_identity *id = &m->identity;
+    char task[TASK_CAP], owner[PARTICIPANT_TEXT_CAP];
+    if (id->host || id->pid != 0 || id->name || id->command || (id->text && *id->text))
+        participant_text_format(id, out, PARTICIPANT_TEXT_CAP);
+    else if (id->owner)
+        snprintf(
+            out, PARTICIPANT_TEXT_CAP, "owner %s",
+            participant_text_printable(id->owner, owner, PARTICIPANT_TEXT_CAP - sizeof "owner "));
+    else
+        snprintf(out, PARTICIPANT_TEXT_CAP, "session 0x%" PRIx64,
+                 (uint64_t)m->stat.ephemeral_owner);
+    size_t n = strlen(out);
+    if (id->task)
+        snprintf(out + n, PARTICIPANT_TEXT_CAP - n, " #%s",
+                 participant_text_printable(id->task, task, sizeof task));
+    return out;
+}
+
+static void locks_deadlocks_show_text(const clave_deadlock *d)
+{
+    char who[PARTICIPANT_TEXT_CAP], next[PARTICIPANT_TEXT_CAP], path[PATH_CAP];
+    printf("%sdeadlock of %zu\n", d->certain ? "" : "possible ", d->n);
+    for (size_t i = 0; i < d->n; i++) {
+        const clave_deadlock_member *m = &d->members[i], *n = &d->members[(i + 1) % d->n];
+        locks_deadlocks_member_format(m, who);
+        locks_deadlocks_member_format(n, next);
+        if (m->path)
+            printf("  %s waits for %s behind %s\n", who,
+                   participant_text_printable(m->path, path, sizeof path), next);
+        else
+            printf("  %s is to outlast %s\n", who, next);
+    }
+}
+
+static void locks_deadlocks_show_member(struct json *j, const clave_deadlock_member *m)
+{
+    const clave_identity *id = &m->identity;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "path", m->path);
+    clave__json_string(j, "node", m->node);
+    clave__json_string(j, "blocker", m->blocker);
+    clave__json_int(j, "token", m->stat.czxid);
+    json_hex(j, "session", m->stat.ephemeral_owner);
+    clave__json_int(j, "since_ms", m->stat.ctime);
+    participant_json_identity(j, id);
+    clave__json_string(j, "owner", id->owner);
+    clave__json_string(j, "task", id->task);
+    clave__json_close(j, '}');
+}
+
+static void locks_deadlocks_show_json(const clave_deadlock *d)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_bool(&j, "certain", d->certain);
+    clave__json_open(&j, "members", '[');
+    for (size_t i = 0; i < d->n; i++)
+        locks_deadlocks_show_member(&j, &d->members[i]);
+    clave__json_close(&j, ']');
+    clave__json_string(&j, "victim", d->victim < d->n ? d->members[d->victim].node : NULL);
+    clave__json_string(&j, "text", d->text);
+    json_end(&j);
+}
+
+/* A mistyped path would show no deadlock: refuse one that does not exist. EXIT_OK, or the exit code
+ * after a message. */
+static int locks_deadlocks_look_for(struct options *o, clave_client *c, const char *const *paths,
+                                    size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        clave_err err = clave_exists(c, paths[i], options_left_ms(o), NULL);
+        if (err != CLAVE_OK)
+            return diag_err(o, paths[i], err, c);
+    }
+    return EXIT_OK;
+}
+
+static int locks_deadlocks_search(struct options *o, clave_client *c, const char *const *paths,
+                                  size_t n)
+{
+    clave_deadlocks *found;
+    clave_err err = clave_deadlocks_find(c, paths, n, o->timeout_ms, &found);
+    if (err != CLAVE_OK)
+        return diag_err(o, paths[0], err, c);
+    size_t certain = 0;
+    for (size_t i = 0; i < found->n; i++) {
+        (o->json ? locks_deadlocks_show_json : locks_deadlocks_show_text)(&found->list[i]);
+        certain += found->list[i].certain;
+    }
+    if (found->n == 0)
+        diag_note(o, "no deadlock");
+    else if (certain == 0)
+        diag_note(o, "no certain deadlock: a session in each of these may have another thread, "
+                     "which goes on");
+    int code = certain > 0 ? EXIT_DEADLOCK : EXIT_OK;
+    clave_deadlocks_free(found);
+    return code;
+}
+
+/* At these paths and below; none: everywhere. The exit code: EXIT_DEADLOCK when a certain deadlock
+ * was printed, EXIT_OK when there is none, or possible ones only. */
+static int locks_deadlocks_show(struct options *o, const char *const *paths, size_t n)
+{
+    static const char *const everywhere = "/";
+    clave_client *c;
+    int code = connect_open(o, NULL, &c);
+    if (code != EXIT_OK)
+        return code;
+    code = locks_deadlocks_look_for(o, c, paths, n);
+    if (code == EXIT_OK)
+        code = locks_deadlocks_search(o, c, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
+    connect_close(c);
+    return code;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
 enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS, LOCKS_WATCH };
 
 /* Fills in the request from the arguments after the word. */
@@ -220,7 +477,7 @@ static int locks_run_deadlocks(struct options *o, bool oust_flags)
     for (size_t i = 0; i < n; i++)
         if (!connect_path_ok(o, paths[i]))
             return EXIT_PATH;
-    return deadlocks_show(o, paths, n);
+    return locks_deadlocks_show(o, paths, n);
 }
 
 /* Neither a path nor revoke or break. */
@@ -264,7 +521,7 @@ static int run_locks(struct options *o, int argc, char **argv)
     if (o->argc == 0 && watch)
         return diag_usage(o, "--watch needs a PATH; 'clave top' follows all locks");
     if (o->argc == 0)
-        return top_list_show(o);
+        return all_locks_show(o);
     return connect_path_ok(o, o->argv[0]) ? queue_repeat(o, o->argv[0], watch, locks_show_queue)
                                           : EXIT_PATH;
 }

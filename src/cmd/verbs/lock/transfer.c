@@ -9,7 +9,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/queues/leader_resign.h"
-#include "cmd/queues/no_queue.h"
+#include "cmd/queues/queue_view.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
  * message. */
