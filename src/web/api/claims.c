@@ -885,7 +885,7 @@ struct claim_leaving {
     const char *id;
     bool was_marked, known; /* it was given back before; there is such a claim here */
     bool marking, ending;   /* answers that are to come: of the mark; of the claim's end */
-    bool again;             /* that of the mark was lost */
+    bool again;             /* that of the mark was lost, or a node was left to another gate */
     bool ended;
     clave_err why;
 };
@@ -945,7 +945,7 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
     struct claim_leaving *l = k->arg;
     clave_err_class class_ = clave_err_classify(res->err);
     l->marking = false;
-    l->again = class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
+    l->again |= class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
     claim_leave_step(k);
 }
 
@@ -974,6 +974,10 @@ static void claim_leave(struct session_request *k)
     (void)clave__http_session_mark(s, l->id); /* without memory the servers know it */
     clave__http_session_trim_marks(s);
     k->claim = c;
+    if (c && c->place.spared) { /* its node was left to the gate that made it, and goes now */
+        c->place.spared = false;
+        l->again = true;
+    }
     if (c) {
         l->known = l->ending = true;
         clave__claim_release(c);
