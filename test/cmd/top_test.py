@@ -24,6 +24,13 @@ def pending(pid):
         return int(re.search(r"^ShdPnd:\s*(\w+)", f.read(), re.M).group(1), 16)
 
 
+def spent(pid):
+    """Seconds of the processor that a process has used."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Screen:
     """The program on a terminal: a VT52, which has a cursor and erases, and nothing else."""
 
@@ -414,17 +421,51 @@ class Live(Top):
     def test_another_size(self):
         zk = stranger(self, self.server)
         for i in range(12):
-            zk.create(f"/r/{i:02d}-{'long' * 12}/_c_00000000-0000-0000-0000-000000000000-lock-", ephemeral=True, sequence=True, makepath=True)
+            zk.create(f"/r/{'long' * 12}-{i:02d}/_c_00000000-0000-0000-0000-000000000000-lock-", ephemeral=True, sequence=True, makepath=True)
         s = self.screen("/r", rows=30, columns=120)
-        s.see("/r/00-", "/r/11-", "longlong  ")
+        s.see("long-00  ", "long-11  ")
         s.resize(10, 40)
         s.process.send_signal(signal.SIGWINCH)
-        s.see("12 held", "/r/00-lon", "~  lock  se")
+        s.see("12 held", "/r/l~long-00  lock  ses")
         s.keys("j" * 11)
-        s.see("/r/11-")
-        s.see_not("/r/00-")
+        s.see("/r/l~long-11")
+        s.see_not("long-00")
         s.process.terminate()
         self.assertEqual(s.end(), 128 + 15)
+
+    def test_a_screen_of_80_by_24_keeps_who_waits(self):
+        deep = "/w/" + "/".join(["department-of-something"] * 7) + "/nightly"
+        holder = self.hold("lock", deep, "--", "sh", "-c", "sleep 1000 # a command with many words")
+        self.until(f"pid {holder.pid}", "/w")
+        self.hold("lock", deep, "--", *HOLD)
+        self.until("1 waiting", "/w")
+        s = self.screen("/w", rows=24, columns=80)
+        s.see("WAITING  OLDEST", "~omething/nightly  lock")
+        s.wait(lambda: re.search(r"nightly  lock +\S.* +\d+s +1 +\d+s ", s.text), "how many wait, and how long")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_5000_locks(self):
+        """A key is answered, and the whole list is sorted and laid out, in much less than a second of the processor."""
+        zk = stranger(self, self.server)
+        for i in range(0, 5000, 500):
+            t = zk.transaction()
+            for k in range(i, i + 500):
+                t.create(f"/many-{k:04d}")
+                t.create(f"/many-{k:04d}/_c_00000000-0000-0000-0000-000000000000-lock-", b"clave/1\nhost=web1\npid=7\ncommand=x\n", ephemeral=True, sequence=True)
+            t.commit()
+        s = self.screen("/", rows=24, columns=80)
+        s.see("5000 held", "1-19 of 5000")
+        before = spent(s.process.pid)
+        s.keys("sss")
+        s.see("sort: path", "/many-0000")
+        s.keys("j" * 40)
+        s.see("/many-0040")
+        s.keys("/4321\r")
+        s.see("1-1 of 1, matching 4321", "/many-4321")
+        self.assertLess(spent(s.process.pid) - before, 3)
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
 
     def test_a_terminal_without_a_screen(self):
         for term in "dumb", "no-such-terminal":

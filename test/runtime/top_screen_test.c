@@ -219,6 +219,67 @@ static void the_bar_of_a_queue_stays_on_its_place(void **state)
     row(">*/a ");
 }
 
+/* Where a column of the table begins in its line of titles. */
+static size_t title(const char *text)
+{
+    const char *titles = row("LOCK "), *at = strstr(titles, text);
+    if (!at)
+        fail_msg("no column %s in:\n%s", text, shown);
+    return (size_t)(at - titles);
+}
+
+static void a_narrow_screen_keeps_who_waits_and_shortens_paths(void **state)
+{
+    static char deep[200] = "/tenants/";
+    (void)state;
+    while (strlen(deep) < 180)
+        strcat(deep, "department/");
+    strcat(deep, "nightly");
+    add(deep, LOCK_KIND_SEMAPHORE, 70000, 61000)->nwaiters = 1234567;
+    locks[0].holder.whose = "a-very-long-name-of-a-host.example.org pid 4194304";
+    locks[0].holder.task = "/usr/local/bin/a-command --with arguments";
+    add("/b", LOCK_KIND_LOCK, 70000, -1);
+    screen = (struct top_screen){.connect = "one:2181", .rows = 24, .columns = 80};
+    draw();
+    assert_true(title("OLDEST") + strlen("OLDEST") <= 80);
+    const char *line = row(">*/tenant~ment/nightly") + 2;
+    assert_true(strcspn(line, "\n") <= 80);
+    assert_int_equal(strncmp(line + title("WAITING"), "1234567", 7), 0);
+    assert_int_equal(strncmp(line + title("OLDEST"), " 1m01s", 6), 0);
+    row("/nightly  semaphore  a-very-l~ pid 4194304  "); /* both ends of each */
+    screen.columns = 120;
+    draw();
+    assert_true(title("COMMAND") + 16 <= 120);
+    row("  /usr/local/bin/");
+    screen.columns = 0;
+    draw();
+    row(deep);
+}
+
+static void two_that_may_hold_are_worse_than_a_deadlock(void **state)
+{
+    static struct top_place places[] = {
+        {.role = "holder", .client = "clave", .node = "n0", .whose = "web1", .task = ""},
+        {.role = "outside",
+         .client = "kazoo",
+         .node = "n1",
+         .whose = "db7",
+         .task = "",
+         .outside = true}};
+    (void)state;
+    add("/a/dead", LOCK_KIND_LOCK, 70000, 90000)->deadlocked = true;
+    add("/b/twice", LOCK_KIND_LOCK, 70000, 3000)->outside = true;
+    draw();
+    row("\n!MAY BE HELD TWICE: 1 lock, where a kazoo lock of default name does not see the "
+        "others\n");
+    assert_true(row("\n!/b/twice") < row("\n!/a/dead"));
+    view.places = places;
+    view.nplaces = 2;
+    top_selection_enter(&choice, &view, top_selection_arrange(&choice, &view));
+    draw();
+    row("\n!1  outside  db7");
+}
+
 static void a_question_is_shown_whole(void **state)
 {
     (void)state;
@@ -238,6 +299,8 @@ int main(void)
         TEST(a_table_that_is_longer_than_the_screen_says_which_part_is_seen),
         TEST(what_is_listed_contains_the_filter_somewhere),
         TEST(the_bar_of_a_queue_stays_on_its_place),
+        TEST(a_narrow_screen_keeps_who_waits_and_shortens_paths),
+        TEST(two_that_may_hold_are_worse_than_a_deadlock),
         TEST(a_question_is_shown_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,6 +173,7 @@ static void top_read_place(struct top_read *r, const struct lock_node *p, struct
                               .pid = label.pid,
                               .token = p->token,
                               .waits = !p->holds && !p->left_over && p->kind != QUEUE_LATCH,
+                              .outside = clave__lock_is_outside(p),
                               .left_over = p->left_over,
                               .unreadable = p->unreadable,
                               .asked = p->asked};
@@ -195,6 +196,7 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
                            .leases = q->leases,
                            .kind = kind,
                            .deadlocked = clave__lock_deadlocks_has(&r->f->waits, q),
+                           .outside = clave__lock_has_outside(q),
                            .holder.since = -1,
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),

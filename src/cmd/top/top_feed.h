@@ -25,6 +25,7 @@ struct top_place {
     int64_t since;  /* wall clock: granted, of one that holds; else queued; -1: not known */
     bool at_most;   /* since then at the earliest */
     bool waits;     /* for a lock or lease */
+    bool outside;   /* it may hold beside the holder (clave__lock_is_outside) */
     bool left_over; /* no session owns its node */
     bool unreadable;
     bool asked; /* to release it, or to resign */
@@ -35,6 +36,7 @@ struct top_lock {
     bool leases;
     enum lock_queue_kind kind;
     bool deadlocked; /* owners wait for each other, and one of them waits here */
+    bool outside;    /* two may hold it (clave__lock_has_outside) */
     /* The first; if nobody holds it, the first node that is left over; since -1: neither. */
     struct top_place holder;
     size_t nholders, nwaiters, nleft_over;

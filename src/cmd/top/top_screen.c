@@ -32,7 +32,7 @@ struct top_lines {
     void *arg;
 };
 
-enum { GAP = 2, NARROWEST = 12 };
+enum { GAP = 2, NARROWEST = 12, WIDE_ENOUGH = 28, LAST_COLUMN = 16 }; /* in columns */
 
 /* Copies text that others wrote: what is not printable is escaped ("\\x1b"), what is too long ends
  * with a '~'. */
@@ -74,27 +74,48 @@ static size_t top_width(const char *text)
     return width;
 }
 
-/* Appends `text` to the line in `width` columns, cut with a '~' or filled with spaces. */
-static void top_fit(char line[TOP_LINE_CAP], const char *text, size_t width, bool right)
+/* Appends the characters that lie between these columns of the text. */
+static void top_append(char line[TOP_LINE_CAP], const char *text, size_t from, size_t to)
 {
-    size_t used = strlen(line), need = top_width(text), at = 0, len;
-    size_t spaces = need < width ? width - need : 0;
-    for (; right && spaces > 0 && used + 1 < TOP_LINE_CAP; spaces--)
-        line[used++] = ' ';
-    for (const char *p = text; *p; p += len) {
-        size_t w = top_width_of(p, &len);
-        bool cut = need > width && at + w + 1 > width;
-        if (cut && width > 0 && used + 1 < TOP_LINE_CAP)
-            line[used++] = '~';
-        if (cut || used + len >= TOP_LINE_CAP)
-            break;
+    size_t used = strlen(line), at = 0, len, w;
+    for (const char *p = text; *p; p += len, at += w) {
+        w = top_width_of(p, &len);
+        if (at < from || at + w > to || used + len >= TOP_LINE_CAP)
+            continue;
         memcpy(line + used, p, len);
         used += len;
-        at += w;
     }
-    for (; spaces > 0 && used + 1 < TOP_LINE_CAP; spaces--)
+    line[used] = '\0';
+}
+
+static void top_append_spaces(char line[TOP_LINE_CAP], size_t n)
+{
+    size_t used = strlen(line);
+    for (; n > 0 && used + 1 < TOP_LINE_CAP; n--)
         line[used++] = ' ';
     line[used] = '\0';
+}
+
+/* How a text is put into a column. What is too long has a '~' where it was cut: at its end, or in
+ * its middle, so that both ends of a path are seen. */
+enum top_fitting { FIT_LEFT, FIT_RIGHT, FIT_ENDS };
+
+/* Appends `text` to the line in `width` columns. */
+static void top_fit(char line[TOP_LINE_CAP], const char *text, size_t width, enum top_fitting how)
+{
+    size_t need = top_width(text), before = top_width(line);
+    size_t end = how == FIT_ENDS ? width * 3 / 5 : 0;
+    if (how == FIT_RIGHT && need < width)
+        top_append_spaces(line, width - need);
+    if (need <= width) {
+        top_append(line, text, 0, need);
+    } else if (width > 0) {
+        top_append(line, text, 0, width - 1 - end);
+        top_append(line, "~", 0, 1);
+        top_append(line, text, need - end, need);
+    }
+    size_t taken = top_width(line) - before;
+    top_append_spaces(line, taken < width ? width - taken : 0);
 }
 
 /* A line, cut to the width. */
@@ -103,7 +124,7 @@ static void top_say(const struct top_lines *to, enum top_style style, const char
     char line[TOP_LINE_CAP] = "";
     size_t width = top_width(text);
     size_t most = to->columns ? to->columns : SIZE_MAX;
-    top_fit(line, text, width > most ? most : width, false);
+    top_fit(line, text, width > most ? most : width, FIT_LEFT);
     to->put(to->arg, style, line);
 }
 
@@ -133,8 +154,8 @@ struct top_cells {
 };
 struct top_column {
     const char *title;
-    bool right;  /* numbers */
-    bool narrow; /* cut to a third where the screen is not wide enough for all */
+    enum top_fitting how;
+    bool gives; /* where the screen is not wide enough for all, this column becomes narrower */
 };
 /* A table of n rows, of which `seen` are shown from `first` on. */
 struct top_table {
@@ -145,11 +166,38 @@ struct top_table {
     size_t n, first, seen, bar; /* bar: the row under it; n: none */
 };
 
+/* Makes the columns that give narrower, the widest first and none below `least`, until all but the
+ * last take `room` with their gaps. */
+static void top_narrow(const struct top_table *t, size_t room, size_t least,
+                       size_t width[TOP_COLUMNS])
+{
+    for (;;) {
+        size_t all = 0, widest = TOP_COLUMNS;
+        for (size_t c = 0; c + 1 < TOP_COLUMNS; c++) {
+            all += width[c] + GAP;
+            if (t->columns[c].gives && width[c] > least &&
+                (widest == TOP_COLUMNS || width[c] > width[widest]))
+                widest = c;
+        }
+        if (all <= room || widest == TOP_COLUMNS)
+            return;
+        width[widest]--;
+    }
+}
+
+/* A part of the last column is worth shorter paths, but not paths that nobody recognises; and every
+ * other column is worth more than the last one. */
+static void top_fit_columns(const struct top_table *t, size_t columns, size_t width[TOP_COLUMNS])
+{
+    size_t last = width[TOP_COLUMNS - 1] < LAST_COLUMN ? width[TOP_COLUMNS - 1] : LAST_COLUMN;
+    top_narrow(t, columns > last ? columns - last : 0, WIDE_ENOUGH, width);
+    top_narrow(t, columns, NARROWEST, width);
+}
+
 static void top_column_widths(const struct top_lines *to, const struct top_table *t,
                               size_t width[TOP_COLUMNS])
 {
     struct top_cells cells;
-    size_t all = 0;
     for (size_t c = 0; c < TOP_COLUMNS; c++)
         width[c] = strlen(t->columns[c].title);
     for (size_t i = 0; i < t->n; i++) {
@@ -159,12 +207,8 @@ static void top_column_widths(const struct top_lines *to, const struct top_table
             width[c] = w > width[c] ? w : width[c];
         }
     }
-    for (size_t c = 0; c < TOP_COLUMNS; c++)
-        all += width[c] + GAP;
-    size_t narrow = to->columns / 3 > NARROWEST ? to->columns / 3 : NARROWEST;
-    for (size_t c = 0; c < TOP_COLUMNS; c++)
-        if (to->columns && all > to->columns + GAP && t->columns[c].narrow && width[c] > narrow)
-            width[c] = narrow;
+    if (to->columns)
+        top_fit_columns(t, to->columns, width);
 }
 
 static void top_draw_row(const struct top_lines *to, const struct top_table *t,
@@ -175,9 +219,9 @@ static void top_draw_row(const struct top_lines *to, const struct top_table *t,
     for (size_t c = 0; c < TOP_COLUMNS; c++) {
         bool last = c + 1 == TOP_COLUMNS;
         const char *text = cells ? cells->text[c] : t->columns[c].title;
-        top_fit(line, text, last ? top_width(text) : width[c], t->columns[c].right);
+        top_fit(line, text, last ? top_width(text) : width[c], t->columns[c].how);
         if (!last)
-            top_fit(line, "", GAP, false);
+            top_append_spaces(line, GAP);
     }
     size_t n = strlen(line);
     while (n > 0 && line[n - 1] == ' ' && !(style & TOP_REVERSE))
@@ -250,6 +294,8 @@ enum { TOP_ORDERS = sizeof orders / sizeof *orders };
 static int top_order_compare(const void *a, const void *b, void *order)
 {
     const struct top_lock *one = a, *other = b;
+    if (one->outside != other->outside)
+        return other->outside - one->outside;
     if (one->deadlocked != other->deadlocked)
         return other->deadlocked - one->deadlocked;
     return orders[*(const size_t *)order].compare(one, other);
@@ -425,9 +471,9 @@ static void top_age(const struct top_place *p, int64_t now, char out[TOP_CELL_CA
 }
 
 static const struct top_column list_columns[TOP_COLUMNS] = {
-    {"LOCK", false, true},    {"KIND", false, false},   {"HOLDER", false, true},
-    {"HELD", true, false},    {"WAITING", true, false}, {"OLDEST", true, false},
-    {"COMMAND", false, false}};
+    {"LOCK", FIT_ENDS, true},    {"KIND", FIT_LEFT, false},     {"HOLDER", FIT_ENDS, true},
+    {"HELD", FIT_RIGHT, false},  {"WAITING", FIT_RIGHT, false}, {"OLDEST", FIT_RIGHT, false},
+    {"COMMAND", FIT_LEFT, false}};
 
 static void top_who(const struct top_drawing *d, const struct top_lock *l, char out[TOP_CELL_CAP])
 {
@@ -497,16 +543,16 @@ static enum top_style top_list_style(const void *arg, size_t i)
 {
     const struct top_drawing *d = arg;
     const struct top_lock *l = &d->v->locks[i];
-    if (l->deadlocked)
+    if (l->deadlocked || l->outside)
         return TOP_RED;
     bool faulty = l->nleft_over > 0 || l->nstrangers > 0 || l->bad_limit;
     return faulty || top_is_late(d, l->waiting_since) ? TOP_AMBER : TOP_PLAIN;
 }
 
 static const struct top_column queue_columns[TOP_COLUMNS] = {
-    {"#", true, false},       {"ROLE", false, false}, {"WHO", false, true},
-    {"SINCE", true, false},   {"TOKEN", true, false}, {"CLIENT", false, false},
-    {"COMMAND", false, false}};
+    {"#", FIT_RIGHT, false},     {"ROLE", FIT_LEFT, false},   {"WHO", FIT_ENDS, true},
+    {"SINCE", FIT_RIGHT, false}, {"TOKEN", FIT_RIGHT, false}, {"CLIENT", FIT_LEFT, false},
+    {"COMMAND", FIT_LEFT, false}};
 
 static void top_queue_row(const void *arg, size_t i, struct top_cells *out)
 {
@@ -527,6 +573,8 @@ static enum top_style top_queue_style(const void *arg, size_t i)
 {
     const struct top_drawing *d = arg;
     const struct top_place *p = &d->v->places[i];
+    if (p->outside)
+        return TOP_RED;
     return p->left_over || (p->waits && top_is_late(d, p->since)) ? TOP_AMBER : TOP_PLAIN;
 }
 
@@ -572,6 +620,14 @@ static void top_draw_sums(const struct top_drawing *d)
     top_say(&d->to, TOP_PLAIN, text);
 }
 
+static size_t top_count_outside(const struct top_view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->nlocks; i++)
+        n += v->locks[i].outside;
+    return n;
+}
+
 /* Returns how many lines. */
 static size_t top_draw_warnings(const struct top_drawing *d)
 {
@@ -583,6 +639,15 @@ static size_t top_draw_warnings(const struct top_drawing *d)
     if (v->hidden)
         top_say(&d->to, TOP_PLAIN, "Some nodes may not be read: locks below them are not seen."),
             lines++;
+    size_t outside = top_count_outside(v);
+    if (outside > 0) {
+        snprintf(
+            text, sizeof text,
+            "MAY BE HELD TWICE: %zu lock%s, where a kazoo lock of default name does not see the "
+            "others",
+            outside, clave__plural(outside));
+        lines += top_wrap(&d->to, TOP_BOLD | TOP_RED, text);
+    }
     for (size_t i = 0; i < v->ndeadlocks && i < MOST_DEADLOCKS; i++, lines++) {
         snprintf(text, sizeof text, "DEADLOCK: %s", top_clean(&d->to, v->deadlocks[i], clean));
         top_say(&d->to, TOP_BOLD | TOP_RED, text);

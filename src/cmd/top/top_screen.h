@@ -24,7 +24,8 @@ enum top_listed { TOP_LOCKS_AND_ELECTIONS, TOP_LOCKS, TOP_ELECTIONS, TOP_LISTED 
 
 /* All zeroes: everything is listed, by the oldest wait, and the bar is on the first row. */
 struct top_selection {
-    size_t order; /* of those in top_screen.c; deadlocked locks come first in each */
+    size_t order; /* of those in top_screen.c; locks that two may hold come first, then deadlocked
+                     ones */
     enum top_listed listed;
     char filter[TOP_FILTER_CAP]; /* only locks with this in their path, holder or command */
     bool typing;                 /* the filter is being typed */
