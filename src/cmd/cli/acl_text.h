@@ -20,8 +20,8 @@ struct acl_list {
 };
 
 /* Parses "open", "read", "creator", "parent", or a list such as
- * "world:anyone:r,digest:joe:<hash>:cdrwa". false: *fault says why. Call acl_fini in either
- * case. */
+ * "world:anyone:r,digest:joe:<hash>:cdrwa". false: *fault says why. `out` must have
+ * been initialised with zeros; call acl_fini in either case. */
 bool acl_parse(const char *text, struct acl_list *out, const char **fault);
 /* Fills in the list with the entries of a node that were read from a server. false: *fault says why
  * another node cannot get the same list. */

@@ -11,7 +11,7 @@ enum { DATA_HISTORY = FLAG_LONG, DATA_UNTIL, DATA_EPOCH, DATA_LONGEST_SESSION };
 
 enum data_work { DATA_CHECK, DATA_DUMP, DATA_DIGEST, DATA_BACKUP, DATA_RESTORE, DATA_WORKS };
 
-/* With so many arguments after its name. */
+/* The parts of the verb; each takes from `least` to `most` arguments after its name. */
 static const struct {
     const char *name;
     int least, most;
@@ -21,10 +21,10 @@ static const struct {
     [DATA_RESTORE] = {"restore", 2, 2},
 };
 
-/* What the flags say: those of backup and those of restore. */
+/* What the flags ask for, of backup and of restore. */
 struct data_choice {
     bool history;
-    bool of_restore; /* one of these is given */
+    bool of_restore; /* a flag of restore was given */
     struct restore_options restore;
 };
 
@@ -55,7 +55,7 @@ static bool data_take_flag(struct options *o, int id, struct data_choice *c)
            options_duration(o, "longest-session", 1, OPTIONS_MAX_MS, &r->longest_session);
 }
 
-/* Which work the arguments name; DATA_WORKS after a message. */
+/* Finds the part that the arguments name. DATA_WORKS, after a message, if there is none. */
 static enum data_work data_find_work(struct options *o, const struct data_choice *c)
 {
     int work = 0;
@@ -77,7 +77,7 @@ static enum data_work data_find_work(struct options *o, const struct data_choice
     return DATA_WORKS;
 }
 
-/* Takes the last name off a path. false: there is none left. */
+/* Removes the last name from a path. false: there is none left. */
 static bool data_go_up(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -90,7 +90,7 @@ static bool data_go_up(char *path)
     return true;
 }
 
-/* Whether `to`, which need not exist yet, is the directory or below it. */
+/* Whether `to`, which need not exist yet, is the directory `dir` or lies below it. */
 static bool data_is_below(const char *to, const char *dir)
 {
     char at[PATH_MAX];

@@ -1,6 +1,6 @@
-/* data_backup.c - `clave data backup`: copies the newest snapshot and the logs after it while a
- * server writes, and loads what it copies: only bytes that lead to a tree are in the copy, and they
- * end with a whole transaction. data.c calls it. */
+/* data_backup.c - `clave data backup`: copies the newest snapshot and the logs after it, while a
+ * server may be writing. It loads what it copies: so the copy contains only bytes that lead to a
+ * tree, and ends with a whole transaction. data.c calls it. */
 #include "cmd/data/data_files.h"
 
 #include <errno.h>
@@ -11,8 +11,9 @@
 #include "cmd/cli/diag.h"
 #include "runtime/store/datadir.h"
 
-/* Since the names were listed, a server may have removed a file; and of a batch that it is writing
- * the end may be there before the beginning. Damage is still there the next time. */
+/* A try may fail although nothing is damaged: a server may have removed a file since the names were
+ * listed, and the end of a batch that it is writing may be visible before its beginning. Real
+ * damage is still there the next time. */
 enum { BACKUP_TRIES = 10 };
 
 struct backup {
@@ -20,7 +21,7 @@ struct backup {
     struct copy_dir copy;
     struct server_stats st;
     bool history;
-    bool failed; /* to write: another try is of no use */
+    bool failed; /* writing the copy failed, so another try is useless */
     char text[1024];
 };
 
@@ -46,7 +47,7 @@ static clave_err backup_try(struct backup *b)
     return err;
 }
 
-/* What stands beside the snapshots and logs, if it is there. */
+/* Copies a file other than snapshots and logs, if it exists. */
 static clave_err backup_beside(struct backup *b, const char *name)
 {
     const struct fault fault = {b->text, sizeof b->text};

@@ -1,6 +1,7 @@
-/* data_check.c - `clave data check`: every file by itself, then all of them as a server would load
- * them: once from the oldest snapshot that the logs still reach back to, so that as many digests as
- * possible are compared, and once from the newest. data.c calls it; nothing is changed. */
+/* data_check.c - `clave data check`: checks every file by itself, then loads all of them as a
+ * server would. It does that twice: from the newest snapshot, and from the oldest one that the logs
+ * still reach back to, so that as many digests as possible are compared. data.c calls it. Nothing
+ * is changed. */
 #include "cmd/data/data_files.h"
 
 #include <inttypes.h>
@@ -19,10 +20,10 @@ struct checking {
     unsigned faults;
     int64_t records;
     int64_t digests;
-    int64_t last_zxid; /* of the logs checked so far; 0: none */
+    int64_t last_zxid; /* of the logs checked so far; 0: none yet */
 };
 
-/* The findings on one file. */
+/* What was found out about one file. */
 struct verdict {
     char name[FILE_NAME_SIZE];
     size_t bytes;
@@ -32,8 +33,8 @@ struct verdict {
     size_t nodes;
     size_t sessions;
     bool whole;      /* a snapshot that can be loaded */
-    char fault[400]; /* "": it is intact */
-    char note[300];  /* "": nothing unusual */
+    char fault[400]; /* what is wrong with it; "": nothing */
+    char note[300];  /* what is unusual about it; "": nothing */
 };
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -84,8 +85,8 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Apache leaves a snapshot unfinished when it is killed while writing, and skips it, as clave does.
- */
+/* Whether the snapshot was never finished. Apache leaves one behind if it is killed while it
+ * writes, and later skips it, as clave does. */
 static bool data_check_is_unfinished(const struct file_content *b)
 {
     static const char mark[] = {0, 0, 0, 1, '/'}; /* the path that ends the list of nodes */
@@ -127,7 +128,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     return true;
 }
 
-/* `next`: the zxid in the name of the log that follows; 0: none follows. */
+/* `next` is the zxid in the name of the log that follows; 0: this is the last log. */
 static void data_check_walk(struct checking *c, struct log_walk *w, struct verdict *v, int64_t next)
 {
     struct txn_log_entry e;
@@ -177,7 +178,8 @@ static bool check_log(struct checking *c, size_t i)
     return true;
 }
 
-/* How long sessions may be. Nothing is said of a note that is whole, nor of none. */
+/* Checks the file that notes how long sessions may be. Prints nothing if it is valid or does not
+ * exist. */
 static void check_note(struct checking *c)
 {
     char text[1024] = "";
@@ -199,9 +201,10 @@ static void check_note(struct checking *c)
     clave__json_close(&c->j, '}');
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all files together ---------------------------------------------------------------------- */
 
-/* From the oldest snapshot, or (`from` NULL) as a server starts. false: the text says why. */
+/* Loads the tree: from the oldest usable snapshot, whose zxid is stored in *from, or, if `from` is
+ * NULL, as a server does when it starts. false: `text` says why it failed. */
 static bool data_check_recover(struct checking *c, int64_t *from, struct server_stats *st,
                                char *text, size_t cap)
 {

@@ -1,5 +1,5 @@
-/* data_dump.c - `clave data dump`: every node of a snapshot and every transaction of a log, one per
- * line. data.c calls it; nothing is changed. */
+/* data_dump.c - `clave data dump`: prints every node of a snapshot and every transaction of a log,
+ * one per line. data.c calls it. Nothing is changed. */
 #include "cmd/data/data_files.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 struct dumping {
     struct data_files *f;
-    const char *file; /* the current one */
+    const char *file; /* name of the current file */
 };
 
 static void dump_show_jbytes(struct jbytes b)
@@ -107,7 +107,7 @@ static void dump_json_change(struct json *j, const struct change_record *c)
         dump_json_jbytes(j, "path", c->path);
     if (has & TXN_DATA)
         dump_json_jbytes(j, "data", c->data);
-    if (has & TXN_PARENT_CVERSION) /* of every create, whether it can be ephemeral or not */
+    if (has & TXN_PARENT_CVERSION) /* every create has it, of an ephemeral node or not */
         clave__json_bool(j, "ephemeral", c->ephemeral);
     if (has & TXN_TTL)
         clave__json_int(j, "ttl_ms", c->ttl_ms);
@@ -302,7 +302,7 @@ static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
     return code;
 }
 
-/* In the order of their zxids, each snapshot before the logs that follow it. */
+/* Prints the files in the order of their zxids, each snapshot before the logs that follow it. */
 static int dump_all(struct dumping *d)
 {
     const struct file_list *snapshots = &d->f->snapshots, *logs = &d->f->logs;

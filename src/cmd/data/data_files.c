@@ -1,6 +1,6 @@
-/* data_files.c - the files of one data directory, for the parts of `clave data` and `clave grow`
- * (data_files.h).
- * Opened without the lock: a running server may be writing. */
+/* data_files.c - the files of one data directory, for the parts of `clave data` and for `clave
+ * grow` (see data_files.h). The directory is opened without taking its lock: a server may be
+ * writing to it. */
 #include "cmd/data/data_files.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ int data_files_exit(clave_err err)
     return err == CLAVE_EINVAL ? EXIT_USAGE : err == CLAVE_EINUSE ? EXIT_REFUSED : EXIT_IO;
 }
 
-/* What only the engine notices: that the tree does not match the digests. */
+/* Keeps the engine's first warning: only the engine notices that a tree does not match its
+ * digests. */
 static void data_files_on_engine_log(void *arg, int level, const char *msg)
 {
     struct data_files *f = arg;
@@ -26,7 +27,7 @@ static void data_files_on_engine_log(void *arg, int level, const char *msg)
         snprintf(f->noted, sizeof f->noted, "%s", msg);
 }
 
-/* What is unusual about the directory is in the faults, or does not matter here. */
+/* Shows warnings about the directory only with -v: what matters here is in the faults. */
 static void data_files_on_directory_log(void *arg, int level, const char *msg)
 {
     const struct data_files *f = arg;

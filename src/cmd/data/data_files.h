@@ -7,9 +7,9 @@
  *   data_check   checks every file, then loads all of them as a server would; prints digests
  *   data_dump    prints a snapshot's nodes and a log's transactions
  *   data_backup  copies a directory while a server writes
- *   data_restore makes a directory of a backup, as it was at some moment
- *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
- * What the bytes mean is in src/server/store, names and bytes of files in src/runtime/store. */
+ *   data_restore makes a directory from a backup, as it was at some moment
+ *
+ * The formats of the files are in src/server/store; src/runtime/store reads and writes them. */
 #ifndef CLAVE_CMD_DATA_DATA_FILES_H
 #define CLAVE_CMD_DATA_DATA_FILES_H
 
@@ -27,50 +27,53 @@ struct data_files {
     char noted[300]; /* the engine's first warning; "": none */
 };
 
-/* EXIT_OK, or the exit code after a message. Call data_files_close() in either case. */
+/* Opens the data directory. Returns EXIT_OK, or an exit code after a message. Call
+ * data_files_close() in either case. */
 int data_files_open(struct data_files *f, const struct options *o, const char *path);
 void data_files_close(struct data_files *f);
 
-/* A file's bytes, to be released with clave__file_free; false after a message. */
+/* Reads a file, to be released with clave__file_free. false, after a message: it cannot be read. */
 bool data_files_read(const struct data_files *f, const char *name, struct file_content *out);
-/* The bytes of a file that need not be there, as the epochs: 0, ENOENT, or another errno with a
- * text in the fault: it may be one that the restored server must be ahead of. */
+/* Reads a file that need not exist, such as the epochs. Returns 0, ENOENT, or another errno with a
+ * text in the fault. That third case is an error, since it may be a file that a restored server has
+ * to be ahead of. */
 int data_files_beside(const struct data_files *f, const char *name, struct file_content *out,
                       const struct fault *fault);
-/* A server to load files into; its warnings are kept. NULL after a message. */
+/* A new server to load files into; its first warning is kept in `noted`. NULL: no memory, after a
+ * message. */
 struct server *data_files_server(struct data_files *f);
 
-/* The files of an ensemble in which its epochs stand. */
+/* The files in which a server of an ensemble stores its epochs. */
 enum { DATA_EPOCHS = 2 };
 extern const char *const data_files_epochs[DATA_EPOCHS];
 
-/* The exit code for an error of the directory's functions. */
+/* The exit code for an error of the functions in datadir.h. */
 int data_files_exit(clave_err err);
 
-/* As text: JSON readers may not keep all 64 bits of a number. */
+/* Written as a string, since readers of JSON may not keep all 64 bits of a number. */
 void data_files_json_digest(struct json *j, uint64_t digest);
 
-/* ---- what is done with it (data.c); each returns the exit code ------------------------------- */
+/* ---- the parts of the verb (see data.c); each returns the exit code -------------------------- */
 
-/* Names each fault with its file and offset; EXIT_IO when there is one. */
+/* Prints each fault with its file and offset. EXIT_IO if there is one. */
 int data_check(struct data_files *f);
-/* The zxid and the digest of the tree that a server would begin with. */
+/* Prints the zxid and the digest of the tree that a server would start with. */
 int data_digest(struct data_files *f);
 
-/* Prints every file, or the one of the name `only` when it is not NULL. */
+/* Prints every file or, if `only` is not NULL, the file of that name. */
 int data_dump(struct data_files *f, const char *only);
 
-/* The new directory `to` gets what the opened one leads to, at one zxid; with `history` also what
- * led to it, as far back as there are logs. */
+/* Copies to the new directory `to` what leads to the tree of the opened directory, at one zxid;
+ * with `history` also what led to it before, as far back as there are logs. */
 int data_backup(struct data_files *f, const char *to, bool history);
 
 struct restore_options {
-    const char *until;       /* a zxid or a time; NULL: everything */
-    int64_t epoch;           /* 0: by the clock */
-    int64_t longest_session; /* ms; 0: not told */
+    const char *until;       /* a zxid or a time; NULL: restore everything */
+    int64_t epoch;           /* 0: chosen by the clock */
+    int64_t longest_session; /* milliseconds; 0: not given */
 };
 
-/* The new directory `to` gets the state of the opened one. */
+/* Writes the state of the opened directory to the new directory `to`. */
 int data_restore(struct data_files *f, const char *to, const struct restore_options *o);
 
 #endif

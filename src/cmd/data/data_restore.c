@@ -1,9 +1,11 @@
 /* data_restore.c - `clave data restore`: loads a backup, or any data directory, and writes one
- * snapshot from which a server goes on without repeating a fencing token. What that takes is
- * decided by server/store/restore.h; data.c calls it. With --until it goes back to a zxid, or to
- * a time that is looked up in the logs; a snapshot tells no times, so a time before the first
- * record is not known. The slots that are owned again are told: others may have been given back
- * since. */
+ * snapshot from which a server continues without repeating a fencing token. server/store/restore.h
+ * decides what that takes. data.c calls it.
+ *
+ * With --until it goes back to a zxid, or to a time that is looked up in the logs. Snapshots
+ * contain no times, so a time before the first record cannot be looked up. The restored data
+ * contains the slots that were owned when the backup was made; these are listed, since some may
+ * have been given back since. */
 #include "cmd/data/data_files.h"
 
 #include <errno.h>
@@ -36,7 +38,7 @@ static bool until_is_zxid(const char *text, int64_t *zxid)
     return *end == '\0' && v < INT64_MAX;
 }
 
-/* "Z", "+02:00", "-0530". */
+/* Parses "Z", "+02:00" or "-0530". */
 static bool until_take_offset(const char *at, int64_t *seconds)
 {
     int hours, minutes, n = 0;
@@ -45,7 +47,7 @@ static bool until_take_offset(const char *at, int64_t *seconds)
     if (strcmp(at, "Z") == 0)
         return true;
     if (*at == '\0' || strspn(at + 1, "0123456789:") != strlen(at + 1))
-        return false; /* %2d would take a sign */
+        return false; /* %2d would accept a sign */
     if (sscanf(at, "%c%2d:%2d%n", &sign, &hours, &minutes, &n) != 3 || at[n] != '\0') {
         n = 0;
         if (sscanf(at, "%c%2d%2d%n", &sign, &hours, &minutes, &n) != 3 || at[n] != '\0')
@@ -55,7 +57,7 @@ static bool until_take_offset(const char *at, int64_t *seconds)
     return (sign == '+' || sign == '-') && hours < 24 && minutes < 60;
 }
 
-/* RFC 3339; ms since 1970. */
+/* Parses a time as in RFC 3339; *ms counts from 1970. */
 static bool until_is_time(const char *text, int64_t *ms)
 {
     struct tm tm = {0};
@@ -72,7 +74,7 @@ static bool until_is_time(const char *text, int64_t *ms)
         return false;
     int day = tm.tm_mday;
     *ms = ((int64_t)timegm(&tm) - offset) * 1000 + milli;
-    return tm.tm_mday == day; /* it has made another day of a 31st of February */
+    return tm.tm_mday == day; /* timegm has changed, for example, February 31st to another day */
 }
 
 /* ---- --until: the logs ---------------------------------------------------------------------- */
@@ -80,9 +82,9 @@ static bool until_is_time(const char *text, int64_t *ms)
 struct until_search {
     struct data_files *f;
     int64_t time;
-    int64_t first_time; /* of the first record; -1: none yet */
-    int64_t zxid;       /* of the last record that is not later */
-    bool found;         /* a later one */
+    int64_t first_time; /* time of the first record; -1: no record yet */
+    int64_t zxid;       /* zxid of the last record that is not later */
+    bool found;         /* a later record was found */
 };
 
 static bool until_search_log(struct until_search *u, int64_t zxid)
@@ -123,9 +125,9 @@ static int until_find(struct until_search *u, const char *text, int64_t *zxid)
                     text, f->dir.path, time_text(u->first_time, first));
 }
 
-/* What --until says: "0x1f" is that zxid; "2026-11-23T05:55:00Z", or with an offset, the last
- * transaction before the first that the logs have of a later time. EXIT_OK, or the exit code after
- * a message. */
+/* Finds the zxid that --until means: "0x1f" is that zxid; "2026-11-23T05:55:00Z", or with an
+ * offset, is the last transaction before the first one that the logs have for a later time. Returns
+ * EXIT_OK, or an exit code after a message. */
 static int until_parse(struct data_files *f, const char *text, int64_t *zxid)
 {
     struct until_search u = {.f = f, .first_time = -1};
@@ -145,8 +147,9 @@ static int until_parse(struct data_files *f, const char *text, int64_t *zxid)
 
 /* ---- restoring ------------------------------------------------------------------------------ */
 
-/* Twenty ticks of two seconds, the longest session timeout of a server that is not told another;
- * and whatever it was told when the backup was made, it may have been told this later. */
+/* The shortest wait after a restore: twenty ticks of two seconds, which is the longest session
+ * timeout of a server with default settings. Whatever that server's setting was when the backup was
+ * made, it may have been this one later. */
 enum { RESTORE_QUIET_MS = 40000 };
 
 struct restoring {
@@ -155,16 +158,16 @@ struct restoring {
     const char *to;
     struct server *s;
     int64_t from_zxid;
-    int64_t epoch; /* the newest that its ensemble knew; 0: it was none */
+    int64_t epoch; /* newest epoch that the backup's ensemble knew; 0: it was not an ensemble */
     bool has_epoch[DATA_EPOCHS];
-    struct restore begin; /* where the new one goes on */
-    int32_t noted_ms;     /* the longest session, as the server has noted it; 0: it has not */
+    struct restore begin; /* where the restored server begins */
+    int32_t noted_ms;     /* longest session timeout as noted by the server; 0: not noted */
     struct restored gone;
     struct server_stats st;
     char text[1024];
 };
 
-/* ---- what the backup has --------------------------------------------------------------------- */
+/* ---- the backup ------------------------------------------------------------------------------ */
 
 static void restore_look_at_session(void *arg, int64_t id, int32_t timeout_ms)
 {
@@ -213,7 +216,7 @@ static int restore_load(struct restoring *r)
                     r->f->dir.path, (uint64_t)r->from_zxid);
 }
 
-/* ---- where it goes on ------------------------------------------------------------------------ */
+/* ---- where the new server begins ------------------------------------------------------------- */
 
 static int restore_choose_zxid(struct restoring *r)
 {
@@ -241,8 +244,8 @@ static int restore_choose_zxid(struct restoring *r)
     return EXIT_OK;
 }
 
-/* A note that cannot be used is not as if there were none: sessions may have been longer than the
- * default. */
+/* A note that cannot be read must not be treated like a missing one: sessions may have been longer
+ * than the default. */
 static int restore_read_note(struct restoring *r)
 {
     const struct fault fault = {r->text, sizeof r->text};
@@ -320,12 +323,12 @@ static int restore_make(struct restoring *r)
                     r->text[0] ? r->text : clave_strerror(err));
 }
 
-/* ---- the slots that it has ------------------------------------------------------------------ */
+/* ---- the slots in the data ------------------------------------------------------------------- */
 
-/* A slot is a node of that name in a node "owners". */
+/* A slot is a node with the name of a slot whose parent is named "owners". */
 enum { SLOT_PATH_CAP = 4096 };
 
-/* A slot that is visited: the path of the slots, its id, and what its node tells. */
+/* A slot being visited: the path of its slots, its id, and what its node says. */
 struct data_slot {
     char path[SLOT_PATH_CAP];
     char id[CLAVE_SLOT_ID_MAX + 1];
@@ -377,7 +380,7 @@ static void data_slots_print(struct data_slots *d, const struct data_slot *slot)
     printf("  %s %s since %s\n", slot->path, slot->id, time_text(slot->since, since));
 }
 
-/* The slots that are owned, one a line after a heading; nothing if there is none. */
+/* Prints the slots that are owned, one per line after a heading; nothing if there is none. */
 static void data_slots_show(const struct server *s)
 {
     clave__server_each_node(s, data_slots_visit, &(struct data_slots){.show = data_slots_print});
@@ -394,7 +397,7 @@ static void data_slots_put(struct data_slots *d, const struct data_slot *slot)
     clave__json_close(d->json, '}');
 }
 
-/* The same as an array of the object. */
+/* Adds the slots as an array to the object. */
 static void data_slots_json(struct json *j, const struct server *s)
 {
     clave__json_open(j, "slots", '[');
@@ -403,9 +406,9 @@ static void data_slots_json(struct json *j, const struct server *s)
     clave__json_close(j, ']');
 }
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* How long a server waits that is not told another longest session timeout. */
+/* How long a server with the default longest session timeout will wait. */
 static int32_t restore_wait_ms(const struct restoring *r)
 {
     return r->begin.quiet_ms > RESTORE_QUIET_MS ? r->begin.quiet_ms : RESTORE_QUIET_MS;

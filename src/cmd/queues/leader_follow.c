@@ -1,6 +1,8 @@
-/* leader_follow.c - brings leader changes from the loop's thread to a verb (leader_follow.h).
- * leader.c and leader_resign.c call it. The list of states is only touched under the mutex, the
- * watch only on the loop's thread. */
+/* leader_follow.c - passes changes of the leader from the loop's thread to a verb (see
+ * leader_follow.h). leader.c and leader_resign.c call it.
+ *
+ * What must stay true: the list of states is accessed only under the mutex, and the watch only on
+ * the loop's thread. */
 #include "cmd/queues/leader_follow.h"
 
 #include <assert.h>
@@ -150,7 +152,7 @@ static struct leader_state *leader_follow_take(struct leader_follow *f, clave_er
     return it;
 }
 
-/* Waits for at most a day at a time. */
+/* poll(2) takes an int: waits for a day at most. */
 static int leader_follow_poll_ms(int64_t until)
 {
     int64_t left = until - clave_now();
@@ -189,7 +191,7 @@ void leader_follow_close(struct leader_follow *f)
 {
     if (f->watch)
         clave_client_run(f->session, leader_follow_end, f);
-    connect_close(f->session); /* every request of ours has ended with it */
+    connect_close(f->session); /* this ends every request of ours */
     for (struct leader_state *it = f->first, *next; it; it = next) {
         next = it->next;
         leader_follow_free(it);

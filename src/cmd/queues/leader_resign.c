@@ -1,5 +1,5 @@
-/* leader_resign.c - see leader_resign.h; resign.c and transfer.c call it. The leader is asked once,
- * after it has been seen: a later leader is never asked by mistake. */
+/* leader_resign.c - see leader_resign.h. resign.c and transfer.c call it. The leader is asked once,
+ * after it has been seen, so that a later leader is never asked by mistake. */
 #include "cmd/queues/leader_resign.h"
 
 #include <assert.h>
@@ -19,7 +19,8 @@ const struct flag handover_flags[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* The exit code once the new leader is known, else -1. */
+/* Looks at a new state of the election. Returns the exit code once the outcome is known, else
+ * -1. */
 static int leader_resign_judge(struct handover *h, struct leader_follow *f,
                                const struct leader_state *it)
 {
@@ -34,7 +35,7 @@ static int leader_resign_judge(struct handover *h, struct leader_follow *f,
         h->former = it->stat.czxid;
         h->until = clave_now() + h->wait_ms;
         if (h->target[0] && strcmp(it->node, h->target) == 0)
-            return EXIT_OK; /* it leads already */
+            return EXIT_OK; /* the target leads already */
         leader_follow_transfer(f, h->target[0] ? h->target : NULL);
         return -1;
     }

@@ -1,6 +1,6 @@
-/* locks_revoke.c - `clave locks revoke` and `clave locks break` (locks_revoke.h); locks.c calls it.
- * A node whose owner may be alive is deleted only with --force, and on a terminal only after a
- * question. */
+/* locks_revoke.c - `clave locks revoke` and `clave locks break` (see locks_revoke.h). locks.c and
+ * top.c call it. A node whose owner may be alive is deleted only with --force and, on a terminal,
+ * only after a question. */
 #include "cmd/queues/locks_revoke.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@
 
 enum { AGAIN_MS = 100 };
 
-/* ---- which one ------------------------------------------------------------------------------ */
+/* ---- finding the node ------------------------------------------------------------------------ */
 
 static bool locks_revoke_is_meant(const struct revoke_request *w, const struct queue_view_place *at)
 {
@@ -42,12 +42,12 @@ static const struct queue_view_place *locks_revoke_find(const struct revoke_requ
     return NULL;
 }
 
-/* A place that something is done to. */
+/* The place in the queue that the command is about. */
 struct revoke_target {
     const struct revoke_request *request;
     const struct queue_view_place *at;
-    const char *path;               /* of its node */
-    char who[PARTICIPANT_TEXT_CAP]; /* its owner, in words */
+    const char *path;               /* path of its node */
+    char who[PARTICIPANT_TEXT_CAP]; /* description of its owner */
 };
 
 static void locks_revoke_show_json(const struct revoke_target *t, const char *what, bool done)
@@ -64,7 +64,7 @@ static void locks_revoke_show_json(const struct revoke_target *t, const char *wh
     json_end(&j);
 }
 
-/* What was done to whom; not `done`: it had just been released. */
+/* Prints what was done to whom. If not `done`, the owner had released the lock a moment before. */
 static void locks_revoke_show(const struct options *o, const struct revoke_target *t,
                               const char *what, bool done)
 {
@@ -83,9 +83,9 @@ static void locks_revoke_show(const struct options *o, const struct revoke_targe
 
 /* ---- breaking ------------------------------------------------------------------------------- */
 
-/* An ephemeral node lives as long as its session, so its owner may be alive: unless no session owns
- * the node, or its process was on this machine and is gone. For a node that may not be read, the
- * owner is not known. */
+/* Whether the owner may be alive. An ephemeral node lives as long as its session, so the answer is
+ * yes, unless no session owns the node, or its process ran on this machine and is gone. It is also
+ * yes if the node may not be read, as then we do not know the owner. */
 static bool locks_revoke_owner_may_be_alive(const clave_participant *p)
 {
     char here[256] = "";
@@ -202,7 +202,7 @@ static int locks_revoke_ask(struct options *o, clave_client *c, const struct rev
     return err == CLAVE_OK && t->request->wait_ms > 0 ? locks_revoke_await_end(o, c, t) : EXIT_OK;
 }
 
-/* ---- either --------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 int revoke_node(struct options *o, const struct revoke_request *w)
 {

@@ -1,8 +1,10 @@
-/* queue_view.c - reads the nodes of a lock, of whatever kind, and shows what src/observe makes of
- * them (queue_view.h). Two round trips: the names on all sides, behind a sync; then what the nodes
- * say. (A cache of the path takes two more, and does not know a node whose Stat may not be read.)
- * What is shown can be shown again after every change: a cache of the queue's nodes tells that
- * something has changed, and the nodes are read anew, after a sync. */
+/* queue_view.c - reads the nodes of a lock of any kind, and shows what src/observe makes of them
+ * (see queue_view.h). This takes two round trips: a sync and the names of all nodes; then the data
+ * of the nodes. (A cache of the path would take two more, and would not know nodes whose Stat may
+ * not be read.)
+ *
+ * The queue can be shown again after every change: a cache of its nodes tells us that something has
+ * changed, and the queue is then read again, after a sync. */
 #include "cmd/queues/queue_view.h"
 
 #include <assert.h>
@@ -28,14 +30,15 @@
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The first flight: a sync, then the sides in their order (lock_listing.h), then the mark. */
+/* The requests of the first round trip: a sync, then the listings of each side in the order of
+ * lock_listing.h, then the node that marks the kind. */
 enum { FLIGHT_SYNC, FLIGHT_SIDES, FLIGHT_MARK = FLIGHT_SIDES + LOCK_SIDES, FLIGHT };
 
 struct queue_view_read {
     struct queue_view *out;
     const char *path;
     char *sides[LOCK_SIDES], *mark;
-    size_t n; /* places named, whose nodes are read */
+    size_t n; /* how many nodes were listed and are to be read */
     clave_err err;
 };
 
@@ -56,8 +59,9 @@ static clave_err queue_view_submit_names(clave_async_client *c, size_t i, clave_
     return clave_async_children(c, r->sides[i - FLIGHT_SIDES], NULL, cb, cb_arg);
 }
 
-/* They come in the order in which they were asked for. What is not there, is not there; the mark,
- * or kazoo's queue beside the path, may be one of somebody else, and not be readable. */
+/* The answers arrive in the order of the requests. A missing node is not an error. The mark, and
+ * kazoo's queue beside the path, may belong to somebody else, so it is not an error either if they
+ * may not be read. */
 static void queue_view_got_names(size_t i, const clave_result *res, void *arg)
 {
     struct queue_view_read *r = arg;
@@ -83,8 +87,8 @@ static clave_err queue_view_submit_data(clave_async_client *c, size_t i, clave_r
     return clave_async_get(c, r->out->nodes[i].of.path, NULL, cb, cb_arg);
 }
 
-/* Of a node that may not be read, only its place in the queue is known. One that is gone has none.
- */
+/* Of a node that may not be read, only the place in the queue is known. A node that is gone has no
+ * place. */
 static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
 {
     struct queue_view_read *r = arg;
@@ -138,10 +142,10 @@ static clave_err queue_view_run(clave_client *c, struct queue_view_read *r, int6
     return err == CLAVE_OK ? r->err : err;
 }
 
-/* ---- what is shown -------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
-/* Every place was named, and they come in almost the same order: the search begins where the last
- * one was. */
+/* The node of a place. Every place has one, and they come in almost the same order, so the search
+ * begins where the last one ended (*at). */
 static const struct queue_view_node *queue_view_node_of(const struct queue_view *v,
                                                         const struct lock_node *p, size_t *at)
 {
@@ -228,10 +232,11 @@ void queue_view_fini(struct queue_view *v)
 
 /* ---- a path without a queue ----------------------------------------------------------------- */
 
-/* Which nodes are places in queues is the model's (observe/lock_model.h). */
+/* The model (observe/lock_model.h) says which nodes are places in queues. */
 
-/* The children: candidates, places in other queues, "leases" and "locks" of a semaphore, others;
- * "owners" and "limit", which together are slots. */
+/* How many children of each sort there are: candidates; places in other queues; "leases" and
+ * "locks", which belong to a semaphore; others; and "owners" and "limit", which together belong to
+ * slots. */
 struct no_queue {
     size_t latches, places, sides, others, slots;
 };
@@ -287,7 +292,7 @@ bool no_queue_report(const struct options *o, clave_client *c, const char *path)
 
 /* ---- again after every change --------------------------------------------------------------- */
 
-/* Changes that come together, as those of a hand-over do, are one picture. */
+/* Changes that come within this time, as those of a hand-over do, are shown together. */
 enum { GATHER_MS = 50 };
 
 static void queue_repeat_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
@@ -297,7 +302,7 @@ static void queue_repeat_on_event(clave_async_cache *cache, const clave_cache_ev
     (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
 }
 
-/* false: no more events will come. */
+/* false: there will be no more events. */
 static bool queue_repeat_wait(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -323,7 +328,7 @@ static int queue_repeat_show(struct options *o, clave_client *c, const char *pat
         int written = finish_stdout(o);
         if (written != EXIT_OK)
             return written;
-        if (code != EXIT_OK && code != EXIT_PATH) /* a queue may begin later */
+        if (code != EXIT_OK && code != EXIT_PATH) /* the queue may come into being later */
             return code;
         if (!queue_repeat_wait(fd))
             return EXIT_INTERNAL;
@@ -345,7 +350,7 @@ static int queue_repeat_watch(struct options *o, clave_client *c, const char *pa
         return diag_err(o, path, err, c);
     }
     uint64_t told;
-    (void)clave_cache_wait(cache, o->timeout_ms); /* what is there already is no change */
+    (void)clave_cache_wait(cache, o->timeout_ms); /* what exists already is not a change */
     (void)!read(fd, &told, sizeof told);
     int code = queue_repeat_show(o, c, path, fd, show);
     clave_cache_free(cache);

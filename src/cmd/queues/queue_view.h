@@ -1,5 +1,5 @@
-/* queue_view.h - every participant at the path of a lock, whatever its kind by the names of the
- * nodes: a mutex, a read-write lock, a semaphore, or an election.
+/* queue_view.h - all participants of the lock at a path: a mutex, a read-write lock, a semaphore,
+ * or an election. The names of the nodes tell the kind.
  *
  * Map of src/cmd/queues, what the verbs of locks and elections share:
  *   queue_view      all participants of a lock, with their roles; src/observe says who holds; once
@@ -18,14 +18,14 @@
 struct queue_view_place {
     const clave_participant *p;
     bool holds;
-    /* "holder", "waiting", for elections too; read-write: "reader", "writer", "to-read",
-     * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
-     * after another kind, which it does not see, and "left-over": participant_text_note explains
-     * both. */
+    /* "holder" or "waiting" for a mutex or an election; "reader", "writer", "to-read" or "to-write"
+     * for a read-write lock; "lease" or "waiting" for a semaphore. Of any kind may be "outside", a
+     * stock kazoo lock that is queued behind nodes of another kind, which it does not see; and
+     * "left-over". participant_text_note explains these two. */
     const char *role;
     const char *path;   /* of its node */
-    bool asked;         /* to release it; of an election, to resign */
-    int64_t held_since; /* by granted_field.h, if it holds; -1: its node does not tell */
+    bool asked;         /* it was asked to release the lock, or to resign */
+    int64_t held_since; /* if it holds: since when (granted_field.h); -1: its node does not tell */
 };
 
 struct queue_view_node {
@@ -39,26 +39,26 @@ struct queue_view {
     size_t n;
     struct clave_mem mem;
     struct lock_listing listing;   /* decides who holds */
-    struct queue_view_node *nodes; /* as named by the listing */
+    struct queue_view_node *nodes; /* the nodes that the listing names */
     size_t nnodes;
-    clave_participant *participants; /* what `list` points into, which point into the nodes */
+    clave_participant *participants; /* `list` points to these, and these point into `nodes` */
 };
 
-/* Reads it after a sync, as clave_participants does. A missing path is an empty queue; errors as
- * there. *out stays where it is. */
+/* Reads the queue after a sync, as clave_participants does, and with the same errors. If the path
+ * does not exist, the queue is empty. *out must not be moved afterwards. */
 clave_err queue_view_read(clave_client *c, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
 void queue_view_fini(struct queue_view *v);
 
-/* true, after a message: the path has children, but none of a lock, or of an election if the verb
- * is about those. A path without children may be either. */
+/* true, after a message: the path has children, but none that belongs to a lock (or to an election,
+ * if the verb is about elections). A path without children may be either. */
 bool no_queue_report(const struct options *o, clave_client *c, const char *path);
 
-/* Prints it; an exit code. */
+/* Reads and prints the queue. Returns an exit code. */
 typedef int queue_show(struct options *o, clave_client *c, const char *path);
 
-/* Opens the session, and shows the queue: once, or, if it is to `watch`, until a signal ends the
- * program or something fails. On a terminal each picture replaces the one before. */
+/* Opens a session and shows the queue. With `watch`, goes on until a signal ends the program or
+ * something fails; on a terminal each picture replaces the previous one. Returns the exit code. */
 int queue_repeat(struct options *o, const char *path, bool watch, queue_show *show);
 
 #endif

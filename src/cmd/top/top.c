@@ -1,13 +1,14 @@
-/* top.c - `clave top`: the locks and elections of a tree on a terminal, live. It is a client of the
- * servers as every verb, and needs no gate.
+/* top.c - `clave top`: the locks and elections of a tree, live on a terminal. It is a client of the
+ * servers like any verb, and needs no gate.
  *
- * Three parts: the terminal, by ncurses, which is loaded when it is needed; revoke and break, with
- * their question; and the verb, whose loop waits for keys and changes, and draws.
+ * The file has three parts: the terminal, through ncurses, which is loaded when it is needed;
+ * revoke and break, with the question to the user; and the verb, whose loop waits for keys and
+ * changes, and draws.
  *
- * Invariants: a drawing shows one moment, and there is at most one every DRAW_MS unless a key is
- * pressed; the terminal is ncurses' between _open and _close, and every end of the verb goes
- * through _close; a revoke or break is of the node that the question was about, whatever has
- * changed since. */
+ * What must stay true: a drawing shows a single moment, and there is at most one per DRAW_MS unless
+ * a key is pressed; between top_terminal_open and top_terminal_close the terminal belongs to
+ * ncurses, and however the verb ends, it calls top_terminal_close; revoke and break act on the node
+ * that the question named, whatever has changed since. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
 
-/* Keys: bytes of what was typed, and these. */
+/* A key is a byte that was typed, or one of these. */
 enum top_key {
     TOP_KEY_NONE = -1,
     TOP_KEY_UP = 256,
@@ -52,20 +53,20 @@ enum top_key {
     TOP_KEY_ERASE,
 };
 
-/* ncurses' functions are declared here, so that the program is built without its headers. The
- * functions used, and the numbers of keys and attributes, are the same in all of ABI 6. */
+/* ncurses' functions are declared here, so that clave can be built without its headers. These
+ * functions, and the numbers of keys and attributes, are the same in all versions of ABI 6. */
 #define LIBRARY "libncursesw.so.6"
 LOADS_LIBRARY(LIBRARY, "suggested", "top", "the screen of clave top");
 
 enum {
     ATTRIBUTE_REVERSE = 1 << 18,
     ATTRIBUTE_BOLD = 1 << 21,
-    ATTRIBUTE_PAIR = 1 << 8, /* the first pair of colours; the next is twice that */
+    ATTRIBUTE_PAIR = 1 << 8, /* the first pair of colours; the second is twice this */
     COLOR_RED = 1,
     COLOR_YELLOW = 3,
     PAIR_AMBER = 1,
     PAIR_RED = 2,
-    ESCAPE_MS = 25, /* within which the rest of a key's sequence comes */
+    ESCAPE_MS = 25, /* within which the rest of a key's sequence arrives */
 };
 
 #define NCURSES_FUNCTIONS(F)                                                                       \
@@ -105,7 +106,7 @@ struct ncurses {
 
 static struct {
     struct ncurses lib;
-    void *screen, *window; /* NULL: it is not open */
+    void *screen, *window; /* NULL: not open */
     bool colors;
     char fault[256];
 } terminal;
@@ -130,7 +131,8 @@ static bool terminal_load(void)
     return lib && !missing;
 }
 
-/* https://no-color.org: any value but none asks for none. */
+/* Honours NO_COLOR (https://no-color.org): colours are off if it has any value but the empty
+ * one. */
 static bool terminal_begin_colors(void)
 {
     const char *none = getenv("NO_COLOR");
@@ -141,7 +143,7 @@ static bool terminal_begin_colors(void)
            terminal.lib.init_pair(PAIR_RED, COLOR_RED, ground) == 0;
 }
 
-/* Gives the terminal back as it was. Harmless if it is not open. */
+/* Restores the terminal. Harmless if it is not open. */
 static void top_terminal_close(void)
 {
     if (terminal.window)
@@ -153,17 +155,18 @@ static void top_terminal_close(void)
     terminal.window = terminal.screen = NULL;
 }
 
-/* Takes the terminal. NULL, or the reason why it cannot, valid until the next call. */
+/* Opens the screen. Returns NULL, or the reason why it cannot be opened, valid until the next
+ * call. */
 static const char *top_terminal_open(void)
 {
-    assert(!terminal.screen); /* one at a time */
+    assert(!terminal.screen); /* there is only one */
     const char *name = getenv("TERM");
     if (!terminal_load())
         return terminal.fault;
     int known = 0;
     bool moves = terminal.lib.setupterm(NULL, STDOUT_FILENO, &known) == 0 &&
                  terminal.lib.tigetstr("cup") != NULL;
-    terminal.lib.del_curterm(terminal.lib.set_curterm(NULL)); /* a screen has its own */
+    terminal.lib.del_curterm(terminal.lib.set_curterm(NULL)); /* newterm makes one of its own */
     if (moves)
         terminal.screen = terminal.lib.newterm(NULL, stdout, stdin);
     if (terminal.screen)
@@ -185,7 +188,7 @@ static const char *top_terminal_open(void)
     return NULL;
 }
 
-/* The size as of now; ncurses is told of it, too. */
+/* Finds out the present size, and tells ncurses. */
 static void top_terminal_size(size_t *rows, size_t *columns)
 {
     struct winsize size;
@@ -204,7 +207,7 @@ static void top_terminal_clear(void)
     terminal.lib.werase(terminal.window);
 }
 
-/* top_put; arg: the row, which is counted up. */
+/* A top_put. `arg` points to the number of the row, which is incremented. */
 static void top_terminal_put(void *arg, enum top_style style, const char *line)
 {
     assert(terminal.window);
@@ -228,7 +231,7 @@ static void top_terminal_show(void)
     terminal.lib.wrefresh(terminal.window);
 }
 
-/* The next key that was pressed, or TOP_KEY_NONE; does not wait. */
+/* The next key that was pressed, or TOP_KEY_NONE. Does not wait. */
 static int top_terminal_key(void)
 {
     assert(terminal.window);
@@ -252,13 +255,14 @@ static int top_terminal_key(void)
 
 /* ---- revoke and break ------------------------------------------------------------------------ */
 
-/* Asks whether it is meant, does what `clave locks revoke` and `clave locks break` do, and keeps
- * what they print. */
+/* Asks the user for confirmation, does what `clave locks revoke` or `clave locks break` does, and
+ * keeps what they print. */
 struct top_revoke {
-    bool open;   /* the question is, and waits for a key */
-    bool breaks; /* delete the node; otherwise its owner is asked to release it */
+    bool open;   /* the question is on the screen, and waits for a key */
+    bool breaks; /* delete the node; otherwise ask its owner to release the lock */
     char *path, *node;
-    char *said; /* the question, or what came of it; NULL: nothing. As others wrote it. */
+    /* The question or the outcome; NULL: nothing. Contains text of others as they wrote it. */
+    char *said;
 };
 
 static void top_revoke_clear(struct top_revoke *a)
@@ -294,7 +298,7 @@ static void top_revoke_question(FILE *to, const struct top_lock *l, const struct
     fputs(" y: yes, any other key: no", to);
 }
 
-/* Puts the question about a place in the queue of this lock. */
+/* Asks the question about a place in the queue of this lock. */
 static void top_revoke_begin(struct top_revoke *a, const struct top_view *v,
                              const struct top_lock *l, const struct top_place *p, bool breaks)
 {
@@ -311,21 +315,22 @@ static void top_revoke_begin(struct top_revoke *a, const struct top_view *v,
     if (fclose(to) != 0 || refusal)
         return;
     a->breaks = breaks;
-    /* Slots have their queue below the path. */
+    /* The queue of slots is below their path. */
     if (asprintf(&a->path, "%s%s", l->path, l->kind == LOCK_KIND_SLOT ? "/queue" : "") < 0)
         a->path = NULL;
     a->node = strdup(p->node);
     a->open = a->path && a->node;
 }
 
-/* What it prints would be on the screen: it is kept in a file meanwhile. Returns the exit code. */
+/* What the command prints would disturb the screen, so it goes to the file `printed`. Returns the
+ * exit code. */
 static int top_revoke_do(const struct top_revoke *a, struct options *o, int printed)
 {
     struct revoke_request request = {
         .path = a->path, .node = a->node, .breaks = a->breaks, .yes = true};
     int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), code = EXIT_INTERNAL;
     int err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    o->deadline_ms = 0; /* it opens a session, which has its own time to connect */
+    o->deadline_ms = 0; /* the command opens a session, which gets its own time to connect */
     if (out >= 0 && err >= 0 && dup2(printed, STDOUT_FILENO) >= 0 &&
         dup2(printed, STDERR_FILENO) >= 0)
         code = revoke_node(o, &request);
@@ -337,7 +342,7 @@ static int top_revoke_do(const struct top_revoke *a, struct options *o, int prin
     return code;
 }
 
-/* The lines of the file as one text. */
+/* Keeps the lines of the file as a single line or, if it is empty, `otherwise`. */
 static void top_revoke_keep(struct top_revoke *a, int printed, const char *otherwise)
 {
     char text[2048], *said = NULL;
@@ -356,7 +361,8 @@ static void top_revoke_keep(struct top_revoke *a, int printed, const char *other
     a->said = said;
 }
 
-/* 'y': does it now, which takes up to the time limits of `o`. Any other key: does not. */
+/* 'y' does it now, which may take as long as the time limits of `o` allow; any other key
+ * cancels. */
 static void top_revoke_answer(struct top_revoke *a, struct options *o, int key)
 {
     assert(a->open && a->path && a->node);
@@ -383,8 +389,8 @@ struct top {
     struct top_screen screen;
     struct top_selection choice;
     struct top_revoke ask;
-    struct top_view view; /* as of the last read */
-    size_t n;             /* locks that are listed */
+    struct top_view view; /* as it was last read */
+    size_t n;             /* how many locks are listed */
     const char *path;
     int wakeup, signals;
 };
@@ -400,7 +406,7 @@ static void top_type(struct top_selection *c, int key)
         c->typing = false;
     } else if (key == TOP_KEY_ERASE) {
         while (n > 0 && (c->filter[n - 1] & 0xc0) == 0x80)
-            n--; /* of a character of several bytes, all */
+            n--; /* all bytes of the last character */
         c->filter[n > 0 ? n - 1 : 0] = '\0';
     } else if (key >= ' ' && key < 256 && n + 1 < TOP_FILTER_CAP) {
         c->filter[n] = (char)key;
@@ -408,7 +414,7 @@ static void top_type(struct top_selection *c, int key)
     }
 }
 
-/* How far a key moves the bar; 0: it is none of those. */
+/* How many rows a key moves the bar; 0: it is not one of those keys. */
 static long top_distance(const struct top *t, int key)
 {
     long page = t->screen.rows > 8 ? (long)t->screen.rows - 6 : 1;
@@ -433,7 +439,8 @@ static long top_distance(const struct top *t, int key)
     }
 }
 
-/* Revoke or break: the place under the bar, or the first holder of the lock there. */
+/* Begins revoke or break for the place under the bar or, in the list, for the first holder of the
+ * lock under the bar. */
 static void top_begin_ask(struct top *t, bool breaks)
 {
     const struct top_selection *c = &t->choice;
@@ -449,7 +456,7 @@ static void top_begin_ask(struct top *t, bool breaks)
         top_revoke_begin(&t->ask, v, &v->locks[at], &v->locks[at].holder, breaks);
 }
 
-/* false: it is time to end. */
+/* Handles a key. false: the user wants to quit. */
 static bool top_obey(struct top *t, int key)
 {
     struct top_selection *c = &t->choice;
@@ -510,22 +517,23 @@ static void top_draw(struct top *t)
     top_terminal_show();
 }
 
-/* The next key, which may come before the screen is drawn, finds what this one has led to. */
+/* Handles a key, and brings the selection up to date at once, since the next key may come before
+ * the screen is drawn again. */
 static bool top_take_key(struct top *t, int key)
 {
     bool queue = t->choice.one, asked = t->ask.open;
     bool goes_on = top_obey(t, key);
     while (t->ask.open && !asked && top_terminal_key() != TOP_KEY_NONE)
-        continue; /* typed before the question was seen: no answer to it */
+        continue; /* typed before the question was on the screen, so it is not an answer */
     if (queue != (t->choice.one != NULL))
-        top_read(t); /* the loop meets its error again */
+        top_read(t); /* if this fails, the loop gets the same error */
     else
         t->n = top_selection_arrange(&t->choice, &t->view);
     return goes_on;
 }
 
-/* Until there is a key, a signal or, from DRAW_MS after `drawn` on, something new; ages are drawn
- * anew in any case. A signal's number, or 0. */
+/* Waits for a key, a signal or, once DRAW_MS have passed since `drawn`, a change; and no longer
+ * than AGES_MS, since the ages must be redrawn. Returns the number of a signal, or 0. */
 static int top_wait(const struct top *t, int64_t drawn)
 {
     int64_t early = drawn + DRAW_MS, late = drawn + AGES_MS;
@@ -578,7 +586,7 @@ static int top_live(struct top *t)
     return code;
 }
 
-/* ---- once ----------------------------------------------------------------------------------- */
+/* ---- once ------------------------------------------------------------------------------------ */
 
 static void top_print(void *arg, enum top_style style, const char *line)
 {
@@ -650,7 +658,8 @@ static int run_top(struct options *o, int argc, char **argv)
         return code;
     setlocale(LC_CTYPE, "");
     once = once || o->json;
-    /* While it connected they had their default effect. The loop's thread blocks all. */
+    /* Until now, while we connected, these signals had their default action. The loop's thread
+     * blocks all signals. */
     t.signals = inheritance_open_signals(once ? 0 : SIGWINCH);
     t.screen.connect = o->connect ? o->connect : "local:";
     t.screen.ascii = !once && strcmp(nl_langinfo(CODESET), "UTF-8") != 0;

@@ -1,5 +1,7 @@
-/* top_feed.c - see top_feed.h. Called by top.c. Invariant: the model, the cache and what they own
- * are touched on the loop's thread only; what a read returns is a copy. */
+/* top_feed.c - see top_feed.h. top.c and locks.c call it.
+ *
+ * What must stay true: the model, the cache and what they own are accessed on the loop's thread
+ * only; what a read returns is a copy. */
 #include "cmd/top/top_feed.h"
 
 #include <assert.h>
@@ -33,12 +35,12 @@ struct top_feed {
     int wakeup;
     struct clave_mem mem;
 
-    /* the loop's thread only */
+    /* Used on the loop's thread only. */
     clave_async_cache *cache;
     struct lock_model model;
     struct lock_deadlocks waits;
-    size_t unreadable; /* nodes below which there may be locks */
-    bool loaded, told; /* told: of something new since the last read */
+    size_t unreadable; /* number of nodes that may not be read and may have locks below them */
+    bool loaded, told; /* told: `wakeup` was written since the last read */
     int64_t stale_at;
     clave_err err;
 };
@@ -143,7 +145,8 @@ struct top_read {
     clave_err err;
 };
 
-/* As the node tells (granted_field.h), when the model has only seen it hold since it began. */
+/* Since when this place is held or queued. If it was held already when the model began, only the
+ * data of its node may tell since when (granted_field.h). */
 static void top_read_since(const struct top_feed *f, const struct lock_node *p,
                            struct top_place *out)
 {
@@ -235,7 +238,8 @@ static void top_read_places(struct top_read *r, const struct lock_queue *q)
     assert(out->nplaces == n);
 }
 
-/* Of several owners that wait for one lock, each has its path. */
+/* Several owners may wait for the same lock, and each has its path in the list: whether this is the
+ * first with that path. */
 static bool top_is_first(const struct lock_deadlock *d, size_t i)
 {
     for (size_t k = 0; k < i; k++)

@@ -1,11 +1,13 @@
-/* top_screen.c - chooses, sorts and lays out the locks and elections of a top_view (top_screen.h).
+/* top_screen.c - selects, sorts and lays out the locks and elections of a top_view (see
+ * top_screen.h).
  *
- * Four steps, each on the one before: text as lines and tables of a width, the orders, the
- * selection with its bar, and the screen made of these.
+ * There are four parts, each built on the one before: text as lines and tables of a given width;
+ * the sort orders; the selection with its bar; and the screen.
  *
- * Invariants: text that others wrote reaches a line through top_clean only, so a line has nothing
- * that a terminal would obey; no line is wider than the screen, and none ends within a character;
- * the bar is kept by the path or node under it, so it stays there while others come and go. */
+ * What must stay true: text written by others gets into a line only through top_clean, so no line
+ * contains anything that a terminal would obey; no line is wider than the screen or ends within a
+ * character; and the bar is tied to the path or node under it, so it stays there while others come
+ * and go. */
 #include "cmd/top/top_screen.h"
 
 #include <assert.h>
@@ -24,18 +26,18 @@
 
 enum { TOP_COLUMNS = 7, TOP_CELL_CAP = 1024, TOP_LINE_CAP = 4096 };
 
-/* Where lines go, and how wide they may be. */
+/* Where lines are sent, and how wide they may be. */
 struct top_lines {
     size_t columns; /* 0: no limit */
-    bool ascii;     /* other characters cannot be shown */
+    bool ascii;     /* the terminal can show ASCII only */
     top_put *put;
     void *arg;
 };
 
 enum { GAP = 2, NARROWEST = 12, WIDE_ENOUGH = 28, LAST_COLUMN = 16 }; /* in columns */
 
-/* Copies text that others wrote: what is not printable is escaped ("\\x1b"), what is too long ends
- * with a '~'. */
+/* Copies text that others wrote. What is not printable is escaped ("\\x1b"); what is too long is
+ * cut and ends with a '~'. */
 static const char *top_clean(const struct top_lines *to, const char *text, char out[TOP_CELL_CAP])
 {
     size_t used = 0;
@@ -56,7 +58,7 @@ static const char *top_clean(const struct top_lines *to, const char *text, char 
     return out;
 }
 
-/* Columns of the character at p, which is valid. */
+/* How many columns the character at `p`, which must be valid, takes. */
 static size_t top_width_of(const char *p, size_t *len)
 {
     uint32_t c = '?';
@@ -74,7 +76,7 @@ static size_t top_width(const char *text)
     return width;
 }
 
-/* Appends the characters that lie between these columns of the text. */
+/* Appends the characters of the text that lie between the columns `from` and `to`. */
 static void top_append(char line[TOP_LINE_CAP], const char *text, size_t from, size_t to)
 {
     size_t used = strlen(line), at = 0, len, w;
@@ -96,11 +98,11 @@ static void top_append_spaces(char line[TOP_LINE_CAP], size_t n)
     line[used] = '\0';
 }
 
-/* How a text is put into a column. What is too long has a '~' where it was cut: at its end, or in
- * its middle, so that both ends of a path are seen. */
+/* How a text is fitted into a column. A text that is too long gets a '~' where it is cut: at its
+ * end, or in its middle, so that both ends of a path can be seen. */
 enum top_fitting { FIT_LEFT, FIT_RIGHT, FIT_ENDS };
 
-/* Appends `text` to the line in `width` columns. */
+/* Appends `text` to the line, exactly `width` columns wide: cut or padded. */
 static void top_fit(char line[TOP_LINE_CAP], const char *text, size_t width, enum top_fitting how)
 {
     size_t need = top_width(text), before = top_width(line);
@@ -118,7 +120,7 @@ static void top_fit(char line[TOP_LINE_CAP], const char *text, size_t width, enu
     top_append_spaces(line, taken < width ? width - taken : 0);
 }
 
-/* A line, cut to the width. */
+/* Sends one line, cut to the width. */
 static void top_say(const struct top_lines *to, enum top_style style, const char *text)
 {
     char line[TOP_LINE_CAP] = "";
@@ -128,7 +130,7 @@ static void top_say(const struct top_lines *to, enum top_style style, const char
     to->put(to->arg, style, line);
 }
 
-/* Wraps the text at spaces; returns the number of lines. */
+/* Sends the text wrapped at spaces. Returns the number of lines. */
 static size_t top_wrap(const struct top_lines *to, enum top_style style, const char *text)
 {
     char line[TOP_LINE_CAP];
@@ -139,7 +141,7 @@ static size_t top_wrap(const struct top_lines *to, enum top_style style, const c
             n += len, width += w;
         const char *space = p[n] ? memrchr(p, ' ', n) : NULL;
         n = space && space > p ? (size_t)(space - p) : n;
-        n += n == 0 && *p; /* not even one character fits */
+        n += n == 0 && *p; /* take at least one byte, even if no character fits */
         snprintf(line, sizeof line, "%.*s", (int)n, p);
         top_say(to, style, line);
         p += n + (p[n] == ' ');
@@ -155,19 +157,19 @@ struct top_cells {
 struct top_column {
     const char *title;
     enum top_fitting how;
-    bool gives; /* where the screen is not wide enough for all, this column becomes narrower */
+    bool gives; /* may be made narrower if the screen is too narrow for all columns */
 };
-/* A table of n rows, of which `seen` are shown from `first` on. */
+/* A table of `n` rows, of which `seen` are shown, beginning with row `first`. */
 struct top_table {
     const struct top_column *columns;
     void (*row)(const void *arg, size_t i, struct top_cells *out);
     enum top_style (*style)(const void *arg, size_t i);
     const void *arg;
-    size_t n, first, seen, bar; /* bar: the row under it; n: none */
+    size_t n, first, seen, bar; /* bar: the row under the bar; n: no row */
 };
 
-/* Makes the columns that give narrower, the widest first and none below `least`, until all but the
- * last take `room` with their gaps. */
+/* Narrows columns with `gives`, always the widest one and none below `least`, until all columns but
+ * the last one fit in `room`, with their gaps. */
 static void top_narrow(const struct top_table *t, size_t room, size_t least,
                        size_t width[TOP_COLUMNS])
 {
@@ -185,8 +187,8 @@ static void top_narrow(const struct top_table *t, size_t room, size_t least,
     }
 }
 
-/* A part of the last column is worth shorter paths, but not paths that nobody recognises; and every
- * other column is worth more than the last one. */
+/* Paths are shortened to make room for a part of the last column, but only to a width at which they
+ * can still be recognised. To make room for the other columns they are shortened further. */
 static void top_fit_columns(const struct top_table *t, size_t columns, size_t width[TOP_COLUMNS])
 {
     size_t last = width[TOP_COLUMNS - 1] < LAST_COLUMN ? width[TOP_COLUMNS - 1] : LAST_COLUMN;
@@ -229,7 +231,7 @@ static void top_draw_row(const struct top_lines *to, const struct top_table *t,
     top_say(to, style, line);
 }
 
-/* The titles, and the rows that are seen. */
+/* Draws the titles and the visible rows. */
 static void top_draw_table(const struct top_lines *to, const struct top_table *t)
 {
     assert(t->row && t->style && t->bar <= t->n);
@@ -245,7 +247,7 @@ static void top_draw_table(const struct top_lines *to, const struct top_table *t
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
-/* -1 is "no time", which comes last. */
+/* Earlier comes first. -1 means "no time" and comes last. */
 static int top_order_by_time(int64_t a, int64_t b)
 {
     if (a == b)
@@ -355,7 +357,7 @@ size_t top_selection_arrange(const struct top_selection *c, struct top_view *v)
 
 /* ---- the bar -------------------------------------------------------------------------------- */
 
-/* `row`, or the last one if there are fewer. */
+/* `row`, or the last row if there are fewer. */
 static size_t top_last_row(size_t row, size_t rows)
 {
     if (row < rows)
@@ -428,11 +430,11 @@ void top_selection_leave(struct top_selection *c)
     c->first = 0;
 }
 
-/* Scrolls as little as needed to have row `at` among the `seen` rows of n. */
+/* Scrolls as little as needed to bring row `at` into the `seen` visible rows, of `n`. */
 static void top_selection_scroll(struct top_selection *c, size_t at, size_t seen, size_t n)
 {
     assert(seen > 0);
-    size_t last = n > seen ? n - seen : 0; /* no empty rows below */
+    size_t last = n > seen ? n - seen : 0; /* leaves no empty rows at the bottom */
     if (at < c->first)
         c->first = at;
     if (at >= c->first + seen)
@@ -444,18 +446,18 @@ static void top_selection_scroll(struct top_selection *c, size_t at, size_t seen
 /* ---- the screen ------------------------------------------------------------------------------ */
 
 enum {
-    LATE_MS = 60000, /* a wait is, from then on: as on the page at /ui/ */
+    LATE_MS = 60000, /* from then on a wait is late, as on the page at /ui/ */
     MOST_DEADLOCKS = 3,
 };
 
-/* A screen being drawn. */
+/* The state of drawing one screen. */
 struct top_drawing {
     const struct top_screen *s;
     const struct top_view *v;
     const struct top_selection *c;
     const char *said;
-    size_t n;    /* locks that are listed */
-    int64_t now; /* of the view, if that is older */
+    size_t n;    /* how many locks are listed */
+    int64_t now; /* the time of the view, if it is out of date */
     struct top_lines to;
 };
 
@@ -485,7 +487,7 @@ static void top_who(const struct top_drawing *d, const struct top_lock *l, char 
     top_clean(&d->to, who, out);
 }
 
-/* The request comes before the command, which may be long. */
+/* The note about a request comes first, since the command may be long. */
 static void top_task(const struct top_drawing *d, const struct top_place *p, char out[TOP_CELL_CAP])
 {
     char text[TOP_CELL_CAP];
@@ -499,7 +501,7 @@ static void top_task(const struct top_drawing *d, const struct top_place *p, cha
     top_clean(&d->to, text, out);
 }
 
-/* What takes room, before whose command it is. */
+/* A stranger among the nodes is mentioned before the command. */
 static void top_stranger(const struct top_drawing *d, const struct top_lock *l,
                          char out[TOP_CELL_CAP])
 {
@@ -578,7 +580,7 @@ static enum top_style top_queue_style(const void *arg, size_t i)
     return p->left_over || (p->waits && top_is_late(d, p->since)) ? TOP_AMBER : TOP_PLAIN;
 }
 
-/* ---- above them ----------------------------------------------------------------------------- */
+/* ---- above the rows -------------------------------------------------------------------------- */
 
 static void top_draw_servers(const struct top_drawing *d)
 {
@@ -628,7 +630,7 @@ static size_t top_count_outside(const struct top_view *v)
     return n;
 }
 
-/* Returns how many lines. */
+/* Returns the number of lines. */
 static size_t top_draw_warnings(const struct top_drawing *d)
 {
     const struct top_view *v = d->v;
@@ -655,7 +657,8 @@ static size_t top_draw_warnings(const struct top_drawing *d)
     return lines;
 }
 
-/* What is asked, said or typed, or which keys there are. Returns how many lines. */
+/* Draws the question, its outcome, the filter being typed, or the keys. Returns the number of
+ * lines. */
 static size_t top_draw_keys(const struct top_drawing *d)
 {
     char text[TOP_LINE_CAP], clean[TOP_CELL_CAP];
@@ -698,9 +701,9 @@ static void top_draw_help(const struct top_drawing *d)
         top_say(&d->to, TOP_PLAIN, lines[i]);
 }
 
-/* ---- the list, a queue ---------------------------------------------------------------------- */
+/* ---- the list, or a queue -------------------------------------------------------------------- */
 
-/* "Locks 21-40 of 200, matching web" */
+/* For example "Locks 21-40 of 200, matching web". */
 static void top_draw_title(const struct top_drawing *d, const struct top_table *t)
 {
     char text[TOP_LINE_CAP], clean[TOP_CELL_CAP], range[80] = "";
@@ -774,7 +777,7 @@ void top_screen_draw(const struct top_shown *shown, struct top_selection *c, top
                                   .now = v->stale_at ? v->stale_at : shown->now,
                                   .to = {s->columns, s->ascii, put, arg}};
     char text[TOP_LINE_CAP], age[AGE_CAP];
-    if (v->stale_at) { /* nothing of it is known to be so now: times stand still */
+    if (v->stale_at) { /* nothing is known about the present, so the times stand still */
         snprintf(text, sizeof text, "NOT LIVE: the connection was lost %s ago; this is from then",
                  age_format(shown->now - v->stale_at, age));
         top_say(&d.to, TOP_REVERSE, text);

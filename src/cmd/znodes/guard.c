@@ -22,7 +22,8 @@ const char *guard_node(struct options *o)
     return node;
 }
 
-/* A failed multi names the operation that failed: those before it are OK. */
+/* Finds the error that counts: that of the first operation that failed. The operations before it
+ * have no error. If it is the guard's check, the lock is lost. */
 static clave_err guard_culprit(const clave_reply *r, clave_err err)
 {
     if (!r || r->nops == 0)
@@ -51,8 +52,8 @@ clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, si
     return err;
 }
 
-/* Where the missing ancestors of path end, the topmost first; SIZE_MAX when there are more than
- * `max`. */
+/* Finds the missing ancestors of the path: `ends` gets the lengths of their paths, the topmost
+ * first. EINVAL: there are more than `max`. */
 static clave_err guard_missing_ancestors(clave_client *c, char *path, int64_t timeout_ms,
                                          size_t *ends, size_t max, size_t *count)
 {
@@ -75,8 +76,8 @@ static clave_err guard_missing_ancestors(clave_client *c, char *path, int64_t ti
     return CLAVE_OK;
 }
 
-/* One attempt of guard_create_deep; ENODEEXISTS may be an ancestor that another client created
- * meanwhile. */
+/* One attempt of guard_create_deep. *is_alone says that no ancestor was missing; otherwise
+ * ENODEEXISTS may be about an ancestor that another client has created in the meantime. */
 static clave_err guard_try_create_deep(clave_client *c, const char *node, const clave_op *op,
                                        char *path, int64_t timeout_ms, bool *is_alone)
 {

@@ -8,7 +8,7 @@
 
 #include "cmd/cli/diag.h"
 
-enum { MAX_DATA = 1048575 }; /* a server's default limit, jute.maxbuffer */
+enum { MAX_DATA = 1048575 }; /* jute.maxbuffer, the default limit of servers */
 
 int node_data_read(struct options *o, const char *arg, struct node_data *out)
 {

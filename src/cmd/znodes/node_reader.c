@@ -1,5 +1,5 @@
-/* node_reader.c - from the arguments to the answer, for the verbs that show one node
- * (node_reader.h). */
+/* node_reader.c - for the verbs that show one node: everything from the arguments to the answer
+ * (see node_reader.h). */
 #include "cmd/znodes/node_reader.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* request_window.c - keeps a window of requests in flight (request_window.h); tree_walk.c and ls
- * call it. The state is counted by the requests in flight, the waiting caller and the task on the
- * loop. */
+/* request_window.c - keeps a window of requests in flight (see request_window.h). tree_walk.c,
+ * queue_view.c, locks_revoke.c, ls and rm call it. The state has a reference count, since requests
+ * in flight, the waiting caller and the task on the loop all use it. */
 #include "cmd/znodes/request_window.h"
 
 #include <assert.h>
@@ -18,16 +18,17 @@ struct slot {
     struct slot *next_free;
 };
 
-/* On the heap and counted: answers may arrive after the caller has given up. */
+/* Allocated on the heap and counted, since answers may arrive after the caller has given up. */
 struct request_window {
     struct request_window_plan plan;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     clave_async_client *client;
     struct slot *free;
-    size_t next;      /* number of the next request to submit */
-    size_t done;      /* how many have their result */
-    unsigned holders; /* requests in flight, the waiting caller, and the task on the loop */
+    size_t next; /* number of the next request to send */
+    size_t done; /* number of requests that have a result */
+    /* reference count: requests in flight, the waiting caller, and the task on the loop */
+    unsigned holders;
     bool abandoned;
     struct slot slots[WINDOW];
 };
@@ -52,7 +53,7 @@ static struct request_window *request_window_new(const struct request_window_pla
     return w;
 }
 
-/* Drops one reference, with the mutex held, and unlocks it. */
+/* Drops a reference. To be called with the mutex held; unlocks it. */
 static void request_window_release(struct request_window *w)
 {
     assert(w->holders > 0);
@@ -67,7 +68,7 @@ static void request_window_release(struct request_window *w)
 
 static void request_window_on_result(clave_async_client *c, const clave_result *res, void *arg);
 
-/* Submits what the window allows; call it with the mutex held. */
+/* Sends as many requests as the window allows. To be called with the mutex held. */
 static void request_window_fill(struct request_window *w)
 {
     while (!w->abandoned && w->free && w->next < w->plan.n) {

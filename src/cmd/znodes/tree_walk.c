@@ -1,5 +1,5 @@
-/* tree_walk.c - reads a tree one level after another (tree_walk.h), for tree, rm and the search of
- * `clave locks`. Parents precede their children in the list. */
+/* tree_walk.c - reads a tree one level after another (see tree_walk.h), for the verbs tree and rm.
+ * Parents precede their children in the list. */
 #include "cmd/znodes/tree_walk.h"
 
 #include <assert.h>
@@ -105,7 +105,7 @@ static void tree_walk_got_data(size_t i, const clave_result *res, void *arg)
     node->len = res->len;
 }
 
-/* ENOAUTH and ENONODE concern a node; anything else is the end of the walk. */
+/* The first error that ends the walk. ENOAUTH and ENONODE concern only one node, so they do not. */
 static clave_err tree_walk_first_fatal(const struct level *l, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

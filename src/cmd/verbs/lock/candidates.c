@@ -1,5 +1,5 @@
-/* candidates.c - `clave candidates`: one listing of an election, the leader first.
- * cmd/cli/participant_text.h formats it. */
+/* candidates.c - `clave candidates`: lists the candidates of an election once, the leader first.
+ * cmd/cli/participant_text.h formats them. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include "cmd/cli/participant_text.h"
 #include "cmd/queues/queue_view.h"
 
-/* A node that no session owns leads nobody, and nobody after it leads. */
+/* A node that no session owns cannot lead, and as long as it is first nobody else leads. */
 static const char *candidates_role(size_t position, const clave_participant *p)
 {
     if (p->left_over)
@@ -52,7 +52,7 @@ static void candidates_show_line(const struct options *o, const char *path, size
     putchar('\n');
 }
 
-/* On a terminal. */
+/* Prints a header, on a terminal only. */
 static void candidates_show_header(const struct options *o)
 {
     if (!o->json && isatty(STDOUT_FILENO))

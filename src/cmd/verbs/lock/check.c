@@ -1,8 +1,8 @@
-/* check.c - `clave check`: is a lock still held?
+/* check.c - `clave check`: tells whether a lock is still held.
  *
- * For the command of a `clave lock`, the guardian's page answers without a server: held until the
- * deadline, after which another client may hold it. Otherwise the server answers: is the token that
- * of a holder, whatever the kind of lock. */
+ * For the command of a `clave lock`, the guardian's page answers without asking a server: the lock
+ * is held until the deadline, after which another client may hold it. In all other cases the
+ * server's queue answers: does the given token belong to a holder, whatever the kind of lock? */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +59,8 @@ static int check_answer(const struct options *o, const struct check *c, bool hel
     return held ? EXIT_OK : EXIT_LOST;
 }
 
-/* ENOAUTH: there is a holder whose node may not be read, so its token is not known. */
+/* ENOAUTH: the token was not found, but there is a holder whose node may not be read, so its token
+ * is not known. */
 static clave_err check_look_for(const struct queue_view *v, int64_t token, bool *held)
 {
     bool hidden = false;
@@ -105,7 +106,8 @@ static int check_ask_page(struct options *o, struct check *c)
         bool held = deadline != DEADLINE_PAGE_LOST && left > 0 && left >= c->for_ms;
         return check_answer(o, c, held, held ? left : 0);
     }
-    /* The command of another user or in another container cannot see the guardian. */
+    /* A command that runs as another user or in another container cannot read the guardian's page.
+     */
     if (c->for_ms > 0)
         return diag_end(o, c->path, EXIT_LOST,
                         "CLAVE_DEADLINE cannot be read, so the remaining time is unknown");

@@ -1,8 +1,10 @@
-/* ctdb_lock.c - `clave ctdb-lock`: CTDB's recovery lock, as one of its cluster mutex helpers.
+/* ctdb_lock.c - `clave ctdb-lock`: CTDB's recovery lock, in the role of one of its cluster mutex
+ * helpers.
  *
- * CTDB reads one character of standard output (no line feed: a second character would be a second
- * status) and sees the end of the stream when the process is gone. It kills a helper with SIGTERM,
- * or is itself killed; then the lock must not outlive it. */
+ * CTDB reads a single character from standard output (without a line feed, since a second character
+ * would count as a second status), and notices the end of the stream when this process is gone. It
+ * ends a helper with SIGTERM. CTDB may also be killed itself, and then the lock must not outlive
+ * it. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -22,12 +24,12 @@ struct ctdb_lock {
     const char *path;
     struct parent_watch parent;
     int signals;
-    int lost; /* an eventfd: written when the lock is lost */
+    int lost; /* an eventfd, written when the lock is lost */
     _Atomic(clave_err) why;
     bool told;
 };
 
-/* The one status of this process. */
+/* Prints the status of this process, of which there must be only one. */
 static bool ctdb_lock_tell(struct ctdb_lock *l, enum ctdb_status status)
 {
     l->told = true;
@@ -35,7 +37,7 @@ static bool ctdb_lock_tell(struct ctdb_lock *l, enum ctdb_status status)
     return finish_stdout(l->o) == EXIT_OK;
 }
 
-/* On the loop's thread. */
+/* Called on the loop's thread. */
 static void ctdb_lock_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct ctdb_lock *l = arg;
@@ -46,7 +48,7 @@ static void ctdb_lock_on_event(clave_async_mutex *m, const clave_mutex_event *ev
     }
 }
 
-/* Returns when CTDB ends this process or is gone, or when the lock is lost. */
+/* Holds the lock until CTDB ends this process, or is gone itself, or until the lock is lost. */
 static int ctdb_lock_hold(const struct ctdb_lock *l, clave_client *session)
 {
     char text[PARENT_WATCH_TEXT_CAP];
@@ -67,7 +69,7 @@ static int ctdb_lock_hold(const struct ctdb_lock *l, clave_client *session)
     return EXIT_OK;
 }
 
-/* One try: CTDB decides when to try again. */
+/* Tries once; CTDB decides when to try again. */
 static int ctdb_lock_take(struct ctdb_lock *l, clave_client *session, clave_mutex *mutex)
 {
     clave_err err = clave_mutex_acquire(mutex, 0);
@@ -86,7 +88,7 @@ static int ctdb_lock_on(struct ctdb_lock *l, clave_client *session)
     clave_mutex *mutex;
     mo.event_cb = ctdb_lock_on_event;
     mo.event_arg = l;
-    l->signals = inheritance_open_signals(0); /* the loop's thread blocks all */
+    l->signals = inheritance_open_signals(0); /* the loop's thread blocks all signals */
     l->lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->signals < 0 || l->lost < 0)
         return diag_err(l->o, l->path, CLAVE_EFILES, NULL);
@@ -98,7 +100,7 @@ static int ctdb_lock_on(struct ctdb_lock *l, clave_client *session)
     return code;
 }
 
-/* Until there is a session, a signal ends the process, and nothing is left behind. */
+/* Until there is a session, a signal simply ends the process: there is nothing to clean up. */
 static int ctdb_lock_connect(struct ctdb_lock *l)
 {
     clave_client *session;

@@ -1,5 +1,5 @@
-/* elect.c - `clave elect`: the flags of an election alone, and --forever, which re-executes the
- * program after each term. run/run_flags.h has the flags shared with `clave lock`, run/runner.h
+/* elect.c - `clave elect`: the flags that only elections have, and --forever, which re-executes the
+ * program after each term. run/run_flags.h has the flags shared with `clave lock`; run/runner.h
  * does the rest. */
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ enum {
 };
 enum { ID_CAP = 320, AGAIN_MS = 1000, MEEK_MS = 10000 };
 
-/* What others see without --id. */
+/* The name that others see if --id is not given. */
 static const char *elect_default_id(char *out)
 {
     char host[256] = "";
@@ -81,14 +81,14 @@ static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
     }
 }
 
-/* The arguments this process was started with; parsing has reordered those of main. NULL: not
- * known. */
+/* The arguments with which this process was started; those of main have been reordered by the
+ * parser. NULL: not known. */
 static char **elect_original_words(void)
 {
     char *text = NULL;
     size_t cap = 0, n = 0;
     FILE *f = fopen("/proc/self/cmdline", "re");
-    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* until the end */
+    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* up to the end of the file */
     if (f)
         fclose(f);
     for (ssize_t i = 0; i < len; i++)
@@ -100,8 +100,9 @@ static char **elect_original_words(void)
     return words;
 }
 
-/* Hooks that end meanwhile leave no zombies: the kernel discards children while SIGCHLD is ignored,
- * and those that ended before are waited for. */
+/* Waits until `then`, or until the parent ends. Hooks that end in the meantime must not remain
+ * zombies: the kernel discards children while SIGCHLD is ignored, and those that have ended before
+ * are waited for. */
 static void elect_pause(const struct parent_watch *parent, int64_t then)
 {
     const struct sigaction discard = {.sa_handler = SIG_IGN};
@@ -116,8 +117,8 @@ static void elect_pause(const struct parent_watch *parent, int64_t then)
     sigaction(SIGCHLD, &before, NULL);
 }
 
-/* The guardian must be forked by a process without threads, which this one no longer is: it
- * executes itself anew, not before the next term. */
+/* Starts the next term, at the time `then`. The guardian must be forked by a process without
+ * threads, which this one no longer is, so it executes itself again. */
 static int elect_stand_again(const struct run_plan *p, int64_t then)
 {
     const struct options *o = p->o;
@@ -132,14 +133,14 @@ static int elect_stand_again(const struct run_plan *p, int64_t then)
     return diag_end(o, NULL, EXIT_INTERNAL, "cannot start again: %s", strerror(errno));
 }
 
-/* A failure that another term could fix. */
+/* Whether the reason for this exit code may be gone in another term. */
 static bool elect_worth_another(int code)
 {
     return code != EXIT_UNREACHABLE && code != EXIT_NOAUTH && code != EXIT_INTERNAL &&
            code != EXIT_PATH && code != EXIT_NOEXEC && code != EXIT_NOTFOUND;
 }
 
-/* false after a message. */
+/* false, after a message: the flags contradict each other. */
 static bool elect_check_flags(struct run_plan *p, bool forever, bool tries, bool waits)
 {
     if (tries && waits)
@@ -155,8 +156,9 @@ static bool elect_check_flags(struct run_plan *p, bool forever, bool tries, bool
     return false;
 }
 
-/* A command that fails at once must not make it spin; and a preempting candidate that was made to
- * resign would otherwise be back at once. */
+/* When to start the next term. Not at once, since a command that fails immediately would make us
+ * spin. A preempting candidate that was made to resign waits longer, since it would lead again at
+ * once. */
 static int64_t elect_again_at(const struct run_plan *p, int64_t began, int code)
 {
     if (code == EXIT_LOST && p->preempt)

@@ -1,5 +1,5 @@
-/* leader.c - `clave leader`: prints the leader, and with --watch every change
- * (queues/leader_follow.h). It is no candidate and creates nothing. */
+/* leader.c - `clave leader`: prints the leader and, with --watch, every change
+ * (queues/leader_follow.h). It does not become a candidate and creates nothing. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void leader_show_json(const struct options *o, const char *path,
     json_end(&j);
 }
 
-/* Never cut, however long: scripts read it. */
+/* The line is never cut, however long it is, since scripts read it. */
 static void leader_show_line(const struct leader_state *it)
 {
     char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP];
@@ -68,7 +68,7 @@ static void leader_show(const struct options *o, const char *path, const struct 
     fflush(stdout);
 }
 
-/* Prints one state: the exit code if it was the last one, else -1. */
+/* Prints a state. Returns the exit code if it was the last one, else -1. */
 static int leader_take(struct options *o, struct leader_follow *f, const struct leader_state *it,
                        bool watch)
 {
@@ -107,7 +107,7 @@ static int show_leader(struct options *o, const char *path, bool watch)
     int code = connect_open(o, NULL, &session);
     if (code != EXIT_OK)
         return code;
-    int signals = inheritance_open_signals(0); /* the loop's thread blocks all */
+    int signals = inheritance_open_signals(0); /* the loop's thread blocks all signals */
     code = leader_follow_open(&s, session, path, o);
     if (code == EXIT_OK)
         code = leader_follow(o, &s, signals, watch);

@@ -1,6 +1,6 @@
-/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: three verbs of one implementation.
- * Here are the flags that are not shared with `clave elect`, and the arguments; run/run_flags.h has
- * the shared flags, run/runner.h does the rest. */
+/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: three verbs with one implementation.
+ * This file has the arguments, and the flags that are not shared with `clave elect`;
+ * run/run_flags.h has the shared flags, run/runner.h does the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +12,8 @@
 
 enum { LOCK_LIMIT_NODE = RUN_FLAG_OWN };
 
-/* A flag of one kind only. False after a message. */
+/* Parses a flag that only one of the kinds has. false: it is invalid, and a message has been
+ * printed. */
 static bool lock_take_flag(struct run_plan *p, int id)
 {
     int64_t n;
@@ -53,7 +54,7 @@ static int lock_take_args(struct run_plan *p, bool tries, bool waits)
     return run_flags_take_args(p);
 }
 
-/* The leases are below the path. */
+/* The leases are in a node below the path. */
 static int lock_run_lease(struct run_plan *p)
 {
     char *holders = clave__path_child(NULL, p->path, "leases");

@@ -1,7 +1,7 @@
-/* locks.c - `clave locks`: all locks, the participants of one, or the owners that wait for each
- * other; revoke and break are queues/locks_revoke.h. What a lock is and who holds it is the
- * model's, as in `clave top` (top_feed.h); the search for deadlocks is recipe/deadlock's. The
- * listings change nothing. */
+/* locks.c - `clave locks`: lists all locks, or the participants of one lock, or the owners that
+ * wait for each other. Revoke and break are in queues/locks_revoke.h. As in `clave top`, the model
+ * says what is a lock and who holds it (top_feed.h); the search for deadlocks is in
+ * recipe/deadlock. The listings change nothing. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -32,13 +32,13 @@ enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-/* How long it has held the lock; -1: it does not, or that is not known. */
+/* How long it has held the lock. -1: it does not hold it, or that is not known. */
 static int64_t locks_held_ms(const struct queue_view_place *at)
 {
     if (!at->holds || at->held_since < 0)
         return -1;
     int64_t ms = clave__clock_wall() - at->held_since;
-    return ms < 0 ? 0 : ms; /* the clocks differ */
+    return ms < 0 ? 0 : ms; /* the server's clock is ahead of ours */
 }
 
 static void locks_show_held(struct json *j, int64_t ms)
@@ -49,7 +49,8 @@ static void locks_show_held(struct json *j, int64_t ms)
         clave__json_string(j, "held_ms", NULL);
 }
 
-/* How long it has held or waited. "<12s": it holds, and queued then. */
+/* How long it has held or waited. "<12s" means that it holds, has queued 12 s ago, and was granted
+ * the lock at some time since. */
 static const char *locks_format_time(const struct queue_view_place *at, int64_t ms,
                                      char out[AGE_CAP])
 {
@@ -87,7 +88,7 @@ static void locks_show_json(const struct options *o, const char *path, size_t po
     json_end(&j);
 }
 
-/* One line, column by column. */
+/* The columns of a line. */
 struct locks_line {
     char position[24], token[TOKEN_CAP], time[AGE_CAP], host[COLUMN_CAP], pid[24], name[COLUMN_CAP];
     const char *role;
@@ -112,7 +113,7 @@ static void locks_fill_line(struct locks_line *l, size_t position,
              participant_text_column(id->name, false, text, sizeof text));
 }
 
-/* How wide the columns are; all 0: as scripts read them, one space between. */
+/* The widths of the columns. All zero for scripts: the columns are then separated by one space. */
 struct locks_widths {
     int position, token, host, pid, name;
 };
@@ -168,7 +169,7 @@ static void locks_show_text(const struct options *o, const char *path, const str
     }
 }
 
-/* Every child of a semaphore's leases takes room, whoever has made it. */
+/* Every child of the node with a semaphore's leases counts as a lease, whoever created it. */
 static void locks_say_strangers(const struct options *o, const char *path,
                                 const struct queue_view *v)
 {
@@ -206,7 +207,7 @@ static int locks_show_queue(struct options *o, clave_client *c, const char *path
 
 enum { TOP_LIST_COLUMN = 1024 };
 
-/* The id of a slot stands where a lock has its command. */
+/* What to print in the column of commands: for a slot, its id. */
 static const char *all_locks_command(const struct top_lock *l)
 {
     const struct top_place *p = &l->holder;
@@ -215,7 +216,7 @@ static const char *all_locks_command(const struct top_lock *l)
     return l->kind == LOCK_KIND_SLOT || (!p->host && p->pid == 0) ? p->whose : NULL;
 }
 
-/* Slots have their queue below the path. */
+/* Says how many nodes are left over. The queue of slots is below their path. */
 static void all_locks_left_over(const struct options *o, const struct top_lock *l)
 {
     char hint[HINT_CAP], *queue;
@@ -227,7 +228,7 @@ static void all_locks_left_over(const struct options *o, const struct top_lock *
     free(queue);
 }
 
-/* What keeps others from it, and the commands that end that. */
+/* Says what prevents others from getting the lock, with the commands to repair that. */
 static void all_locks_faults(const struct options *o, const struct top_lock *l)
 {
     char hint[HINT_CAP];
@@ -269,7 +270,7 @@ static void all_locks_line(const struct options *o, const struct top_lock *l, in
     putchar('\n');
 }
 
-/* Until all that there is has been told. */
+/* Waits until the whole tree has been read. */
 static clave_err all_locks_await(struct top_feed *f, int wakeup, int64_t until,
                                  struct top_view *view)
 {
@@ -331,8 +332,8 @@ static int all_locks_show(struct options *o)
 
 enum { PATH_CAP = 1024, TASK_CAP = 64 };
 
-/* Names the thread if several share a session; where the node says no more, the owner or the
- * session. */
+/* Describes a member: what its node says about it, or else its owner or its session. If several
+ * threads share a session, adds which one it is. */
 static const char *locks_deadlocks_member_format(const clave_deadlock_member *m,
                                                  char out[PARTICIPANT_TEXT_CAP])
 {
@@ -400,8 +401,8 @@ static void locks_deadlocks_show_json(const clave_deadlock *d)
     json_end(&j);
 }
 
-/* A mistyped path would show no deadlock: refuse one that does not exist. EXIT_OK, or the exit code
- * after a message. */
+/* Refuses a path that does not exist: a mistyped path would seem to have no deadlocks. Returns
+ * EXIT_OK, or an exit code after a message. */
 static int locks_deadlocks_look_for(struct options *o, clave_client *c, const char *const *paths,
                                     size_t n)
 {
@@ -435,8 +436,9 @@ static int locks_deadlocks_search(struct options *o, clave_client *c, const char
     return code;
 }
 
-/* At these paths and below; none: everywhere. The exit code: EXIT_DEADLOCK when a certain deadlock
- * was printed, EXIT_OK when there is none, or possible ones only. */
+/* Searches the trees at these paths, or the whole tree if there are none. Returns EXIT_DEADLOCK if
+ * a certain deadlock was printed; EXIT_OK if there is none, or there are only possible ones; or
+ * another exit code after a message. */
 static int locks_deadlocks_show(struct options *o, const char *const *paths, size_t n)
 {
     static const char *const everywhere = "/";
@@ -455,7 +457,7 @@ static int locks_deadlocks_show(struct options *o, const char *const *paths, siz
 
 enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS, LOCKS_WATCH };
 
-/* Fills in the request from the arguments after the word. */
+/* Fills in the request from the arguments after "revoke" or "break", and carries it out. */
 static int locks_run_revoke(struct options *o, struct revoke_request *request)
 {
     bool misplaced = request->breaks ? request->wait_ms > 0 : request->force || request->yes;
@@ -480,7 +482,8 @@ static int locks_run_deadlocks(struct options *o, bool oust_flags)
     return locks_deadlocks_show(o, paths, n);
 }
 
-/* Neither a path nor revoke or break. */
+/* The first argument is neither "revoke" nor "break". Returns EXIT_OK if it is a valid path, or an
+ * exit code after a message. */
 static int locks_no_such_word(struct options *o, const char *word)
 {
     static const char *const words[] = {"revoke", "break", NULL};

@@ -1,4 +1,4 @@
-/* resign.c - `clave resign`: asks the leader of an election to resign and waits until it has
+/* resign.c - `clave resign`: asks the leader of an election to resign, and waits until it has
  * (cmd/queues/leader_resign.h). Any client that may write to the election's path may ask. */
 #include "cmd/cli/cmd_options.h"
 #include "cmd/queues/leader_resign.h"

@@ -1,10 +1,12 @@
-/* slot.c - `clave slot`: parses the flags, finds out which part is meant, and does it; list and
- * limit are in slot_list.c. A part that asks the servers opens one session with the slots on it.
+/* slot.c - `clave slot`: parses the flags, finds out which part is meant, and carries it out; list
+ * and limit are in slot_list.c. A part that needs a server opens one session, with a struct
+ * clave_slots on it.
  *
- * A signal ends a take that waits: its place in the queue goes at once, not when the session times
- * out. A give by the machine's id reads first whose slot it is, since cloned machines share the id.
- * A run has its command under the lock of the runs of its id, which is ephemeral, and under the
- * slot, which is not (cmd/run/stages/run_slot.h). */
+ * A signal ends a take that waits: its place in the queue is deleted at once, not when the session
+ * expires. A give that uses the machine's id first checks that the slot was taken by this host,
+ * since cloned machines share their id. A run holds two things while its command runs: the lock of
+ * the runs of its id, which is ephemeral, and the slot, which is not
+ * (cmd/run/stages/run_slot.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -33,7 +35,7 @@
 
 /* ---- the session ---------------------------------------------------------------------------- */
 
-/* On the loop's thread. */
+/* Called on the loop's thread. */
 static void slot_session_on_waiting(clave_async_slots *a, const clave_slots_event *ev, void *arg)
 {
     struct slot_command *s = arg;
@@ -77,13 +79,14 @@ void slot_session_close(struct slot_command *s, clave_client *c)
 
 /* ---- the id of this machine ----------------------------------------------------------------- */
 
-/* The machine id (machine-id(5)) is confidential, so the id of a slot is the HMAC (RFC 2104, with
- * SHA-1) of our name under it, as a UUID: nobody can tell the machine id from that. */
+/* The machine id (machine-id(5)) is confidential. So the id for slots is the HMAC (RFC 2104, with
+ * SHA-1) of our name with the machine id as the key, written as a UUID; the machine id cannot be
+ * computed from it. */
 enum { MACHINE_ID_DIGITS = 32, KEY_LEN = 16, BLOCK_LEN = 64, TEXT_MAX = 32 };
 
 static const char slot_id_file[] = "/etc/machine-id";
 
-/* The hash of a block of the key, each byte of it changed by `pad`, and of a text after it. */
+/* The hash of one block, which is the key with every byte XORed with `pad`, followed by a text. */
 static void slot_machine_id_hash(const uint8_t key[KEY_LEN], uint8_t pad, const void *text,
                                  size_t n, uint8_t out[SHA1_LEN])
 {
@@ -101,7 +104,7 @@ static void slot_machine_id_derive(const uint8_t key[KEY_LEN], uint8_t out[SHA1_
     uint8_t inner[SHA1_LEN];
     slot_machine_id_hash(key, 0x36, name, sizeof name - 1, inner);
     slot_machine_id_hash(key, 0x5c, inner, sizeof inner, out);
-    out[6] = (uint8_t)((out[6] & 0x0f) | 0x50); /* a UUID from a name, RFC 9562 */
+    out[6] = (uint8_t)((out[6] & 0x0f) | 0x50); /* mark it as a UUID made from a name, RFC 9562 */
     out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
 }
 
@@ -119,7 +122,7 @@ static bool slot_machine_id_parse(const char text[MACHINE_ID_DIGITS + 1], uint8_
     return any != 0;
 }
 
-/* NULL, or why there is none. */
+/* Reads the machine id. NULL, or the reason why there is none. */
 static const char *slot_machine_id_read(uint8_t key[KEY_LEN])
 {
     char text[MACHINE_ID_DIGITS + 1] = "";
@@ -132,7 +135,7 @@ static const char *slot_machine_id_read(uint8_t key[KEY_LEN])
     return slot_machine_id_parse(text, key) ? NULL : "it holds no machine id";
 }
 
-/* An id of this machine and of slots only. false after a message: this machine has none. */
+/* An id for the slots of this machine. false, after a message: this machine has no machine id. */
 static bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT])
 {
     uint8_t key[KEY_LEN], id[SHA1_LEN];
@@ -153,10 +156,10 @@ static bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT])
     return true;
 }
 
-/* ---- take: the signal that ends it ---------------------------------------------------------- */
+/* ---- take: the signal that ends it ----------------------------------------------------------- */
 
-/* Reads one in a thread, since the take waits in this one. One that comes before the take is found
- * when it has to wait. */
+/* A thread that waits for a signal, since the take blocks the main thread. A signal that arrives
+ * before the take begins is noticed when the take has to wait. */
 struct slot_take_signals {
     int fd;
     struct slot_command *s;
@@ -175,7 +178,7 @@ static void *slot_take_await_signal(void *arg)
     return NULL;
 }
 
-/* false: there is no thread, and signals have no effect on the take. */
+/* false: the thread could not be started, so signals will not end the take. */
 static bool slot_take_begin_signals(struct slot_take_signals *w, struct slot_command *s)
 {
     *w = (struct slot_take_signals){.fd = inheritance_open_signals(0), .s = s};
@@ -271,7 +274,7 @@ static void slot_give_show(const struct slot_command *s, const char *key, int64_
     json_end(&j);
 }
 
-/* The node of this id, or of this very name; NULL: there is none. */
+/* The node of the slot with this id, or a node with just this name; NULL: there is none. */
 static const clave_slot *slot_give_find(const struct slot_command *s, const clave_slots_view *view)
 {
     const char *id = s->plan.as.id;
@@ -299,7 +302,7 @@ static void slot_give_say_none(const struct slot_command *s, clave_client *c)
         diag(s->o, "%s: %s owns no slot", s->plan.path, s->plan.as.id);
 }
 
-/* Others have made nodes below it. */
+/* Other clients have created nodes below the slot. */
 static int slot_give_not_empty(const struct slot_command *s)
 {
     char hint[HINT_CAP];
@@ -321,7 +324,8 @@ static int slot_give_failed(const struct slot_command *s, clave_client *c, clave
     return run_slot_not_given(s->o, s->plan.path, err, &fault);
 }
 
-/* EXIT_OK: the slot of the id, if there is one, is this machine's; *token is its. */
+/* EXIT_OK: if there is a slot of this id, this machine took it, and *token is its token unless one
+ * was given. */
 static int slot_give_look(const struct slot_command *s, clave_client *c, int64_t *token)
 {
     clave_slots_view *view;
@@ -393,7 +397,7 @@ static int slot_break(struct slot_command *s)
 
 /* ---- run ------------------------------------------------------------------------------------ */
 
-/* PATH/runs/<id>: the id as in the names of slots. NULL: out of memory. */
+/* PATH/runs/<id>, with the id written as in the names of slots. NULL: no memory. */
 static char *slot_run_path(const struct slot_command *s)
 {
     char name[SLOT_NAME_CAP];
@@ -435,15 +439,15 @@ static int slot_run(struct slot_command *s)
 
 enum { SLOT_ID = FLAG_LONG, SLOT_BY, SLOT_REASON, SLOT_TOKEN, SLOT_KEEP, SLOT_WAITERS, SLOT_ACL };
 
-/* Which flags are given, -w and -n as one. */
+/* Bits for the flags that were given; -w and -n share one. */
 enum { BIT_WAIT = 1, BIT_ID = 2, BIT_BY = 4, BIT_REASON = 8, BIT_TOKEN = 16, BIT_KEEP = 32 };
 enum { BIT_WAITERS = 64, BIT_ACL = 128, BIT_QUIET = 256 };
 
 struct slot_part {
     const char *name;
-    int least, most; /* arguments after its name; -1: any number */
+    int least, most; /* number of arguments after the name; -1: any */
     const char *args;
-    unsigned flags; /* that it takes */
+    unsigned flags; /* flags that the part accepts */
     int (*run)(struct slot_command *s);
 };
 
@@ -486,7 +490,7 @@ static bool slot_take_acl(struct slot_command *s)
     return false;
 }
 
-/* false after a message. */
+/* false, after a message: the flag is invalid. */
 static bool slot_take_flag(struct slot_command *s, int id, unsigned *given)
 {
     static const unsigned bits[] = {BIT_ID,   BIT_BY,      BIT_REASON, BIT_TOKEN,
@@ -525,7 +529,7 @@ static bool slot_take_flag(struct slot_command *s, int id, unsigned *given)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* NULL after a message. */
+/* NULL, after a message: no part fits the arguments and flags. */
 static const struct slot_part *slot_find_part(struct slot_command *s, unsigned given)
 {
     static const char *const names[] = {"limit", "take", "give", "list", "break", "run", NULL};
@@ -547,7 +551,7 @@ static const struct slot_part *slot_find_part(struct slot_command *s, unsigned g
     return NULL;
 }
 
-/* EXIT_OK, or the exit code after a message. */
+/* Finds the id to use. Returns EXIT_OK, or an exit code after a message. */
 static int slot_find_id(struct slot_command *s, const struct slot_part *p)
 {
     char shown[PARTICIPANT_TEXT_CAP];

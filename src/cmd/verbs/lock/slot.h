@@ -13,25 +13,25 @@ enum { SLOT_ID_TEXT = 37, SLOT_HOST_CAP = 256 };
 
 struct slot_command {
     struct options *o;
-    struct run_slot_plan plan; /* path, id, wait, and what is to be kept */
-    const char *limit;         /* the argument N; NULL: none */
-    char *const *argv;         /* of run: the command; NULL: none */
-    int64_t token;             /* 0: any */
+    struct run_slot_plan plan; /* path, id, waiting time, and whether to keep the slot */
+    const char *limit;         /* the argument N; NULL: not given */
+    char *const *argv;         /* command of `run`; NULL: none */
+    int64_t token;             /* 0: any token */
     bool waiters, quiet;
     struct acl_list acl;
-    struct run_slot_room room; /* the loop's thread writes it while a take waits */
-    clave_slots *slots;        /* from slot_session_open to slot_session_close */
-    atomic_int signal;         /* the one that ends a take; 0: none */
+    struct run_slot_room room; /* written on the loop's thread while a take waits */
+    clave_slots *slots;        /* set from slot_session_open to slot_session_close */
+    atomic_int signal;         /* signal that ended a take; 0: none */
     char machine_id[SLOT_ID_TEXT];
     char host[SLOT_HOST_CAP];
 };
 
-/* Each returns the exit code. The path and the id are valid. */
+/* Each function returns the exit code. The path and the id have been validated. */
 int slot_limit(struct slot_command *s);
 int slot_list(struct slot_command *s);
 
-/* Opens a session and makes the slots. EXIT_OK, or the exit code after a message; then nothing is
- * left to close. */
+/* Opens a session and a struct clave_slots on it. Returns EXIT_OK, or an exit code after a message,
+ * in which case there is nothing to close. */
 int slot_session_open(struct slot_command *s, clave_client **c);
 void slot_session_close(struct slot_command *s, clave_client *c);
 

@@ -1,4 +1,4 @@
-/* slot_list.c - `clave slot list` and `clave slot limit` (slot.h). */
+/* slot_list.c - `clave slot list` and `clave slot limit` (see slot.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +74,12 @@ int slot_limit(struct slot_command *s)
     return code;
 }
 
-/* ---- the owners, and those who wait --------------------------------------------------------- */
+/* ---- owners and waiters ---------------------------------------------------------------------- */
 
-/* What is listed: owners first, then waiters, whose slot has neither token nor node. */
+/* The list: owners first, then waiters. A waiter's slot has no token. */
 struct slot_listing {
     const clave_slots_view *view;
-    const clave_participant_list *waiters; /* NULL: they are not asked for */
+    const clave_participant_list *waiters; /* NULL: waiters are not shown */
 };
 
 static size_t slot_listing_count(const struct slot_listing *l)
@@ -98,7 +98,7 @@ static clave_slot slot_listing_at(const struct slot_listing *l, size_t i)
 
 static const char *slot_listing_id(const clave_slot *slot)
 {
-    return slot->id ? slot->id : clave__path_name(slot->node); /* of what is no slot */
+    return slot->id ? slot->id : clave__path_name(slot->node); /* of a node that is not a slot */
 }
 
 static void slot_list_json(const struct slot_listing *l)
@@ -124,13 +124,14 @@ static void slot_list_json(const struct slot_listing *l)
     }
 }
 
-/* For scripts: the ids; with waiters, the word that says which comes first. */
+/* The form for scripts: the ids and, if waiters are shown, a word before each that says whether it
+ * owns or waits. */
 static void slot_list_plain(const struct slot_listing *l)
 {
     for (size_t i = 0; i < slot_listing_count(l); i++) {
         clave_slot slot = slot_listing_at(l, i);
         if (i < l->view->n && !slot.id)
-            continue; /* it is said on standard error */
+            continue; /* a message on standard error mentions it */
         if (l->waiters)
             fputs(i < l->view->n ? "owns " : "waits ", stdout);
         format_text(stdout, slot_listing_id(&slot));
@@ -172,7 +173,7 @@ static void slot_list_table(const struct slot_listing *l)
                b->reason ? participant_text_printable(b->reason, reason, sizeof reason) : "-");
 }
 
-/* What keeps takes waiting, and is ended by no give. */
+/* Mentions what keeps takes waiting and does not end when somebody gives back a slot. */
 static void slot_list_say_faults(const struct slot_command *s, const clave_slots_view *view)
 {
     if (view->limit == CLAVE_SLOTS_LIMIT_BAD)

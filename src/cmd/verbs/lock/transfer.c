@@ -1,5 +1,6 @@
 /* transfer.c - `clave transfer`: finds the candidate that is to lead next, then hands over to it
- * (cmd/queues/leader_resign.h). A candidate that would be asked to resign at once is refused. */
+ * (cmd/queues/leader_resign.h). Refuses a candidate that would be asked to resign at once because
+ * of its priority. */
 #include <string.h>
 
 #include "clave/async/leader.h"
@@ -11,13 +12,13 @@
 #include "cmd/queues/leader_resign.h"
 #include "cmd/queues/queue_view.h"
 
-/* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
- * message. */
+/* Finds the candidate with this id, or whose node has this name. Returns EXIT_OK, or an exit code
+ * after a message. */
 static int transfer_find_target(struct handover *h, const char *id)
 {
     clave_participant_list *candidates;
     size_t found = 0;
-    int32_t priority = 0, highest = 0; /* of the target; of the others that wait */
+    int32_t priority = 0, highest = 0; /* of the target, and the highest of the others that wait */
     clave_err err = clave_participants(h->session, clave_async_latch_participants, h->path,
                                        h->o->timeout_ms, &candidates);
     for (size_t i = 0; candidates && i < candidates->n; i++) {

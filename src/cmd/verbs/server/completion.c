@@ -1,6 +1,6 @@
-/* completion.c - `clave completion`: what may stand in place of the last of the words typed after
- * "clave", one candidate a line. The shells call it (contrib/completion); verbs and flags come from
- * the tables of the verbs, paths from the server, within 300 ms or not at all. */
+/* completion.c - `clave completion`: prints what may replace the last of the words typed after
+ * "clave", one candidate per line. The shells call it (contrib/completion). Verbs and flags come
+ * from the tables of the verbs; paths come from the server, within 300 ms or not at all. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void completion_offer(const char *candidate, const char *typed)
         puts(candidate);
 }
 
-/* The flags of the verb; NULL: those before it. */
+/* Offers the flags of the verb; NULL: the flags that may be given before a verb. */
 static void completion_offer_flags(const struct verb *v, const char *typed)
 {
     char word[64];
@@ -34,7 +34,7 @@ static void completion_offer_flags(const struct verb *v, const char *typed)
     }
 }
 
-/* The flag that the word is, if its value is the next word. */
+/* If the word is a flag whose value is the next word, that flag; else NULL. */
 static const struct flag *completion_flag_with_value(const struct verb *v, const char *word)
 {
     const struct flag *f;
@@ -49,7 +49,7 @@ static const struct flag *completion_flag_with_value(const struct verb *v, const
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The running server of local:; false: there is none, and none is started for this. */
+/* Uses the server of "local:" if it is running. false: it is not; none is started just for this. */
 static bool completion_use_local(struct options *o, char host[LOCAL_CAP])
 {
     struct local_paths p;
@@ -90,7 +90,7 @@ static void completion_on_alarm(int number)
     _exit(EXIT_OK);
 }
 
-/* A server that does not answer must not hold the shell up. */
+/* Offers paths. A server that does not answer must not delay the shell, hence the timer. */
 static void completion_offer_paths(struct options *o, const char *typed)
 {
     char host[LOCAL_CAP];
@@ -111,17 +111,17 @@ static void completion_offer_paths(struct options *o, const char *typed)
     connect_close(c);
 }
 
-/* ---- the words ------------------------------------------------------------------------------- */
+/* ---- the words before the last one ----------------------------------------------------------- */
 
-/* What the whole words say, taken as options_next takes them. */
+/* What these words mean, parsed the way options_next would. */
 struct completion_words {
-    const struct verb *verb; /* NULL: it is still to come */
-    int arguments;           /* of the verb */
-    bool is_over;            /* what follows is a command's, or the verb is unknown */
-    bool wants_value;        /* the next word is the value of the flag before it */
+    const struct verb *verb; /* NULL: not given yet */
+    int arguments;           /* number of arguments of the verb */
+    bool is_over;            /* what follows belongs to a command, or the verb is unknown */
+    bool wants_value;        /* the next word is the value of the preceding flag */
 };
 
-/* A flag; returns how many further words it takes. */
+/* Parses a flag. Returns how many further words belong to it. */
 static int completion_read_flag(struct options *o, struct completion_words *w, char **words, int n)
 {
     const struct flag *f = completion_flag_with_value(w->verb, *words);
@@ -152,12 +152,12 @@ static struct completion_words completion_read(struct options *o, char **words, 
 
 static int run_completion(struct options *o, int argc, char **argv)
 {
-    if (argc < 2 || strcmp(argv[1], "--") != 0) /* --help, or no words */
+    if (argc < 2 || strcmp(argv[1], "--") != 0) /* --help, or no words at all */
         return options_next(o, argc, argv) == OPTIONS_STOP
                    ? o->status
                    : diag_usage(o, "it is for shells: clave completion -- WORD...");
     char **words = argv + 2;
-    int n = argc - 3; /* whole words; the last one is being typed */
+    int n = argc - 3; /* complete words; the last one is still being typed */
     const char *typed = n >= 0 ? words[n] : "";
     struct completion_words w = completion_read(o, words, n);
     const struct verb *v = w.verb;

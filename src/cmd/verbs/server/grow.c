@@ -1,6 +1,7 @@
-/* grow.c - `clave grow`: prepares the move of one server's data to an ensemble of Apache ZooKeeper:
- * its configuration files, what the data require of it, and the steps in an order in which no
- * quorum of servers without the data can form. Changes nothing but its output directory. */
+/* grow.c - `clave grow`: prepares moving the data of one server to an ensemble of Apache ZooKeeper.
+ * Writes the configuration files, says what the data requires, and lists the steps in an order in
+ * which servers without the data can never form a quorum. Changes nothing but its output
+ * directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,7 +25,7 @@
 enum { GROW_OUT = FLAG_LONG, GROW_DATA_DIR, GROW_TICK, MOST_SERVERS = 9, LEAST_SERVERS = 3 };
 
 struct member {
-    char host[256]; /* with brackets if it is an IPv6 address */
+    char host[256]; /* in brackets if it is an IPv6 address */
     int64_t quorum_port;
     int64_t election_port;
     int64_t client_port;
@@ -33,20 +34,20 @@ struct member {
 struct growing {
     struct options *o;
     const char *dir;
-    const char *out;      /* where the files are written */
-    const char *data_dir; /* on each of the servers */
+    const char *out;      /* directory for the files */
+    const char *data_dir; /* data directory on each of the servers */
     int64_t tick_ms;
     struct member members[MOST_SERVERS];
     size_t n;
 
-    /* What the data require. */
+    /* What the data requires. */
     struct server_stats st;
     int64_t ttl_nodes;
     int64_t gap; /* a zxid without a record; 0: none */
     size_t sessions;
-    int32_t shortest_ms; /* the shortest session; 0: there are none */
-    int32_t longest_ms;  /* the longest that there is, or may be */
-    int32_t quiet_ms;    /* the wait after a restore; 0: there is none */
+    int32_t shortest_ms; /* of all sessions; 0: there are no sessions */
+    int32_t longest_ms;  /* longest session timeout that exists, or may exist */
+    int32_t quiet_ms;    /* wait after a restore; 0: none */
 };
 
 /* ---- the servers ----------------------------------------------------------------------------- */
@@ -64,7 +65,7 @@ static bool grow_take_port(const char **at, int64_t *port)
     return true;
 }
 
-/* HOST[:QUORUM:ELECTION[:CLIENT]]; NULL, or why it is no server. */
+/* Parses HOST[:QUORUM:ELECTION[:CLIENT]]. NULL, or what is wrong with it. */
 static const char *grow_parse_member(const char *text, struct member *m)
 {
     static const char form[] = "expected HOST[:QUORUM:ELECTION[:CLIENT]]";
@@ -89,8 +90,8 @@ static const char *grow_parse_member(const char *text, struct member *m)
                : "its ports must differ";
 }
 
-/* Two servers on one host may not share a port, and no server may be named twice: it would be two
- * votes that fail together. */
+/* Whether two servers have the same host and a port in common. This also finds a server that was
+ * named twice, which would be two votes that fail together. */
 static bool grow_share_a_port(const struct member *a, const struct member *b)
 {
     const int64_t left[] = {a->quorum_port, a->election_port, a->client_port};
@@ -131,7 +132,7 @@ static void grow_look_at_node(void *arg, const struct node_view *n)
 static void grow_look_at_session(void *arg, int64_t id, int32_t timeout_ms)
 {
     struct growing *g = arg;
-    if (id == SESSION_OF_RESTORE) { /* it is nobody's */
+    if (id == SESSION_OF_RESTORE) { /* it belongs to no client */
         g->quiet_ms = timeout_ms;
         return;
     }
@@ -158,7 +159,8 @@ static bool grow_look_for_gap(struct growing *g, struct data_files *f, int64_t z
     return true;
 }
 
-/* A client that is away may come back with a session as long as the server allowed. */
+/* Takes the noted longest session timeout into account: a client that is away may come back with a
+ * session as long as the server allowed. */
 static int grow_look_at_note(struct growing *g, const struct data_files *f)
 {
     char text[600] = "";
@@ -214,7 +216,7 @@ static void grow_write_config(const struct growing *g, const struct member *own,
                 g->members[i].quorum_port, g->members[i].election_port);
 }
 
-/* The text of one server's zoo.cfg, to be freed; NULL: no memory. */
+/* The text of a server's zoo.cfg, which the caller frees. NULL: no memory. */
 static char *grow_make_config(const struct growing *g, const struct member *own, size_t *n)
 {
     char *text = NULL;
@@ -228,8 +230,8 @@ static char *grow_make_config(const struct growing *g, const struct member *own,
     return NULL;
 }
 
-/* The file is there as a whole or not at all: a server that is started on half of a configuration
- * has other peers, or none. */
+/* Writes the file completely or not at all: a server started with half of a configuration would
+ * have other peers, or none. */
 static bool grow_write_file(const struct growing *g, size_t i, const char *name, const char *text,
                             size_t n)
 {
@@ -295,7 +297,7 @@ static void grow_say_data(const struct growing *g)
                (uint64_t)g->gap);
 }
 
-/* With the data on every server, each quorum has them, whichever servers start first. */
+/* If every server has the data, every quorum has it, whichever servers start first. */
 static void grow_say_steps(const struct growing *g)
 {
     printf("\nThe files for %zu servers are in %s. Next:\n", g->n, g->out);

@@ -1,5 +1,5 @@
-/* help.c - `clave help`: prints the usage of the program, of one verb, what verbs share (a topic),
- * or the flags that some words are about. usage.c has the texts. */
+/* help.c - `clave help`: prints the usage of the program or of one verb, what verbs have in common
+ * (a topic), or the flags that match some words. usage.c has the texts. */
 #include <stdio.h>
 #include <string.h>
 

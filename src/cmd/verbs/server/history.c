@@ -1,4 +1,5 @@
-/* history.c - `clave history`: who queued for, held and lost a lock, as a gate has seen it. */
+/* history.c - `clave history`: shows who queued for, held and lost a lock, as a gate has observed
+ * it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,7 +27,7 @@ struct history_request {
     char token[TOKEN_CAP];
 };
 
-/* ---- what is shown --------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static const char *history_text(const struct jansson *json, const json_t *of, const char *key)
 {
@@ -84,9 +85,9 @@ static int history_answer(const struct options *o, const struct history_request 
     return finish_stdout(o);
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
-/* Its first line. */
+/* Reads the first line of the file with the token, or takes the token from the environment. */
 static int history_read_token(struct options *o, struct history_request *h)
 {
     int fd = h->token_file ? open(h->token_file, O_RDONLY | O_CLOEXEC) : -1;

@@ -1,5 +1,5 @@
-/* ping.c - `clave ping`: round trips to the server, and its version by "srvr". It needs no
- * permission on any node. */
+/* ping.c - `clave ping`: measures round trips to the server, and shows its version, which it asks
+ * for with "srvr". It needs no permission on any node. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct ping {
     uint16_t port;
     bool tls;
     char address[ADDRESS_CAP];
-    char version[128]; /* "": the server does not say */
+    char version[128]; /* "": the server does not tell */
 };
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ static void ping_get_target(clave_async_client *c, void *arg)
     connect_address(&t, p->address);
 }
 
-/* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many servers
- * have disabled. */
+/* Takes the version from the answer to srvr, which looks like "Zookeeper version:
+ * 3.8.0-5a02a05ea..., built on ...". Many servers have srvr disabled. */
 static void ping_get_version(const struct options *o, struct ping *p)
 {
     static const char lead[] = "version: ";
@@ -94,7 +94,7 @@ static int ping_once(const struct options *o, clave_client *c)
     int64_t start = clave__clock_us();
     clave_err err = clave_exists(c, "/", o->timeout_ms, NULL);
     int64_t us = clave__clock_us() - start;
-    /* Any answer will do: a chroot need not exist, or may be unreadable. */
+    /* Any answer will do: the root of a chroot may not exist or not be readable. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
         return diag_err(o, "/", err, c);
     ping_show_round(o, us);

@@ -1,5 +1,5 @@
-/* sessions.c - `clave sessions`: the sessions of a `clave serve`, and their end by a super user.
- * The server shows them as nodes (server/request/request.h). */
+/* sessions.c - `clave sessions`: lists the sessions of a `clave serve` and ends one, for a super
+ * user. The server shows its sessions as nodes (server/request/request.h). */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -22,14 +22,14 @@ struct session_line {
     int64_t timeout_ms;
     int64_t expires_in_ms;
     int64_t ephemerals;
-    char connection[128]; /* "": none */
+    char connection[128]; /* "": not connected */
     bool ending;
-    bool restore; /* nobody's: the wait after a restore */
+    bool restore; /* not a client's session: the wait after a restore */
 };
 
-/* ---- what the server says -------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* The value of "name=value" in a line of its own. */
+/* The value of the line "name=value"; "" if there is none. */
 static void sessions_value(const clave_reply *r, const char *name, char *out, size_t cap)
 {
     const char *at = r->data, *end = at ? at + r->len : NULL;
@@ -80,7 +80,7 @@ static clave_err sessions_read(const struct options *o, clave_client *c, const c
     return err;
 }
 
-/* Other servers, and this one for other users, have no such nodes. */
+/* Other servers do not have these nodes, and this server hides them from other users. */
 static int sessions_fail(const struct options *o, clave_err err, clave_client *c)
 {
     if (err != CLAVE_ENONODE)
@@ -133,7 +133,7 @@ static int sessions_list(const struct options *o, clave_client *c)
         err = sessions_read(o, c, names->names[i], &line);
         if (err == CLAVE_OK)
             sessions_show(o->json ? &j : NULL, &line);
-        if (err == CLAVE_ENONODE) /* it has ended meanwhile */
+        if (err == CLAVE_ENONODE) /* it has ended in the meantime */
             err = CLAVE_OK;
     }
     if (o->json) {
@@ -144,7 +144,7 @@ static int sessions_list(const struct options *o, clave_client *c)
     return err == CLAVE_OK ? EXIT_OK : diag_err(o, top, err, c);
 }
 
-/* ---- the end of one -------------------------------------------------------------------------- */
+/* ---- ending a session ------------------------------------------------------------------------ */
 
 static void sessions_tell_ended(const struct options *o, const struct session_line *l)
 {
@@ -162,7 +162,7 @@ static void sessions_tell_ended(const struct options *o, const struct session_li
     }
 }
 
-/* "0x1000a2b", or without the 0x; false: no 64 bits. */
+/* Parses "0x1000a2b", with or without the 0x. false: not a number of 64 bits. */
 static bool sessions_id(const char *given, char *id, size_t cap)
 {
     char *end;
@@ -185,7 +185,7 @@ static int sessions_kill(const struct options *o, clave_client *c, const char *g
     clave_err err = sessions_read(o, c, id, &line);
     if (err == CLAVE_ENONODE) {
         clave_reply *r = NULL;
-        err = clave_exists(c, top, o->timeout_ms, &r); /* may we see any? */
+        err = clave_exists(c, top, o->timeout_ms, &r); /* may we see sessions at all? */
         clave_reply_free(r);
         if (err != CLAVE_OK)
             return sessions_fail(o, err, c);

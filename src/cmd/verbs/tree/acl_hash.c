@@ -1,5 +1,5 @@
-/* acl_hash.c - `clave acl hash`: what an access list has in place of a user's password. The
- * password is never an argument, which every user of the machine could see. */
+/* acl_hash.c - `clave acl hash`: prints what an access list contains in place of a user's password.
+ * The password is never taken as an argument, which every user of the machine could see. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 
 enum { PASSWORD_CAP = 1024, INTERRUPT = 3 };
 
-/* Signals are off with the echo: one that ended us would leave the terminal without it. */
+/* Turns off the echo. Signals are turned off as well: one that ended us would leave the terminal
+ * without an echo. */
 static bool acl_hash_hide(struct termios *before)
 {
     struct termios t;
@@ -26,7 +27,7 @@ static bool acl_hash_hide(struct termios *before)
     return tcsetattr(STDIN_FILENO, TCSAFLUSH, &t) == 0;
 }
 
-/* One line, without its end. EXIT_OK, or the exit code after a message. */
+/* Reads one line, without the line feed. Returns EXIT_OK, or an exit code after a message. */
 static int acl_hash_read_password(struct options *o, char password[PASSWORD_CAP])
 {
     struct termios before;

@@ -1,5 +1,5 @@
-/* create.c - `clave create`: one node of any mode, with --parents and --guard (znodes/guard.h). It
- * refuses ephemeral nodes, which would not outlive the command. */
+/* create.c - `clave create`: creates one node of any mode, with --parents and --guard
+ * (znodes/guard.h). It refuses ephemeral nodes, which would not outlive the command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 
 enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
 
-/* What fits into an ephemeralOwner next to the mark of a TTL node: about 34 years. */
+/* The largest time that fits in an ephemeralOwner next to the mark of a TTL node: about 34
+ * years. */
 #define MAX_TTL_MS ((INT64_C(1) << 40) - 1)
 
 struct create {
@@ -67,7 +68,7 @@ static clave_err create_guarded(struct options *o, clave_client *c, const struct
     return err;
 }
 
-/* Fills in --acl parent. EXIT_OK, or the exit code after a message. */
+/* Reads the list for --acl parent. Returns EXIT_OK, or an exit code after a message. */
 static int create_read_parent_acl(struct options *o, clave_client *c, struct create *w)
 {
     size_t n = clave__path_parent_len(w->path, strlen(w->path));
@@ -100,7 +101,7 @@ static clave_err create_plain(struct options *o, clave_client *c, const struct c
     return err;
 }
 
-/* EXIT_OK, EXIT_USAGE or OPTIONS_STOP. */
+/* Returns EXIT_OK, EXIT_USAGE or OPTIONS_STOP. */
 static int create_parse_flags(struct options *o, int argc, char **argv, struct create *w)
 {
     const char *fault;

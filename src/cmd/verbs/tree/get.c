@@ -1,4 +1,4 @@
-/* get.c - `clave get`: the data of one node, byte for byte, on standard output. */
+/* get.c - `clave get`: writes the data of one node to standard output, byte for byte. */
 #include <stdio.h>
 
 #include "cmd/cli/cmd_options.h"

@@ -1,5 +1,5 @@
-/* getacl.c - `clave getacl`: the access list of one node, an entry a line, as setacl and --acl take
- * them. */
+/* getacl.c - `clave getacl`: prints the access list of one node, one entry per line, in the
+ * notation of setacl and --acl. */
 #include <stdio.h>
 
 #include "cmd/cli/acl_text.h"

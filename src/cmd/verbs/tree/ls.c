@@ -1,5 +1,5 @@
-/* ls.c - `clave ls`: the children of one node, sorted; -l asks for their Stats with a window of
- * requests (znodes/request_window.h). */
+/* ls.c - `clave ls`: lists the children of one node, sorted. With -l it asks for their Stats, with
+ * a window of requests (znodes/request_window.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,13 +79,13 @@ static void ls_show_child(const struct options *o, const char *name, const clave
     putchar('\n');
 }
 
-/* EXIT_OK, or the exit code of the first child that could not be read. */
+/* Returns EXIT_OK, or the exit code for the first child that could not be read. */
 static int ls_show(const struct options *o, const struct listing *l)
 {
     int code = EXIT_OK;
     for (size_t i = 0; i < l->n; i++) {
         const struct child *child = l->children ? &l->children[i] : NULL;
-        if (child && child->err == CLAVE_ENONODE) /* deleted since it was listed */
+        if (child && child->err == CLAVE_ENONODE) /* it was deleted after it was listed */
             continue;
         if (!child || child->err == CLAVE_OK)
             ls_show_child(o, l->names[i], child ? &child->stat : NULL);

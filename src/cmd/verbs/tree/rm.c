@@ -1,5 +1,5 @@
-/* rm.c - `clave rm`: one node, or with --recursive a tree (znodes/tree_walk.h). Children go before
- * their parents; the root is never removed. */
+/* rm.c - `clave rm`: deletes one node or, with --recursive, a tree (znodes/tree_walk.h). Children
+ * are deleted before their parents. The root is never deleted. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +16,11 @@ enum { RM_VERSION = FLAG_LONG };
 
 struct removal {
     struct tree_walk walk;
-    clave_err err; /* the first error that matters, and where */
+    clave_err err; /* the first error that matters, and the index of its node */
     size_t where;
 };
 
-/* Children first: the reverse of the walk's order. */
+/* Children come first, in the reverse of the walk's order. */
 static size_t removal_node(const struct removal *f, size_t i)
 {
     return f->walk.n - 1 - i;

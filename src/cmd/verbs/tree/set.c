@@ -1,6 +1,5 @@
 /* set.c - `clave set`: writes the data of one node, with --create and --guard (znodes/guard.h).
- * With
- * --version it never creates the node. */
+ * With --version it never creates the node. */
 #include <stdio.h>
 
 #include "cmd/cli/cmd_options.h"
@@ -14,7 +13,7 @@ enum { SET_VERSION = FLAG_LONG, SET_CREATE, SET_GUARD };
 struct set {
     const char *path;
     struct node_data data;
-    int64_t version; /* -1: any */
+    int64_t version; /* -1: any version */
     bool create;
     bool guard;
     const char *node;
@@ -45,7 +44,7 @@ static clave_err set_create_once(struct options *o, clave_client *c, const struc
     return clave_create(c, w->path, w->data.p, w->data.n, &co, o->timeout_ms, NULL);
 }
 
-/* Other clients may create and delete the node between two attempts. */
+/* Tries several times, since other clients may create and delete the node between two attempts. */
 static clave_err set_write_node(struct options *o, clave_client *c, const struct set *w)
 {
     enum { TRIES = 8 };

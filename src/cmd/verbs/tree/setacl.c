@@ -1,5 +1,5 @@
 /* setacl.c - `clave setacl`: replaces the access list of one node. Nothing is sent unless every
- * entry can be parsed. */
+ * entry is valid. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@ enum { SETACL_VERSION = FLAG_LONG };
 struct setacl {
     const char *path;
     struct acl_list acl;
-    int64_t version; /* of the list; -1: any */
+    int64_t version; /* version of the list; -1: any */
 };
 
-/* Several arguments are one list, as with commas between them. NULL: out of memory. */
+/* Joins the arguments with commas: several arguments form a single list. NULL: no memory. */
 static char *setacl_join(int n, char *const *words)
 {
     size_t size = 1;

@@ -1,4 +1,4 @@
-/* stat.c - `clave stat`: the Stat of one node, in the fixed order of cli/format.h. */
+/* stat.c - `clave stat`: prints the Stat of one node, in the fixed order of cli/format.h. */
 #include <stdio.h>
 
 #include "cmd/cli/cmd_options.h"

@@ -1,14 +1,13 @@
-/* tree.c - `clave tree`: prints a tree that znodes/tree_walk.h has read; the read is not one
- * moment's.
+/* tree.c - `clave tree`: prints a tree that znodes/tree_walk.h has read. The nodes are read one
+ * after another, so the tree need not have existed like that at any one moment.
  *
- * Map of src/cmd/verbs, one file a verb (cli/verb.h):
+ * Map of src/cmd/verbs, one file per verb (cli/verb.h):
  *   lock/     lock (rwlock, semaphore too), locks, check; slot; elect, leader, candidates,
  *             resign, transfer
  *   tree/     get, set, create, rm, ls, tree, stat, watch, sync: one request or one tree each
- *   server/   ping, sessions, history, bench, help, completion, version
+ *   server/   ping, sessions, history, grow, help, completion, version
  *
- * The verbs serve, data and grow are in src/cmd/serve and src/cmd/data, top and gate in
- * src/cmd/top and src/cmd/gate. */
+ * The verbs serve and gate are in src/cmd/serve, data is in src/cmd/data, top in src/cmd/top. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -49,7 +48,7 @@ static int verb_tree_show(const struct options *o, const struct tree_walk *w, bo
     int code = EXIT_OK;
     for (size_t i = 0; i < w->n; i = tree_walk_next(w, i)) {
         const struct tree_walk_node *node = &w->nodes[i];
-        if (node->err == CLAVE_ENONODE) /* deleted since it was listed */
+        if (node->err == CLAVE_ENONODE) /* it was deleted after it was listed */
             continue;
         verb_tree_show_node(o, node, data && node->err == CLAVE_OK);
         if (node->err != CLAVE_OK)

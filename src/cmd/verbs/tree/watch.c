@@ -1,8 +1,8 @@
-/* watch.c - `clave watch`: prints what happens to a node until interrupted.
+/* watch.c - `clave watch`: prints what happens to a node until it is interrupted.
  *
- * A watch is one-shot and only says that something happened, so what is printed comes from
- * comparing the previous reading with the current one: no final state is missed, neither between
- * two watches nor while the connection or the session was away. */
+ * A watch fires once and says only that something has happened. So what is printed comes from
+ * comparing the previous reading with the present one. No final state is missed that way, neither
+ * between two watches nor while the connection or the session was lost. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -25,11 +25,11 @@
 
 enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE, WATCH_RECURSIVE };
 
-/* The node as read at one time. */
+/* The node as it was read at one time. */
 struct view {
-    clave_err err; /* OK, ENONODE: no node; others: why it cannot be watched */
+    clave_err err; /* OK; ENONODE: there is no node; others: why it cannot be watched */
     clave_stat stat;
-    char **names; /* --children: sorted */
+    char **names; /* with --children: sorted names */
     size_t nnames;
 };
 
@@ -38,20 +38,20 @@ struct watching {
     const char *path;
     bool children;
     bool once;
-    bool recursive; /* by watch_recursive.c */
+    bool recursive; /* done by watch_recursive.c */
 
-    /* the loop's thread only */
+    /* Used on the loop's thread only. */
     clave_async_watch *node_watch;
     clave_async_watch *child_watch;
-    struct view *next; /* the current reading */
-    unsigned pending;  /* its requests */
-    bool again;        /* a watch fired during it */
+    struct view *next; /* the reading that is under way */
+    unsigned pending;  /* its requests without an answer */
+    bool again;        /* a watch has fired during the reading */
     bool ended;
 
-    /* shared by the threads: only the newest reading counts */
+    /* Shared by both threads, under the mutex. Only the newest reading counts. */
     pthread_mutex_t mutex;
     struct view *latest;
-    int wakeup; /* eventfd */
+    int wakeup; /* an eventfd */
 };
 
 /* ---- on the loop's thread ------------------------------------------------------------------- */
@@ -83,8 +83,8 @@ static void watch_reading_done(clave_async_client *c, struct watching *w)
     assert(w->pending > 0);
     if (--w->pending > 0)
         return;
-    /* After an error that passes, the next request waits for a new connection or session, or for
-     * room. */
+    /* After a temporary error nothing is shown; the next request waits for a new connection or
+     * session, or for room. */
     if (w->ended || clave__err_passes(w->next->err)) {
         watch_view_free(w->next);
         w->next = NULL;
@@ -124,7 +124,8 @@ static void watch_got_names(clave_async_client *c, const clave_result *res, void
         if (!v->names || v->nnames < res->nnames)
             verb_watch_fail(v, CLAVE_ENOMEM);
         tree_walk_sort_names(v->names, v->nnames);
-    } else if (res->err != CLAVE_ENONODE) { /* exists reports that, and watches for it */
+    } else if (res->err !=
+               CLAVE_ENONODE) { /* clave_async_exists reports that, and watches for it */
         verb_watch_fail(v, res->err);
     }
     watch_reading_done(c, w);
@@ -133,8 +134,9 @@ static void watch_got_names(clave_async_client *c, const clave_result *res, void
 typedef clave_err read_fn(clave_async_client *c, const char *path, clave_async_watch *watch,
                           clave_result_cb *cb, void *arg);
 
-/* A watch that is armed would be refused: leave it alone, and read without one. Deleting the node
- * fires both watches, one after the other: the second brings us here again. */
+/* Reads with the watch if it is not armed. An armed watch would be refused, so it is left alone and
+ * the read is done without one. (Deleting the node fires both watches one after the other; the
+ * second brings us here again.) */
 static clave_err watch_read_with(read_fn *read, clave_async_client *c, struct watching *w,
                                  clave_async_watch *watch, clave_result_cb *cb)
 {
@@ -149,10 +151,10 @@ static void watch_read_node(clave_async_client *c, struct watching *w)
     w->again = false;
     w->next = calloc(1, sizeof *w->next);
     if (!w->next) {
-        verb_watch_hand_over(w); /* no view: out of memory */
+        verb_watch_hand_over(w); /* no view: no memory */
         return;
     }
-    w->pending = 1; /* so that the reading ends below, no earlier */
+    w->pending = 1; /* so that the reading ends at the end of this function, not earlier */
     clave_err err = watch_read_with(clave_async_exists, c, w, w->node_watch, verb_watch_got_stat);
     if (err == CLAVE_OK)
         w->pending++;
@@ -215,7 +217,7 @@ static void verb_watch_show_child(const struct watching *w, const char *event, c
     free(path);
 }
 
-/* Two sorted lists: a name in only one of them was created or deleted. */
+/* Compares two sorted lists. A name that is in only one of them was created or deleted. */
 static unsigned watch_compare_children(const struct watching *w, const struct view *old,
                                        const struct view *new)
 {
@@ -236,7 +238,7 @@ static unsigned watch_compare_children(const struct watching *w, const struct vi
     return printed;
 }
 
-/* Returns how many events were printed. */
+/* Prints the differences. Returns how many events were printed. */
 static unsigned watch_compare(const struct watching *w, const struct view *old,
                               const struct view *new)
 {
@@ -278,7 +280,7 @@ static struct view *watch_take_latest(struct watching *w)
     return v;
 }
 
-/* The next view; NULL with *code set when it is time to end. */
+/* Waits for the next view. NULL: the verb is to return *code. */
 static struct view *watch_wait_for_view(struct watching *w, int signals, int *code)
 {
     struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->wakeup, .events = POLLIN}};
@@ -323,7 +325,7 @@ static int watch_path(struct watching *w)
     int code = connect_open(w->o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    int signals = inheritance_open_signals(0); /* the loop's thread blocks all */
+    int signals = inheritance_open_signals(0); /* the loop's thread blocks all signals */
     w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (signals < 0 || w->wakeup < 0) {
         code = diag_end(w->o, NULL, EXIT_INTERNAL, "%s", strerror(errno));
@@ -334,7 +336,7 @@ static int watch_path(struct watching *w)
         code = verb_watch_follow(w, c, signals);
         clave_client_run(c, verb_watch_end, w);
     }
-    connect_close(c); /* whatever was pending has ended with it */
+    connect_close(c); /* this ends every request that was pending */
     watch_view_free(w->latest);
     close(signals);
     close(w->wakeup);

@@ -1,8 +1,8 @@
 /* watch_recursive.c - `clave watch --recursive`: a cache of the tree on the loop's thread, whose
- * events the main thread prints. Called by verbs/tree/watch.c. Invariant: the loop's thread never
- * waits for whoever reads the output; what is not printed yet is in `first`, at most EVENTS_MAX of
- * them.
- */
+ * events the main thread prints. verbs/tree/watch.c calls it.
+ *
+ * What must stay true: the loop's thread never waits for whoever reads the output. Events that have
+ * not been printed yet are kept in `first`, at most EVENTS_MAX of them. */
 #include "cmd/verbs/tree/watch_recursive.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ enum { EVENTS_MAX = 1000000 };
 struct tree_event {
     struct tree_event *next;
     const char *name;
-    bool is_change; /* not one of the first line */
+    bool is_change; /* not part of the tree's first reading */
     bool has_stat;
     clave_stat stat;
     char path[];
@@ -37,16 +37,16 @@ struct tree_event {
 struct tree_watch {
     const char *path;
 
-    /* the loop's thread only */
+    /* Used on the loop's thread only. */
     clave_async_cache *cache;
     bool loaded;
 
-    /* shared by the threads */
+    /* Shared by both threads, under the mutex. */
     pthread_mutex_t mutex;
     struct tree_event *first, **last;
     size_t count;
-    clave_err err; /* why nothing more will come */
-    int wakeup;    /* eventfd */
+    clave_err err; /* why there will be no more events */
+    int wakeup;    /* an eventfd */
 };
 
 /* ---- on the loop's thread ------------------------------------------------------------------- */
@@ -166,7 +166,8 @@ static struct tree_event *watch_recursive_take(struct tree_watch *w, clave_err *
     return e;
 }
 
-/* Prints and frees all; with `once` only up to the first change. Returns whether there was one. */
+/* Prints and frees the events; with `once` only up to the first change. Returns whether there was a
+ * change. */
 static bool watch_recursive_print(const struct options *o, struct tree_event *e, bool once)
 {
     bool changed = false;
@@ -181,7 +182,7 @@ static bool watch_recursive_print(const struct options *o, struct tree_event *e,
     return changed;
 }
 
-/* A signal's number, or 0: there are events. */
+/* Waits. Returns the number of a signal, or 0 when there are events. */
 static int watch_recursive_wait(const struct tree_watch *w, int signals)
 {
     struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->wakeup, .events = POLLIN}};
