@@ -1,6 +1,7 @@
 """The page on a real gate, `clave serve --http`: what programs do is seen, and how the gate restarts."""
 import json
 import os
+import signal
 import sys
 import time
 import unittest
@@ -180,6 +181,19 @@ class Real(unittest.TestCase):
         b.click("#break button[type=submit]")
         b.see("Nobody holds this lock")
         b.see("broken by ops: its machine is gone", "#past")
+
+    def test_a_server_that_is_stopped_is_not_green(self):
+        """Its connections stand; nothing is answered."""
+        self.open()
+        b = self.browser
+        b.see("as of", ".foot")
+        self.server.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.server.process.send_signal, signal.SIGCONT)
+        b.one(".foot .link-state.silent")
+        stood = b.text(".foot .as-of")
+        b.see(f"how things were at {stood[6:]}", "#banner")
+        self.server.process.send_signal(signal.SIGCONT)
+        b.one(".foot .link-state.live")
 
     def test_a_restart(self):
         self.open()
