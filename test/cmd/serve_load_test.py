@@ -9,7 +9,8 @@ import subprocess
 import time
 import unittest
 
-from harness import (CLAVE, PATIENCE, ClaveServer, ask, clave, environment, free_port, scratch,
+from gate_rig import is_sanitized
+from harness import (CLAVE, PATIENCE, UNSAFE, ClaveServer, ask, clave, environment, free_port, scratch,
                      spawn)
 
 HANDSHAKE = struct.pack(">iiqiqi", 44, 0, 0, 30000, 0, 16) + b"\0" * 16
@@ -223,6 +224,29 @@ class Load(unittest.TestCase):
         for c in clients + replies:
             c.close()
 
+    @unittest.skipIf(is_sanitized(), "a sanitizer takes its address space at the start")
+    def test_no_more_memory(self):
+        """The log says why a client was cut off; what was acknowledged is read, and deletes make room."""
+        port, most = free_port(), 120 << 20
+        p = spawn([CLAVE, "serve", "--data", scratch("d"), "-l", f"127.0.0.1:{port}"], stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=environment(),
+                  before=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
+        self.assertIn("serving", p.stdout.readline())
+        at, made = f"127.0.0.1:{port}", 0
+        while (r := clave("create", f"/n{made}", "-", connect=at, stdin=b"x" * 1000000)).code == 0:
+            made += 1
+        self.assertEqual(r.code, 69, r)
+        self.assertGreater(made, 10)
+        for i in range(made):
+            self.assertEqual(len(clave("get", f"/n{i}", connect=at).out), 1000000, f"{UNSAFE}: a lost write")
+        for path in "/n0", "/n1":
+            self.assertEqual(clave("rm", path, connect=at).code, 0)
+        self.assertEqual(clave("create", "/again", "x", connect=at).code, 0)
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(p.returncode, 0)
+        self.assertIn(" is disconnected: out of memory\n", err)
+
     def test_more_connections_than_files(self):
         port = free_port()
         p = spawn(["prlimit", "--nofile=100:100", CLAVE, "serve", "--data", scratch("d"), "-l",
@@ -240,7 +264,7 @@ class Load(unittest.TestCase):
         p.send_signal(signal.SIGTERM)
         _, err = p.communicate(timeout=PATIENCE)
         self.assertEqual(p.returncode, 0)
-        self.assertIn("the limit of open files is reached", err)
+        self.assertIn("the limit of open files allows no more (ulimit -n, LimitNOFILE=)", err)
         self.assertLess(err.count("turned away 127"), PATIENCE)  # a line a second, not each
 
 

@@ -403,7 +403,8 @@ static const char *accept_fault(struct server_run *r, const struct peer_addr *pe
                                 struct address **a)
 {
     if (r->nconns >= r->max_conns)
-        return "no more connections: the limit of open files is reached";
+        return "no more connections: the limit of open files allows no more (ulimit -n, "
+               "LimitNOFILE=)";
     if (clave__server_is_full(r->server))
         return "too many connections (--max-all-connections)";
     return clave__address_limit_enter(&r->address_limit, peer, a);

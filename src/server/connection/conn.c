@@ -184,7 +184,7 @@ static void conn_keep(struct server_conn *c, const void *p, size_t n)
         return;
     clave__server_conn_left_unread(c);
     if (clave__buf_append(&c->backlog, p, n) != CLAVE_OK)
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
 }
 
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)

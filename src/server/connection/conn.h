@@ -147,6 +147,8 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
 void clave__conn_close(struct server_conn *c);
 /* Drops the output and closes at once. */
 void clave__conn_cut(struct server_conn *c);
+/* The same because there is no memory for it, which the log says. */
+void clave__conn_cut_without_memory(struct server_conn *c);
 
 /* Notes that the four-letter word's list is complete, or abandoned. */
 void clave__conn_end_list(struct server_conn *c);

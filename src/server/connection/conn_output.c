@@ -83,6 +83,12 @@ void clave__conn_cut(struct server_conn *c)
     conn_drop_output(c);
 }
 
+void clave__conn_cut_without_memory(struct server_conn *c)
+{
+    clave__conn_log(c, CLAVE_LOG_WARN, "%s is disconnected: out of memory", c->peer.text);
+    clave__conn_cut(c);
+}
+
 bool clave__server_conn_wants_close(const struct server_conn *c)
 {
     return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
@@ -260,7 +266,7 @@ static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
         return;
     }
     if (!conn_put_mark(c, zxid, replies)) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return;
     }
     if (list_empty(&c->in_waiting))

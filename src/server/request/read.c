@@ -172,7 +172,7 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q,
         err = clave__read_find(c, op, q->body.path, &n);
     clave_err watched = q->malformed ? CLAVE_OK : read_watch(c, q, err);
     if (watched == CLAVE_ENOMEM) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return;
     }
     if (watched != CLAVE_OK)
@@ -392,7 +392,7 @@ void clave__conn_watch(struct server_conn *c, const struct wire_request *q,
     static const struct wire_reply none;
     clave_err err = q->malformed ? CLAVE_EMARSHALLING : op->act(c, q->op, &q->body);
     if (err == CLAVE_ENOMEM) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return;
     }
     /* A power cut cannot undo watches, so this has nothing to wait for beyond the messages before

@@ -24,7 +24,7 @@ static void auth_op_add(struct server_conn *c, const struct wire_request *q,
     clave_err err =
         q->malformed ? CLAVE_EAUTHFAILED : clave__identities_add(&c->who, m->scheme, m->auth);
     if (err == CLAVE_ENOMEM) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return;
     }
     clave__identities_note_super(&c->who, clave__jbytes(c->s->access.super_digest));
@@ -194,7 +194,7 @@ static void conn_multi(struct server_conn *c, const struct wire_request *q,
     if (err == CLAVE_OK)
         multi_reply_with_results(c, q->xid);
     else
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
     clave__txn_end(&s->txn);
     clave__buf_trim(&s->scratch.results, 0);
 }

@@ -284,7 +284,7 @@ void clave__conn_close_session(struct server_conn *c, const struct wire_request 
 {
     (void)op;
     if (end_session(c->s, c->session->id, q->xid, SESSION_CLOSED) != CLAVE_OK) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return;
     }
     clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_OK);

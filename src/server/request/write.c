@@ -502,7 +502,7 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q,
         t->head.type = t->changes[0].type; /* logged with the type of its change */
     clave_err logged = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
     if (logged != CLAVE_OK) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return;
     }
     if (!q->malformed)

@@ -169,7 +169,7 @@ bool clave__session_nodes_answer(struct server_conn *c, const struct wire_reques
     }
     clave_err err = zookeeper_sessions_end(c, &n);
     if (err == CLAVE_ENOMEM) {
-        clave__conn_cut(c);
+        clave__conn_cut_without_memory(c);
         return true;
     }
     clave__audit_end_session(c, q->body.path, err);
