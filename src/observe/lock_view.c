@@ -108,8 +108,9 @@ enum lock_queue_kind clave__lock_kind(const struct lock_queue *q)
     const struct lock_queue *acquired = clave__lock_acquired(q);
     bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
     bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
-    if (acquired || q->leases)
-        return clave__lock_is_slots(acquired ? acquired : q) ? LOCK_KIND_SLOT : LOCK_KIND_SEMAPHORE;
+    const struct lock_queue *leases = acquired ? acquired : q;
+    if (leases->leases)
+        return clave__lock_is_slots(leases) ? LOCK_KIND_SLOT : LOCK_KIND_SEMAPHORE;
     if (sides + latches + locks > 1)
         return LOCK_KIND_MIXED;
     if (sides)

@@ -55,8 +55,11 @@ static int lock_who_fits(const char *text, size_t most)
 /* The first text that is not empty; "" if none is. */
 static const char *lock_who_first(const char *a, const char *b, const char *c)
 {
-    const char *of = a && *a ? a : b && *b ? b : c;
-    return of ? of : "";
+    if (a && *a)
+        return a;
+    if (b && *b)
+        return b;
+    return c ? c : "";
 }
 
 /* True if the client names its host or process; then those are shown, with its name in brackets. */

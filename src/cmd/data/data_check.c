@@ -210,9 +210,11 @@ static bool data_check_recover(struct checking *c, int64_t *from, struct server_
 {
     const struct fault fault = {text, cap};
     struct server *s = data_files_server(c->f);
-    clave_err err = !s     ? CLAVE_ENOMEM
-                    : from ? clave__datadir_recover_oldest(&c->f->dir, s, from, &fault)
-                           : clave__datadir_recover(&c->f->dir, s, &fault);
+    clave_err err = s ? CLAVE_OK : CLAVE_ENOMEM;
+    if (err == CLAVE_OK && from)
+        err = clave__datadir_recover_oldest(&c->f->dir, s, from, &fault);
+    else if (err == CLAVE_OK)
+        err = clave__datadir_recover(&c->f->dir, s, &fault);
     if (s)
         clave__server_stats(s, st);
     clave__server_free(s);

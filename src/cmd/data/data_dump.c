@@ -67,7 +67,8 @@ static void dump_json_acl(struct json *j, struct jvec acl)
 
 static void dump_json_jbytes(struct json *j, const char *key, struct jbytes b)
 {
-    json_bytes(j, key, b.n < 0 ? NULL : b.p ? b.p : "", b.n > 0 ? (size_t)b.n : 0);
+    const char *bytes = b.p ? b.p : "";
+    json_bytes(j, key, b.n < 0 ? NULL : bytes, b.n > 0 ? (size_t)b.n : 0);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */

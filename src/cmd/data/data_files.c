@@ -15,7 +15,9 @@ const char *const data_files_epochs[DATA_EPOCHS] = {"currentEpoch", "acceptedEpo
 
 int data_files_exit(clave_err err)
 {
-    return err == CLAVE_EINVAL ? EXIT_USAGE : err == CLAVE_EINUSE ? EXIT_REFUSED : EXIT_IO;
+    if (err == CLAVE_EINVAL)
+        return EXIT_USAGE;
+    return err == CLAVE_EINUSE ? EXIT_REFUSED : EXIT_IO;
 }
 
 /* Keeps the engine's first warning: only the engine notices that a tree does not match its

@@ -147,7 +147,9 @@ static struct leader_state *leader_follow_take(struct leader_follow *f, clave_er
         if (!f->first)
             f->last = &f->first;
     }
-    *why = f->out_of_memory ? CLAVE_ENOMEM : f->answered ? f->answer : CLAVE_OK;
+    *why = f->answered ? f->answer : CLAVE_OK;
+    if (f->out_of_memory)
+        *why = CLAVE_ENOMEM;
     pthread_mutex_unlock(&f->mutex);
     return it;
 }
@@ -155,8 +157,11 @@ static struct leader_state *leader_follow_take(struct leader_follow *f, clave_er
 /* poll(2) takes an int: waits for a day at most. */
 static int leader_follow_poll_ms(int64_t until)
 {
+    enum { DAY_MS = 86400000 };
     int64_t left = until - clave_now();
-    return left < 0 ? 0 : left > 86400000 ? 86400000 : (int)left;
+    if (left < 0)
+        return 0;
+    return left > DAY_MS ? DAY_MS : (int)left;
 }
 
 struct leader_state *leader_follow_next(struct leader_follow *f, int signals, int64_t until,

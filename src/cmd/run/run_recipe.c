@@ -276,9 +276,11 @@ clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct run_plan *plan, const struct acquisition_terms *terms)
 {
     assert(a->events && !a->mutex && !a->semaphore && !a->latch);
-    return (plan->elects               ? run_recipe_begin_election
-            : plan->kind == KIND_LEASE ? run_recipe_begin_lease
-                                       : run_recipe_begin_lock)(a, client, plan, terms);
+    if (plan->elects)
+        return run_recipe_begin_election(a, client, plan, terms);
+    if (plan->kind == KIND_LEASE)
+        return run_recipe_begin_lease(a, client, plan, terms);
+    return run_recipe_begin_lock(a, client, plan, terms);
 }
 
 bool acquisition_held(const struct acquisition *a, struct grant_facts *out)

@@ -229,9 +229,9 @@ void serve_log_fini(struct serve_log *l)
 static void serve_log_enter(struct serve_log *l, enum log_mode mode)
 {
     pthread_mutex_lock(&l->mutex);
-    assert(mode == LOG_QUEUES ? l->mode == LOG_DIRECT
-           : mode == LOG_ENDS ? l->mode == LOG_QUEUES
-                              : l->mode == LOG_ENDS);
+    assert(mode != LOG_QUEUES || l->mode == LOG_DIRECT);
+    assert(mode != LOG_ENDS || l->mode == LOG_QUEUES);
+    assert(mode != LOG_DIRECT || l->mode == LOG_ENDS);
     l->mode = mode;
     l->has_served |= mode == LOG_QUEUES;
     if (mode == LOG_DIRECT && serve_log_write_now(l) == 0) {

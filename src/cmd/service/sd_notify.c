@@ -69,7 +69,9 @@ void sd_notify_send(const struct sd_notify *n, const char *fmt, ...)
     va_start(args, fmt);
     int len = vsnprintf(lines, sizeof lines, fmt, args);
     va_end(args);
-    size_t size = len < 0 ? 0 : len < LINES_CAP ? (size_t)len : LINES_CAP - 1;
+    size_t size = len < LINES_CAP ? (size_t)len : LINES_CAP - 1;
+    if (len < 0)
+        size = 0;
     ssize_t ignored = send(n->fd, lines, size, MSG_NOSIGNAL);
     (void)ignored;
 }

@@ -151,7 +151,9 @@ static void top_read_since(const struct top_feed *f, const struct lock_node *p,
                            struct top_place *out)
 {
     clave_cache_node n;
-    out->since = p->holds ? clave__lock_held_since(p) : p->unreadable ? -1 : p->queued;
+    out->since = p->unreadable ? -1 : p->queued;
+    if (p->holds)
+        out->since = clave__lock_held_since(p);
     if (!p->holds || !p->held_before || p->unreadable || p->kept)
         return;
     char *path = clave__lock_node_path(&f->mem, p);

@@ -113,7 +113,7 @@ static void on_set_data_read(clave_async_client *client, const clave_result *res
     struct description *d = arg;
     struct contender *c = d->c;
     bool ours = c->owner && c->state >= CONTENDER_WAITING && c->state <= CONTENDER_HELD;
-    clave_err err = res->err != CLAVE_OK ? res->err : ours ? CLAVE_OK : CLAVE_ELOST;
+    clave_err err = res->err == CLAVE_OK && !ours ? CLAVE_ELOST : res->err;
     char *text = NULL;
     size_t n = 0;
     if (err == CLAVE_OK) {

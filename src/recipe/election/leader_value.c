@@ -73,10 +73,11 @@ static clave_err leader_value_submit(clave_async_client *c, struct publication *
                        .mode = CLAVE_EPHEMERAL};
     clave_op set = {
         .kind = CLAVE_OP_SET, .path = p->path, .data = p->data, .len = p->len, .version = -1};
-    clave_op ops[2] = {p->step == STEP_SET      ? set
-                       : p->step == STEP_CREATE ? create
-                                                : remove,
-                       create};
+    clave_op ops[2] = {remove, create};
+    if (p->step == STEP_SET)
+        ops[0] = set;
+    else if (p->step == STEP_CREATE)
+        ops[0] = create;
     p->tries++;
     struct write_guard leader = {.nodes = (const char *const[]){p->node}, .n = 1};
     return clave__guarded_write_multi(c, leader, ops, p->step == STEP_REPLACE ? 2 : 1,

@@ -235,9 +235,9 @@ static void recipe_multilock_start_over(struct multilock_owner *b)
     bool closed = clave_async_client_state(ml->client) == CLAVE_STATE_CLOSED;
     recipe_multilock_release_acquired(b);
     b->part_lost = false;
-    clave_err err = closed ? CLAVE_ECLOSED
-                    : late ? clave__client_not_in_time(ml->client, 0)
-                           : recipe_multilock_step(b);
+    clave_err err = CLAVE_ECLOSED;
+    if (!closed)
+        err = late ? clave__client_not_in_time(ml->client, 0) : recipe_multilock_step(b);
     if (err != CLAVE_OK)
         recipe_multilock_answer(b, err);
 }

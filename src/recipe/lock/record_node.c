@@ -200,12 +200,15 @@ static clave_err record_node_submit(struct record_node *l)
     clave_op touch = {.kind = CLAVE_OP_SET, .path = l->path, .data = l->found, .len = l->nfound};
     clave_op replaced = remove;
     touch.version = replaced.version = l->entry.stat.version;
-    const clave_op ops[2] = {l->act == LOCK_RECORD_CREATE    ? create
-                             : l->act == LOCK_RECORD_REPLACE ? replaced
-                             : l->act == LOCK_RECORD_UPDATE  ? update
-                             : l->act == LOCK_RECORD_TOUCH   ? touch
-                                                             : remove,
-                             create};
+    clave_op ops[2] = {remove, create};
+    if (l->act == LOCK_RECORD_CREATE)
+        ops[0] = create;
+    else if (l->act == LOCK_RECORD_REPLACE)
+        ops[0] = replaced;
+    else if (l->act == LOCK_RECORD_UPDATE)
+        ops[0] = update;
+    else if (l->act == LOCK_RECORD_TOUCH)
+        ops[0] = touch;
     l->tries++;
     if (l->act == LOCK_RECORD_READ)
         return clave_async_get(l->client, l->path, NULL, record_node_on_read, l);

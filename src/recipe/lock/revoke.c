@@ -96,9 +96,11 @@ static clave_err revoke_write(clave_async_client *c, struct revoke *r, int32_t v
     clave__identity_parse(text, r->len, &id);
     const char *fault = revoke_fault(r, &id);
     const void *data = fault ? NULL : revoke_request(r, &id, &own, &len);
-    clave_err err = fault ? CLAVE_EINVAL : data ? CLAVE_OK : CLAVE_ENOMEM;
-    if (fault)
+    clave_err err = data ? CLAVE_OK : CLAVE_ENOMEM;
+    if (fault) {
+        err = CLAVE_EINVAL;
         clave__client_fault(c, "cannot ask for %s: %s", r->path, fault);
+    }
     if (err == CLAVE_OK)
         err = clave_async_set(c, r->path, data, len, version, revoke_on_written, r);
     clave__mem_free(r->mem, own);

@@ -84,7 +84,8 @@ static void identity_put_fields(struct sink *s, const clave_identity *id)
     identity_put_field(s, "task", id->task);
     identity_put_field(s, "limit", id->limit ? limit : NULL);
     identity_put_field(s, "yields", id->yields ? "1" : NULL);
-    identity_put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
+    if (id->revocable)
+        identity_put_field(s, "revocable", id->revocable > 0 ? "1" : "0");
     identity_put_field(s, "asked", id->asked ? "1" : NULL);
     identity_put_field(s, "host", id->host);
     identity_put_field(s, "pid", id->pid ? pid : NULL);
@@ -205,7 +206,7 @@ static void identity_take_field(clave_identity *out, const char *key, char *valu
     else if (strcmp(key, "yields") == 0)
         out->yields = strcmp(value, "1") == 0;
     else if (strcmp(key, "revocable") == 0)
-        out->revocable = strcmp(value, "1") == 0 ? 1 : strcmp(value, "0") == 0 ? -1 : 0;
+        out->revocable = (int8_t)((strcmp(value, "1") == 0) - (strcmp(value, "0") == 0));
     else if (strcmp(key, "asked") == 0)
         out->asked = strcmp(value, "1") == 0;
 }

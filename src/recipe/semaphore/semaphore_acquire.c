@@ -199,9 +199,9 @@ static void semaphore_acquire_start_over(struct semaphore_acquire *a, clave_err 
 {
     semaphore_acquire_leave_all(a);
     bool late = a->trying || a->deadline <= clave__client_now(a->s->client);
-    clave_err err = why == CLAVE_ECLOSED ? why
-                    : late               ? clave__client_not_in_time(a->s->client, 0)
-                                         : semaphore_acquire_look(a);
+    clave_err err = CLAVE_ECLOSED;
+    if (why != CLAVE_ECLOSED)
+        err = late ? clave__client_not_in_time(a->s->client, 0) : semaphore_acquire_look(a);
     if (err != CLAVE_OK)
         semaphore_acquire_answer(a, err);
 }

@@ -850,7 +850,9 @@ static void slot_take_read_count(struct slot_take *t, bool synced, bool watched,
     }
     t->again = false;
     clave__mem_free(t->slots->mem, c->strange);
-    size_t before = queue && t->count.place != 0 ? c->now : t->place ? slot_take_ahead(t) : 0;
+    size_t before = t->place ? slot_take_ahead(t) : 0;
+    if (queue && t->count.place != 0)
+        before = c->now;
     *c = (struct slot_count){.limit = c->limit, .before = before, .now = before};
     c->watched = watched;
     c->place = slot_take_has_place(t) ? t->place->node.token : 0;

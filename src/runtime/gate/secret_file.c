@@ -32,7 +32,9 @@ static const char *secret_file_advice(const char *path, const struct stat *st, c
 static mode_t secret_file_open_to(const struct stat *st)
 {
     bool is_ours = st->st_gid == getegid() && st->st_uid != geteuid();
-    return st->st_mode & (st->st_gid == 0 ? 007 : is_ours ? 037 : 077);
+    if (st->st_gid == 0)
+        return st->st_mode & 007;
+    return st->st_mode & (is_ours ? 037 : 077);
 }
 
 clave_err secret_file_read(const char *what, const char *path, char **out, const struct fault *f)

@@ -135,8 +135,8 @@ static bool log_lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
 {
     assert(at <= end && end <= n);
     size_t edge = (at / BLOCK + 1) * BLOCK;
-    if (edge - at > 4 &&
-        clave__txn_log_skip_zeros(p, at, edge < n ? edge : n) >= (edge < n ? edge : n))
+    size_t first_end = edge < n ? edge : n;
+    if (edge - at > 4 && clave__txn_log_skip_zeros(p, at, first_end) >= first_end)
         return true;
     for (; edge < end; edge += BLOCK) {
         size_t to = n - edge < BLOCK ? n : edge + BLOCK;

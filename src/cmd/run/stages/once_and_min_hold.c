@@ -24,9 +24,13 @@ static bool once_and_min_hold_take_key(struct run_plan *p)
     char path[1024], shown[PARTICIPANT_TEXT_CAP];
     p->stages.once = key;
     int n = snprintf(path, sizeof path, "/%s", key);
-    const char *fault = strchr(key, '/') || !*key ? "a key is one word, without a '/'"
-                        : n >= (int)sizeof path   ? "too long for the name of a node"
-                                                  : clave__path_fault(path, (size_t)n, false);
+    const char *fault = NULL;
+    if (strchr(key, '/') || !*key)
+        fault = "a key is one word, without a '/'";
+    else if (n >= (int)sizeof path)
+        fault = "too long for the name of a node";
+    else
+        fault = clave__path_fault(path, (size_t)n, false);
     if (fault)
         diag_usage(p->o, "--once '%s': %s", participant_text_printable(key, shown, sizeof shown),
                    fault);

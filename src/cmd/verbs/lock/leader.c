@@ -79,7 +79,9 @@ static int leader_take(struct options *o, struct leader_follow *f, const struct 
     leader_show(o, f->path, it);
     if (ferror(stdout))
         return EXIT_IO;
-    return watch ? -1 : it->vacant ? EXIT_PATH : EXIT_OK;
+    if (watch)
+        return -1;
+    return it->vacant ? EXIT_PATH : EXIT_OK;
 }
 
 static int leader_follow(struct options *o, struct leader_follow *f, int signals, bool watch)

@@ -496,7 +496,10 @@ static bool slot_take_flag(struct slot_command *s, int id, unsigned *given)
     static const unsigned bits[] = {BIT_ID,   BIT_BY,      BIT_REASON, BIT_TOKEN,
                                     BIT_KEEP, BIT_WAITERS, BIT_ACL};
     struct options *o = s->o;
-    *given |= id >= SLOT_ID ? bits[id - SLOT_ID] : id == 'q' ? BIT_QUIET : BIT_WAIT;
+    if (id >= SLOT_ID)
+        *given |= bits[id - SLOT_ID];
+    else
+        *given |= id == 'q' ? BIT_QUIET : BIT_WAIT;
     switch (id) {
     case 'w':
         return options_duration(o, "wait", 0, RUN_FLAG_YEAR_MS, &s->plan.wait_ms);

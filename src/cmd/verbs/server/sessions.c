@@ -97,9 +97,9 @@ static int sessions_fail(const struct options *o, clave_err err, clave_client *c
 static void sessions_show(struct json *j, const struct session_line *l)
 {
     char timeout[DURATION_CAP];
-    const char *whose = l->restore         ? "the wait after a restore"
-                        : l->connection[0] ? l->connection
-                                           : "not connected";
+    const char *whose = l->connection[0] ? l->connection : "not connected";
+    if (l->restore)
+        whose = "the wait after a restore";
     if (j) {
         clave__json_open(j, NULL, '{');
         clave__json_string(j, "session", l->id);

@@ -217,6 +217,15 @@ static void verb_watch_show_child(const struct watching *w, const char *event, c
     free(path);
 }
 
+/* Where two sorted lists differ: below 0, the next name is only in `old`; above 0, only in `new`.
+ */
+static int watch_compare_next(const struct view *old, size_t i, const struct view *new, size_t j)
+{
+    if (i == old->nnames)
+        return 1;
+    return j == new->nnames ? -1 : strcmp(old->names[i], new->names[j]);
+}
+
 /* Compares two sorted lists. A name that is in only one of them was created or deleted. */
 static unsigned watch_compare_children(const struct watching *w, const struct view *old,
                                        const struct view *new)
@@ -224,9 +233,7 @@ static unsigned watch_compare_children(const struct watching *w, const struct vi
     unsigned printed = 0;
     size_t i = 0, j = 0;
     while (i < old->nnames || j < new->nnames) {
-        int cmp = i == old->nnames   ? 1
-                  : j == new->nnames ? -1
-                                     : strcmp(old->names[i], new->names[j]);
+        int cmp = watch_compare_next(old, i, new, j);
         if (cmp < 0)
             verb_watch_show_child(w, "child-deleted", old->names[i]);
         else if (cmp > 0)
