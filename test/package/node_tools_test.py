@@ -20,7 +20,7 @@ from harness import CLAVE, scratch  # noqa: E402
 PACKAGE = os.path.join(SOURCE, "packages", "node")
 TOOLS = ["publint", "@arethetypeswrong/cli", "typescript@5", "esbuild", "jest", "vitest"]
 NODES = ["18", "24"]
-OWN = ["testing.test.js", "first_hour.test.js", "locks.test.js"]
+OWN = ["testing.test.js", "http1.test.js", "first_hour.test.js", "locks.test.js"]
 
 USES = """import { connect, BusyError } from 'clave';
 import { fenceFile } from 'clave/fence';

@@ -5,8 +5,9 @@ Object.assign(require('./node.js'), {
   crypto: require('node:crypto'),
   fs: require('node:fs/promises'),
   http: require('node:http'),
-  https: require('node:https'),
+  net: require('node:net'),
   os: require('node:os'),
   path: require('node:path'),
+  tls: require('node:tls'),
   util: require('node:util'),
 });

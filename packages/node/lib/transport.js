@@ -3,12 +3,12 @@
 // caller says that it may be repeated.
 const node = require('./node.js');
 const { ClaveError, LostError, UnreachableError, UnknownOutcomeError, refused, reason } = require('./errors.js');
-const { stamp, elapsed, after, pause, backoff } = require('./time.js');
+const { Pool } = require('./http1.js');
+const { stamp, elapsed, pause, backoff } = require('./time.js');
 
 const TRY_MS = 10_000; // for one answer, beside the time that the gate is asked to wait
 const PASSING = new Set([429, 502, 503, 504]); // another gate, or a later attempt, may do it
 const NOT_DONE = new Set([429, 503]); // of these, nothing was done
-const LONGEST_ANSWER = 64 * 2 ** 20; // bytes
 const SOCKETS = 16; // for the brief requests of one client: the others wait for their turn
 
 class Gate {
@@ -19,56 +19,32 @@ class Gate {
     if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')
       throw new TypeError(`a gate is http://HOST:PORT, https://HOST:PORT or unix:/PATH, not ${url}`);
     const secure = parsed.protocol === 'https:';
-    this.url = url;
-    this.module = secure ? node.https : node.http;
-    this.prefix = parsed.pathname.replace(/\/$/, '');
-    this.where = unix ? { socketPath: unix[1] } : { host: parsed.hostname.replace(/^\[|\]$/g, ''), port: parsed.port || (secure ? 443 : 80) };
+    const host = parsed.hostname.replace(/^\[|\]$/g, '');
+    const where = unix ? { path: unix[1] } : { host, port: Number(parsed.port) || (secure ? 443 : 80) };
     const { ca, cert, key } = options;
-    const tls = secure ? { ca, cert, key } : {};
-    this.agent = new this.module.Agent({ keepAlive: true, maxSockets: SOCKETS, maxFreeSockets: 2, ...tls });
-    this.patient = new this.module.Agent({ keepAlive: true, maxFreeSockets: 2, ...tls }); // renewals, and what waits
+    const name = node.net.isIP(host) ? '' : host;
+    const connect = secure ? () => node.tls.connect({ ...where, ca, cert, key, servername: name, ALPNProtocols: ['http/1.1'] }) : () => node.net.connect(where);
+    this.url = url;
+    this.host = parsed.host;
+    this.prefix = parsed.pathname.replace(/\/$/, '');
+    this.brief = new Pool(connect, SOCKETS, 2);
+    this.patient = new Pool(connect, Infinity, 2); // renewals, and what waits
     this.busyUntil = 0; // on the monotonic clock, by its own word
   }
 
-  /** {status, headers, body (bytes)}; rejects when there was no whole answer. `waits`: it has a socket at once. */
-  send(method, target, { headers, body, timeout, signal, waits, isRefed }) {
-    return new Promise((resolve, reject) => {
-      const agent = waits ? this.patient : this.agent;
-      const request = this.module.request({ ...this.where, method, path: this.prefix + target, headers, agent });
-      const stop = after(timeout, () => request.destroy(new Error(`no answer within ${Math.round(timeout)} ms`)), false);
-      const abort = () => request.destroy(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
-      const end = (settle) => (value) => {
-        stop();
-        signal?.removeEventListener('abort', abort);
-        settle(value);
-      };
-      const [fail, done] = [end(reject), end(resolve)];
-      signal?.addEventListener('abort', abort, { once: true });
-      request.on('socket', (socket) => (isRefed() ? socket.ref() : socket.unref()));
-      request.on('error', fail);
-      request.on('response', (answer) => {
-        const pieces = [];
-        let length = 0;
-        answer.on('data', (piece) => {
-          pieces.push(piece);
-          length += piece.length;
-          if (length > LONGEST_ANSWER) request.destroy(new ClaveError(`${this.url} answers with more than ${LONGEST_ANSWER} bytes`, { code: 'ETOOBIG' }));
-        });
-        answer.on('error', fail);
-        answer.on('aborted', () => fail(new Error('the answer was cut off')));
-        answer.on('end', () => done({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(pieces) }));
-      });
-      request.end(body);
-    });
+  /** {status, headers, body (bytes)}; rejects when there was no whole answer. `waits`: it has a connection at once. */
+  send(method, target, { headers, waits, ...request }) {
+    return (waits ? this.patient : this.brief).request(method, this.prefix + target, { headers: { host: this.host, ...headers }, ...request });
   }
 
   unref() {
-    for (const { sockets } of [this.agent, this.patient]) for (const list of Object.values(sockets)) for (const socket of list) socket.unref();
+    this.brief.unref();
+    this.patient.unref();
   }
 
   close() {
-    this.agent.destroy();
-    this.patient.destroy();
+    this.brief.close();
+    this.patient.close();
   }
 }
 
@@ -99,10 +75,11 @@ class Transport {
         all['content-type'] = 'application/json';
         body = JSON.stringify(json);
       }
+      if (body === undefined && method !== 'GET') all['content-length'] = 0;
       if (body !== undefined) {
-        body = Buffer.from(body); // with a string Node writes the headers as UTF-8, too: ours are bytes
+        body = Buffer.from(body);
         all['content-type'] ??= 'application/octet-stream';
-        all['content-length'] = Buffer.byteLength(body);
+        all['content-length'] = body.length;
       }
       if (wait !== null) all.prefer = `wait=${wait}`;
       signal?.throwIfAborted();
@@ -121,8 +98,8 @@ class Transport {
       if (signal?.aborted) throw error;
       this.#leave(gate);
       const { code } = error;
-      this.fault = error instanceof ClaveError ? error : new Error(`${gate.url}: ${reason(error)}`, { cause: error });
-      if (this.fault !== error) this.fault.code = code;
+      const text = `${gate.url}: ${reason(error)}`;
+      this.fault = error instanceof ClaveError ? new ClaveError(text, { code }) : Object.assign(new Error(text, { cause: error }), { code });
       throw this.fault;
     }
   }

@@ -16,15 +16,23 @@ after(() => Promise.all([rig.end(), gate.close()]));
 
 /** What a call comes to: its result, or the name and code of its error. */
 const outcome = (call) => call.then((v) => v ?? 'done', (e) => `${e.name} ${e.code} ${e.path}`);
-const settled = (ms = 60) => new Promise((r) => setTimeout(r, ms));
+const settled = (ms) => new Promise((r) => setTimeout(r, ms));
+
+/** Resolves when so many wait. */
+async function waiters(c, path, n) {
+  while (((await c.look(path, { fresh: true }))?.nwaiters ?? 0) !== n) await settled(10);
+}
 
 const SCENARIOS = {
   async 'a lock'(c, other) {
     const held = await c.lock('/t/lock');
     const said = [held.validFor(1000), held.signal.aborted, await outcome(other.lock('/t/lock', { wait: 0 })), await outcome(other.lock('/t/lock', { wait: '50ms' }))];
     const order = [];
-    const waits = [c, other, c].map((who, i) => settled(50 * i).then(() => who.lock('/t/lock')).then((h) => (order.push(i), h.release())));
-    await settled(250);
+    const waits = [];
+    for (const [i, who] of [c, other, c].entries()) {
+      waits.push(who.lock('/t/lock').then((h) => (order.push(i), h.release())));
+      await waiters(c, '/t/lock', i + 1);
+    }
     await held.release();
     await Promise.all(waits);
     return [...said, order, await c.look('/t/lock', { fresh: true }), await outcome(held.set('/t/lock', 'x'))];
@@ -103,7 +111,7 @@ const SCENARIOS = {
     const held = await c.lock('/t/abort');
     const stopIt = new AbortController();
     const waits = outcome(other.lock('/t/abort', { signal: stopIt.signal }));
-    await settled();
+    await waiters(c, '/t/abort', 1);
     stopIt.abort(Object.assign(new Error('enough'), { code: 'E', path: 'p' }));
     await held.release();
     await (await c.lock('/t/abort', { wait: '2s' })).release();
