@@ -7,7 +7,7 @@ import unittest
 
 from gate_rig import Rig
 from gate_tls_rig import CA, OTHER, TlsGate
-from harness import CLAVE, PATIENCE, clave, free_port, scratch
+from harness import CLAVE, PATIENCE, Running, clave, free_port, scratch
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -50,6 +50,22 @@ class History(Rig):
         r = self.history(*more)
         self.assertEqual((r.code, r.err), (0, ""), r)
         return r.out
+
+    def test_who_broke_it_and_why(self):
+        """As text for a terminal, whatever the reason has in it."""
+        holder = Running("lock", "/broken/a", "--", "sleep", "1000", connect=f"127.0.0.1:{self.gate.zk_port}")
+        self.addCleanup(holder.process.communicate)
+        self.addCleanup(holder.process.terminate)
+        until = time.monotonic() + PATIENCE
+        while "granted" not in (out := self.history("/broken/a").out):
+            self.assertLess(time.monotonic(), until, out)
+        token = re.search(r"token (\d+)", out).group(1)
+        status, _, told = self.gate.call("POST", "/v1/locks/broken/a/break", {"token": token, "reason": "its host\x1b[31m is gone", "force": True},
+                                         Authorization="Bearer " + TOKEN)
+        self.assertEqual(status, 200, told)
+        while "broken" not in (out := self.history("/broken/a").out):
+            self.assertLess(time.monotonic(), until, out)
+        self.assertTrue(out.rstrip().endswith("  broken by ops: its host?[31m is gone"), out)
 
     def test_a_lock_has_a_line_for_each_thing_that_happened(self):
         lines = self.entries(self.path).splitlines()

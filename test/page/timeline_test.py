@@ -54,6 +54,18 @@ class OfALock(PageCase):
         self.assertGreater(b.js(height, ".track .hold"), 2 * b.js(height, ".track .wait"))
         self.assertIn("repeating-linear-gradient", b.js("return getComputedStyle(document.querySelector('.track .wait')).backgroundImage"))
 
+    def test_who_broke_it_and_why_is_told_at_its_mark(self):
+        def fill(gate):
+            gate.began = time.time() - 3600
+            entries = stay(PATH, 1, 900, 900, 600, "broken")
+            entries[-1]["deed"] = {"by": "ann", "reason": "its host is gone"}
+            remember(gate, entries)
+        self.gate(fill, route="locks/jobs/a?span=1h")
+        b = self.browser
+        self.assertEqual(b.one(".track .mark").get_attribute("title"), "broken by ann: its host is gone")
+        b.go("locks/jobs/a?span=1h&as=table")
+        b.see("broken by ann: its host is gone", "#stays")
+
     def test_a_job_that_runs_again_and_again_is_one_row(self):
         """Each time another process; two of them at a time are two rows."""
         def fill(gate):

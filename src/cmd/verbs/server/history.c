@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
 #include "cmd/cli/http_get.h"
 #include "observe/lock_who.h"
 #include "runtime/gate/gate_jansson.h"
@@ -40,6 +41,17 @@ static const char *history_or_null(const char *text)
     return *text ? text : NULL;
 }
 
+/* " by ops: its host is gone", of what was done through a gate; others wrote the texts. */
+static void history_show_deed(const struct jansson *json, const json_t *entry)
+{
+    const json_t *deed = json->json_object_get(entry, "deed");
+    const char *by = history_text(json, deed, "by"), *reason = history_text(json, deed, "reason");
+    printf("%s", *by ? " by " : "");
+    format_text(stdout, by);
+    printf("%s", *reason ? ": " : "");
+    format_text(stdout, reason);
+}
+
 static void history_show(const struct jansson *json, const json_t *entry)
 {
     char who[LOCK_WHO_CAP];
@@ -55,7 +67,9 @@ static void history_show(const struct jansson *json, const json_t *entry)
     clave__lock_who_says(&id, session, who);
     printf("%s  %-7s  %s  %s", history_text(json, entry, "time"), history_text(json, entry, "what"),
            history_text(json, entry, "path"), who);
-    printf("%s%s%s%s\n", *token ? "  token " : "", token, *cause ? "  " : "", cause);
+    printf("%s%s%s%s", *token ? "  token " : "", token, *cause ? "  " : "", cause);
+    history_show_deed(json, entry);
+    putchar('\n');
 }
 
 static int history_answer(const struct options *o, const struct history_request *h,
@@ -200,8 +214,10 @@ const struct verb verb_history = {
     .name = "history",
     .args = "[PATH]",
     .summary = "Show who queued for, held and lost a lock, as a gate has seen it",
-    .text = "A line an entry, the oldest first: time, what, path, who, token, and the cause of an\n"
-            "end. CLAVE_HTTP names the gate, too, and CLAVE_HTTP_TOKEN is the token.\n",
+    .text =
+        "A line for each entry, the oldest first: time, what, path, who, token, the cause of an\n"
+        "end, and who asked for it or broke it through the gate, and why. CLAVE_HTTP names the\n"
+        "gate, too, and CLAVE_HTTP_TOKEN is the token.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,

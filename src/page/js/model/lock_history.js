@@ -1,6 +1,6 @@
 /* lock_history.js - the history of locks: loaded once, then only what is new; and made of its entries: stays. A stay
  * is one place in one queue from its beginning to its end:
- * {key, place, queued, granted, ended, cause}, times in ms. `null` is not known; a stay that goes on has no
+ * {key, place, queued, granted, ended, cause, deed}, times in ms. `null` is not known; a stay that goes on has no
  * `ended`. `before`: it held, or waited, already when the history began. */
 import { instant } from "../lib/format.js";
 import { get } from "../net/api.js";
@@ -53,7 +53,7 @@ function take(open, stays, e) {
     if (!stay && e.what === "granted") stay = waiterOf(open, e);
     if (!stay) {
         const before = e.what !== "queued";
-        stay = { key: `${node} ${e.n}`, place: e.place, queued: before ? null : time, granted: null, ended: null, cause: null, before };
+        stay = { key: `${node} ${e.n}`, place: e.place, queued: before ? null : time, granted: null, ended: null, cause: null, deed: null, before };
         stays.push(stay);
     }
     open.set(node, stay);
@@ -62,6 +62,7 @@ function take(open, stays, e) {
     if (e.what !== "ended") return;
     stay.ended = time;
     stay.cause = e.cause || "unknown";
+    stay.deed = e.deed;
     stay.held = stay.granted !== null || (stay.before ? heldBefore(e.place) : false);
     open.delete(node);
 }

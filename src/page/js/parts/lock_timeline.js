@@ -8,7 +8,7 @@ import * as clock from "../lib/clock.js";
 import { covered, knownSince, spansOf, staysOf } from "../model/lock_history.js";
 import { choice } from "./choice.js";
 import { commandOf, sideText, who, whoText, command } from "./participant.js";
-import { causeText } from "./lock_text.js";
+import { causeText, deedText } from "./lock_text.js";
 import { axis, SPANS_MS } from "./election_timeline.js";
 import { table } from "./table.js";
 
@@ -67,7 +67,7 @@ function bar(kind, [from, to], scale, title) {
     return h(`i.${kind}`, { title, style: { left: `${Math.min(100 - width, Math.max(0, percent(from)))}%`, width: `${width}%` } });
 }
 
-const endText = (stay) => (stay.ended ? `until ${dateTime(stay.ended)}, ${causeText(stay.cause)}` : "until now");
+const endText = (stay) => (stay.ended ? `until ${dateTime(stay.ended)}, ${deedText(stay)}` : "until now");
 
 function stayTexts(stay) {
     const side = sideText(stay.place);
@@ -99,7 +99,7 @@ function marksOf(stays, scale) {
             marks.push({ at, stay });
         }
     }
-    return marks.map(({ at, stay }) => h(`b.mark.${stay.cause}`, { title: causeText(stay.cause), style: { left: `${Math.min(at, 98.5)}%` } }, MARKS[stay.cause] || "?"));
+    return marks.map(({ at, stay }) => h(`b.mark.${stay.cause}`, { title: deedText(stay), style: { left: `${Math.min(at, 98.5)}%` } }, MARKS[stay.cause] || "?"));
 }
 
 function row(r, scale) {
@@ -155,7 +155,7 @@ function words(stays, scale) {
         { id: "granted", title: "Held from", width, cell: (s) => (s.held !== false ? whenText(s.granted, far) : h("td.off", {}, h("span.none", {}, "–"))) },
         { id: "for", title: "Held for", width: "110px", num: true, cell: (s) => h("td.under.right", {}, h("span.label", {}, "held "), s.granted === null ? h("span.none", {}, s.held === false ? "–" : "not known")
             : s.ended === null ? age(s.granted) : duration(s.ended - s.granted)) },
-        { id: "cause", title: "Ended by", width: "212px", cell: (s) => h("td.wide.last", {}, s.ended ? h("span.label", {}, "ended: ") : null, s.ended ? causeText(s.cause) : h("span.badge.accent", {}, s.held ? "holds" : "waits")) },
+        { id: "cause", title: "Ended by", width: "212px", cell: (s) => h("td.wide.last", {}, s.ended ? h("span.label", {}, "ended: ") : null, s.ended ? deedText(s) : h("span.badge.accent", {}, s.held ? "holds" : "waits")) },
     ] });
 }
 
