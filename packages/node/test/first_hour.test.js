@@ -86,6 +86,30 @@ test('a gate without servers tells what its connection says', async () => {
   await stop(gate);
 });
 
+test('a server without tokens lets programs of its machine do the headline, and says what makes a token', async () => {
+  const [zk, port] = [await freePort(), await freePort()];
+  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'clave-open-'));
+  const server = await start(['serve', '--data', data, '--listen', `127.0.0.1:${zk}`, '--http', `127.0.0.1:${port}`]);
+  const c = connect(`http://127.0.0.1:${port}`);
+  assert.equal((await c.once('/jobs/report', { key: 'daily', for: '20h' }, () => 1)).ran, true);
+  assert.equal((await c.once('/jobs/report', { key: 'daily', for: '20h' }, () => 1)).ran, false);
+  await assert.rejects(c.once('/jobs/fails', () => Promise.reject(new Error('no luck'))), /no luck/);
+  assert.equal((await c.once('/jobs/fails', () => 2)).result, 2);
+  const { coordinator } = require('../node-cron.js');
+  const time = `report:${new Date().toISOString()}`;
+  const [one, other] = [coordinator(c), coordinator(c)];
+  assert.deepEqual([await one.shouldRun(time, 1000), await other.shouldRun(time, 1000)], [true, false]);
+  await one.onComplete(time);
+  assert.equal(await other.shouldRun(time, 1000), false);
+  const held = await c.lock('/jobs/report');
+  for (const call of [() => held.create('/jobs/value', 'x'), () => held.set('/jobs/report', 'x'), () => held.create('/jobs/other-once/daily', 'x', { parents: true }), () => c.slots('/jobs/slots').setLimit(2)])
+    await assert.rejects(call, (e) => e instanceof DeniedError && e.code === 'ENOAUTH' && /echo \$\(openssl rand -hex 16\) write >tokens/.test(e.message), String(call));
+  await held.release();
+  await c.close();
+  await stop(server);
+  fs.rmSync(data, { recursive: true });
+});
+
 test('each error has a code, and the path', async (t) => {
   const c = client();
   const held = await c.lock('/hour/code');
