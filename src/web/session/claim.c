@@ -151,7 +151,8 @@ bool clave__claim_is_fresh(const struct claim *c)
         return false;
     if (c->state != CLAIM_WAITING || !clave__http_session_is_shared(s))
         return true;
-    return s->attached && c->place.listed_on == clave_async_client_connection(s->client);
+    return s->attached && !c->leased &&
+           c->place.listed_on == clave_async_client_connection(s->client);
 }
 
 static bool claim_is_news(const struct claim *c, const struct claim_poll *p)

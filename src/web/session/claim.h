@@ -119,8 +119,9 @@ struct claim {
     struct queue_place place; /* its UUID is the claim's id */
     struct claim_other other; /* ENDED with ENODEEXISTS: what the session has there already */
     char *path;
-    char *at;        /* the name of the node that another gate made; NULL: it is this gate's */
-    bool there;      /* of session_claims.c, while it looks: the session has a node of it */
+    char *at;    /* the name of the node that another gate made; NULL: it is this gate's */
+    bool there;  /* of session_claims.c, while it looks: the session has a node of it */
+    bool leased; /* likewise, while it waits: a lease, which another gate may have been granted */
     bool left_there; /* likewise, when it had ended: a node that it deletes, or that is not its own
                       */
     bool marked;     /* ENDED with ENODEEXISTS: it was given back, so that it is not made anew */

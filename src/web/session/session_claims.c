@@ -600,6 +600,7 @@ static void claim_look_at(struct http_session *s, const char *path)
     if (c) {
         c->there = true;
         c->left_there |= c->state == CLAIM_ENDED;
+        c->leased |= c->state == CLAIM_WAITING && kind == QUEUE_LEASE;
         if (clave__http_session_has_mark(s, c->place.uuid))
             clave__claim_release(c); /* by another gate, which did not know of this node */
         return;
@@ -637,8 +638,10 @@ static void claims_end_missing(struct http_session *s)
 void clave__claims_look(struct http_session *s, const clave_result *res)
 {
     const char *path, *id;
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
-        clave__claim_of(LIST_ENTRY(l, struct session_part, link))->there = false;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        c->there = c->leased = false;
+    }
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);
         if (path && clave__http_session_is_mark(path, &id))

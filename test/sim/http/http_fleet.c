@@ -251,6 +251,8 @@ static struct http_call *machine_claim(struct machine *m)
                  "{\"kind\": \"slot\", \"path\": \"" FLEET_SLOTS "\", \"limit\": 1}");
         http_call_header(c, "Content-Type", "application/json");
     } else if (m->task == MACHINE_GIVES && s && world_chance(m->fleet->w, 500)) {
+        m->of_before = m->npast > 1 && !m->fleet->leaves && world_chance(m->fleet->w, 200);
+        s = m->of_before ? &m->past[(m->npast - 2) % MACHINE_PAST] : s;
         snprintf(c->target, sizeof c->target, "/v1/claims/%s?token=%lld", m->claim,
                  (long long)s->token);
         m->by_token = true;
@@ -267,7 +269,7 @@ static void machine_send(struct machine *m)
     struct http_fleet *f = m->fleet;
     struct world *w = f->w;
     m->by_claim = m->claims && (!m->fleetlock || world_chance(w, 500));
-    m->by_token = false;
+    m->by_token = m->of_before = false;
     if (m->task == MACHINE_LOOKS && !m->by_claim)
         m->task = m->certain && m->token == 0 ? MACHINE_GIVES : MACHINE_TAKES;
     m->limit_us = w->now + world_between(w, f->patience_us / 4, f->patience_us);
@@ -276,7 +278,7 @@ static void machine_send(struct machine *m)
     if (m->task == MACHINE_TAKES) {
         m->certain &= m->token != 0; /* a slot that it owns stays */
         m->took = true;
-    } else if (m->task == MACHINE_GIVES) {
+    } else if (m->task == MACHINE_GIVES && !m->of_before) {
         m->certain &= m->token == 0;
     }
     m->call = c;
@@ -333,7 +335,7 @@ static void machine_heard(struct machine *m, const struct http_call *c)
     http_json(c->answer, "state", state, sizeof state);
     bool fine = c->status == 200 || c->status == 201;
     if (m->task == MACHINE_GIVES && fine) {
-        if (!m->by_token || !m->took)
+        if (!m->of_before && (!m->by_token || !m->took))
             machine_is_certain(m, 0);
         m->gone = m->fleet->leaves && m->served && m->certain && m->token == 0;
     } else if (fine) {

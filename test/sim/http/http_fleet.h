@@ -40,9 +40,9 @@ struct machine {
     struct alarm alarm;
     struct http_call *call; /* that it waits for; NULL: none */
     bool has_answer;
-    bool claims, fleetlock; /* the doors that it uses, one at least */
-    enum machine_task task; /* the last one */
-    bool by_claim, by_token;
+    bool claims, fleetlock;             /* the doors that it uses, one at least */
+    enum machine_task task;             /* the last one */
+    bool by_claim, by_token, of_before; /* a give: of a token, of an older one */
     bool alone;       /* nothing older of it was left at a gate when that was asked for */
     int64_t limit_us; /* true time: no longer than that it waits for the answer */
 
