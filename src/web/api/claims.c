@@ -217,7 +217,7 @@ static bool claim_request_find_own(struct session_request *k)
     const struct claim_request *o = k->arg;
     const struct claim_terms *t = &o->terms;
     struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
-    if (keyed && keyed->state == CLAIM_ENDED && keyed->why == CLAVE_ENOAUTH &&
+    if (keyed && clave__claim_is_over(keyed) && keyed->why == CLAVE_ENOAUTH &&
         keyed->granted_at == 0)
         keyed = NULL; /* refused: the next one is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
@@ -256,7 +256,7 @@ static bool claim_request_is_excluded(struct session_request *k)
     assert(k->arg && k->claim);
     struct claim_request *o = k->arg;
     const struct claim *c = k->claim;
-    if (c->state != CLAIM_ENDED || c->why != CLAVE_ENODEEXISTS)
+    if (!clave__claim_is_over(c) || c->why != CLAVE_ENODEEXISTS)
         return false;
     memcpy(o->own, c->other.uuid, sizeof o->own);
     k->claim = NULL;
@@ -425,7 +425,7 @@ static void claim_answer_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
-    assert(c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING);
+    assert(c->state >= CLAIM_LEAVING);
     struct claim_cause cause = {c->why};
     /* Nothing is over: the node may not be made, or deleted. */
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
@@ -554,14 +554,14 @@ static void claim_answer(struct session_request *k, unsigned held)
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
-    bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+    bool tried = clave__claim_is_over(c) && c->why == CLAVE_EBUSY;
     if (tried && !clave__http_session_is_live(k->s)) {
         clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
         return;
     }
     if (tried && claim_ask_holder(k))
         return;
-    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+    if (c->state >= CLAIM_LEAVING) {
         claim_answer_end(k);
         return;
     }
@@ -664,8 +664,8 @@ static void claim_stop(struct web_exchange *x)
 {
     struct session_request *k = x->owned;
     struct claim *c = k->claim;
-    bool kept = c && !c->trying && c->state < CLAIM_LEAVING &&
-                (c->placed || c->state > CLAIM_WAITING) && clave__http_session_is_shared(k->s);
+    bool kept = c && !c->trying && c->state < CLAIM_LEAVING && c->state > CLAIM_WANTED &&
+                clave__http_session_is_shared(k->s);
     if (!kept) {
         clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "claim", x->deed.path);
         return;
@@ -845,7 +845,7 @@ static void claim_patch(struct session_request *k)
         clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
     if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
         return;
-    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+    if (c->state >= CLAIM_LEAVING) {
         claim_answer_end(k);
         return;
     }
@@ -954,7 +954,7 @@ static void on_claim_gone(struct claim_poll *p)
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct claim_leaving *l = k->arg;
     l->ending = false;
-    l->ended = k->claim->state == CLAIM_ENDED;
+    l->ended = clave__claim_is_over(k->claim);
     l->why = k->claim->why;
     claim_leave_step(k);
 }
@@ -1109,7 +1109,7 @@ static clave_err hold_more(void *arg, struct buf *out, bool *done)
     const struct claim *c = h->claim;
     bool beat = h->beat_due;
     h->beat_due = false;
-    if (c->state == CLAIM_ENDED) {
+    if (clave__claim_is_over(c)) {
         *done = true;
         return hold_put_lost(h, out);
     }
@@ -1120,7 +1120,7 @@ static clave_err hold_more(void *arg, struct buf *out, bool *done)
         return hold_put_plain(out, "asked");
     }
     bool moved = c->ahead != h->ahead || (c->left_over != NULL) != h->left_over;
-    if (c->state == CLAIM_WAITING && c->placed && (!h->told_position || moved))
+    if (c->state == CLAIM_QUEUED && (!h->told_position || moved))
         return hold_put_queued(h, out);
     return beat ? hold_put_plain(out, "heartbeat") : CLAVE_OK;
 }
@@ -1185,7 +1185,7 @@ static void hold_on_first_news(struct claim_poll *p)
     static const struct problem busy = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
     struct web_exchange *x = k->x;
-    if (k->claim->state == CLAIM_ENDED) {
+    if (clave__claim_is_over(k->claim)) {
         claim_answer(k, 200);
     } else if (clave__web_prefer_wait(x) > 0 && k->claim->state != CLAIM_HELD) {
         clave__web_problem(x, &busy, "it was not acquired in time");

@@ -18,9 +18,10 @@
 static const char *claim_json_state_name(const struct claim *c, bool proven)
 {
     switch (c->state) {
-    case CLAIM_WAITING:
+    case CLAIM_WANTED:
+    case CLAIM_QUEUED:
         return clave__claim_is_fresh(c) ? "waiting" : "suspended";
-    case CLAIM_PROVING:
+    case CLAIM_DOUBTED:
         return clave__http_session_is_shared(c->part.s) ? "suspended" : "waiting";
     case CLAIM_DELAYED:
         return "waiting";
@@ -28,7 +29,9 @@ static const char *claim_json_state_name(const struct claim *c, bool proven)
         return proven ? "held" : "suspended";
     case CLAIM_LEAVING:
         return "released";
-    case CLAIM_ENDED:
+    case CLAIM_SOUGHT:
+    case CLAIM_OVER:
+    case CLAIM_STATES:
         break;
     }
     return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
@@ -56,12 +59,12 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         clave__json_string(j, "node", c->node);
         if (c->forbidden)
             clave__web_put_cause(j, CLAVE_EAUTHFAILED);
-    } else if (c->state == CLAIM_WAITING && c->placed && c->part.s->attached &&
+    } else if (c->state == CLAIM_QUEUED && c->part.s->attached &&
                clave__claim_is_fresh(c)) { /* else it is not known */
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
         if (c->left_over)
             clave__json_string(j, "left_over", c->left_over);
-    } else if (c->state == CLAIM_ENDED) {
+    } else if (clave__claim_is_over(c)) {
         clave__web_put_cause(j, c->why);
     }
     clave__json_close(j, '}');

@@ -24,11 +24,11 @@ enum { EVENT_MAX = 64 << 10 };
 
 static enum claim_event claim_event_of(const struct claim *c)
 {
-    if (c->state == CLAIM_WAITING && c->placed)
+    if (c->state == CLAIM_QUEUED)
         return c->ahead > 1 ? CLAIM_EVENT_QUEUED : CLAIM_EVENT_NEXT;
     if (c->state == CLAIM_HELD)
         return c->asked ? CLAIM_EVENT_ASKED : CLAIM_EVENT_HELD;
-    return c->state == CLAIM_ENDED && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
+    return clave__claim_is_over(c) && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
 }
 
 /* `text` is its data, which is complete. */
@@ -56,13 +56,13 @@ static void claim_put_event(const struct claim *c, const char *name)
     clave__json_string(&j, "session", session);
     clave__json_string(&j, "path", c->path);
     clave__json_string(&j, "kind", c->kind->name);
-    if (c->state == CLAIM_WAITING)
+    if (clave__claim_waits(c))
         clave__json_int(&j, "position", (int64_t)c->ahead + 1);
-    if (c->state == CLAIM_WAITING && c->left_over)
+    if (clave__claim_waits(c) && c->left_over)
         clave__json_string(&j, "left_over", c->left_over);
     if (c->part.token)
         clave__json_string(&j, "token", token);
-    if (c->state == CLAIM_ENDED)
+    if (clave__claim_is_over(c))
         clave__web_put_cause(&j, c->why);
     claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
                      &text);
@@ -82,7 +82,7 @@ static enum lock_cause claim_cause(const struct claim *c)
 
 static void claim_say_cause(struct claim *c)
 {
-    assert(c->state == CLAIM_ENDED);
+    assert(clave__claim_is_over(c));
     enum lock_cause cause = claim_cause(c);
     struct observe *o = c->part.s->all->web->observe;
     if (c->told_token == 0 || cause == LOCK_UNKNOWN)
@@ -99,7 +99,7 @@ static void claim_publish(struct claim *c)
         [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
     };
     enum claim_event event = claim_event_of(c);
-    bool left_over = c->state == CLAIM_WAITING && c->left_over && !c->told_left_over;
+    bool left_over = clave__claim_waits(c) && c->left_over && !c->told_left_over;
     if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE)
         return;
     if (event <= c->told && !left_over)
@@ -146,10 +146,10 @@ static bool claim_is_polled(const struct claim *c, const struct claim_poll *p)
 bool clave__claim_is_fresh(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
-    if (c->state == CLAIM_PROVING || (c->state == CLAIM_WAITING && c->at && !c->placed) ||
-        (c->state == CLAIM_DELAYED && c->at))
+    if (c->state == CLAIM_DOUBTED ||
+        ((c->state == CLAIM_WANTED || c->state == CLAIM_DELAYED) && c->at))
         return false;
-    if (c->state != CLAIM_WAITING || !clave__http_session_is_shared(s))
+    if (!clave__claim_waits(c) || !clave__http_session_is_shared(s))
         return true;
     return s->attached && !c->leased &&
            c->place.listed_on == clave_async_client_connection(s->client);
@@ -157,7 +157,7 @@ bool clave__claim_is_fresh(const struct claim *c)
 
 static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 {
-    if (c->state == CLAIM_ENDED)
+    if (clave__claim_is_over(c))
         return true;
     bool placed = c->placed && clave__claim_is_fresh(c);
     return !p->wants_end && (c->state == CLAIM_HELD || (p->wants_position && placed));
@@ -196,7 +196,7 @@ static void claim_tell_session(struct http_session *s)
 static void claim_tell(struct claim *c)
 {
     struct http_session *s = c->part.s;
-    bool is_news = c->state == CLAIM_HELD || c->state == CLAIM_ENDED;
+    bool is_news = c->state == CLAIM_HELD || clave__claim_is_over(c);
     claim_publish(c);
     claim_tell_those(c, claim_is_news);
     if (is_news)
@@ -291,36 +291,79 @@ void clave__claim_limit(struct claim *c, int64_t ends_at)
         clave__web_timer_set(c->part.s->all->web, &c->ends, ends_at);
 }
 
-static void claim_enter(struct claim *c, enum claim_state to)
+static void claim_stop_proof(struct claim *c)
 {
-    bool has = to == CLAIM_PROVING || to == CLAIM_HELD;
-    /* In the order of the states; only what is held is given back. */
-    assert(to > c->state && (to != CLAIM_LEAVING || c->state == CLAIM_HELD));
-    if (c->state == CLAIM_PROVING)
-        clave__session_wait_cancel(&c->proof);
+    clave__session_wait_cancel(&c->proof);
+}
+
+static void claim_on_held(struct claim *c)
+{
+    c->granted_at = c->part.s->all->web->now;
+    c->told_token = c->grant.token;
+    claim_say_granted(c);
+}
+
+static void claim_move(struct claim *c, enum claim_state to);
+
+/* What the recipe has made, or may have made, is deleted; that may be done already. */
+static void claim_on_sought(struct claim *c)
+{
+    clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
+    clave__web_timer_clear(c->part.s->all->web, &c->ends);
+    claim_say_cause(c);
+    claim_drop(c);
+    if (c->state == CLAIM_SOUGHT && c->place.ncontenders == 0)
+        claim_move(c, CLAIM_OVER);
+}
+
+#define CLAIM_TO(state) (1u << (state))
+
+/* The moves: to which states a state leads; whether the session's proofs check its node there; and
+ * what is done on the way in and out. Only what is HELD is given back; the rest is given up. */
+static const struct claim_rule {
+    unsigned to;
+    bool is_checked;
+    void (*enter)(struct claim *c), (*leave)(struct claim *c);
+} claim_rules[CLAIM_STATES] = {
+    [CLAIM_WANTED] = {.to = CLAIM_TO(CLAIM_QUEUED) | CLAIM_TO(CLAIM_DELAYED) |
+                            CLAIM_TO(CLAIM_DOUBTED) | CLAIM_TO(CLAIM_HELD) |
+                            CLAIM_TO(CLAIM_SOUGHT)},
+    [CLAIM_QUEUED] = {.to = CLAIM_TO(CLAIM_DELAYED) | CLAIM_TO(CLAIM_DOUBTED) |
+                            CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SOUGHT)},
+    [CLAIM_DELAYED] = {.to =
+                           CLAIM_TO(CLAIM_DOUBTED) | CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SOUGHT)},
+    [CLAIM_DOUBTED] = {.to = CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SOUGHT),
+                       .is_checked = true,
+                       .leave = claim_stop_proof},
+    [CLAIM_HELD] = {.to = CLAIM_TO(CLAIM_LEAVING) | CLAIM_TO(CLAIM_SOUGHT),
+                    .is_checked = true,
+                    .enter = claim_on_held},
+    [CLAIM_LEAVING] = {.to = CLAIM_TO(CLAIM_SOUGHT)},
+    [CLAIM_SOUGHT] = {.to = CLAIM_TO(CLAIM_OVER), .enter = claim_on_sought},
+    [CLAIM_OVER] = {.to = 0},
+};
+
+static void claim_move(struct claim *c, enum claim_state to)
+{
+    const struct claim_rule *from = &claim_rules[c->state], *rule = &claim_rules[to];
+    assert(from->to & CLAIM_TO(to));
+    if (from->leave)
+        from->leave(c);
     c->state = to;
-    if (to == CLAIM_HELD) {
-        c->granted_at = c->part.s->all->web->now;
-        c->told_token = c->grant.token;
-        claim_say_granted(c);
-    }
-    c->part.token = has ? c->grant.token : 0;
-    c->part.node = has ? c->node : NULL;
-    if (to == CLAIM_ENDED) {
-        clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
-        clave__web_timer_clear(c->part.s->all->web, &c->ends);
-        claim_say_cause(c);
-        claim_drop(c);
-    }
-    claim_tell(c);
+    c->part.token = rule->is_checked ? c->grant.token : 0;
+    c->part.node = rule->is_checked ? c->node : NULL;
+    if (rule->enter)
+        rule->enter(c);
+    if (to != CLAIM_OVER) /* its end was told */
+        claim_tell(c);
 }
 
 void clave__claim_end(struct claim *c, clave_err why)
 {
-    if (c->state == CLAIM_ENDED)
+    if (clave__claim_is_over(c))
         return;
     c->why = why;
-    claim_enter(c, CLAIM_ENDED);
+    claim_move(c, CLAIM_SOUGHT);
 }
 
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
@@ -357,17 +400,19 @@ void clave__claim_moved(struct claim *c, size_t ahead, const char *left_over)
     clave__mem_free(mem, c->left_over);
     c->left_over = left_over ? clave__mem_strdup(mem, left_over) : NULL;
     c->waited |= ahead > 0;
-    if (c->state == CLAIM_WAITING)
+    if (c->state == CLAIM_WANTED)
+        claim_move(c, CLAIM_QUEUED);
+    else if (c->state == CLAIM_QUEUED)
         claim_tell(c);
 }
 
 void clave__claim_on_proven(struct session_wait *w, clave_err err)
 {
     struct claim *c = LIST_ENTRY(w, struct claim, proof);
-    assert(c->state == CLAIM_PROVING);
+    assert(c->state == CLAIM_DOUBTED);
     claim_take_time(c);
     if (err == CLAVE_OK)
-        claim_enter(c, CLAIM_HELD);
+        claim_move(c, CLAIM_HELD);
     else if (err == CLAVE_EOPTIMEOUT)
         clave__http_session_prove(c->part.s, w);
     else
@@ -379,7 +424,7 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err)
 static void claim_hold(struct claim *c)
 {
     bool proves = c->waited && clave__http_session_is_shared(c->part.s);
-    claim_enter(c, proves ? CLAIM_PROVING : CLAIM_HELD);
+    claim_move(c, proves ? CLAIM_DOUBTED : CLAIM_HELD);
     if (proves)
         clave__http_session_prove(c->part.s, &c->proof);
 }
@@ -421,7 +466,7 @@ static clave_err claim_begin_delay(struct claim *c)
 void clave__claim_granted(struct claim *c)
 {
     const struct clave_mem *mem = &c->part.s->all->web->mem;
-    if (c->state != CLAIM_WAITING)
+    if (!clave__claim_waits(c))
         return;
     claim_take_time(c);
     if (!c->kind->grant(c, &c->grant))
@@ -435,7 +480,7 @@ void clave__claim_granted(struct claim *c)
     if (err != CLAVE_OK)
         clave__claim_end(c, err);
     else if (c->delay)
-        claim_enter(c, CLAIM_DELAYED);
+        claim_move(c, CLAIM_DELAYED);
     else
         claim_hold(c);
 }
@@ -491,7 +536,7 @@ void clave__claim_left(struct claim *c, clave_err err)
 
 void clave__claim_release(struct claim *c)
 {
-    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING)
+    if (c->state >= CLAIM_LEAVING)
         return;
     if (c->state != CLAIM_HELD) {
         clave__claim_end(c, CLAVE_ECANCELED);
@@ -505,13 +550,13 @@ void clave__claim_release(struct claim *c)
     if (err != CLAVE_OK)
         clave__claim_end(c, err);
     else
-        claim_enter(c, CLAIM_LEAVING);
+        claim_move(c, CLAIM_LEAVING);
     clave__http_session_flush(c->part.s);
 }
 
 void clave__claim_went_elsewhere(struct claim *c)
 {
-    bool has_place = c->state == CLAIM_WAITING ? c->placed : c->state < CLAIM_HELD;
+    bool has_place = c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
     c->place.search = true;
     c->waited = true;
     claim_publish_suspended(c);
@@ -683,7 +728,7 @@ void clave__claim_free(struct session_part *p)
     clave__web_timer_clear(p->s->all->web, &c->ends);
     claim_drop(c);
     c->forgotten = true;
-    c->state = CLAIM_ENDED;
+    c->state = CLAIM_OVER; /* nobody is told */
     if (c->owed > 0 || c->place.ncontenders > 0)
         return;
     clave__mem_free(mem, c->path);
@@ -720,4 +765,6 @@ void clave__claim_place_unused(struct queue_place *p)
         c->part.s->looked_on = 0;
     if (c->forgotten)
         clave__claim_free(&c->part);
+    else if (c->state == CLAIM_SOUGHT)
+        claim_move(c, CLAIM_OVER);
 }

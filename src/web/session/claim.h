@@ -2,8 +2,12 @@
  * A claim lives from the request that makes it to the one that gives it back, whether a request
  * waits for it or not: its place is kept.
  *
- *     WAITING ──> DELAYED ──> PROVING ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
- *        └───────────┴───────────┴─────────^
+ *     WANTED ──> QUEUED ──> DELAYED ──> DOUBTED ──> HELD ──> LEAVING ──> SOUGHT ──> OVER
+ *        └──────────┴──────────┴───────────┴─────────^                 from each state: SOUGHT
+ *
+ * Any state before HELD may be left out. What moves a claim are the recipe (queued, granted, lost,
+ * left), proofs of its session (proven, missing), its client (released) and time; the table of
+ * moves is in claim.c, and claim_move makes each of them.
  *
  * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
  * from the request that is answered ("validity" in http_session.h). */
@@ -18,12 +22,16 @@
 
 enum claim_state {
 
-    CLAIM_WAITING,
+    CLAIM_WANTED,  /* asked for: no listing has shown its node yet, which may be being made */
+    CLAIM_QUEUED,  /* its place is known */
     CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
-    CLAIM_PROVING, /* granted after a wait, in which another gate may have given it back */
+    CLAIM_DOUBTED, /* granted after a wait, in which another gate may have given it back: until a
+                    * proof of the session has found its node */
     CLAIM_HELD,
     CLAIM_LEAVING, /* given back, and its node is being deleted */
-    CLAIM_ENDED,
+    CLAIM_SOUGHT,  /* over for its client, but the recipe still looks for its node, to delete it */
+    CLAIM_OVER,    /* nothing of it is under way */
+    CLAIM_STATES
 };
 
 struct claim;
@@ -36,7 +44,7 @@ struct claim_terms {
     int64_t lock_delay_ms;
     int64_t max_hold_ms; /* 0: no limit */
     bool revocable;
-    bool trying; /* not to wait: ENDED with EBUSY if it is not free */
+    bool trying; /* not to wait: over with EBUSY if it is not free */
     /* What its node says; each may be NULL. Of an election `text` alone. */
     const char *name, *command, *host, *traceparent, *text;
     /* The UUID of the node's name, in canonical text: that of an earlier claim of this session is
@@ -113,18 +121,18 @@ struct claim_other {
 };
 
 struct claim {
-    struct session_part part; /* its session; token and node while PROVING or HELD */
+    struct session_part part; /* its session; token and node while DOUBTED or HELD */
     enum claim_state state;
     const struct claim_kind *kind;
     struct queue_place place; /* its UUID is the claim's id */
-    struct claim_other other; /* ENDED with ENODEEXISTS: what the session has there already */
+    struct claim_other other; /* over with ENODEEXISTS: what the session has there already */
     char *path;
     char *at;    /* the name of the node that another gate made; NULL: it is this gate's */
     bool there;  /* of session_claims.c, while it looks: the session has a node of it */
     bool leased; /* likewise, while it waits: a lease, which another gate may have been granted */
-    bool left_there; /* likewise, when it had ended: a node that it deletes, or that is not its own
+    bool left_there; /* likewise, when it was over: a node that it deletes, or that is not its own
                       */
-    bool marked;     /* ENDED with ENODEEXISTS: it was given back, so that it is not made anew */
+    bool marked;     /* over with ENODEEXISTS: it was given back, so that it is not made anew */
     uint32_t limit, permits;
     int64_t lock_delay_ms, max_hold_ms;
     bool revocable, trying;
@@ -135,12 +143,12 @@ struct claim {
     char *node;
     int64_t granted_at;
     bool waited; /* for others or for the delay, or the connection was lost: not granted at once */
-    struct session_wait proof; /* while PROVING */
-    bool placed;               /* `ahead` is known */
+    struct session_wait proof; /* while DOUBTED */
+    bool placed;               /* it was QUEUED once: `ahead` is known */
     size_t ahead;              /* how many are before it */
     char *left_over; /* the node just before it, when no session owns that; NULL: not so */
     bool asked;      /* somebody asks for it back */
-    clave_err why;   /* ENDED. OK: given back */
+    clave_err why;   /* over. OK: given back */
     struct claim_sender *sender; /* of "roles", as all up to `forbidden`; NULL: the request
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
@@ -161,6 +169,18 @@ struct claim {
  * request that was late or is repeated finds how its claim ended and makes no other. */
 enum { SESSION_CLAIMS = 1000, SESSION_ENDED_CLAIMS = 16 };
 
+/* It was given back, was lost, or never came to be: SOUGHT or OVER. */
+static inline bool clave__claim_is_over(const struct claim *c)
+{
+    return c->state >= CLAIM_SOUGHT;
+}
+
+/* It waits in the queue, or to be there. */
+static inline bool clave__claim_waits(const struct claim *c)
+{
+    return c->state == CLAIM_WANTED || c->state == CLAIM_QUEUED;
+}
+
 static inline struct claim *clave__claim_of(struct session_part *p)
 {
     return LIST_ENTRY(p, struct claim, part);
@@ -173,18 +193,18 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived);
 /* What it is was learnt on the session's present connection. Otherwise another gate may have been
  * the session's since, and may have said that it is held. */
 bool clave__claim_is_fresh(const struct claim *c);
-/* `done` runs at news: HELD, ENDED, its position if that is wanted, or the time; perhaps at once.
+/* `done` runs at news: HELD, over, its position if that is wanted, or the time; perhaps at once.
  */
 void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until);
 void clave__claim_poll_cancel(struct claim_poll *p);
 
-/* The same for all claims of a session: `done` runs when one of them is HELD or has ENDED, when
+/* The same for all claims of a session: `done` runs when one of them is HELD or over, when
  * another gate may have the session, or at the time. Never at once. */
 void clave__claims_await(struct http_session *s, struct claim_poll *p, int64_t until);
 /* Which claims wait and which are held, as a number that each gate makes of the same ones. */
 uint64_t clave__claims_tag(const struct http_session *s);
 
-/* Gives it back, or gives up waiting. It ENDs, now or later. */
+/* Gives it back, or gives up waiting. It is over, now or later. */
 void clave__claim_release(struct claim *c);
 
 /* It was granted by another gate, and its max_hold_ms is over then. */
@@ -242,7 +262,7 @@ bool clave__claim_repaid(struct claim *c);
 
 /* ---- from session_claims.c ------------------------------------------------------------------- */
 
-/* The only way to ENDED. */
+/* It is over, for this reason: the only way to SOUGHT. Harmless when it was over before. */
 void clave__claim_end(struct claim *c, clave_err why);
 /* Forgets it, and frees it when no callback can come back to it: part.free. */
 void clave__claim_free(struct session_part *p);

@@ -415,7 +415,7 @@ static void election_claim_on_event(clave_async_latch *l, const clave_latch_even
     switch (ev->kind) {
     case CLAVE_LATCH_QUEUED:
         clave__claim_moved(c, ev->ahead, ev->left_over);
-        if (c->trying && ev->ahead > 0 && c->state == CLAIM_WAITING)
+        if (c->trying && ev->ahead > 0 && clave__claim_waits(c))
             clave__claim_failed(c, CLAVE_EBUSY);
         break;
     case CLAVE_LATCH_LEADER:

@@ -155,9 +155,8 @@ static void claim_session_elsewhere(struct session_part *p)
 static bool claim_is_open(struct session_part *p)
 {
     const struct claim *c = clave__claim_of(p);
-    bool waits = c->state == CLAIM_WAITING && !c->placed;
-    bool leaves = c->state >= CLAIM_LEAVING && c->place.ncontenders > 0;
-    return waits || leaves;
+    bool leaves = c->state == CLAIM_LEAVING && c->place.ncontenders > 0;
+    return c->state == CLAIM_WANTED || leaves || c->state == CLAIM_SOUGHT;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -168,7 +167,7 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         bool tried =
-            c->state == CLAIM_ENDED &&
+            clave__claim_is_over(c) &&
             (c->why == CLAVE_EBUSY || c->why == CLAVE_ECONNLOSS || c->why == CLAVE_ENODEEXISTS);
         if (!tried && strcmp(c->place.uuid, id) == 0)
             found = c;
@@ -180,7 +179,7 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (c->state != CLAIM_ENDED && strcmp(c->path, path) == 0 &&
+        if (!clave__claim_is_over(c) && strcmp(c->path, path) == 0 &&
             clave__claim_is_same_owner(c->place.uuid, id))
             return c;
     }
@@ -192,8 +191,7 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         bool is_same = id && strcmp(c->place.uuid, id) == 0;
-        bool leaves = c->state == CLAIM_ENDED && c->place.ncontenders > 0 &&
-                      c->why != CLAVE_ENODEEXISTS; /* that has made none */
+        bool leaves = c->state == CLAIM_SOUGHT && c->why != CLAVE_ENODEEXISTS; /* has made none */
         if (leaves && strcmp(c->path, path) == 0 &&
             (is_same || (!c->placed && clave__claim_is_same_owner(c->place.uuid, id))))
             return true;
@@ -287,8 +285,7 @@ static bool claim_make_room(struct http_session *s)
     for (struct list *l = s->parts.prev, *before; l != &s->parts; l = before) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         before = l->prev;
-        if (c->state == CLAIM_ENDED && c->place.ncontenders == 0 && list_empty(&c->polls) &&
-            ++ended > SESSION_ENDED_CLAIMS)
+        if (c->state == CLAIM_OVER && list_empty(&c->polls) && ++ended > SESSION_ENDED_CLAIMS)
             clave__claim_free(&c->part); /* as if there had been no request */
         else
             n++;
@@ -584,8 +581,7 @@ static struct claim *claim_of_node(const struct http_session *s, const char *pat
     for (struct list *l = s->parts.prev; l != &s->parts; l = l->prev) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         struct claim_node n;
-        bool over = c->state == CLAIM_ENDED && c->place.ncontenders == 0;
-        if (!over && claim_node_parse(path, c->path, &n) && claim_has_node(c, &n))
+        if (c->state != CLAIM_OVER && claim_node_parse(path, c->path, &n) && claim_has_node(c, &n))
             return c;
     }
     return NULL;
@@ -599,8 +595,8 @@ static void claim_look_at(struct http_session *s, const char *path)
     struct claim *c = claim_of_node(s, path);
     if (c) {
         c->there = true;
-        c->left_there |= c->state == CLAIM_ENDED;
-        c->leased |= c->state == CLAIM_WAITING && kind == QUEUE_LEASE;
+        c->left_there |= clave__claim_is_over(c);
+        c->leased |= clave__claim_waits(c) && kind == QUEUE_LEASE;
         if (clave__http_session_has_mark(s, c->place.uuid))
             clave__claim_release(c); /* by another gate, which did not know of this node */
         return;
@@ -615,8 +611,7 @@ static void claim_look_at(struct http_session *s, const char *path)
 /* Its node is known, and is not there: only what is held is checked by the proof itself. */
 static bool claim_is_missing(const struct claim *c)
 {
-    bool placed = c->state == CLAIM_WAITING && c->placed;
-    return !c->there && (placed || c->state == CLAIM_DELAYED || c->state == CLAIM_PROVING);
+    return !c->there && c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
 }
 
 static void claims_end_missing(struct http_session *s)
@@ -628,7 +623,7 @@ static void claims_end_missing(struct http_session *s)
         list_push_back(&s->parts, l);
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         bool marked = clave__http_session_has_mark(s, c->place.uuid);
-        if (c->state == CLAIM_ENDED && c->why == CLAVE_ENONODE && marked)
+        if (clave__claim_is_over(c) && c->why == CLAVE_ENONODE && marked)
             c->why = CLAVE_OK; /* the proof did not know why its node was gone */
         if (claim_is_missing(c))
             clave__claim_end(c, marked ? CLAVE_OK : CLAVE_ENONODE);
