@@ -206,12 +206,39 @@ static void what_a_lost_try_left_is_known(void **state)
     memnet_clear(r->net);
     webrig_settle(r);
     memnet_refuse(r->net, U_FIRST, false);
+    struct webrig_call *look = user_sends(r, &u, "GET", -1, NULL, NULL);
+    webrig_end(ends(r, look, 200)); /* which comes while the try looks for it */
     webrig_end(ends(r, tries, 504));
     webrig_end(ends(r, renewal, 200));
     assert_int_equal(places(r, 0), 1);
     webrig_end(ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), 200));
     webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, LOCK), 201));
     assert_int_equal(places(r, 0), 1);
+    webrig_free(r);
+}
+
+/* A release meanwhile is confirmed when what the try has made is gone, not before. */
+static void what_a_lost_try_left_is_given_back(void **state)
+{
+    enum { U_FIRST = 1 };
+    (void)state;
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 201)); /* makes /l */
+    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+    snprintf(u.claim, sizeof u.claim, "%s", UUID);
+    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *tries = user_sends(r, &u, "POST", 0, KEYED, LOCK);
+    assert_int_equal(places(r, 0), 1);
+    memnet_refuse(r->net, U_FIRST, true);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    memnet_refuse(r->net, U_FIRST, false);
+    struct webrig_call *gives = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    webrig_end(ends(r, tries, 504));
+    webrig_end(ends(r, gives, 204));
+    assert_int_equal(places(r, 0), 0);
+    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
     webrig_free(r);
 }
 
@@ -325,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
         cmocka_unit_test(a_renewal_lists_what_the_session_has),
         cmocka_unit_test(what_a_lost_try_left_is_known),
+        cmocka_unit_test(what_a_lost_try_left_is_given_back),
         cmocka_unit_test(a_leader_publishes_at_either_gate),
         cmocka_unit_test(the_first_request_after_a_release_elsewhere_has_a_place),
         cmocka_unit_test(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere),

@@ -73,6 +73,7 @@ struct session_request {
     /* The session is LIVE. */
     void (*live)(struct session_request *k);
     void (*informed)(struct session_request *k); /* and its claims are known; NULL: not asked */
+    unsigned looks;                              /* how often they were listed for it */
     void (*go)(struct web_exchange *x, clave_async_client *c); /* of clave__request_client */
 };
 

@@ -740,6 +740,7 @@ static void claim_tell_deed(struct session_request *k, const struct claim *c)
 static struct claim *claim_named(struct session_request *k)
 {
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
+    static const struct problem sought = {.status = 503, .err = CLAVE_EINUSE, .retry_after_s = 1};
     static const struct claim_cause released = {CLAVE_OK};
     const struct problem over = {
         .status = 410, .err = CLAVE_ELOST, .members = claim_put_cause, .arg = &released};
@@ -751,6 +752,8 @@ static struct claim *claim_named(struct session_request *k)
         return k->claim;
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
+    else if (clave__claim_is_sought(k->s, x->params[0]))
+        clave__web_problem(x, &sought, "what came of this claim is still being looked for");
     else
         clave__web_problem(x, &unknown, "the session has no such claim%s",
                            blind ? " that this gate knows. If another gate made it, or this one "
@@ -884,6 +887,7 @@ static void session_claim_patch(struct web_exchange *x)
 struct claim_leaving {
     const char *id;
     bool was_marked, known; /* it was given back before; there is such a claim here */
+    bool sought;            /* or there may be: a try of this id is looked for */
     bool marking, ending;   /* answers that are to come: of the mark; of the claim's end */
     bool again;             /* that of the mark was lost, or a node was left to another gate */
     bool ended;
@@ -912,9 +916,9 @@ static void claim_answer_left(struct session_request *k)
         claim_answer_end(k);
         return;
     }
-    if (released || (!l->known && l->was_marked))
+    if (released || (!l->known && l->was_marked && !l->sought))
         clave__web_answer_empty(x, 204);
-    else if (!l->known || l->ended)
+    else if ((!l->known && !l->sought) || l->ended)
         clave__web_problem(x, &none, "the session has no such claim");
     else /* the node's delete goes on */
         clave__web_problem(x, &unknown, "the release is not confirmed yet");
@@ -978,6 +982,7 @@ static void claim_leave(struct session_request *k)
         c->place.spared = false;
         l->again = true;
     }
+    l->sought = clave__claim_is_sought(s, l->id);
     if (c) {
         l->known = l->ending = true;
         clave__claim_release(c);

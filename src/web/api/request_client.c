@@ -15,6 +15,8 @@
 
 /* ==== requests that name a session ============================================================ */
 
+enum { MOST_LOOKS = 3 };
+
 /* ---- its life -------------------------------------------------------------------------------- */
 
 void clave__session_request_leave(struct web_exchange *x)
@@ -118,22 +120,27 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     }
 }
 
+static void session_request_inform(struct session_request *k);
+
 static void session_request_on_informed(struct session_wait *w, clave_err err)
 {
     struct session_request *k = clave__session_request_of(w);
     if (err == CLAVE_OK)
-        k->informed(k);
+        session_request_inform(k);
     else
         clave__session_request_gone(k, err);
 }
 
+/* What was listed may be out of date when the proof ends: the connection may be lost by then, or a
+ * try has been given up and has left its node. */
 static void session_request_inform(struct session_request *k)
 {
     assert(k->informed);
-    if (!clave__http_session_must_look(k->s)) {
+    if (!clave__http_session_must_look(k->s) || k->looks == MOST_LOOKS) {
         k->informed(k);
         return;
     }
+    k->looks++;
     clave__session_request_await(k, session_request_on_informed);
     clave__http_session_prove(k->s, &k->wait);
 }

@@ -230,6 +230,8 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
  * is looked for by its id, and deleted. That counts while its create may be under way, so that a
  * new one could come before its delete; of a claim of this id (may be NULL) in any case. */
 bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
+/* A claim of this id was tried, what came of it is not known, and its node is being looked for. */
+bool clave__claim_is_sought(const struct http_session *s, const char *id);
 /* It has the form of a claim's id. */
 bool clave__claim_is_id(const char *text);
 /* Writes the id that belongs to an Idempotency-Key of this session. */

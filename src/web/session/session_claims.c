@@ -199,6 +199,16 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
     return false;
 }
 
+bool clave__claim_is_sought(const struct http_session *s, const char *id)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (c->state == CLAIM_SOUGHT && c->why == CLAVE_ECONNLOSS && strcmp(c->place.uuid, id) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool clave__claim_is_id(const char *key)
 {
     for (size_t i = 0; i < CLAVE_UUID_TEXT; i++) {
