@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/cli/standard_error.h"
-#include "cmd/cli/time_text.h"
 #include "runtime/blocking/call.h"
 #include "runtime/client/local_paths.h"
 #include "runtime/clock.h"

@@ -10,7 +10,7 @@
 #include "base/time_format.h"
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/cli/standard_error.h"
 
 void unreachable_begin(struct unreachable *u, const struct options *o, const char *connect,

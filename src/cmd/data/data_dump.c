@@ -10,7 +10,6 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/time_text.h"
 #include "server/store/recovery_plan.h"
 #include "server/store/txn_log.h"
 #include "server/tree/tree.h"

@@ -19,7 +19,6 @@
 #include "base/memory.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
-#include "cmd/cli/time_text.h"
 #include "recipe/slots/slot_node.h"
 #include "runtime/store/datadir.h"
 #include "server/store/recovery_plan.h"

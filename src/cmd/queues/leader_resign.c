@@ -8,7 +8,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/queues/leader_follow.h"
 #include "cmd/queues/queue_view.h"
 

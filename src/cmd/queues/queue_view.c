@@ -22,7 +22,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/znodes/request_window.h"

@@ -15,8 +15,8 @@
 #include "base/log_line.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "cmd/cli/format.h"
 #include "cmd/cli/standard_error.h"
-#include "cmd/cli/time_text.h"
 #include "runtime/clock.h"
 
 /* How many bytes of lines may wait for the thread, and how much memory it keeps for its next

@@ -20,7 +20,7 @@
 
 #include "base/log_line.h"
 #include "base/utf8.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 
 /* ---- text as lines --------------------------------------------------------------------------- */
 

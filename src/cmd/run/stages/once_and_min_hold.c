@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/stages/run_slot.h"

@@ -11,9 +11,9 @@
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/participant.h"
 #include "cmd/cli/shell_command.h"
-#include "cmd/cli/time_text.h"
 #include "cmd/run/runner.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */

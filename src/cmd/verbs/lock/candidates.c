@@ -1,5 +1,5 @@
 /* candidates.c - `clave candidates`: lists the candidates of an election once, the leader first.
- * cmd/cli/participant_text.h formats them. */
+ * cmd/cli/participant.h formats them. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -9,8 +9,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/participant_json.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/queues/queue_view.h"
 
 /* A node that no session owns cannot lead, and as long as it is first nobody else leads. */

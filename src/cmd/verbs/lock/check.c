@@ -13,7 +13,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/queues/queue_view.h"
 #include "cmd/run/deadline_page.h"
 

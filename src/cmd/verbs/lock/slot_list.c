@@ -11,7 +11,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/participant_text.h"
+#include "cmd/cli/participant.h"
 #include "cmd/cli/shell_command.h"
 #include "cmd/verbs/lock/slot.h"
 #include "runtime/clock.h"

@@ -11,7 +11,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/znodes/guard.h"
-#include "cmd/znodes/node_data.h"
+#include "cmd/znodes/one_node.h"
 
 enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
 

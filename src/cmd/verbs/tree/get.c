@@ -4,7 +4,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/znodes/node_reader.h"
+#include "cmd/znodes/one_node.h"
 
 enum { GET_STAT = FLAG_LONG };
 

@@ -10,7 +10,6 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/time_text.h"
 #include "cmd/znodes/request_window.h"
 #include "cmd/znodes/tree_walk.h"
 

@@ -6,7 +6,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/znodes/guard.h"
-#include "cmd/znodes/node_data.h"
+#include "cmd/znodes/one_node.h"
 
 enum { SET_VERSION = FLAG_LONG, SET_CREATE, SET_GUARD };
 

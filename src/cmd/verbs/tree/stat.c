@@ -4,7 +4,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/znodes/node_reader.h"
+#include "cmd/znodes/one_node.h"
 
 static void stat_show(const struct options *o, const char *path, const clave_reply *r, bool stat)
 {

@@ -1,14 +1,15 @@
-/* participant_text.h - a participant of a queue, as text. */
-#ifndef CLAVE_CMD_CLI_PARTICIPANT_TEXT_H
-#define CLAVE_CMD_CLI_PARTICIPANT_TEXT_H
+/* participant.h - a participant of a queue, as text and as fields of a JSON object. */
+#ifndef CLAVE_CMD_CLI_PARTICIPANT_H
+#define CLAVE_CMD_CLI_PARTICIPANT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "clave/async/mutex.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/shell_command.h"
-#include "cmd/cli/time_text.h"
 
 enum { PARTICIPANT_TEXT_CAP = 512 };
 
@@ -43,5 +44,17 @@ const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP]);
 
 /* How long it has been in the queue, by this machine's clock; "-" if that is not known. */
 const char *participant_text_age(const clave_stat *st, char out[AGE_CAP]);
+
+/* ---- as fields of a JSON object ------------------------------------------------------------- */
+
+/* Its place in the queue: token, node, session, since_ms. If the node may not be read, all of them
+ * except the node are null. */
+void participant_json_place(struct json *j, const char *node, const clave_stat *st);
+/* host, pid, name, command, text, traceparent. What is not known is null, and 0 for the pid. */
+void participant_json_identity(struct json *j, const clave_identity *id);
+/* revocable; null if the node does not say. */
+void participant_json_revocable(struct json *j, const clave_identity *id);
+/* age_ms, by this machine's clock; null if the node may not be read. */
+void participant_json_age(struct json *j, const clave_stat *st);
 
 #endif
