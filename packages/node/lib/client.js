@@ -32,7 +32,8 @@ class Client {
   constructor(urls, given) {
     const options = take(given, CONNECT, 'connect');
     this.#transport = new Transport(urls, options);
-    this.#options = { ttl: options.ttl ?? 10_000, name: options.name ?? `${node.os.hostname()} ${process.pid}` };
+    const host = node.os.hostname();
+    this.#options = { ttl: options.ttl ?? 10_000, host, name: options.name ?? `${host} ${process.pid}` };
   }
 
   // ---- what is held ------------------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ class Client {
   async #hold({ path, ...terms }, { wait, signal, name, command, maxHold, lockDelay }) {
     checked(path, terms.kind === 'election' ? 'lead' : terms.kind);
     const limit = wait ?? Infinity;
-    const more = { name: name ?? this.#options.name, command, host: node.os.hostname(), max_hold_ms: maxHold, lock_delay_ms: lockDelay };
+    const more = { name: name ?? this.#options.name, command, host: this.#options.host, max_hold_ms: maxHold, lock_delay_ms: lockDelay };
     if (maxHold === 0) throw new RangeError('maxHold must be more than 0');
     signal?.throwIfAborted();
     const begun = performance.now();
