@@ -261,7 +261,7 @@ class Client {
     if (!session) {
       session = new Session(this.#transport, this.#options);
       this.#sessions.add(session);
-      session.opening = session.open().then(
+      session.opening = session.open(this.#closing.signal).then(
         () => {
           this.#tell(session.ttl);
           this.#schedule();

@@ -109,9 +109,10 @@ class Session {
     this.watching = null; // aborts the request that waits
   }
 
-  async open() {
+  /** Of one that was aborted nobody has learnt the secret, and the gate ends it. */
+  async open(signal) {
     const what = 'cannot begin a session';
-    const answer = await this.transport.ask('POST', '/v1/sessions', { json: this.wanted, what });
+    const answer = await this.transport.ask('POST', '/v1/sessions', { json: this.wanted, what, signal });
     if (answer.status !== 201) throw refused(answer.status, answer.told, what);
     ({ id: this.id, ttl_ms: this.ttl } = answer.told);
     this.headers = { 'clave-session': answer.told.secret };

@@ -22,6 +22,8 @@ test('two hundred waits cost one session, one place each and few connections', a
   const [a, b] = [client(), client()];
   const blocker = await a.lock('/hour/many');
   const order = [];
+  const files = () => fs.readdirSync('/proc/self/fd').length;
+  const before = files();
   const waits = Array.from({ length: 200 }, (_, i) => b.lock('/hour/many').then((hold) => (order.push(i), hold.release())));
   for (;;) {
     const lock = await a.look('/hour/many', { fresh: true });
@@ -32,6 +34,7 @@ test('two hundred waits cost one session, one place each and few connections', a
   const sessions = await fetch(`${rig.url}/v1/sessions?limit=1000`, { headers: { authorization: `Bearer ${TOKEN}` } }).then((r) => r.json());
   assert.equal(sessions.sessions.filter((s) => s.claims.some((c) => c.state === 'waiting')).length, 1);
   assert.equal(b.toJSON().waits.length, 200);
+  assert.ok(files() - before < 10, `${files() - before} connections more`);
   await blocker.release();
   await Promise.all(waits);
   assert.equal(order.length, 200);
@@ -212,6 +215,16 @@ test('an outage ends neither a leader nor a candidate', { timeout: 90_000 }, asy
   stopIt.abort();
   front.closeAllConnections();
   down = true;
+});
+
+test('a client that has reached no gate is closed at once', async () => {
+  const c = connect(`http://127.0.0.1:${await freePort()}`);
+  await assert.rejects(c.lock('/hour/closed', { wait: '100ms' }), UnreachableError);
+  const waits = assert.rejects(c.lock('/hour/closed'), { code: 'ECLOSED' });
+  const begun = performance.now();
+  await c.close();
+  await waits;
+  assert.ok(performance.now() - begun < 500);
 });
 
 test('release and close have a bound', async (t) => {
