@@ -89,7 +89,7 @@ static const char *hosts_stray_fault(char c)
 static const char *hosts_ipv4_fault(const char *s, size_t n)
 {
     static const char fault[] =
-        "an IPv4 address has four numbers from 0 to 255, without zeros before them";
+        "an IPv4 address has four numbers from 0 to 255, without leading zeros";
     size_t parts = 0;
     if (!memchr(s, '.', n))
         return "a port without its host: write localhost:2181, for instance";
@@ -140,11 +140,11 @@ static const char *hosts_bracket_fault(const char *s, size_t n)
         return hosts_name_fault(s, n);
     for (size_t i = 0; i < len; i++) {
         if (!hosts_is_digit(s[i]) && !hosts_is_one_of(s[i], "abcdefABCDEF.:"))
-            return "only an IPv6 address stands in brackets, and its port after them: [::1]:2181";
+            return "only an IPv6 address may be in brackets, followed by its port: [::1]:2181";
         colons += s[i] == ':';
     }
     if (colons < 2)
-        return "only an IPv6 address stands in brackets, and its port after them: [::1]:2181";
+        return "only an IPv6 address may be in brackets, followed by its port: [::1]:2181";
     return zone ? hosts_characters_fault(zone + 1, n - len - 1, &numbers) : NULL;
 }
 
@@ -185,7 +185,7 @@ static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
         return fault ? fault : hosts_parse_tail(close + 1, (size_t)(end - close - 1), &e->port);
     }
     if (hosts_is_prefix(s, n))
-        return "tls:, unix: and local: stand once, at the very beginning, without another";
+        return "only one of tls:, unix: and local: may be given, at the very beginning";
     const char *colon = memchr(s, ':', n);
     e->name = s;
     e->name_len = colon ? (size_t)(colon - s) : n;
@@ -256,7 +256,7 @@ static const char *hosts_chroot_fault(const char *chroot)
     if (n == 0)
         return NULL;
     if (strchr(chroot, ','))
-        return "the chroot stands once, at the end: h1,h2/app";
+        return "there can be only one chroot, at the end: h1,h2/app";
     if (strpbrk(chroot, ";|") || strpbrk(chroot, blanks))
         return "the chroot has a space, ';' or '|' in it, and nothing may follow it: h1,h2/app";
     if (strpbrk(chroot, "\"'`"))
@@ -264,7 +264,7 @@ static const char *hosts_chroot_fault(const char *chroot)
     if (strchr(chroot, '?'))
         return "a list has no parameters: nothing may follow the chroot";
     if (hosts_has_port(chroot))
-        return "the port stands before the chroot: h1:2181,h2:2181/app";
+        return "the port comes before the chroot: h1:2181,h2:2181/app";
     return n == 1 || clave__path_fault(chroot, n, false) ? "the chroot is not a valid path" : NULL;
 }
 

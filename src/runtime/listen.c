@@ -415,7 +415,7 @@ static clave_err listen_bind_refused(const struct request *r, const struct unix_
                                      int error)
 {
     if (listen_is_no_socket(&a->socket))
-        return clave__start_error(r->f, CLAVE_EIO, "%s exists, and is no socket",
+        return clave__start_error(r->f, CLAVE_EIO, "%s exists and is not a socket",
                                   a->socket.sun_path);
     if (error == UV_EPERM && a->group != GROUP_OWN)
         return clave__start_error(r->f, CLAVE_EIO,

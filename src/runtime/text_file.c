@@ -85,7 +85,7 @@ static int text_file_load(const char *path, char **text, char why[TEXT_FILE_WHY]
     if (fd >= 0)
         close(fd);
     if (number == EFBIG)
-        snprintf(why, TEXT_FILE_WHY, "%s: it has more than the %d bytes that it may have", path,
+        snprintf(why, TEXT_FILE_WHY, "%s: it has more than the %d bytes that are allowed", path,
                  MAX_FILE);
     else if (is_pipe && (number == ETIMEDOUT || (number == 0 && n == 0)))
         snprintf(why, TEXT_FILE_WHY, "%s: it is a pipe, and nobody has written to it", path);
@@ -97,9 +97,10 @@ static int text_file_load(const char *path, char **text, char why[TEXT_FILE_WHY]
     (*text)[n] = '\0';
     unsigned line = text_file_nul(*text, n);
     if (line > 0)
-        snprintf(why, TEXT_FILE_WHY,
-                 "%s:%u: a NUL byte, which text does not have: the file is damaged, or in UTF-16",
-                 path, line);
+        snprintf(
+            why, TEXT_FILE_WHY,
+            "%s:%u: a NUL byte, which does not occur in text: the file is damaged, or in UTF-16",
+            path, line);
     return line > 0 ? EILSEQ : 0;
 }
 

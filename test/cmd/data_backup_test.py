@@ -381,7 +381,7 @@ class Backup(unittest.TestCase):
                 got = clave("get", "/n", connect=again.connect).out.strip()
                 self.assertEqual(got, str(i + 1), name)
                 again.stop()
-        for until, why in (("0x7fffffff", "end with zxid"), ("2020-01-01T00:00:00Z", "before the logs"),
+        for until, why in (("0x7fffffff", "ends with zxid"), ("2020-01-01T00:00:00Z", "before the logs"),
                            ("yesterday", "neither a zxid"),
                            ("2026-02-31T00:00:00Z", "neither a zxid"),
                            ("2026-02-28T00:00:00-1-1", "neither a zxid"),

@@ -325,8 +325,8 @@ class Configured(unittest.TestCase):
 
     def test_a_key_that_was_drawn_is_told(self):
         """A server keeps its own in its data directory."""
-        self.assertIn("a key is drawn", self.started("--log-level", "info").said())
-        self.assertNotIn("a key is drawn", self.started("--log-level", "info", own=True).said())
+        self.assertIn("a random key is used", self.started("--log-level", "info").said())
+        self.assertNotIn("a random key is used", self.started("--log-level", "info", own=True).said())
 
     def test_a_server_that_starts_again(self):
         """HTTP is there again; so is what is durable."""

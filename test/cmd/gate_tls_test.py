@@ -310,7 +310,7 @@ class Configured(unittest.TestCase):
                 (64, "expected host:port", ("--http", "tls:localhost")),
                 (64, "x509= is followed by", (*good, "--http-tokens", file_of("x509= read\n"))),
                 (74, "cannot read /nowhere", (*at, "/nowhere")),
-                (64, "no file of the key is named", (*at, SERVER.cert)),
+                (64, "no key file is named", (*at, SERVER.cert)),
                 (0, "", good)):
             for verb in (("gate", "--connect", "127.0.0.1:1"), ("serve", "--data", scratch("d"))):
                 with self.subTest(text=text, verb=verb[0]):

@@ -114,13 +114,13 @@ class Grow(unittest.TestCase):
             self.assertFalse(os.path.exists(self.out))
 
     def test_what_is_no_server_is_told_why(self):
-        for word, why in (("c,d", "one server an argument"), ("c/app", "a host's name has only letters"),
+        for word, why in (("c,d", "one server per argument"), ("c/app", "a host's name has only letters"),
                           ("2181", "a port without its host"), ("10.0.0", "an IPv4 address has four numbers"),
                           ("c:1", "give both ports"), ("c:5:5:6", "its ports must differ"),
                           ("[c:1]:2:3", "only an IPv6 address")):
             result = self.grow("a", "b", word)
             self.assertEqual((result.code, result.out), (64, ""), (word, result))
-            self.assertIn(f"'{word}' is no server: {why}", result.err)
+            self.assertIn(f"'{word}' is not a server: {why}", result.err)
 
     def test_three_on_one_host(self):
         result = self.grow("a:1:2:3", "a:4:5:6", "a:7:8:9")

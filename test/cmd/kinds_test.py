@@ -197,7 +197,7 @@ class Kinds(unittest.TestCase):
                              (["transfer", "/none", "x"], "/none: no election: "),
                              (["leader", "/none/lock"], "/none/lock: no election: "),
                              (["locks", "list"], "list: invalid path"), (["locks", "/none/lock", "x"], "unexpected"),
-                             (["locks", "revok", "/none/lock", "x"], "'revok' is no path; did you mean 'revoke'?")):
+                             (["locks", "revok", "/none/lock", "x"], "'revok' is not a path; did you mean 'revoke'?")):
             r = self.verb(*words)
             self.assertEqual((r.code, r.out), (64 if "argument" in r.err or "did you" in r.err else 66, ""), (words, r))
             self.assertIn(fault, r.err)

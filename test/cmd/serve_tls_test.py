@@ -237,7 +237,7 @@ class Certificates(Case):
         self.refused_for_good(s.tls, "is not valid: unsuitable certificate purpose", *flags())
 
     def test_no_certificate_of_the_client(self):
-        self.refused_for_good(self.s.tls, "it requires a certificate, and was presented none", *flags(cert=None))
+        self.refused_for_good(self.s.tls, "it requires a certificate, but none was presented", *flags(cert=None))
         self.s.await_log("is turned away: it presents no certificate")
 
     def test_clients_of_another_authority(self):
@@ -279,11 +279,11 @@ class Certificates(Case):
         for words, text in (
                 (["--tls-ca", "/nowhere"], "cannot read /nowhere: No such file"),
                 (["--tls-ca", "/"], "cannot read /: Is a directory"),
-                (["--tls-ca", CA.key], f"no authority's certificate can be read from {CA.key}"),
-                (["--tls-cert", CLIENT.cert], "no file of the key is named, and no key for the certificate "
+                (["--tls-ca", CA.key], f"no certificate of an authority can be read from {CA.key}"),
+                (["--tls-cert", CLIENT.cert], "no key file is named, and no key for the certificate "
                                               f"can be read from {CLIENT.cert}"),
                 (["--tls-cert", CLIENT.cert, "--tls-key", SERVER.key], "key values mismatch"),
-                (["--tls-key", CLIENT.key], "but no certificate for it: name that, too (--tls-cert")):
+                (["--tls-key", CLIENT.key], "but no certificate for it: name one as well (--tls-cert")):
             r = clave("ls", "/", *words, connect=self.s.tls)
             self.assertEqual(r.code, 64, r)
             self.assertIn(text, r.err)

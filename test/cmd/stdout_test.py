@@ -29,7 +29,7 @@ def full_pipe():
         while True:
             os.write(w, b"x" * 4096)
     except BlockingIOError:
-        return w, "a pipe that is full"
+        return w, "the pipe is full"
 
 
 def left_pipe():

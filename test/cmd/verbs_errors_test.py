@@ -67,7 +67,7 @@ class WithoutServer(unittest.TestCase):
                 ("lock -monitor-retry=3 /x true", "leave it out"), ("lock -child-exit-code /x true", "leave it out"),
                 ("lock -pass-stdin /x true", "leave it out"), ("lock -shell /x true", "'-- sh -c COMMAND'"),
                 ("lock -n=3 /x true", "no such flag: -n=3; did you mean 'clave semaphore -n N'?"),
-                ("lock -n 3 /x true", "3 is no path; N may hold a lock with: clave semaphore -n N PATH"),
+                ("lock -n 3 /x true", "3 is not a path; N may hold a lock with: clave semaphore -n N PATH"),
                 ("lock --timout 3s /x true", "'--timeout'?"), ("elect --nonblock /x true", "--no-wait (-n)?"),
                 ("elect --name=n /x true", "did you mean --id?"), ("get -s /x", "--stat?"), ("ls -s /x", "--long (-l)?"),
                 ("ls -R /x", "'clave tree'?"), ("rm -R /x", "--recursive (-r)?"), ("watch -r /x", "--recursive?"),

@@ -141,7 +141,7 @@ class Serving(unittest.TestCase):
     def test_socket_that_cannot_be(self):
         file = scratch("file")
         open(file, "w").close()
-        self.refused(74, "is no socket", "--data", scratch("data"), "--listen", f"unix:{file}")
+        self.refused(74, "is not a socket", "--data", scratch("data"), "--listen", f"unix:{file}")
         self.assertTrue(os.path.exists(file))
         self.refused(64, "absolute", "--data", scratch("data"), "--listen", "unix:socket")
 
@@ -217,7 +217,7 @@ class Serving(unittest.TestCase):
         os.rename(s.data + "/version-2", scratch("moved"))
         p = spawn([CLAVE, "serve", "--data", s.data, "--listen", s.connect], stdout=subprocess.DEVNULL,
                   stderr=subprocess.PIPE, text=True, env=environment())
-        self.assertIn(f"{s.data} has had a server before, but its version-2 is missing", p.stderr.readline())
+        self.assertIn(f"{s.data} has been used by a server before, but its version-2 is missing", p.stderr.readline())
         p.terminate()
         p.wait(PATIENCE)
         p.stderr.close()

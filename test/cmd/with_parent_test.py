@@ -228,7 +228,7 @@ class WithParent(unittest.TestCase):
         os.close(pipe)
         code, out, err = h.end()
         self.assertEqual((code, out), (76, ""), err)
-        self.assertIn("not begun: process", err)
+        self.assertIn("not started: process", err)
         self.assertEqual(self.verb("stat", self.path).code, 66, "nothing was created")
 
     def test_killed_before_it_is_watched(self):

@@ -205,7 +205,7 @@ class Tls:
         self.assertEqual(clave("get", "/shut", connect=self.server.connect).code, 77)
 
     def test_no_certificate(self):
-        until, why = time.monotonic() + PATIENCE, "it requires a certificate, and was presented none"
+        until, why = time.monotonic() + PATIENCE, "it requires a certificate, but none was presented"
         while True:  # a first handshake may take longer than that
             r = clave("ls", "/", "--timeout", "2s", "--tls-ca", CA.cert, connect=self.connect)
             self.assertEqual(r.code, 69, r)

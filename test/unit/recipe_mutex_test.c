@@ -177,7 +177,8 @@ static void a_long_queue_hands_over_without_trips(void **state)
     memnet_free(p);
 }
 
-/* A server on a restored directory gives nobody a place until the sessions of before have expired.
+/* A server on a restored directory gives nobody a place until the sessions from before have
+ * expired.
  */
 static void nobody_hammers_a_server_that_gives_no_place(void **state)
 {

@@ -344,6 +344,6 @@ int finish_stdout(const struct options *o)
         return EXIT_OK;
     if (fault != EPIPE) /* EPIPE: the reader has seen enough, as in `clave ls / | head -1` */
         diag_end(o, NULL, EXIT_IO, "standard output: %s%s", strerror(fault),
-                 fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
+                 fault == EAGAIN ? " (the pipe is full and non-blocking)" : "");
     return EXIT_IO;
 }

@@ -62,7 +62,8 @@ static bool http_get_load_curl(const struct options *o, struct curl *out)
     const char *missing =
         lib ? clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, out) : NULL;
     if (!lib)
-        diag_end(o, NULL, EXIT_INTERNAL, "cannot load libcurl, which asking a gate needs: %s", why);
+        diag_end(o, NULL, EXIT_INTERNAL, "cannot load libcurl, which is needed to ask a gate: %s",
+                 why);
     else if (missing)
         diag_end(o, NULL, EXIT_INTERNAL, "%s has no function %s", LIBRARY, missing);
     return lib && !missing;
@@ -133,7 +134,7 @@ static int http_get_failed(const struct options *o, const struct http_get *g, in
     if (code == CURL_BAD_URL || code == CURL_BAD_PROTOCOL)
         return diag_end(
             o, NULL, EXIT_USAGE,
-            "--http %s is no URL of a gate: http://HOST:PORT, https://HOST:PORT or unix:/PATH",
+            "--http %s is not the URL of a gate: http://HOST:PORT, https://HOST:PORT or unix:/PATH",
             g->gate);
     return diag_end(o, NULL, code == CURL_TIMED_OUT ? EXIT_TIMEOUT : EXIT_UNREACHABLE,
                     "the gate %s cannot be asked: %s (--http names another)", g->gate, why);

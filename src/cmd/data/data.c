@@ -65,7 +65,7 @@ static enum data_work data_find_work(struct options *o, const struct data_choice
     if (work == DATA_WORKS)
         diag_usage(o, "'%s': expected check, dump, digest, backup or restore", what);
     else if (o->argc - 1 < works[work].least)
-        diag_usage(o, "%s takes two directories, from which and to which", what);
+        diag_usage(o, "%s takes two directories: the source and the destination", what);
     else if (o->argc - 1 > works[work].most)
         diag_usage(o, "%s takes one directory only", what);
     else if (c->of_restore && work != DATA_RESTORE)

@@ -211,7 +211,7 @@ static int restore_load(struct restoring *r)
     if (until == INT64_MAX || r->from_zxid == until)
         return EXIT_OK;
     return diag_end(r->f->o, NULL, EXIT_REFUSED,
-                    "--until %s: the data in %s end with zxid 0x%" PRIx64, r->o->until,
+                    "--until %s: the data in %s ends with zxid 0x%" PRIx64, r->o->until,
                     r->f->dir.path, (uint64_t)r->from_zxid);
 }
 
@@ -227,7 +227,7 @@ static int restore_choose_zxid(struct restoring *r)
     r->begin.wall = wall;
     if (newest >= INT32_MAX - 1)
         return diag_end(r->f->o, NULL, EXIT_REFUSED,
-                        "the data have epoch %" PRId64 ", after which there is none", newest);
+                        "the data has epoch %" PRId64 ", after which there is none", newest);
     if (r->o->epoch > 0 && r->o->epoch <= newest)
         return diag_end(r->f->o, NULL, EXIT_USAGE,
                         "--epoch %" PRId64 " is not above that of the data, %" PRId64, r->o->epoch,
@@ -258,7 +258,7 @@ static int restore_read_note(struct restoring *r)
     }
     return diag_end(
         r->f->o, NULL, data_files_exit(err),
-        "%s; so nothing tells how long sessions of its server could be: give --longest-session",
+        "%s; so it is not known how long sessions of its server could be: give --longest-session",
         r->text);
 }
 
@@ -431,7 +431,7 @@ static void restore_tell(const struct restoring *r)
     if (!r->f->o->json) {
         printf("%s: the %zu node%s of %s at zxid 0x%" PRIx64 "; its sessions (%zu) and their "
                "nodes (%zu) are left out\n"
-               "A server goes on from zxid 0x%" PRIx64 ".\n",
+               "A server continues from zxid 0x%" PRIx64 ".\n",
                r->to, r->st.nodes, clave__plural(r->st.nodes), r->f->dir.path,
                (uint64_t)r->from_zxid, r->gone.sessions, r->gone.ephemerals,
                (uint64_t)r->st.last_zxid);

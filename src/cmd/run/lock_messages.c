@@ -143,7 +143,7 @@ static void lock_message_waiting(const struct run_plan *p, size_t ahead,
 
 static const char put_off_text[] =
     "the server gives nobody a place yet: it was restored from a backup, and grants nothing until "
-    "the sessions of before have expired";
+    "the sessions from before have expired";
 
 /* Why nobody gets a lease: the node that should hold the limit does not contain a number. */
 static const char *lock_message_lack(const struct run_plan *p, char out[LACK_CAP])

@@ -56,7 +56,7 @@ static int parent_watch_gone(const struct parent_watch *w, const struct options 
                              const char *path)
 {
     char text[PARENT_WATCH_TEXT_CAP];
-    return diag_end(o, path, EXIT_LOST, "not begun: %s", parent_watch_text(w, text));
+    return diag_end(o, path, EXIT_LOST, "not started: %s", parent_watch_text(w, text));
 }
 
 static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const char *path)

@@ -199,7 +199,7 @@ void run_flags_warn_of_acl(const struct run_plan *p)
     if (!p->quiet && !acl_lets_all_read(&p->acl))
         diag(p->o,
              "%s: with this --acl only a participant that may read the node can queue after it: "
-             "others end with exit code 77, and Curator's fail",
+             "others exit with code 77, and Curator's fail",
              p->path);
 }
 
@@ -226,7 +226,7 @@ int run_flags_take_args(struct run_plan *p)
         return run_flags_no_command(o);
     size_t digits = strspn(o->argv[0], "0123456789");
     if (!p->elects && digits > 0 && o->argv[0][digits] == '\0')
-        return diag_usage(o, "%s is no path; N may hold a lock with: clave semaphore -n N PATH",
+        return diag_usage(o, "%s is not a path; N may hold a lock with: clave semaphore -n N PATH",
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;

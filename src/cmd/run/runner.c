@@ -296,7 +296,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
         runner_use_parent_acl(r);
     } else if (res->err == CLAVE_OK) {
         runner_leave(r, diag_end(r->o, plan->path, EXIT_NOAUTH,
-                                 "its access list cannot be that of the node in it: %s", fault));
+                                 "its access list cannot be used for the node in it: %s", fault));
     } else if (res->err == CLAVE_ENONODE) {
         runner_leave(
             r, diag_end(r->o, plan->path, EXIT_PATH,

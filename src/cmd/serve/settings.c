@@ -911,7 +911,7 @@ static clave_err check_local(const struct serve_settings *v, const struct fault 
         return clave__start_error(f, CLAVE_EINVAL,
                                   "--local has its own data directory and address");
     if (v->run.admin || v->run.metrics || v->gate.nhttp > 0)
-        return clave__start_error(f, CLAVE_EINVAL, "--local serves no HTTP");
+        return clave__start_error(f, CLAVE_EINVAL, "--local does not serve HTTP");
     return CLAVE_OK;
 }
 

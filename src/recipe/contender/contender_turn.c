@@ -261,7 +261,7 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
     }
     if (at.exhausted) {
         clave__client_fault(c->client,
-                            "the sequence counter of %s is used up: take another path, or "
+                            "the sequence counter of %s is used up: use another path, or "
                             "delete it when nobody queues there",
                             c->spec->path);
         clave__contender_fail(c, CLAVE_ESEQUENCE);

@@ -206,7 +206,7 @@ static clave_err access_read_file(struct gate_access *a, const char *path, const
             err = access_take_line(a, &l);
     }
     if (err == CLAVE_OK && a->access.nusers == 0)
-        err = clave__start_error(f, CLAVE_EINVAL, "the file of tokens %s names nobody", path);
+        err = clave__start_error(f, CLAVE_EINVAL, "the token file %s names nobody", path);
     return err;
 }
 

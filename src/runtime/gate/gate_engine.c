@@ -136,8 +136,8 @@ clave_err gate_make_engine(struct gate *g, const struct gate_options *o, const s
         err = gate_key_draw(key, f);
     if (err == CLAVE_OK && !o->key && !o->data_dir)
         clave__log(&o->log, CLAVE_LOG_INFO,
-                   "a key is drawn: secrets of sessions end with this process; --http-key keeps "
-                   "them");
+                   "a random key is used: the secrets of sessions become invalid when this process "
+                   "ends (--http-key keeps them)");
     if (err == CLAVE_OK && o->metric_paths)
         err = gate_take_metric_paths(g, o->metric_paths, f);
     if (err == CLAVE_OK && o->audit)

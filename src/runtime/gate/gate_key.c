@@ -51,7 +51,7 @@ clave_err gate_key_draw(uint8_t key[GATE_KEY_LEN], const struct fault *f)
     while (n < 0 && errno == EINTR);
     if (n == GATE_KEY_LEN)
         return CLAVE_OK;
-    return clave__start_error(f, CLAVE_EIO, "cannot draw a key: %s; give one with --http-key",
+    return clave__start_error(f, CLAVE_EIO, "cannot generate a key: %s; give one with --http-key",
                               n < 0 ? strerror(errno) : "too few bytes");
 }
 

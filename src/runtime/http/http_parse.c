@@ -153,8 +153,8 @@ static size_t http_chunks_read(struct http_chunks *t, const char *p, size_t n, s
 
 enum { FAILED = -1 };
 
-static const char bad_length[] = "Content-Length is no number, or too large, or is given twice, or "
-                                 "beside Transfer-Encoding";
+static const char bad_length[] = "Content-Length is not a number, too large, given twice, or given "
+                                 "together with Transfer-Encoding";
 
 /* ---- the head as text ----------------------------------------------------------------------- */
 
@@ -351,11 +351,11 @@ static int http_parse_on_head(http_library_parser *p)
     t->keeps_alive = http_parse_keeps_alive(p);
     t->body_length = http_parse_length(p);
     if (p->http_major != 1 || p->http_minor > 1)
-        return http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+        return http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     if (t->body_length == INT64_MIN) /* llhttp accepts lengths up to 2^64 - 1 */
         return http_parse_refuse(t, 400, bad_length);
     if (http_parse_has_coding(p) && t->body_length >= 0)
-        return http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
+        return http_parse_refuse(t, 501, "the only supported Transfer-Encoding is chunked");
     if (http_parse_refuse(t, http_parse_head_finish(t->head), NULL))
         return FAILED;
     const char *expects = t->is_1_1 ? clave__http_head_find(t->head, "Expect") : NULL;
@@ -418,7 +418,7 @@ static const char *http_parse_why(unsigned status)
     case 503:
         return "out of memory";
     default:
-        return "the name of a header has a blank in it";
+        return "the name of a header contains a blank";
     }
 }
 
@@ -430,11 +430,11 @@ static void http_parse_judge(struct http_parse *t, int fault, char at)
         if (!t->why)
             t->why = http_parse_why(t->refused);
     } else if (fault == HPE_INVALID_VERSION) {
-        http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+        http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     } else if (fault == HPE_INVALID_METHOD && http_parse_is_in_word(at)) {
         http_parse_refuse(t, 501, "this method is not known");
     } else if (fault == HPE_INVALID_TRANSFER_ENCODING && !(t->parser.flags & HAS_LENGTH)) {
-        http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
+        http_parse_refuse(t, 501, "the only supported Transfer-Encoding is chunked");
     } else if (fault == HPE_UNEXPECTED_CONTENT_LENGTH || fault == HPE_INVALID_CONTENT_LENGTH ||
                fault == HPE_INVALID_TRANSFER_ENCODING) {
         http_parse_refuse(t, 400, bad_length);
@@ -470,7 +470,7 @@ static size_t http_parse_head(struct http_parse *t, const char *p, size_t n, enu
     int fault;
     size_t used = http_parse_run(t, p, n, &fault);
     if (http_parse_is_folded(t, p, used)) {
-        http_parse_refuse(t, 400, "a header goes on in the next line");
+        http_parse_refuse(t, 400, "a header continues on the next line");
         *what = HTTP_PARSED_FAULT;
     } else if (fault == HPE_OK) {
         *what = HTTP_PARSED_ALL;
@@ -497,7 +497,7 @@ static size_t http_parse_chunks(struct http_parse *t, const char *p, size_t n,
     if (t->chunks.state != HTTP_CHUNKS_FAULT)
         return used;
     *what = HTTP_PARSED_FAULT;
-    http_parse_refuse(t, 400, "where the chunks of the body end is not beyond doubt");
+    http_parse_refuse(t, 400, "the end of the chunked body is ambiguous");
     return used;
 }
 

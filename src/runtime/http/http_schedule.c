@@ -148,7 +148,7 @@ static void http_turn_give_up(struct http_connection *c)
     if (c->state == HTTP_SHAKING && c->channel.state == CHANNEL_SECURING)
         clave__http_connection_warn(c, "turned away",
                                     c->is_tls ? "its TLS handshake takes too long"
-                                              : "a header of the PROXY protocol does not come");
+                                              : "no header of the PROXY protocol arrives");
     clave__channel_close(&c->channel, 0);
 }
 

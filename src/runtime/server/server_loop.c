@@ -418,8 +418,8 @@ static void reload_note(struct server_run *r)
 {
     char text[600] = "";
     if (clave__run_note_longest_session(r, &(struct fault){text, sizeof text}) != CLAVE_OK)
-        clave__log(&r->log, CLAVE_LOG_ERROR,
-                   "%s; until then a restore has to be told the --longest-session", text);
+        clave__log(&r->log, CLAVE_LOG_ERROR, "%s; until then a restore needs --longest-session",
+                   text);
 }
 
 static void reload_on_hangup(uv_signal_t *s, int number)

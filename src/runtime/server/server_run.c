@@ -48,7 +48,8 @@ static clave_err open_files_check(const struct fault *f)
     if (fault == 0)
         return CLAVE_OK;
     return clave__start_error(f, clave__err_of_errno(fault),
-                              "no files are left for the log and for clients: %s", strerror(fault));
+                              "no file descriptors are left for the log and for clients: %s",
+                              strerror(fault));
 }
 
 void clave__open_files_raise_limit(void)

@@ -186,11 +186,10 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
     if (err == CLAVE_OK)
         err = datadir_open_version_2(d, f);
     if (err == CLAVE_OK && lost)
-        clave__log_about(
-            log, CLAVE_LOG_WARN, &(struct log_about){.path = path},
-            "%s has had a server before, but its version-2 is missing: the tree is empty, "
-            "and tokens are handed out again that were handed out before",
-            path);
+        clave__log_about(log, CLAVE_LOG_WARN, &(struct log_about){.path = path},
+                         "%s has been used by a server before, but its version-2 is missing: the "
+                         "tree is empty, and fencing tokens will repeat",
+                         path);
     if (err != CLAVE_OK)
         clave__datadir_close(d);
     return err;

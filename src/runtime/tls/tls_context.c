@@ -100,8 +100,7 @@ static clave_err tls_context_load_own(const clave_tls *t, SSL_CTX *context, cons
     if (!locked)
         return tls_context_refused(
             t, f,
-            key == cert ? "no file of the key is named, and no key for the certificate can be read "
-                          "from"
+            key == cert ? "no key file is named, and no key for the certificate can be read from"
                         : "no key for the certificate can be read from",
             key);
     t->lib->ERR_clear_error();
@@ -121,7 +120,7 @@ static clave_err tls_context_load_trusted(const clave_tls *t, SSL_CTX *context,
         return CLAVE_OK;
     }
     if (t->lib->SSL_CTX_load_verify_file(context, ca) != 1)
-        return tls_context_refused(t, f, "no authority's certificate can be read from", ca);
+        return tls_context_refused(t, f, "no certificate of an authority can be read from", ca);
     if (t->serves) /* clients choose their certificate by these names */
         t->lib->SSL_CTX_set_client_CA_list(context, t->lib->SSL_load_client_CA_file(ca));
     return CLAVE_OK;
@@ -340,7 +339,7 @@ clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *f
         else if (t->files[TLS_KEY] && !t->files[TLS_CERT])
             err = clave__start_error(
                 &f, CLAVE_ETLS,
-                "there is a key, %s, but no certificate for it: name that, too (--tls-cert, "
+                "there is a key, %s, but no certificate for it: name one as well (--tls-cert, "
                 "CLAVE_TLS_CERT)",
                 t->files[TLS_KEY]);
     }

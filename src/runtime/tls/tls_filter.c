@@ -286,7 +286,7 @@ static const char *tls_filter_complaint(const struct tls *t, int alert)
         return "it refused the connection: it may require a certificate, or other ciphers";
     case SSL_AD_CERTIFICATE_REQUIRED:
     case SSL_AD_NO_CERTIFICATE:
-        return "it requires a certificate, and was presented none";
+        return "it requires a certificate, but none was presented";
     case SSL_AD_UNKNOWN_CA:
         if (tls_filter_own_is_ambiguous(t))
             return "our certificate has the subject of the authority that signed it, so that it "

@@ -29,12 +29,11 @@ bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
     char host[PARTICIPANT_TEXT_CAP];
     if (!p->id_defaulted || !slot->host || (p->as.host && strcmp(slot->host, p->as.host) == 0))
         return true;
-    diag_end(
-        o, p->path, EXIT_REFUSED,
-        "the slot of this machine's id %s was taken by host %s: cloned machines share their "
-        "id, and a renamed one keeps it: name another with --id, or, if it is this machine's, the "
-        "same",
-        slot->id, participant_text_printable(slot->host, host, sizeof host));
+    diag_end(o, p->path, EXIT_REFUSED,
+             "the slot of this machine's id %s was taken by host %s: cloned machines share their "
+             "id, and a renamed one keeps it: name another id with --id, or this same one if the "
+             "slot is this machine's",
+             slot->id, participant_text_printable(slot->host, host, sizeof host));
     return false;
 }
 
@@ -120,8 +119,8 @@ int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
         return run_slot_no_room(o, path, r);
     if (err == CLAVE_ECANCELED)
         return diag_end(o, path, EXIT_LOST,
-                        "its place in the queue was deleted: a give or a break of an id ends the "
-                        "takes of it that wait");
+                        "its place in the queue was deleted: giving or breaking the slot of an id "
+                        "also ends the takes of this id that are waiting");
     if (err == CLAVE_ENONODE)
         return diag_end(o, path, exit_code_of(err), "no limit is set; to set one: %s",
                         run_slot_hint_limit(o, path, hint));
@@ -138,7 +137,7 @@ int run_slot_not_given(const struct options *o, const char *path, clave_err err,
     char hint[HINT_CAP];
     if (clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
         return diag_fault(o, path, err, fault);
-    return diag_end(o, path, exit_code_of(err), "%s: the slot may be owned still: look with: %s",
+    return diag_end(o, path, exit_code_of(err), "%s: the slot may still be owned: look with: %s",
                     clave_strerror(err), run_slot_hint_list(o, path, hint));
 }
 

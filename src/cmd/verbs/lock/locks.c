@@ -488,7 +488,7 @@ static int locks_no_such_word(struct options *o, const char *word)
     static const char *const words[] = {"revoke", "break", NULL};
     char instead[SUGGESTION_CAP];
     if (*suggestion_for_word(words, word, instead))
-        return diag_usage(o, "'%s' is no path%s", word, instead);
+        return diag_usage(o, "'%s' is not a path%s", word, instead);
     return connect_path_ok(o, word) ? EXIT_OK : EXIT_PATH;
 }
 

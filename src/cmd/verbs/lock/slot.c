@@ -132,7 +132,7 @@ static const char *slot_machine_id_read(uint8_t key[KEY_LEN])
     size_t n = fread(text, 1, MACHINE_ID_DIGITS, f);
     fclose(f);
     text[n] = '\0';
-    return slot_machine_id_parse(text, key) ? NULL : "it holds no machine id";
+    return slot_machine_id_parse(text, key) ? NULL : "it contains no machine id";
 }
 
 /* An id for the slots of this machine. false, after a message: this machine has no machine id. */
@@ -142,7 +142,7 @@ static bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT])
     const char *fault = slot_machine_id_read(key);
     if (fault) {
         diag_end(o, NULL, EXIT_USAGE,
-                 "%s: %s: name an id with --id, or make the file with systemd-machine-id-setup",
+                 "%s: %s: name an id with --id, or create the file with systemd-machine-id-setup",
                  slot_id_file, fault);
         return false;
     }
@@ -309,7 +309,7 @@ static int slot_give_not_empty(const struct slot_command *s)
     char *owners = clave__path_child(NULL, s->plan.path, "owners");
     int code = diag_end(
         s->o, s->plan.path, exit_code_of(CLAVE_ENOTEMPTY),
-        "others have made nodes below it; to see them: %s",
+        "other clients have created nodes below it; to see them: %s",
         hint_command(s->o, (const char *const[]){"tree", owners ? owners : "/", NULL}, hint));
     free(owners);
     return code;
@@ -548,7 +548,7 @@ static const struct slot_part *slot_find_part(struct slot_command *s, unsigned g
     else if (n < p->least || (p->most >= 0 && n > p->most))
         diag_usage(o, "%s takes %s", p->name, p->args);
     else if (given & ~p->flags)
-        diag_usage(o, "%s: a flag is given that is not for this", p->name);
+        diag_usage(o, "%s: a flag is given that it does not take", p->name);
     else
         return p;
     return NULL;
@@ -570,7 +570,7 @@ static int slot_find_id(struct slot_command *s, const struct slot_part *p)
     }
     if (!clave__slot_id_is_valid(as->id))
         return diag_usage(
-            s->o, "the id '%s': it has 1 to %d bytes of UTF-8, without control characters",
+            s->o, "the id '%s' must have 1 to %d bytes of UTF-8, without control characters",
             participant_text_printable(as->id, shown, sizeof shown), CLAVE_SLOT_ID_MAX);
     return EXIT_OK;
 }
@@ -580,7 +580,7 @@ static int slot_check_texts(struct slot_command *s, const struct slot_part *p)
     const clave_slot *as = &s->plan.as;
     if (!clave__slot_text_is_valid(as->by) || !clave__slot_text_is_valid(as->reason))
         return diag_usage(s->o,
-                          "--by and --reason have at most %d bytes of UTF-8, without control "
+                          "--by and --reason may have at most %d bytes of UTF-8, without control "
                           "characters",
                           CLAVE_SLOT_TEXT_MAX);
     if (p->run == slot_break && (!as->reason || !*as->reason))

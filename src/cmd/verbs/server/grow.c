@@ -74,7 +74,7 @@ static const char *grow_parse_member(const char *text, struct member *m)
     const char *fault = clave__hosts_name_fault(text, n);
     *m = (struct member){.quorum_port = 2888, .election_port = 3888, .client_port = 2181};
     if (strchr(text, ','))
-        return "one server an argument, not a list with commas";
+        return "one server per argument, not a list with commas";
     if (fault || n >= sizeof m->host)
         return fault ? fault : form;
     memcpy(m->host, text, n);
@@ -111,7 +111,7 @@ static int grow_take_members(struct growing *g, char **specs, size_t n)
     for (g->n = 0; g->n < n; g->n++) {
         const char *fault = grow_parse_member(specs[g->n], &g->members[g->n]);
         if (fault)
-            return diag_usage(g->o, "'%s' is no server: %s", specs[g->n], fault);
+            return diag_usage(g->o, "'%s' is not a server: %s", specs[g->n], fault);
     }
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)

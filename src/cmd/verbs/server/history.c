@@ -195,7 +195,7 @@ static int run_history(struct options *o, int argc, char **argv)
     if (fault)
         return diag_path(o, h.path, fault);
     if (!h.get.gate || !*h.get.gate)
-        return diag_usage(o, "it asks a gate: --http URL, or CLAVE_HTTP, says which");
+        return diag_usage(o, "it asks a gate: name it with --http URL or CLAVE_HTTP");
     int code = history_read_token(o, &h);
     return code == EXIT_OK ? history_ask(o, &h) : code;
 }

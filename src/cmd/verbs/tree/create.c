@@ -78,7 +78,7 @@ static int create_read_parent_acl(struct options *o, clave_client *c, struct cre
     clave_err err = path ? clave_get_acl(c, path, o->timeout_ms, &r) : CLAVE_ENOMEM;
     int code = err == CLAVE_OK ? EXIT_OK : diag_err(o, path, err, c);
     if (err == CLAVE_OK && !acl_copy(&w->acl, r->acls, r->nacls, &fault))
-        code = diag_end(o, path, EXIT_NOAUTH, "its access list cannot be that of %s: %s", w->path,
+        code = diag_end(o, path, EXIT_NOAUTH, "its access list cannot be used for %s: %s", w->path,
                         fault);
     clave_reply_free(r);
     free(path);
