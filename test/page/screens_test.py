@@ -275,7 +275,7 @@ class Events(PageCase):
                 gate.log({"zxid": None, "time": rfc3339(time.time() - 9), "path": "/jobs/a", "kind": "lock", "what": what, "cause": cause, "deed": deed, "place": place(len(gate.history))})
         self.gate(fill, route="events")
         b = self.browser
-        b.wait(lambda: b.texts("#log td:last-child") == ["broken by somebody else", "broken by bob: its host is gone", "asked by ann: maintenance"])
+        b.wait(lambda: b.texts("#log td:last-child") == ["broken by somebody else", "broken by bob: its host is gone", "by ann: maintenance"])
         b.one("main input[type=search]").send_keys("host is gone")
         b.wait(lambda: len(b.all("#log tbody tr")) == 1)
         b.click("#log a.main")

@@ -34,10 +34,10 @@ const CAUSES = { released: "released", expired: "session expired", closed: "sess
 
 export const causeText = (cause) => CAUSES[cause] || cause;
 
-/* Why a place ended, or was asked to; and, if that was done through this gate, by whom and for what reason. */
-export function deedText({ what, cause, deed }) {
+/* Why a place ended, or who asked for it; and, if that was done through this gate, by whom and for what reason. */
+export function deedText({ cause, deed }) {
     const by = deed?.by ? `by ${deed.by}` : "";
-    const done = cause === "broken" && by ? `broken ${by}` : cause ? causeText(cause) : what === "asked" && by ? `asked ${by}` : by;
+    const done = cause === "broken" && by ? `broken ${by}` : cause ? causeText(cause) : by;
     return [done, deed?.reason].filter(Boolean).join(": ");
 }
 

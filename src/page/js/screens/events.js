@@ -48,7 +48,8 @@ function queuedBefore(e) {
     const queued = all.find((q) => q.what === "queued" && q.path === e.path && q.place?.node === e.place?.node && instant(q.time) <= instant(e.time));
     if (!queued) return null;
     const ms = instant(e.time) - instant(queued.time);
-    return [`${ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms)}, since `, h("a.plain", { href: `#/events/${encodeURIComponent(queued.n)}` }, `event ${queued.n}`)];
+    const waited = ms < 50 ? "less than 0.1 s" : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+    return [`${waited}, since `, h("a.plain", { href: `#/events/${encodeURIComponent(queued.n)}` }, `event ${queued.n}`)];
 }
 
 function entryFacts(e) {
