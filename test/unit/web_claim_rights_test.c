@@ -356,6 +356,11 @@ static void a_gate_that_only_found_a_place_leaves_it(void **state)
     }
     assert_true(has_gone);
     assert_int_equal(places(&a, "/a"), 2);
+    clave__web_set_access(a.r->web, &at_first); /* the second knows it again, on one connection */
+    c = webrig_request(a.r, "GET", a.waits, a.other, NULL);
+    webrig_settle(a.r);
+    expect(c, 202);
+    webrig_end(c);
     webrig_free(a.r);
 }
 

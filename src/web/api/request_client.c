@@ -1,6 +1,7 @@
 /* request_client.c - the ZooKeeper client that a request is made with: that of the session which
- * the request names, or the engine's own. Called by the endpoints. Invariants: after _done nothing
- * of a session is touched for the request; nothing is created where the sender may not create it.
+ * the request names, or the engine's own. Called by the endpoints. Invariants: a request that has
+ * left its session touches nothing of it any more; nothing is created where the sender may not
+ * create it.
  */
 #include "web/api/api.h"
 

@@ -701,6 +701,9 @@ static void claims_judge_session(struct http_session *s)
     struct list round, *l;
     list_init(&round);
     list_splice(&round, &s->parts);
+    if (s->left_behind)
+        s->looked_on = 0; /* its sender may have the role again */
+    s->left_behind = false;
     while ((l = list_pop_front(&round))) {
         list_push_back(&s->parts, l);
         claim_judge(clave__claim_of(LIST_ENTRY(l, struct session_part, link)));
@@ -759,9 +762,12 @@ bool clave__claim_repaid(struct claim *c)
 void clave__claim_place_unused(struct queue_place *p)
 {
     struct claim *c = LIST_ENTRY(p, struct claim, place);
+    bool stays = p->spared || c->left_there;
     /* The listing took the node for one that this claim would delete. What may not be locked here
-     * any more is left to the gate that made it. */
-    if ((p->spared || c->left_there) && !c->forbidden)
+     * any more is left to the gate that made it, until roles change again. */
+    if (stays && c->forbidden)
+        c->part.s->left_behind = true;
+    else if (stays)
         c->part.s->looked_on = 0;
     if (c->forgotten)
         clave__claim_free(&c->part);

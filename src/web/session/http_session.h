@@ -128,6 +128,7 @@ struct http_session {
     uint64_t looked_on; /* the connection on which all its nodes were listed; 0: none */
     struct list polls;  /* claim_poll: they wait for news of any claim */
     bool blind;         /* the servers are older than 3.6, and list none */
+    bool left_behind;   /* a node was left to another gate, since its sender may not lock there */
     unsigned taking;    /* nodes that are being read */
     struct list marks;  /* claims that were given back, the oldest first */
     size_t nmarks;
