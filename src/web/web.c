@@ -115,7 +115,8 @@ static void web_exchange_refuse_closing(struct web_exchange *x)
     clave__web_problem(x, &closing, "the gate is shutting down");
 }
 
-/* It has asked the servers for a change, which may be done whatever is answered. */
+/* True if the request has asked the servers for a change, which may be made whatever is answered.
+ */
 static bool web_exchange_may_be_done(const struct web_exchange *x)
 {
     bool asks = x->expected > 0 && !x->looking;
@@ -230,7 +231,7 @@ static clave_err web_revoked_more(void *arg, struct buf *out, bool *done)
     return CLAVE_ENOAUTH;
 }
 
-/* Who may not begin it any more may not go on with it. */
+/* A sender that has lost the right to start a request also loses the requests in progress. */
 static void web_exchange_check_again(struct web_exchange *x)
 {
     bool goes_on = !x->answered || x->answer.more;
@@ -284,7 +285,7 @@ void clave__web_tick(struct web *w, int64_t now)
         t->fire(t, w->now);
 }
 
-/* It is told what was begun. */
+/* Answers a request that still waits when the gate stops, according to what it has begun. */
 static void web_exchange_stop(struct web_exchange *x)
 {
     bool waits = !x->answered && !x->ended;

@@ -86,20 +86,20 @@ void clave__session_request(struct web_exchange *x, const char *id,
  * gate has made or given back (session/claim.h). */
 void clave__session_request_informed(struct web_exchange *x, const char *id,
                                      void (*live)(struct session_request *k));
-/* `settled` when it is known of every claim what it is now, or when a part of the ttl, 1 in so
- * many, has passed since the request arrived. What another gate was granted is held here when its
- * deadline is confirmed, which takes a relay interval. */
+/* Calls `settled` when the state of every claim is known, or when 1/part of the ttl has passed
+ * since the request arrived. What another gate was granted is held here when its deadline is
+ * confirmed, which takes a relay interval. */
 void clave__session_request_settle(struct session_request *k, int part,
                                    void (*settled)(struct session_request *k));
 /* For a session that is being made: `s` was entered. `leave` of the owner is the one below. NULL:
  * it has answered. */
 struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s,
                                                    const struct exchange_owner *o);
-/* What owners that are requests of a session do to leave. */
+/* `leave` of owners that are requests of a session. */
 void clave__session_request_leave(struct web_exchange *x);
 /* The session has ended, or was never there: answers. */
 void clave__session_request_gone(struct session_request *k, clave_err why);
-/* What calls off a wait when its client hangs up. */
+/* Prepares k->wait, which is called off when the request leaves its session. */
 void clave__session_request_await(struct session_request *k,
                                   void (*done)(struct session_wait *w, clave_err err));
 static inline struct session_request *clave__session_request_of(struct session_wait *w)

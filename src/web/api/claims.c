@@ -293,7 +293,7 @@ static bool claim_request_begin_again(struct session_request *k)
     return true;
 }
 
-/* It has not been answered. false: the answer that came is of no use, and it has answered now. */
+/* False if the servers' answer is of no use; the request has been answered with that then. */
 static bool claim_request_has_answer(struct session_request *k, clave_err err)
 {
     const struct claim_request *o = k->arg;
@@ -420,7 +420,7 @@ static void claim_put_cause(struct json *j, const void *arg)
     clave__web_put_cause(j, c->why);
 }
 
-/* It was not granted, or is over. */
+/* Answers for a claim that was not granted, or is over. */
 static void claim_answer_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
@@ -762,7 +762,7 @@ static struct claim *claim_named(struct session_request *k)
     return NULL;
 }
 
-/* Who may not lock there any more does not wait there either. */
+/* A sender that may no longer lock there may not wait there either. */
 static void claim_get(struct session_request *k)
 {
     struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;

@@ -513,7 +513,7 @@ static char *slot_claim_id_text(struct web_exchange *x, const char *path, const 
     return text;
 }
 
-/* It begins as the id of such a claim does. */
+/* True if the text begins as the id of a claim to a slot does. */
 static bool slot_claim_id_is_one(const char *text)
 {
     return strncmp(text, slot_mark, sizeof slot_mark - 1) == 0;
@@ -1337,7 +1337,7 @@ static void fleetlock_on_taken(clave_async_slots *s, clave_err err, const clave_
     fleetlock_answer(arg, err);
 }
 
-/* What it does not own is given, too. */
+/* A give of a slot that the machine does not own succeeds as well. */
 static void fleetlock_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                void *arg)
 {

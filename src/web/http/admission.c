@@ -396,7 +396,7 @@ void clave__web_refuse_now(struct web_exchange *x)
 
 /* ==== limits ================================================================================== */
 
-/* Of the body of a sender who has proved nothing. */
+/* The largest body of a sender that has proved nothing, in bytes. */
 enum { STRANGE_BODY = 65536 };
 
 static void limit_refuse(struct web_exchange *x, enum sender_share share, enum sender_found found,

@@ -30,17 +30,18 @@ enum { LONGEST_POLL_MS = 300000 };
 /* The request is about to wait, or to be answered by a stream. false: too many do, and it has
  * answered 429 or 503. */
 bool clave__web_may_wait(struct web_exchange *x);
-/* It is about to leave something behind that waits when it is answered. false: as _may_wait. */
+/* The request is about to leave behind something that waits after its answer. false: as _may_wait.
+ */
 bool clave__web_may_keep_waiting(struct web_exchange *x);
-/* It is about to ask a server, who may not answer for long. false: as _may_wait. Always true of a
+/* The request is about to ask a server, which may be slow. false: as _may_wait. Always true of a
  * route that needs nothing of what all share. */
 bool clave__web_may_call(struct web_exchange *x);
-/* It is about to make a session for its sender. false: it has answered 429 or 503. */
+/* The request is about to make a session for its sender. false: it has answered 429 or 503. */
 bool clave__web_may_make_session(struct web_exchange *x);
-/* It is about to take up a session that another gate has made, for its sender: likewise, but only
+/* The request is about to take up a session that another gate has made: likewise, but only
  * the sender's own part counts. */
 bool clave__web_may_take_up(struct web_exchange *x);
-/* Of the body, n bytes in all. false: it has answered 413, 429 or 503. */
+/* The body will have n bytes in all. false: it has answered 413, 429 or 503. */
 bool clave__web_may_receive(struct web_exchange *x, int64_t n);
 /* Whether its body may be parsed, which takes at most n bytes. */
 bool clave__web_may_parse(struct web_exchange *x, size_t n);

@@ -56,7 +56,7 @@ bool clave__web_must(struct web_exchange *x, enum web_role role, const char *pat
  * is a verb: "cannot create /a: no such node"; `path` may be NULL. */
 void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
                             const char *path);
-/* That status. */
+/* The status of that answer. */
 unsigned clave__web_status(const struct web_exchange *x, clave_err err);
 /* The same with another status. */
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
@@ -65,7 +65,7 @@ void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err er
 const char *clave__web_cause(clave_err why);
 /* As the member "cause". */
 void clave__web_put_cause(struct json *j, clave_err why);
-/* It has such a word: what was had, or waited for, is over by it. */
+/* True if the error has such a word, that is, if it ends a hold or a wait. */
 bool clave__web_is_cause(clave_err why);
 
 /* ==== long lists ============================================================================== */

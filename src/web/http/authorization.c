@@ -155,7 +155,7 @@ static bool authorization_name_is(const char *name, const char *s, size_t n)
     return authorization_text_is(name, s, n) && name[n] == '\0';
 }
 
-/* It is the name in one of the origins: "https://gate.example:8443". */
+/* True if the host is named by one of the origins: "https://gate.example:8443". */
 static bool authorization_is_public(const struct web_access *a, const char *host, size_t n)
 {
     for (size_t i = 0; a && i < a->norigins; i++) {

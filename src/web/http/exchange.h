@@ -142,14 +142,14 @@ const char *clave__web_header_at(const struct web_exchange *x, const char *name,
 /* The first of n names that the request has more than `most` headers of; NULL: it has none. */
 const char *clave__web_header_beyond(const struct web_exchange *x, const char *const *names,
                                      size_t n, size_t most);
-/* It has this value, in whatever case. */
+/* True if the header has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);
 bool clave__web_is_method(const struct web_exchange *x, const char *method);
 
 /* A callback will come that has this exchange as its argument. What has no answer WEB_PATIENCE_MS
  * after its first one is answered 503, or 504 when it changes something. */
 void clave__web_expect(struct web_exchange *x);
-/* It came. false: nobody waits for the answer any more, and the exchange may be gone. */
+/* The callback came. False if nobody waits for the answer any more; the exchange may be gone. */
 bool clave__web_expected(struct web_exchange *x);
 
 /* ==== memory ================================================================================== */

@@ -159,7 +159,7 @@ enum {
      * wait at all they have some more: they are answered soon. */
     CALLS_MORE = 6,
     LEAST_CALLS_MORE = 16,
-    /* Of the bytes; and of the rest, one sender may have half. */
+    /* Strangers together may have an eighth of the bytes; one other sender, half of the rest. */
     STRANGERS = 8,
     HALF = 2
 };
@@ -319,7 +319,7 @@ void clave__shares_leave(struct web_exchange *x)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* The exchange has so many from now on. */
+/* Sets the number of bytes that the exchange counts for. */
 static void limits_set_bytes(struct web_exchange *x, size_t n)
 {
     assert(x->sender || n == x->bytes);

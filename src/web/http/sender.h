@@ -70,11 +70,11 @@ enum sender_share {
 
 enum sender_found { SENDER_MAY, SENDER_ALL_TAKEN, SENDER_HAS_MOST, SENDER_NO_MEMORY };
 
-/* It has n more, or less, whatever the limit. */
+/* The sender has n more of the share, or n less, whatever the limit. */
 void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n);
 void clave__sender_give(struct web *w, struct sender *s, enum sender_share share, size_t n);
 
-/* Of all senders. */
+/* How much of the share all senders have together. */
 size_t clave__senders_have(const struct web *w, enum sender_share share);
 
 /* ---- what a request has of them ------------------------------------------------------------- */
@@ -85,28 +85,28 @@ size_t clave__senders_have(const struct web *w, enum sender_share share);
 /* Bodies and answers up to this do not count: a connection costs as much. So a claim, a small
  * write, and every refusal have room in any case. */
 enum { SHARES_SMALL = 4096 };
-/* Of such a body as JSON, which takes a multiple of it: some 20 operations of a transaction. */
+/* The bytes that a small body may take once parsed: about 20 operations of a transaction. */
 enum { SHARES_SMALL_TREE = 4 * SHARES_SMALL };
 
 /* A renewal, a release, a look at one's own: it needs nothing of what all share. */
 bool clave__shares_is_own(const struct web_exchange *x);
-/* It changes nothing: GET or HEAD. */
+/* True for GET and HEAD, which change nothing. */
 bool clave__shares_reads(const struct web_exchange *x);
 
 /* There are n more for its sender. Otherwise *most is the limit that is reached. */
 enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,
                                     size_t *most);
 
-/* It has so many that n more are beyond its own part, *most, whatever all have together. */
+/* True if n more would exceed the sender's own limit, *most, whatever all senders have together. */
 bool clave__shares_has_most(struct web_exchange *x, enum sender_share share, size_t n,
                             size_t *most);
 
-/* It waits from now on, as SENDER_WAITS or SENDER_CALLS, unless it may not. */
+/* Counts the request as waiting, as SENDER_WAITS or SENDER_CALLS, unless the limit is reached. */
 enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share,
                                       size_t *most);
-/* It is not answered, and may not be for long: it counts as a call. */
+/* Counts a request that has no answer yet as a call. */
 void clave__shares_count_waiting(struct web_exchange *x);
-/* It is answered: it waits no more. */
+/* The request was answered: no longer counts it as waiting. */
 void clave__shares_leave(struct web_exchange *x);
 
 /* Its body has n bytes, as far as it is announced or has come, unless it may not. */
@@ -119,7 +119,7 @@ enum sender_found clave__shares_count_answer(struct web_exchange *x);
 /* A piece of a stream takes the place of the one before. false: there is no room for it. */
 bool clave__shares_count_piece(struct web_exchange *x, size_t n);
 
-/* It is over: it has nothing any more. */
+/* The request has ended: gives back all that it counted for. */
 void clave__shares_end(struct web_exchange *x);
 
 #endif

@@ -490,7 +490,7 @@ static struct lock_long_poll_path *poll_path(struct observe *o, const char *path
     return at;
 }
 
-/* It is in no list of a path any more. */
+/* Takes the poll out of the list of its path. */
 static void poll_part(struct observe *o, struct lock_long_poll *p)
 {
     struct lock_long_poll_path *at = p->at;

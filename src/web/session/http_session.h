@@ -146,7 +146,7 @@ bool clave__http_sessions_are_closed(struct http_sessions *ss);
 /* Without a message to the servers. No request is present any more. NULL is ignored. */
 void clave__http_sessions_free(struct web *w);
 
-/* Clocks of clients may be slower than ours by less than 1 in so many. */
+/* Clocks of clients may be slower than ours by less than 1 in SESSION_CLOCKS. */
 enum { SESSION_CLOCKS = 8 };
 
 struct session_terms {
@@ -253,7 +253,7 @@ void clave__http_session_trim_marks(struct http_session *s);
  *
  * `arrived` must be read from the clock after the request has been received. */
 
-/* Clocks that differ by less than 1 in so many. */
+/* Clocks that are compared differ in rate by less than 1 in VALIDITY_RATE. */
 enum { VALIDITY_RATE = 64 };
 
 struct validity {
