@@ -98,6 +98,16 @@ class Semaphore(_lock.Semaphore):  # type: ignore[misc]
         super().__init__(_Locks(client), f"{path}/leases", identifier, max_leases)
         self.lock_path = f"{path}/locks"
 
+    def _ensure_path(self) -> None:
+        """The limit that they compare is in the data of PATH, as with kazoo's own, and not of PATH/leases."""
+        leases = self.path
+        self.path = leases[:-len("/leases")]
+        try:
+            super()._ensure_path()
+        finally:
+            self.path = leases
+        self.client.ensure_path(leases)
+
 
 class Election(_election.Election):  # type: ignore[misc]
     """kazoo's Election, in one queue with Curator's LeaderSelector and `clave_selector`."""

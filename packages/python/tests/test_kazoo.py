@@ -81,6 +81,16 @@ class Kazoo(Case):
                 ours.acquire()
         ours.acquire().release()
 
+    def test_the_limit_of_a_semaphore(self):
+        """As with kazoo's own: in the data of the path, and not compared when that is something else."""
+        self.zk.Semaphore("/limit", max_leases=3).acquire()
+        self.assertEqual(self.c.get("/limit").data, b"3")
+        with self.assertRaises(ValueError):
+            self.zk.Semaphore("/limit", max_leases=2).acquire(blocking=False)
+        self.c.create("/other-data", "a$")
+        self.assertTrue(self.zk.Semaphore("/other-data", max_leases=1).acquire())
+        self.assertTrue(self.zk.Semaphore("/other-data", max_leases=2).acquire(blocking=False))
+
     def test_election(self):
         led = []
         with self.c.lock("/lead"):
