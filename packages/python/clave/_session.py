@@ -56,11 +56,9 @@ class Pointer(int):
     """An object of libclave that is to be freed. The address of a freed one is used again: two pointers are never the
     same."""
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
