@@ -597,7 +597,7 @@ class Addresses(Rig):
                 self.refused(["--admin", "localhost:0", "--admin-url", url], "expected a path", 64)
         r = clave("serve", "--local", scratch("local"), "--admin", "localhost:0")
         self.assertEqual(r.code, 64, r)
-        self.assertIn("no HTTP", r.err)
+        self.assertIn("does not serve HTTP", r.err)
 
     def test_metrics_alone(self):
         port = free_port()

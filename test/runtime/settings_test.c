@@ -76,7 +76,8 @@ static void what_is_wrong_is_said_with_its_line(void **state)
          "/user:2: invalid server list 'a:b': a port must be a number"},
         {NULL, NULL, "connect = h1/app,h2/app\n", CLAVE_EHOST, "/machine:1: invalid server list"},
         {"h1/app,h2/app", NULL, NULL, CLAVE_EHOST,
-         "environment variable CLAVE_CONNECT: invalid server list 'h1/app,h2/app': the chroot"},
+         "environment variable CLAVE_CONNECT: invalid server list 'h1/app,h2/app': there can be "
+         "only one chroot"},
         {"127.0.0.1:1", "connekt = h\n", NULL, CLAVE_EINVAL, "/user:1: unknown key 'connekt'"},
         {"127.0.0.1:1", NULL, "nonsense\n", CLAVE_EINVAL, "/machine:1: expected 'key = value'"},
         {"127.0.0.1:1", "session-timeout = soon\n", NULL, CLAVE_EINVAL, "/user:1: 'soon'"},
