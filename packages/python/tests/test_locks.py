@@ -286,13 +286,17 @@ class OtherProcesses(Case):
 class Interrupts(Case):
     """Ctrl-C before each instruction of Python between the beginning of an acquire and its return."""
 
-    RETURN = dis.opmap["RETURN_VALUE"]  # CPython does not look for signals there
+    # CPython does not look for signals at RETURN_VALUE, at PUSH_EXC_INFO, or at the POP_EXCEPT of a `return` in an `except`
+    # block. If a trace function raises at one of the last two, CPython's handled exception stays wrong after its block: up
+    # to 3.10 the returned value becomes a part of it, which crashes the interpreter later; from 3.11 on it is never cleared.
+    UNINTERRUPTED = [dis.opmap.get(name) for name in ("RETURN_VALUE", "POP_EXCEPT", "PUSH_EXC_INFO")]
 
     def setUp(self):
         ignored = warnings.catch_warnings()
         ignored.__enter__()
         self.addCleanup(ignored.__exit__, None, None, None)
         warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # the interrupt came before its first step
+        sys._getframe().f_trace_opcodes = True  # CPython 3.12 traces instructions only if one was set before sys.settrace
 
     def interrupted(self, work, n):
         """Whether `work` was interrupted at the n-th instruction; it ends by itself when it has fewer."""
@@ -307,7 +311,7 @@ class Interrupts(Case):
             if "/clave/" not in frame.f_code.co_filename or in_del(frame):
                 return None
             frame.f_trace_opcodes = True
-            if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != self.RETURN and not raised:
+            if event == "opcode" and not raised and frame.f_code.co_code[frame.f_lasti] not in self.UNINTERRUPTED:
                 left[0] -= 1
                 if left[0] < 0:
                     raised.append(True)
@@ -322,6 +326,7 @@ class Interrupts(Case):
             pass
         finally:
             sys.settrace(before)
+        self.assertEqual(sys.exc_info(), (None, None, None), f"no exception is being handled after an interrupt at {n}")
         return bool(raised)
 
     def everywhere(self, enter, leave, c, path, step=1):
@@ -354,7 +359,7 @@ class Interrupts(Case):
             if not self.interrupted(leave, n):
                 self.assertGreater(n, 50)
                 self.assertEqual(self.queue(c, path), [])
-                self.assertLess(len(repeated), 40, "a block almost always ends what it held")
+                self.assertLess(len(repeated), 45, "a block almost always ends what it held")
                 return
             if not hold.released:
                 repeated.append(n)
