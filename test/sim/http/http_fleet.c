@@ -335,9 +335,10 @@ static void machine_heard(struct machine *m, const struct http_call *c)
     http_json(c->answer, "state", state, sizeof state);
     bool fine = c->status == 200 || c->status == 201;
     if (m->task == MACHINE_GIVES && fine) {
-        if (!m->of_before && (!m->by_token || !m->took))
+        if (!m->of_before && (!m->by_token || !m->took)) {
             machine_is_certain(m, 0);
-        m->gone = m->fleet->leaves && m->served && m->certain && m->token == 0;
+            m->gone = m->fleet->leaves && m->served && m->alone;
+        }
     } else if (fine) {
         m->served |= m->fleet->leaves;
         m->owned++;
