@@ -94,6 +94,8 @@ class _Locks:
 class Semaphore(_lock.Semaphore):  # type: ignore[misc]
     """kazoo's Semaphore, with the layout of Curator's InterProcessSemaphoreV2: its leases are below PATH/leases."""
 
+    path: str
+
     def __init__(self, client: Any, path: str, identifier: Any = None, max_leases: int = 1) -> None:
         super().__init__(_Locks(client), f"{path}/leases", identifier, max_leases)
         self.lock_path = f"{path}/locks"
