@@ -14,6 +14,7 @@ Each test then has a server of its own. Elsewhere:
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shutil
 import signal
@@ -64,6 +65,8 @@ class Server:
     def pause(self) -> None:
         """Stops it, as a machine that stands still: connections stay, and nothing answers, until `resume`."""
         self._signal(signal.SIGSTOP)
+        if self._process:  # the signal stops its threads after kill() has returned
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Ends a pause. Sessions that are over by then have expired."""

@@ -31,6 +31,8 @@ class Server:
 
     def signal(self, what):
         self.process.send_signal(what)
+        if what == signal.SIGSTOP:  # which stops its threads after kill() has returned
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def stop(self):
         if self.process.poll() is None:

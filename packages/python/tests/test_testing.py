@@ -45,6 +45,19 @@ class Testing(unittest.TestCase):
             self.assertTrue(os.path.exists(folder))
         self.assertFalse(os.path.exists(folder))
 
+    def test_a_pause_has_begun_when_it_returns(self):
+        with clave.testing.Server(CLAVE) as server:
+            threads = f"/proc/{server._process.pid}/task"
+            for _ in range(50):
+                server.pause()
+                server.pause()  # changes nothing
+                states = []
+                for thread in os.listdir(threads):
+                    with open(f"{threads}/{thread}/stat", encoding="ascii") as f:
+                        states.append(f.read().rpartition(")")[2].split()[0])
+                self.assertEqual(set(states), {"T"})
+                server.resume()
+
     def test_fixtures(self):
         if subprocess.run([sys.executable, "-c", "import pytest"], stderr=subprocess.DEVNULL, check=False).returncode:
             self.skipTest("pytest is not installed")
