@@ -247,7 +247,7 @@ export interface Client {
   /** Runs `fn` unless it was run already, by any client, or by `clave lock --once`. */
   once<T>(path: string, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
   once<T>(path: string, options: OnceOptions, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
-  /** The lock as the gate knows it. null: nobody holds it or waits. */
+  /** The lock as the gate's copy has it, which is a moment old; `fresh` asks the servers. null: nobody holds it or waits. */
   look(path: string, options?: { fresh?: boolean }): Promise<Lock | null>;
   /** The lock now, and after every change. */
   watch(path: string, options?: { signal?: Signal }): AsyncGenerator<Lock | null, void, void>;
