@@ -186,28 +186,6 @@ static void a_renewal_lists_what_the_session_has(void **state)
     }
 }
 
-/* The first gate has not heard yet that the session has moved, so what it knows from memory does
- * not show that there is no such claim. */
-static void what_is_not_known_is_asked_for(void **state)
-{
-    enum { U_FIRST = 1 };
-    (void)state;
-    struct user u;
-    struct webrig *r = two_gates(&u);
-    webrig_end(ends(r, renews(r, &u), 200));
-    memnet_freeze(r->net, U_FIRST, true);
-    webrig_second(r);
-    webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, LOCK), 201));
-    webrig_other(r);
-    struct webrig_call *c = user_sends(r, &u, "GET", -1, NULL, NULL);
-    assert_false(c->answered);
-    memnet_freeze(r->net, U_FIRST, false);
-    webrig_end(ends(r, c, 200));
-    u.claim[0] ^= 1;
-    webrig_end(ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), 404));
-    webrig_free(r);
-}
-
 /* The answer to a try is lost with the connection, and what it has made stays, since another gate
  * may hold it. The session's nodes are listed while the try still looks for it: it is known all the
  * same, and nothing is made beside it. */
@@ -373,7 +351,6 @@ int main(void)
         cmocka_unit_test(a_release_whose_answers_were_lost_is_one),
         cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
         cmocka_unit_test(a_renewal_lists_what_the_session_has),
-        cmocka_unit_test(what_is_not_known_is_asked_for),
         cmocka_unit_test(what_a_lost_try_left_is_known),
         cmocka_unit_test(what_a_lost_try_left_is_given_back),
         cmocka_unit_test(a_leader_publishes_at_either_gate),

@@ -523,12 +523,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            p.path ? p.path : "it", list[0].node);
     else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
-    else { /* no server has answered: perhaps nobody holds it, and the place of this try stands */
-        p.status = 504;
-        p.err = CLAVE_EOPTIMEOUT;
-        clave__web_problem(x, &p,
-                           "%s was not granted yet, and it is not known whether the place of this "
-                           "request is deleted: %s",
+    else { /* perhaps nobody does: no server has answered, and "held by another" may be untrue */
+        p.status = 503;
+        p.err = CLAVE_EUNREACHABLE;
+        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
                            p.path ? p.path : "it", clave_strerror(err));
     }
 }
@@ -738,7 +736,7 @@ static void claim_tell_deed(struct session_request *k, const struct claim *c)
     k->x->deed.what = c->kind->name;
 }
 
-/* NULL: it has answered, or the request begins once more when the servers have been asked. */
+/* NULL: it has answered. */
 static struct claim *claim_named(struct session_request *k)
 {
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
@@ -756,7 +754,7 @@ static struct claim *claim_named(struct session_request *k)
         clave__web_problem(x, &over, "the claim was given back");
     else if (clave__claim_is_sought(k->s, x->params[0]))
         clave__web_problem(x, &sought, "what came of this claim is still being looked for");
-    else if (!clave__session_request_looks_once(k))
+    else
         clave__web_problem(x, &unknown, "the session has no such claim%s",
                            blind ? " that this gate knows. If another gate made it, or this one "
                                    "before a restart, POST it again with its id as Idempotency-Key"
@@ -843,12 +841,10 @@ static void claim_patch(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
-    struct claim_change *change;
+    struct claim_change *change = clave__web_alloc(x, sizeof *change);
     clave_identity said;
     struct claim *c = claim_named(k);
-    if (!c)
-        return;
-    if (!x->deed.path)
+    if (c && !x->deed.path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
     if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
         return;
@@ -857,7 +853,6 @@ static void claim_patch(struct session_request *k)
         return;
     }
     early.path = x->deed.path;
-    change = clave__web_alloc(x, sizeof *change);
     clave_err err = CLAVE_ENOMEM;
     if (change) {
         *change = (struct claim_change){.id = x->params[0]};

@@ -146,16 +146,6 @@ static void session_request_inform(struct session_request *k)
     clave__http_session_prove(k->s, &k->wait);
 }
 
-bool clave__session_request_looks_once(struct session_request *k)
-{
-    if (k->looks > 0 || !clave__http_session_is_shared(k->s))
-        return false;
-    k->looks++;
-    clave__session_request_await(k, session_request_on_informed);
-    clave__http_session_prove(k->s, &k->wait);
-    return true;
-}
-
 static void session_request_on_live(struct session_wait *w, clave_err err)
 {
     struct session_request *k = clave__session_request_of(w);

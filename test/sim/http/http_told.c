@@ -237,7 +237,7 @@ static void told_refused(struct http_call *c)
                 told_place_of_refused(h, c->number, c->gate->closing, "a node");
             return;
         }
-    if (c->status == 409)
+    if (c->status == 409 || strstr(c->answer, "was not granted"))
         return; /* its node may be on its way out */
     t->stopped[t->nrefused % HTTP_REFUSED] = c->gate->closing;
     t->refused[t->nrefused++ % HTTP_REFUSED] = c->number;
