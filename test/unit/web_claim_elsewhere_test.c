@@ -131,6 +131,33 @@ static void a_release_whose_answers_were_lost_is_one(void **state)
     }
 }
 
+/* The first DELETE has not been answered by the servers, so the second is not answered from memory.
+ */
+static void a_repeated_release_waits_for_the_servers(void **state)
+{
+    enum { U_FIRST = 1 };
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct user u, v;
+        struct webrig *r = two_gates(&u);
+        user_enter(r, &v);
+        user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, kinds[i].body), 201));
+        webrig_end(
+            ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[i].body), i == 1 ? 201 : 202));
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+        struct webrig_call *first = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        struct webrig_call *again = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        assert_false(first->answered);
+        assert_false(again->answered);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        webrig_end(ends(r, first, 204));
+        webrig_end(ends(r, again, 204));
+        webrig_free(r);
+    }
+}
+
 /* v waits at the first gate, and is granted at the second: the first does not say from memory that
  * it waits still. */
 static void a_renewal_says_nothing_worse_than_what_was_proved(void **state)
@@ -349,6 +376,7 @@ int main(void)
         cmocka_unit_test(what_comes_after_the_release_takes_nothing),
         cmocka_unit_test(what_was_given_up_before_it_was_made_is_not_made),
         cmocka_unit_test(a_release_whose_answers_were_lost_is_one),
+        cmocka_unit_test(a_repeated_release_waits_for_the_servers),
         cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
         cmocka_unit_test(a_renewal_lists_what_the_session_has),
         cmocka_unit_test(what_a_lost_try_left_is_known),

@@ -970,7 +970,8 @@ static void claim_leave(struct session_request *k)
     struct web_exchange *x = k->x;
     struct claim *c = clave__claim_find(s, l->id);
     x->begun = true;
-    if (!l->was_marked && clave__http_session_is_shared(s) &&
+    /* Also when it is marked here: the mark of an earlier DELETE may have been lost on its way. */
+    if (clave__http_session_is_shared(s) &&
         clave__http_session_send_mark(s, l->id, on_claim_marked, x) == CLAVE_OK) {
         clave__web_expect(x);
         l->marking = true;
