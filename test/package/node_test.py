@@ -15,7 +15,7 @@ SOURCE, BUILD = (os.path.abspath(p) for p in sys.argv[1:3])
 sys.path.insert(0, os.path.join(SOURCE, "test", "cmd"))
 os.environ.setdefault("CLAVE", os.path.join(BUILD, "clave"))
 from gate_rig import Gate  # noqa: E402
-from harness import CLAVE, PATIENCE, scratch  # noqa: E402
+from harness import CLAVE, scratch  # noqa: E402
 from postgres import PostgresServer  # noqa: E402
 
 TOKEN = "a-token-for-the-tests-of-the-package"
@@ -23,7 +23,7 @@ PACKAGE = os.path.join(SOURCE, "packages", "node")
 BESIDE = ["node-cron@4", "pg@8", "typescript@5", "@types/node@20", "@types/pg@8"]
 
 
-def run(*command, cwd, seconds=PATIENCE, **env):
+def run(*command, cwd, seconds=120, **env):
     """What it has printed."""
     done = subprocess.run(command, cwd=cwd, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=seconds, check=False)

@@ -8,7 +8,6 @@ import concurrent.futures
 import json
 import os
 import shutil
-import subprocess
 import sys
 import unittest
 
@@ -16,6 +15,7 @@ SOURCE, BUILD = (os.path.abspath(p) for p in sys.argv[1:3])
 sys.path.insert(0, os.path.join(SOURCE, "test", "cmd"))
 os.environ.setdefault("CLAVE", os.path.join(BUILD, "clave"))
 from harness import CLAVE, scratch  # noqa: E402
+from node_test import has_registry, run  # noqa: E402
 
 PACKAGE = os.path.join(SOURCE, "packages", "node")
 TOOLS = ["publint", "@arethetypeswrong/cli", "typescript@5", "esbuild", "jest", "vitest"]
@@ -61,19 +61,6 @@ test('a job that loses its lock is told', async () => {
   await gate.close();
 }, 20000);
 """
-
-
-def run(*command, cwd, seconds=120, **env):
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=seconds, check=False)
-    if done.returncode:
-        raise AssertionError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
-    return done.stdout
-
-
-def has_registry():
-    return subprocess.run(["npm", "ping", "--fetch-retries=0", "--fetch-timeout=5000"], capture_output=True,
-                          check=False).returncode == 0
 
 
 def install(project, *names):

@@ -101,6 +101,7 @@ static void base64_is_decoded_as_it_was_encoded(void **state)
 {
     static const char *const bad[] = {"A",    "AA",   "AAA",   "AA=A", "A===", "====",
                                       "AB==", "AAB=", "AA\n=", "AAA*", "=AAA", "AA==AAAA"};
+    static const char *const bad_in_urls[] = {"A", "AAAAA", "AA==", "AB", "AAB", "A+AA", "A/AA"};
     char text[64], bytes[64], out[64];
     size_t n;
     (void)state;
@@ -111,9 +112,16 @@ static void base64_is_decoded_as_it_was_encoded(void **state)
         assert_true(clave__base64_decode(text, strlen(text), out, &n));
         assert_int_equal(n, len);
         assert_memory_equal(out, bytes, len);
+        clave__base64url(bytes, len, text);
+        assert_null(strpbrk(text, "+/="));
+        assert_true(clave__base64url_decode(text, strlen(text), out, &n));
+        assert_int_equal(n, len);
+        assert_memory_equal(out, bytes, len);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(clave__base64_decode(bad[i], strlen(bad[i]), out, &n));
+    for (size_t i = 0; i < sizeof bad_in_urls / sizeof *bad_in_urls; i++)
+        assert_false(clave__base64url_decode(bad_in_urls[i], strlen(bad_in_urls[i]), out, &n));
 }
 
 int main(void)

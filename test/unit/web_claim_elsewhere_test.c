@@ -213,26 +213,39 @@ static void a_renewal_lists_what_the_session_has(void **state)
     }
 }
 
+enum { U_FIRST = 1 }; /* the client of u at the first gate */
+
+/* A try whose answers are held back. */
+static struct webrig_call *tries_unanswered(struct webrig *r, struct user *u)
+{
+    user_takes_claim(u, ends(r, user_sends(r, u, "POST", -1, NULL, LOCK), 201)); /* makes /l */
+    webrig_end(ends(r, user_sends(r, u, "DELETE", -1, NULL, NULL), 204));
+    snprintf(u->claim, sizeof u->claim, "%s", UUID);
+    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    return user_sends(r, u, "POST", 0, KEYED, LOCK);
+}
+
+/* With what was held back; then a server can be reached again. */
+static void loses_connection(struct webrig *r)
+{
+    memnet_refuse(r->net, U_FIRST, true);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    memnet_refuse(r->net, U_FIRST, false);
+}
+
 /* The answer to a try is lost with the connection, and what it has made stays, since another gate
  * may hold it. The session's nodes are listed while the try still looks for it: it is known all the
  * same, and nothing is made beside it. */
 static void what_a_lost_try_left_is_known(void **state)
 {
-    enum { U_FIRST = 1 };
     (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
-    user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 201)); /* makes /l */
-    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
-    snprintf(u.claim, sizeof u.claim, "%s", UUID);
-    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
-    struct webrig_call *tries = user_sends(r, &u, "POST", 0, KEYED, LOCK);
+    struct webrig_call *tries = tries_unanswered(r, &u);
     struct webrig_call *renewal = renews(r, &u);
     assert_int_equal(places(r, 0), 1);
-    memnet_refuse(r->net, U_FIRST, true);
-    memnet_clear(r->net);
-    webrig_settle(r);
-    memnet_refuse(r->net, U_FIRST, false);
+    loses_connection(r);
     struct webrig_call *look = user_sends(r, &u, "GET", -1, NULL, NULL);
     webrig_end(ends(r, look, 200)); /* which comes while the try looks for it */
     webrig_end(ends(r, tries, 504));
@@ -247,20 +260,12 @@ static void what_a_lost_try_left_is_known(void **state)
 /* A release meanwhile is confirmed when what the try has made is gone, not before. */
 static void what_a_lost_try_left_is_given_back(void **state)
 {
-    enum { U_FIRST = 1 };
     (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
-    user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 201)); /* makes /l */
-    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
-    snprintf(u.claim, sizeof u.claim, "%s", UUID);
-    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
-    struct webrig_call *tries = user_sends(r, &u, "POST", 0, KEYED, LOCK);
+    struct webrig_call *tries = tries_unanswered(r, &u);
     assert_int_equal(places(r, 0), 1);
-    memnet_refuse(r->net, U_FIRST, true);
-    memnet_clear(r->net);
-    webrig_settle(r);
-    memnet_refuse(r->net, U_FIRST, false);
+    loses_connection(r);
     struct webrig_call *gives = user_sends(r, &u, "DELETE", -1, NULL, NULL);
     webrig_end(ends(r, tries, 504));
     webrig_end(ends(r, gives, 204));

@@ -53,8 +53,8 @@ typedef enum clave_cache_event_type {
      * has too many children to be listed (ETOOBIG); then what is below that node is left out as
      * long as the node exists. */
     CLAVE_CACHE_FULL,
-    /* The last event: the cache follows nothing any more. `err` says why: ECLOSED, the client was
-     * closed; ENOAUTH, the path may not be read; ENOMEM. What the cache has is still there. */
+    /* The last event: the cache is no longer updated. `err` says why: ECLOSED, the client was
+     * closed; ENOAUTH, the path may not be read; ENOMEM. The cached nodes can still be read. */
     CLAVE_CACHE_ENDED,
 } clave_cache_event_type;
 

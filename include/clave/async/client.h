@@ -162,7 +162,7 @@ enum {
     CLAVE_WANT_WRITE = 4,  /* _output has bytes */
     CLAVE_WANT_HANGUP = 8, /* close the transport, then call _disconnected */
 };
-/* What the transport has to do now: CLAVE_WANT_* flags. */
+/* Returns what the transport must do next, as CLAVE_WANT_* flags. */
 CLAVE_METHOD unsigned clave_async_client_wants(const clave_async_client *c);
 
 typedef struct clave_target {

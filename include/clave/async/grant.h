@@ -14,11 +14,11 @@
  * latch whose leadership ends with the connection has a new grant, with the same token, when it
  * leads again.
  *
- * What this process cannot know yet is decided by the server: a guarded write is one transaction
- * with a check of the grant's node, on the session of the grant. If the node is gone, or the
- * session, nothing is done, and the result is ELOST. In the unfair election (CLAVE_LATCH_UNFAIR)
- * all candidates use the same node. If somebody deletes the leader's node there, a write that is
- * under way at that moment may find the node of the next leader.
+ * A loss that this process has not heard of yet is caught by the server: a guarded write is one
+ * transaction with a check of the grant's node, on the session of the grant. If the node or the
+ * session is gone, nothing is written and the result is ELOST. In the unfair election
+ * (CLAVE_LATCH_UNFAIR) all candidates use the same node. If somebody deletes the leader's node
+ * there, a write that is under way at that moment may find the node of the next leader.
  *
  * Asynchronous, under the thread and callback rules of the client of its holder. The blocking form
  * is clave/grant.h. */

@@ -145,7 +145,8 @@ CLAVE_METHOD clave_err clave_async_revoke(clave_async_client *c, const char *nod
 
 /* ---- who is in a queue ---------------------------------------------------------------- */
 
-/* What clave writes into its lock nodes. For nodes of other clients only `text` is set. */
+/* The owner of a lock node, as clave writes it into the node's data. For nodes of other clients
+ * only `text` is set. */
 typedef struct clave_identity {
     const char *host; /* NULL: unknown, in all of these */
     int64_t pid;      /* 0: unknown */

@@ -625,7 +625,10 @@ static void claim_wait(struct session_request *k, void (*done)(struct claim_poll
     k->polls = true;
     k->poll.done = done;
     k->poll.wants_position = wait < 0;
-    wait = wait < 0 && looks ? 0 : wait < 0 || wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait;
+    if (wait < 0 && looks)
+        wait = 0;
+    if (wait < 0 || wait > LONGEST_POLL_MS)
+        wait = LONGEST_POLL_MS;
     if (k->claim->trying && !looks)
         wait = LONGEST_POLL_MS; /* it does not wait for long by itself */
     if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))

@@ -507,9 +507,7 @@ static char *slot_claim_id_text(struct web_exchange *x, const char *path, const 
     if (!text)
         return NULL;
     memcpy(text, slot_mark, mark);
-    clave__base64(both, n, text + mark);
-    for (char *c = text + mark; *c; c++)
-        *c = *c == '+' ? '-' : *c == '/' ? '_' : *c == '=' ? '\0' : *c;
+    clave__base64url(both, n, text + mark);
     return text;
 }
 
@@ -535,21 +533,12 @@ static bool slot_claim_id_make(struct web_exchange *x, const char *path, const c
     return out->text != NULL;
 }
 
-/* The bytes of base64url, with a NUL; NULL: it is none. */
+/* The decoded text; NULL: it is not base64url, or has a NUL. */
 static char *slot_claim_id_decode(struct web_exchange *x, const char *text)
 {
-    size_t n = strlen(text), padded = BASE64_LEN((n * 3 + 3) / 4), len = 0;
-    char *copy = clave__web_alloc(x, padded + 5), *out = clave__web_alloc(x, padded + 1);
-    if (!copy || !out)
-        return NULL;
-    padded = (n + 3) / 4 * 4;
-    memset(copy, '=', padded + 1);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
-            return NULL;
-        copy[i] = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
-    }
-    if (!clave__base64_decode(copy, padded, out, &len))
+    size_t n = strlen(text), len = 0;
+    char *out = clave__web_alloc(x, n * 3 / 4 + 1);
+    if (!out || !clave__base64url_decode(text, n, out, &len))
         return NULL;
     out[len] = '\0';
     return strlen(out) == len ? out : NULL;
@@ -958,7 +947,8 @@ static void slot_poll_place(struct web_exchange *x, struct slot_wait *place)
     int64_t wait = clave__web_prefer_wait(x);
     bool looks = slot_call_looks(x);
     k->poll.wants_position = wait < 0;
-    wait = wait < 0 && looks ? 0 : wait < 0 ? WEB_PATIENCE_MS : wait;
+    if (wait < 0)
+        wait = looks ? 0 : WEB_PATIENCE_MS;
     slot_call_await(x, place, x->web->now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS),
                     on_slot_news);
 }

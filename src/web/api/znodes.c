@@ -532,9 +532,11 @@ static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
         fault = "servers do not tell when an access list changes: it cannot be waited for";
     else if (strcmp(x->params[0], "/") == 0) /* which has the persistent watch of the copy */
         fault = "a change of the root cannot be waited for";
-    if (fault)
+    if (fault) {
         clave__web_problem(x, &bad, "%s", fault);
-    return fault ? -1 : wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS;
+        return -1;
+    }
+    return wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS;
 }
 
 /* A page goes on after a name that another page has told, though it may be gone since. */

@@ -941,7 +941,9 @@ static const char *const *multi_op_keys(clave_op_kind kind)
                                          "mode", "ttl_ms", "acl",  NULL};
     static const char *const set[] = {"op", "path", "data", "data_base64", "version", NULL};
     static const char *const other[] = {"op", "path", "version", NULL};
-    return kind == CLAVE_OP_CREATE ? create : kind == CLAVE_OP_SET ? set : other;
+    if (kind == CLAVE_OP_CREATE)
+        return create;
+    return kind == CLAVE_OP_SET ? set : other;
 }
 
 static bool multi_op_read(struct web_exchange *x, json_t *o, clave_op *op)

@@ -93,7 +93,9 @@ static const char *answer_audit_target(struct web_exchange *x)
 static const char *answer_audit_path(const struct web_exchange *x)
 {
     bool has_path = x->route && strstr(x->route->pattern, "{path}");
-    return x->deed.path ? x->deed.path : has_path ? x->params[0] : NULL;
+    if (x->deed.path)
+        return x->deed.path;
+    return has_path ? x->params[0] : NULL;
 }
 
 /* Every change, and every refusal of a sender. */

@@ -226,9 +226,12 @@ static enum sender_found limits_may(const struct web *w, const struct sender *s,
     enum sender_pool pool = limits_pool(s, share);
     struct sender_most limit = limits_most(w, s, share);
     size_t all = w->senders->used[pool], one = s->used[pool];
-    bool taken = all + n > limit.all;
-    *most = taken ? limit.all : limit.one;
-    return taken ? SENDER_ALL_TAKEN : one + n > limit.one ? SENDER_HAS_MOST : SENDER_MAY;
+    if (all + n > limit.all) {
+        *most = limit.all;
+        return SENDER_ALL_TAKEN;
+    }
+    *most = limit.one;
+    return one + n > limit.one ? SENDER_HAS_MOST : SENDER_MAY;
 }
 
 void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n)

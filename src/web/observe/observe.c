@@ -424,8 +424,11 @@ clave_err clave__observe_new(struct web *w)
     clave_err polls = clave__map_init(&o->polls, &w->mem, clave__rand_u64(&w->rand));
     o->model.changed = observe_on_change;
     o->model.arg = o;
-    err = err != CLAVE_OK ? err : ring;
-    return err != CLAVE_OK ? err : ends != CLAVE_OK ? ends : polls;
+    if (err == CLAVE_OK)
+        err = ring;
+    if (err == CLAVE_OK)
+        err = ends;
+    return err != CLAVE_OK ? err : polls;
 }
 
 void clave__observe_free(struct web *w)

@@ -686,8 +686,10 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w)
     list_init(&w->link);
     if (s->state == HTTP_SESSION_OPENING)
         list_push_back(&s->waits, &w->link);
+    else if (s->state == HTTP_SESSION_LIVE)
+        w->done(w, CLAVE_OK);
     else
-        w->done(w, s->state == HTTP_SESSION_LIVE ? CLAVE_OK : s->why ? s->why : CLAVE_ECLOSED);
+        w->done(w, s->why ? s->why : CLAVE_ECLOSED);
 }
 
 void clave__http_session_close(struct http_session *s, struct session_wait *w)

@@ -271,8 +271,10 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
                                .command = t->command,
                                .traceparent = t->traceparent,
                                .revocable = t->revocable ? 1 : -1};
-    const char *text = t->text ? t->text : t->name ? t->name : "";
+    const char *text = t->text ? t->text : t->name;
     char data[CLAIM_DATA];
+    if (!text)
+        text = "";
     if (c->kind->plain) {
         c->len = strlen(text);
     } else {

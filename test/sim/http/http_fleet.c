@@ -350,7 +350,9 @@ static void machine_rest(struct machine *m)
 {
     struct http_fleet *f = m->fleet;
     bool owns = m->certain && m->token != 0;
-    int64_t mean = f->leaves ? 20 * MS : owns ? f->hold_us : f->rest_us;
+    int64_t mean = owns ? f->hold_us : f->rest_us;
+    if (f->leaves)
+        mean = 20 * MS;
     machine_wake_in(m, world_wait(f->w, mean));
 }
 
@@ -462,9 +464,7 @@ static void machine_init(struct machine *m, struct http_fleet *f, unsigned numbe
     snprintf(m->id, sizeof m->id, "m%u", number);
     int n = snprintf(both, sizeof both, FLEET_SLOTS "\n%s", m->id);
     strcpy(m->claim, "slot.");
-    clave__base64(both, (size_t)n, m->claim + strlen("slot."));
-    for (char *c = m->claim; *c; c++)
-        *c = *c == '+' ? '-' : *c == '/' ? '_' : *c == '=' ? '\0' : *c;
+    clave__base64url(both, (size_t)n, m->claim + strlen("slot."));
     clave__rand_seed(&m->rng, world_u64(w));
     m->sender = (struct http_sender){.of = f->of,
                                      .name = m->id,
