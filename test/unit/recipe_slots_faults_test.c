@@ -484,6 +484,32 @@ static void a_give_that_pauses_is_told_of_the_end(void **state)
     close_two(&a, &b);
 }
 
+/* Freed while a give whose delete may have been done proves what it read: the outcome is unknown,
+ * and no slot comes with it. */
+static void an_unknown_give_names_no_slot(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    open_two(p, &a, &b, false);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    memnet_rule(p, rule(MEMNET_REPLY, OP_MULTI, MEMNET_LOSE));
+    slot_user_give(&a, "a", 0);
+    memnet_rule(p, rule(MEMNET_REPLY, OP_SYNC, MEMNET_HOLD));
+    memnet_advance(p, 3000);
+    assert_int_equal(a.gives, 0);
+    assert_int_equal(slot_user_owned(p), 0);
+    clave_async_slots_free(a.s);
+    a.s = NULL;
+    memnet_settle(p);
+    assert_int_equal(a.gives, 1);
+    assert_int_equal(a.give_err, CLAVE_ECONNLOSS);
+    assert_int_equal(a.given, 0);
+    memnet_clear(p);
+    memnet_advance(p, 2000);
+    close_two(&a, &b);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------
  */
 
@@ -589,6 +615,7 @@ int main(void)
         cmocka_unit_test(free_cancels_what_is_pending),
         cmocka_unit_test(a_client_that_ends_ends_all),
         cmocka_unit_test(a_give_that_pauses_is_told_of_the_end),
+        cmocka_unit_test(an_unknown_give_names_no_slot),
         cmocka_unit_test(every_allocation_may_fail_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,8 @@ static void slot_give_settle(struct slot_give *g)
     clave__slots_drop(s);
 }
 
-/* Ends the give. The callback runs after this call, and nothing more is sent. */
+/* Ends the give. The callback runs after this call, and nothing more is sent. A refusal by the
+ * server settles a doubt about an earlier delete; a cancellation, which is the caller's, does not. */
 static void slot_give_answer(struct slot_give *g, clave_err err)
 {
     clave_async_client *c = g->slots->client;
@@ -134,7 +135,8 @@ static void slot_give_answer(struct slot_give *g, clave_err err)
     clave__client_timer_clear(c, &g->pause);
     clave__client_timer_clear(c, &g->limit);
     clave__client_unlisten(&g->listener);
-    bool certain = err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
+    bool refused = clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_ECANCELED;
+    bool certain = err == CLAVE_OK || refused;
     g->verdict = certain || !doubt ? err : CLAVE_ECONNLOSS;
     clave__client_later(c, &g->due);
 }
@@ -143,9 +145,10 @@ static void slot_give_on_due(struct client_task *task)
 {
     struct slot_give *g = LIST_ENTRY(task, struct slot_give, due);
     list_remove(&g->link);
+    bool given = g->verdict == CLAVE_OK && g->given;
     g->busy++;
     if (g->cb)
-        g->cb(g->slots, g->verdict, g->given ? &g->found->slot : NULL, g->arg);
+        g->cb(g->slots, g->verdict, given ? &g->found->slot : NULL, g->arg);
     g->busy--;
     g->due.run = NULL;
     slot_give_settle(g);
