@@ -230,7 +230,8 @@ def peak_memory(gate, p):
 
 def run_row(program, kind, sender, addresses, o):
     """`o`: seconds, rate, holders, ttl_ms, connections, most."""
-    gate = Gate(program, ["--http-max-connections", str(o["connections"])], sender != "loopback")
+    gate = Gate(program, ["--http-max-connections", str(o["connections"]), "--http-max-sender-sessions", "10000"],
+                sender != "loopback")
     with contextlib.ExitStack() as stack:
         stack.callback(gate.stop)
         holders = spawn("hold", port=gate.port, token=HOLDER if sender != "loopback" else None,

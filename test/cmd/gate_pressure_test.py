@@ -13,7 +13,7 @@ from harness import PATIENCE, ClaveServer, clave, scratch
 PLACES = 20
 HEARTBEATS = 12  # a hold that is not read has ended by then
 RENEWALS, FLOODED = 8, 2 * PLACES  # so many connections come before each of them
-SECRET = "holder-0123456789abcdef"
+SECRET, GREEDY = "holder-0123456789abcdef", "greedy-0123456789abcdef"
 TTL_MS = 4000
 
 
@@ -161,6 +161,75 @@ class Pressure(unittest.TestCase):
         self.assertLessEqual(self.gate.open_files(), PLACES + 60)
         for s in kept:
             s.close()
+
+
+class OneSender(unittest.TestCase):
+    """Before a server that takes 60 connections of the gate's address, as Apache does: one token takes all that it can, at
+    two gates, and another user goes on beside it."""
+    OF_ADDRESS, SHARE = 60, 47
+
+    def setUp(self):
+        self.server = ClaveServer(["--min-session-timeout", "2s"]).start()
+        self.addCleanup(self.server.stop)
+        self.files = []
+        for text in (f"{SECRET} lock name=holder\n{GREEDY} lock name=greedy\n", "7" * 64):
+            self.files.append(scratch("file"))
+            with open(os.open(self.files[-1], os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def gate(self, *flags):
+        gate = Gate(self.server.connect, "--http-tokens", self.files[0], "--http-key", self.files[1], *flags).start()
+        self.addCleanup(gate.stop)
+        return gate
+
+    def call(self, gate, secret, method, path, body=None, **headers):
+        """Answered in time for one who renews."""
+        begun = time.monotonic()
+        answer = gate.call(method, path, body, Authorization=f"Bearer {secret}", **headers)
+        self.assertLess(time.monotonic() - begun, TTL_MS / 3000, answer)
+        return answer
+
+    def takes_all(self, gate):
+        made = []
+        for _ in range(self.OF_ADDRESS):
+            answer = self.call(gate, GREEDY, "POST", "/v1/sessions", {"ttl_ms": 60000})
+            if answer[0] != 201:
+                break
+            made.append(answer[2])
+        self.assertEqual(answer[0], 429, answer)
+        self.assertIn("--http-max-sender-sessions", answer[2]["detail"])
+        return made
+
+    def test_one_token_takes_all_it_can(self):
+        gate, other = self.gate(), self.gate()
+        mine = [self.call(gate, SECRET, "POST", "/v1/sessions", {"ttl_ms": TTL_MS})[2]]
+        self.renews(gate, mine[0])
+        taken = self.takes_all(gate)
+        self.assertEqual(len(taken), self.SHARE)
+        # Nor by taking up what was made at another gate, which is another connection of the same address.
+        counted = [self.call(other, GREEDY, "POST", f"/v1/sessions/{s['id']}/renew", Clave_Session=s["secret"])[0]
+                   for s in taken]
+        self.assertEqual(counted, [200] * self.SHARE)
+        self.assertEqual(self.call(other, GREEDY, "POST", "/v1/sessions", {})[0], 429)
+        for _ in range(3):
+            made = self.call(gate, SECRET, "POST", "/v1/sessions", {"ttl_ms": TTL_MS})
+            self.assertEqual(made[0], 201, made)
+            mine.append(made[2])
+            for s in mine:
+                self.renews(gate, s)
+        metrics = gate.call("GET", "/metrics", Authorization=f"Bearer {SECRET}")[2]
+        self.assertIn(b'clave_http_refused_total{reason="sessions"} 1', metrics)
+
+    def renews(self, gate, s):
+        own = {"Clave_Session": s["secret"]}
+        if "claim" not in s:
+            s["claim"] = self.call(gate, SECRET, "POST", "/v1/claims", {"session": s["id"], "path": f"/of/{s['id']}"}, **own)
+            self.assertEqual(s["claim"][0], 201, s)
+        told = self.call(gate, SECRET, "POST", f"/v1/sessions/{s['id']}/renew", **own)
+        self.assertEqual((told[0], [c["state"] for c in told[2]["claims"]]), (200, ["held"]), told)
+
+    def test_what_is_set_is_more(self):
+        self.assertEqual(len(self.takes_all(self.gate("--http-max-sender-sessions", "50"))), 50)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ clave_err gate_make_engine(struct gate *g, const struct gate_options *o, const s
                                    .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
                                    .max_connections = gate_max_connections(g, &o->limits),
-                                   .max_sender_sessions = o->limits.max_sender_sessions,
+                                   .max_sender_sessions = gate_max_sender_sessions(g, &o->limits),
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};

@@ -36,6 +36,7 @@ struct gate {
     struct gate_access *next_access; /* under the mutex; NULL: no change */
     struct gate_limits next_limits;  /* under the mutex: those that go with next_access */
     size_t file_connections;         /* how many the limit of open files allows */
+    size_t sender_sessions;          /* of one sender, unless set; 0: four fifths of all */
     char *metric_text;               /* what metric_paths point into */
     const char *metric_paths[MAX_METRIC_PATHS];
     size_t nmetric_paths;
@@ -58,6 +59,8 @@ size_t gate_files(const struct gate_options *o, size_t part, size_t most);
 /* How many connections the limit of open files allows. */
 size_t gate_file_connections(const struct gate_options *o);
 unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits);
+size_t gate_default_sender_sessions(const struct gate *g, const struct gate_options *o);
+size_t gate_max_sender_sessions(const struct gate *g, const struct gate_limits *limits);
 size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits);
 
 /* In gate_reload.c, on the loop: takes over what gate_change and gate_reopen have left. */

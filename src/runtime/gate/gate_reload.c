@@ -23,7 +23,7 @@ void gate_on_changed(uv_async_t *a)
     gate_access_free(g->access);
     g->access = next;
     clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
-    clave__web_set_max_sender_sessions(g->web, limits.max_sender_sessions);
+    clave__web_set_max_sender_sessions(g->web, gate_max_sender_sessions(g, &limits));
     clave__web_set_max_connections(g->web, gate_max_connections(g, &limits));
     if (g->http)
         clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));

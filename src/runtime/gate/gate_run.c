@@ -128,6 +128,7 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     g->log = o->log;
     g->grace_ms = o->grace_ms;
     g->file_connections = gate_file_connections(o);
+    g->sender_sessions = gate_default_sender_sessions(g, o);
     clave_err err = gate_refused(clave__loop_init(&g->loop), f);
     if (err == CLAVE_OK)
         err = gate_clients_init(&g->clients, &g->loop, &g->mem);

@@ -41,7 +41,7 @@ struct gate_limits {
     /* 0: as many as the limit of open files allows, up to GATE_CONNECTIONS. */
     size_t max_connections;
     size_t max_waiting;         /* 0: three quarters of the connections */
-    size_t max_sender_sessions; /* 0: four fifths of all */
+    size_t max_sender_sessions; /* 0: as gate_default_sender_sessions says */
 };
 
 struct gate_options {

@@ -411,7 +411,8 @@ static void limit_refuse(struct web_exchange *x, enum sender_share share, enum s
         [SENDER_CALLS] = {"requests", "wait", " (--http-max-waiting)", " (--http-max-waiting)",
                           HTTP_REFUSED_WAITING},
         [SENDER_BYTES] = {"bytes of bodies and answers", "are held", "", "", HTTP_REFUSED_MEMORY},
-        [SENDER_SESSIONS] = {"sessions", "are alive", "", " (--http-max-sender-sessions)", 0},
+        [SENDER_SESSIONS] = {"sessions", "are alive", "", " (--http-max-sender-sessions)",
+                             HTTP_REFUSED_SESSIONS},
     };
     bool all = found == SENDER_ALL_TAKEN, named = x->who.is_known && x->who.name[0];
     assert(found != SENDER_MAY && share < sizeof of / sizeof *of && of[share].nouns);

@@ -29,6 +29,7 @@ static const struct {
     {503, "unavailable"},
     {HTTP_REFUSED_WAITING, "waiting"},
     {HTTP_REFUSED_MEMORY, "memory"},
+    {HTTP_REFUSED_SESSIONS, "sessions"},
 };
 
 enum { REFUSALS = sizeof refusals / sizeof *refusals };

@@ -8,7 +8,7 @@
 struct http_metrics;
 
 /* Reasons of refusals that share their status with others: numbers that are no status. */
-enum { HTTP_REFUSED_WAITING = 1, HTTP_REFUSED_MEMORY };
+enum { HTTP_REFUSED_WAITING = 1, HTTP_REFUSED_MEMORY, HTTP_REFUSED_SESSIONS };
 
 /* Makes w->http_metrics. ENOMEM. */
 clave_err clave__http_metrics_new(struct web *w);
