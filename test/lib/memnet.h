@@ -69,6 +69,7 @@ struct memnet_client {
     size_t ops_head, ops_tail;
     uint64_t requests[MEMNET_OPS]; /* that reached the server, by opcode */
     uint64_t events;               /* that reached the client */
+    uint64_t dials;                /* connections that the server accepted */
     clave_state states[MEMNET_STATES];
     size_t nstates;
 };

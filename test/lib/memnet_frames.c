@@ -80,6 +80,7 @@ static void dial(struct memnet *p, struct memnet_client *e)
     memnet__forget_connection(e);
     if (p->server && !e->refused)
         e->conn = clave__server_accept(p->server, &addr, e);
+    e->dials += e->conn != NULL;
     if (e->conn)
         clave_async_client_connected(e->c, p->now);
     else

@@ -122,7 +122,7 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .seed = 4711,
                                       .log = o->log,
                                       .env = &r->env,
-                                      .hosts = "pair:1",
+                                      .hosts = o->hosts ? o->hosts : "pair:1",
                                       .session_key = o->session_key,
                                       .key_is_shared = o->session_key != NULL,
                                       .jansson = &linked,

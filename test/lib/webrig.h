@@ -55,6 +55,7 @@ struct webrig_options {
     size_t nassets;
     size_t max_sessions, max_body, max_waiting, max_held;
     struct log log;
+    const char *hosts;       /* names of the one server; NULL: "pair:1" */
     const clave_auth *auths; /* of the engine's own session */
     size_t nauths;
     const char *const *metric_paths;

@@ -54,12 +54,17 @@ static struct webrig_call *renews(struct webrig *r, const struct user *u)
     return webrig_request(r, "POST", target, header, NULL);
 }
 
-static struct webrig *two_gates(struct user *u)
+static struct webrig *two_gates_of(struct user *u, const char *hosts)
 {
-    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key, .hosts = hosts});
     user_enter(r, u);
     snprintf(u->claim, sizeof u->claim, "%s", UUID);
     return r;
+}
+
+static struct webrig *two_gates(struct user *u)
+{
+    return two_gates_of(u, NULL);
 }
 
 /* The request reaches the first gate when the second has had it, and has given the claim back: of
@@ -234,6 +239,141 @@ static void loses_connection(struct webrig *r)
     memnet_refuse(r->net, U_FIRST, false);
 }
 
+/* The first gate has not heard yet that the session has moved, so what it knows from memory does
+ * not show that there is no such claim. */
+static void what_is_not_known_is_asked_for(void **state)
+{
+    (void)state;
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, renews(r, &u), 200));
+    memnet_freeze(r->net, U_FIRST, true);
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, LOCK), 201));
+    webrig_other(r);
+    struct webrig_call *c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    assert_false(c->answered);
+    memnet_freeze(r->net, U_FIRST, false);
+    webrig_end(ends(r, c, 200));
+    u.claim[0] ^= 1;
+    webrig_end(ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), 404));
+    webrig_free(r);
+}
+
+/* v waits, and is granted at the second gate; the first has not heard of that yet, and does not say
+ * that it waits. */
+static void what_waits_is_asked_for(void **state)
+{
+    enum { V_FIRST = 2 };
+    (void)state;
+    for (size_t i = 0; i < 2 * (size_t)KINDS; i++) {
+        struct user u, v;
+        char token[32];
+        const char *body = kinds[i / 2].body;
+        struct webrig *r = two_gates(&u);
+        user_enter(r, &v);
+        user_takes_claim(
+            &u,
+            ends(r, user_sends(r, &u, "POST", -1, NULL, kinds[i / 2 == 1 ? 2 : i / 2].body), 201));
+        struct webrig_call *c = ends(r, user_sends(r, &v, "POST", -1, KEYED, body), 202);
+        assert_string_equal(webrig_member(c, "state"), "waiting");
+        user_takes_claim(&v, c);
+        c = ends(r, user_sends(r, &v, "GET", -1, NULL, NULL), 202);
+        assert_string_equal(webrig_member(c, "state"), "waiting");
+        webrig_end(c);
+        memnet_freeze(r->net, V_FIRST, true);
+        webrig_second(r);
+        c = ends(r, user_sends(r, &v, "GET", -1, NULL, NULL), 202);
+        assert_string_equal(webrig_member(c, "state"), "waiting");
+        webrig_end(c);
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        c = ends(r, user_sends(r, &v, "GET", 5, NULL, NULL), 200);
+        snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+        webrig_end(c);
+        webrig_other(r);
+        c = i % 2 ? user_sends(r, &v, "GET", 0, NULL, NULL)
+                  : user_sends(r, &v, "POST", -1, KEYED, body);
+        assert_false(c->answered);
+        memnet_freeze(r->net, V_FIRST, false);
+        for (int n = 0; n < 60 && !c->answered; n++)
+            webrig_advance(r, 100);
+        assert_true(c->answered);
+        if (c->status == 202) /* the connection is gone, and the gate does not take it back */
+            assert_string_equal(webrig_member(c, "state"), "suspended");
+        webrig_end(c);
+        c = ends(r, user_sends(r, &v, "GET", -1, NULL, NULL), 200);
+        assert_string_equal(webrig_member(c, "token"), token);
+        webrig_end(c);
+        webrig_free(r);
+    }
+}
+
+/* That they wait is proved by one commit for all that end at a time, and by none when another
+ * request has asked for one meanwhile. */
+static void those_that_wait_share_a_proof(void **state)
+{
+    enum { V_FIRST = 2, POLLS = 8 };
+    (void)state;
+    struct user u, v;
+    struct webrig_call *polls[POLLS];
+    struct webrig *r = two_gates(&u);
+    const uint64_t *multis = &r->net->clients[V_FIRST].requests[OP_MULTI];
+    user_enter(r, &v);
+    user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 201));
+    user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 202));
+    for (int renewed = 0; renewed < 2; renewed++) {
+        uint64_t before = *multis;
+        for (size_t i = 0; i < POLLS; i++)
+            polls[i] = user_sends(r, &v, "GET", 3, NULL, NULL);
+        webrig_advance(r, 1000);
+        assert_int_equal(*multis, before); /* waiting costs nothing */
+        if (renewed)
+            webrig_end(ends(r, renews(r, &v), 200));
+        for (size_t i = 0; i < POLLS; i++) {
+            ends(r, polls[i], 202);
+            assert_string_equal(webrig_member(polls[i], "state"), "waiting");
+            assert_string_equal(webrig_member(polls[i], "position"), "2");
+            webrig_end(polls[i]);
+        }
+        assert_int_equal(*multis, before + 1);
+    }
+    webrig_free(r);
+}
+
+/* Requests of one session wait at both gates for as long as the servers confirm nothing. The gates
+ * take the session from each other, but ever more rarely, and both requests are answered soon
+ * after.
+ */
+static void gates_do_not_fight_for_a_session(void **state)
+{
+    enum { U_SECOND = 3, MOVES = 12 };
+    (void)state;
+    struct user u;
+    struct webrig *r = two_gates_of(&u, "pair:1,pair:2,pair:3");
+    webrig_end(ends(r, renews(r, &u), 200));
+    webrig_second(r);
+    webrig_end(ends(r, renews(r, &u), 200));
+    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    memnet_rule(r->net, (struct memnet_rule){U_SECOND, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    const uint64_t dials[] = {r->net->clients[U_FIRST].dials, r->net->clients[U_SECOND].dials};
+    struct webrig_call *second = renews(r, &u);
+    webrig_other(r);
+    struct webrig_call *first = renews(r, &u);
+    for (int ms = 0; ms < 1000; ms++)
+        webrig_advance(r, 1);
+    assert_false(first->answered || second->answered);
+    assert_in_range(r->net->clients[U_FIRST].dials - dials[0], 2, MOVES);
+    assert_in_range(r->net->clients[U_SECOND].dials - dials[1], 2, MOVES);
+    memnet_clear(r->net);
+    int64_t since = r->net->now;
+    for (int ms = 0; ms < 2000 && !(first->answered && second->answered); ms++)
+        webrig_advance(r, 1);
+    webrig_end(ends(r, first, 200));
+    webrig_end(ends(r, second, 200));
+    assert_true(r->net->now - since < 1500);
+    webrig_free(r);
+}
+
 /* The answer to a try is lost with the connection, and what it has made stays, since another gate
  * may hold it. The session's nodes are listed while the try still looks for it: it is known all the
  * same, and nothing is made beside it. */
@@ -384,6 +524,10 @@ int main(void)
         cmocka_unit_test(a_repeated_release_waits_for_the_servers),
         cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
         cmocka_unit_test(a_renewal_lists_what_the_session_has),
+        cmocka_unit_test(what_is_not_known_is_asked_for),
+        cmocka_unit_test(what_waits_is_asked_for),
+        cmocka_unit_test(those_that_wait_share_a_proof),
+        cmocka_unit_test(gates_do_not_fight_for_a_session),
         cmocka_unit_test(what_a_lost_try_left_is_known),
         cmocka_unit_test(what_a_lost_try_left_is_given_back),
         cmocka_unit_test(a_leader_publishes_at_either_gate),

@@ -64,6 +64,8 @@ struct session_request {
     struct claim_poll poll;
     bool waits, polls; /* `wait`, `poll` is in use */
     bool told;         /* it has waited for news of the session's claims, and is answered now */
+    uint64_t since;    /* proofs of the session that were begun before it arrived */
+    uint64_t made_on;  /* the connection on which it has made `claim`; 0: it has not */
     bool closes;       /* the session is this request's alone, and is closed with it */
     void *arg;         /* the handler's */
     void (*settled)(struct session_request *k); /* all claims are known as they are now */
@@ -86,6 +88,11 @@ void clave__session_request(struct web_exchange *x, const char *id,
  * gate has made or given back (session/claim.h). */
 void clave__session_request_informed(struct web_exchange *x, const char *id,
                                      void (*live)(struct session_request *k));
+/* For an answer that something of the session does not exist. Memory does not show that: another
+ * gate may have taken the session over and made it, and this one may not have heard of that yet.
+ * true: the servers are asked, and `live` of _informed runs once more. false: they have been asked
+ * for this request, or no other gate can have the session. */
+bool clave__session_request_looks_once(struct session_request *k);
 /* Calls `settled` when the state of every claim is known, or when 1/part of the ttl has passed
  * since the request arrived. What another gate was granted is held here when its deadline is
  * confirmed, which takes a relay interval. */

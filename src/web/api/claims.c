@@ -523,10 +523,12 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            p.path ? p.path : "it", list[0].node);
     else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
-    else { /* perhaps nobody does: no server has answered, and "held by another" may be untrue */
-        p.status = 503;
-        p.err = CLAVE_EUNREACHABLE;
-        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
+    else { /* no server has answered: perhaps nobody holds it, and the place of this try stands */
+        p.status = 504;
+        p.err = CLAVE_EOPTIMEOUT;
+        clave__web_problem(x, &p,
+                           "%s was not granted yet, and it is not known whether the place of this "
+                           "request is deleted: %s",
                            p.path ? p.path : "it", clave_strerror(err));
     }
 }
@@ -549,11 +551,79 @@ static bool claim_ask_holder(struct session_request *k)
     return true;
 }
 
+/* ---- proofs ---------------------------------------------------------------------------------- */
+
+enum { SETTLING = 8 }; /* what is not known after a part of the ttl is told as suspended */
+
+/* That the claim waited is known as of a moment after the request arrived. */
+static bool claim_is_proven(const struct session_request *k)
+{
+    const struct http_session *s = k->s;
+    bool made = k->made_on && s->client && k->made_on == clave_async_client_connection(s->client);
+    return made || clave__http_session_is_proven(s, k->since);
+}
+
+/* Its place as it is now, by a listing on the present connection. */
+static void claim_await_place(struct session_request *k)
+{
+    k->told = true;
+    k->poll.wants_end = false;
+    k->poll.wants_position = true;
+    clave__claim_await(k->claim, &k->poll, k->x->web->now + k->s->ttl_ms / SETTLING);
+}
+
+static void on_claim_proven(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = clave__session_request_of(w);
+    if (err != CLAVE_OK) {
+        clave__session_request_gone(k, err);
+        return;
+    }
+    clave__claim_poll_cancel(&k->poll);
+    claim_await_place(k);
+}
+
+/* Another gate may have given back what is held, or may hold what waits. If it has given it back,
+ * that is news; so is a grant of what waits, and the loss of its connection: then the client asks
+ * again, wherever it wants to, and this gate does not take the session back to say that it waits.
+ */
+static void claim_prove(struct session_request *k)
+{
+    bool holds = k->claim->state == CLAIM_HELD;
+    k->poll.wants_end = holds;
+    k->poll.wants_position = false;
+    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
+    clave__session_request_await(k, on_claim_proven);
+    clave__http_session_prove_since(k->s, &k->wait, holds ? k->s->asked : k->since);
+}
+
+/* true: what it is now will be known, and is answered then. That a claim waits is proved when it is
+ * to be said, so that a grant costs nothing more, and by any proof since the request arrived. */
+static bool claim_looks_closer(struct session_request *k)
+{
+    const struct claim *c = k->claim;
+    if (k->told || c->state >= CLAIM_HELD || !k->s->attached ||
+        !clave__http_session_is_shared(k->s))
+        return false;
+    if (!claim_is_proven(k))
+        claim_prove(k);
+    else if (!clave__claim_is_fresh(c))
+        claim_await_place(k);
+    else
+        return false;
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 static void claim_answer(struct session_request *k, unsigned held)
 {
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
+    clave__session_wait_cancel(&k->wait);
+    if (claim_looks_closer(k))
+        return;
     bool tried = clave__claim_is_over(c) && c->why == CLAVE_EBUSY;
     if (tried && !clave__http_session_is_live(k->s)) {
         clave__session_request_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
@@ -569,7 +639,7 @@ static void claim_answer(struct session_request *k, unsigned held)
     if (held == 201)
         clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
                               c->place.uuid);
-    clave__web_put_claim(x, c, true);
+    clave__web_put_claim(x, c, c->state == CLAIM_HELD || claim_is_proven(k));
     clave__web_answer_json(x, status);
 }
 
@@ -592,27 +662,6 @@ static void on_claim_polled(struct claim_poll *p)
 static bool claim_may_wait(struct session_request *k)
 {
     return clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
-}
-
-static void on_claim_proven(struct session_wait *w, clave_err err)
-{
-    struct session_request *k = clave__session_request_of(w);
-    if (err != CLAVE_OK) {
-        clave__session_request_gone(k, err);
-        return;
-    }
-    clave__claim_poll_cancel(&k->poll);
-    k->poll.wants_end = false;
-    clave__claim_await(k->claim, &k->poll, k->x->web->now);
-}
-
-/* Another gate may have given back what was held when the request arrived. If so, that is news. */
-static void claim_prove(struct session_request *k)
-{
-    k->poll.wants_end = true;
-    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
-    clave__session_request_await(k, on_claim_proven);
-    clave__http_session_prove(k->s, &k->wait);
 }
 
 /* Without "Prefer: wait" the answer to a new claim comes as soon as the place in the queue is
@@ -687,6 +736,8 @@ static void claim_begin(struct session_request *k)
     const struct claim_request *o = k->arg;
     bool repeated = k->claim != NULL;
     clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
+    if (err == CLAVE_OK && !repeated && k->s->attached)
+        k->made_on = clave_async_client_connection(k->s->client);
     if (err == CLAVE_OK)
         err = clave__web_admit_claim(k->x, k->claim);
     if (err == CLAVE_OK) {
@@ -739,7 +790,7 @@ static void claim_tell_deed(struct session_request *k, const struct claim *c)
     k->x->deed.what = c->kind->name;
 }
 
-/* NULL: it has answered. */
+/* NULL: it has answered, or the request begins once more when the servers have been asked. */
 static struct claim *claim_named(struct session_request *k)
 {
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
@@ -757,7 +808,7 @@ static struct claim *claim_named(struct session_request *k)
         clave__web_problem(x, &over, "the claim was given back");
     else if (clave__claim_is_sought(k->s, x->params[0]))
         clave__web_problem(x, &sought, "what came of this claim is still being looked for");
-    else
+    else if (!clave__session_request_looks_once(k))
         clave__web_problem(x, &unknown, "the session has no such claim%s",
                            blind ? " that this gate knows. If another gate made it, or this one "
                                    "before a restart, POST it again with its id as Idempotency-Key"
@@ -844,10 +895,12 @@ static void claim_patch(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
-    struct claim_change *change = clave__web_alloc(x, sizeof *change);
+    struct claim_change *change;
     clave_identity said;
     struct claim *c = claim_named(k);
-    if (c && !x->deed.path)
+    if (!c)
+        return;
+    if (!x->deed.path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
     if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
         return;
@@ -856,6 +909,7 @@ static void claim_patch(struct session_request *k)
         return;
     }
     early.path = x->deed.path;
+    change = clave__web_alloc(x, sizeof *change);
     clave_err err = CLAVE_ENOMEM;
     if (change) {
         *change = (struct claim_change){.id = x->params[0]};
@@ -1019,14 +1073,14 @@ static void claim_delete_known(struct session_request *k)
     clave__web_problem_err(x, CLAVE_ENOMEM, "release", x->params[0]);
 }
 
-enum { SETTLING = 2 };
+enum { LEAVING_SETTLES = 2 };
 
 /* What is held at another gate is released as such: with the mark of its lock delay. */
 static void claim_delete(struct session_request *k)
 {
     const struct claim *c = clave__claim_find(k->s, k->x->params[0]);
     if (c && c->at && c->lock_delay_ms > 0)
-        clave__session_request_settle(k, SETTLING, claim_delete_known);
+        clave__session_request_settle(k, LEAVING_SETTLES, claim_delete_known);
     else
         claim_delete_known(k);
 }

@@ -44,7 +44,7 @@ struct session_request *clave__session_request_new(struct web_exchange *x, struc
         clave__web_problem_err(x, CLAVE_ENOMEM, "attach to the session", NULL);
         return NULL;
     }
-    *k = (struct session_request){.x = x, .s = s};
+    *k = (struct session_request){.x = x, .s = s, .since = s->asked};
     clave__web_own(x, o, k);
     return k;
 }
@@ -144,6 +144,16 @@ static void session_request_inform(struct session_request *k)
     k->looks++;
     clave__session_request_await(k, session_request_on_informed);
     clave__http_session_prove(k->s, &k->wait);
+}
+
+bool clave__session_request_looks_once(struct session_request *k)
+{
+    if (k->looks > 0 || !clave__http_session_is_shared(k->s))
+        return false;
+    k->looks++;
+    clave__session_request_await(k, session_request_on_informed);
+    clave__http_session_prove(k->s, &k->wait);
+    return true;
 }
 
 static void session_request_on_live(struct session_wait *w, clave_err err)

@@ -20,11 +20,10 @@ static const char *claim_json_state_name(const struct claim *c, bool proven)
     switch (c->state) {
     case CLAIM_WANTED:
     case CLAIM_QUEUED:
-        return clave__claim_is_fresh(c) ? "waiting" : "suspended";
-    case CLAIM_DOUBTED:
-        return clave__http_session_is_shared(c->part.s) ? "suspended" : "waiting";
     case CLAIM_DELAYED:
-        return "waiting";
+    case CLAIM_DOUBTED:
+        proven |= !clave__http_session_is_shared(c->part.s);
+        return proven && clave__claim_is_fresh(c) ? "waiting" : "suspended";
     case CLAIM_HELD:
         return proven ? "held" : "suspended";
     case CLAIM_LEAVING:

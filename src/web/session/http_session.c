@@ -21,6 +21,9 @@
 enum { BEGINNING_MS = 3000, OPENING_MS = 10000 };
 enum { MOST_ENDED = 10000, MOST_SESSION_AUTHS = 16, END_EVENT_MAX = 64 << 10 };
 enum { PROOF_ATTEMPTS = 8 };
+/* The first pause is PAUSE_PROOFS times as long as a proof, and at least LEAST_PAUSE_MS; each is
+ * twice the one before, and none is longer than a part of the ttl. Each is off by up to a half. */
+enum { PAUSE_PROOFS = 2, LEAST_PAUSE_MS = 8, PAUSE_DOUBLINGS = 8, PAUSE_PART = 16 };
 #define MARK_PREFIX SESSION_MARKS "/gone-"
 enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
 
@@ -143,6 +146,7 @@ static void http_session_free(struct http_session *s)
     s->all->nended -= !list_empty(&s->in_ended);
     list_remove(&s->in_ended);
     clave__web_timer_clear(w, &s->timer);
+    clave__web_timer_clear(w, &s->pause);
     clave__sender_unref(w, s->sender);
     clave__mem_free(&w->mem, s->name);
     clave__mem_free(&w->mem, s->auths);
@@ -344,12 +348,39 @@ static void http_session_put_in_map(struct http_session *s)
 
 /* ---- is its client there? -------------------------------------------------------------------- */
 
+/* It was lost while requests of its client are here: to another gate that has some, too, perhaps.
+ */
+static void http_session_begin_pause(struct http_session *s)
+{
+    struct web *w = s->all->web;
+    int64_t ms = s->proof_ms * PAUSE_PROOFS, most = s->ttl_ms / PAUSE_PART;
+    unsigned n = s->interruptions < PAUSE_DOUBLINGS ? s->interruptions : PAUSE_DOUBLINGS;
+    if (s->state != HTTP_SESSION_LIVE || s->present == 0 || !clave__http_session_is_shared(s))
+        return;
+    s->interruptions++;
+    ms = (ms > LEAST_PAUSE_MS ? ms : LEAST_PAUSE_MS) << n;
+    ms = ms < most ? ms : most;
+    ms = ms / 2 + (int64_t)clave__rand_below(&w->rand, (uint64_t)ms + 1);
+    clave__web_timer_set(w, &s->pause, w->now + ms);
+}
+
+static void http_session_on_pause_over(struct timer *t, int64_t now)
+{
+    struct http_session *s = LIST_ENTRY(t, struct http_session, pause);
+    if (!s->client || s->state == HTTP_SESSION_CLOSING)
+        return;
+    clave__client_rest(s->client, s->present == 0 && s->state == HTTP_SESSION_LIVE);
+    clave_async_client_tick(s->client, now);
+    clave__http_session_flush(s);
+}
+
 /* After each change: when is something due? */
 static void http_session_settle(struct http_session *s)
 {
     struct web *w = s->all->web;
     if (s->client && s->state != HTTP_SESSION_CLOSING)
-        clave__client_rest(s->client, s->present == 0 && s->state == HTTP_SESSION_LIVE);
+        clave__client_rest(s->client,
+                           s->state == HTTP_SESSION_LIVE && (s->present == 0 || s->pause.armed));
     switch (s->state) {
     case HTTP_SESSION_OPENING:
         clave__web_timer_set(w, &s->timer,
@@ -459,6 +490,7 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
 static void http_session_detached(struct http_session *s)
 {
     s->attached = false;
+    s->proven = 0;
     s->elsewhere = true;
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct session_part *p = LIST_ENTRY(l, struct session_part, link);
@@ -483,6 +515,7 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
         http_session_detached(s);
         if (s->state == HTTP_SESSION_ENDED)
             http_session_let_go(s);
+        http_session_begin_pause(s);
         http_session_settle(s);
         break;
     case CLAVE_STATE_LOST:
@@ -521,6 +554,7 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     list_init(&s->parts);
     list_init(&s->polls);
     clave__timer_init(&s->timer, http_session_on_due);
+    clave__timer_init(&s->pause, http_session_on_pause_over);
     list_init(&s->in_ended);
     list_push_back(&ss->all, &s->link);
     if (name && !s->name) {
@@ -785,6 +819,8 @@ struct session_proof {
     bool answered, goes_on;
     bool looks, looked; /* it lists the session's nodes, too */
     uint64_t on;        /* the connection of its answer */
+    uint64_t number;
+    int64_t asked_at;
     size_t n;
     struct session_check checks[];
 };
@@ -867,6 +903,12 @@ static void confirm_finish(struct session_proof *p)
     s->proof = NULL;
     bool goes_on = p->goes_on && s->state == HTTP_SESSION_LIVE;
     bool proven = p->answered && !goes_on && (!p->looks || p->looked);
+    if (proven) {
+        s->interruptions = 0;
+        s->proof_ms = s->all->web->now - p->asked_at;
+    }
+    if (proven && s->attached && p->on == clave_async_client_connection(s->client))
+        s->proven = p->number;
     clave__mem_free(&s->all->web->mem, p);
     if (goes_on && confirm_submit(s) == CLAVE_OK)
         return;
@@ -986,6 +1028,8 @@ static clave_err confirm_submit(struct http_session *s)
         return err;
     }
     s->proof = p;
+    p->number = ++s->asked;
+    p->asked_at = s->all->web->now;
     p->pending = 1;
     p->looks = clave__http_session_must_look(s);
     if (p->looks && clave__client_list_own(s->client, confirm_on_listed, p) == CLAVE_OK)
@@ -1007,6 +1051,11 @@ static void confirm_next(struct http_session *s)
 
 void clave__http_session_prove(struct http_session *s, struct session_wait *w)
 {
+    clave__http_session_prove_since(s, w, s->asked);
+}
+
+void clave__http_session_prove_since(struct http_session *s, struct session_wait *w, uint64_t since)
+{
     assert(w->done);
     list_init(&w->link);
     w->ends = false;
@@ -1015,7 +1064,8 @@ void clave__http_session_prove(struct http_session *s, struct session_wait *w)
         w->done(w, s->why ? s->why : CLAVE_ECLOSED);
         return;
     }
-    list_push_back(&s->unproven, &w->link);
+    bool enough = s->proof && s->proof->number > since;
+    list_push_back(enough ? &s->proving : &s->unproven, &w->link);
     confirm_next(s);
     clave__http_session_flush(s);
 }

@@ -21,11 +21,13 @@
  * as may be alive. A session counts for its sender while it has a connection to the servers.
  *
  * Another gate may have attached to the session meanwhile. So a connection that was lost is made
- * again only while a request of the session's client is here. If none was, and something was under
- * way on that connection, it is not tried again: the client may hold at the other gate what this
- * gate would make or delete. This gate forgets the session then, as a gate that was killed would.
- * What ends a silent session are deletes of its nodes, which the servers refuse if the session has
- * moved, and never closeSession.
+ * again only while a request of the session's client is here, and after a pause: another request
+ * may be at the other gate, and if both gates took the session back at once, neither would have it
+ * for as long as a proof takes. If no request was here, and something was under way on that
+ * connection, it is not tried again: the client may hold at the other gate what this gate would
+ * make or delete. This gate forgets the session then, as a gate that was killed would. What ends a
+ * silent session are deletes of its nodes, which the servers refuse if the session has moved, and
+ * never closeSession.
  *
  * Calls are those of struct web: one thread, `web->now` is the time. What must not be freed yet is
  * never freed inside a callback, only by the timer. */
@@ -110,12 +112,15 @@ struct http_session {
     char *auths; /* its identities, as in struct sealed_session; NULL: none */
     size_t nauths;
     clave_async_client *client; /* NULL: gone */
-    bool known;       /* its client has the secret: it may rely on it, and go on elsewhere */
-    bool resumed;     /* made by another gate, or by this one before it was restarted */
-    bool attached;    /* connected, as far as we know */
-    bool elsewhere;   /* may have been attached to elsewhere: its nodes are looked for */
-    unsigned present; /* requests of its client that are here now */
-    int64_t heard;    /* when the newest of them arrived or ended */
+    bool known;             /* its client has the secret: it may rely on it, and go on elsewhere */
+    bool resumed;           /* made by another gate, or by this one before it was restarted */
+    bool attached;          /* connected, as far as we know */
+    bool elsewhere;         /* may have been attached to elsewhere: its nodes are looked for */
+    unsigned present;       /* requests of its client that are here now */
+    struct timer pause;     /* before it is attached to again */
+    unsigned interruptions; /* connections lost before the proof that was asked for on them */
+    int64_t proof_ms;       /* how long the newest proof took */
+    int64_t heard;          /* when the newest of them arrived or ended */
     int64_t made;
     struct timer timer; /* OPENING: gives up. LIVE: silence. ENDED: forgets it */
     struct list waits;
@@ -123,6 +128,8 @@ struct http_session {
     struct session_check refused;  /* the next transaction of that proof begins after this check */
     struct list proving, unproven; /* session_wait; unproven: those who wait for the next one */
     struct list knowing;           /* proven, while claims of other gates are taken up */
+    uint64_t asked;                /* how many proofs were begun: the number of the newest */
+    uint64_t proven; /* that of the newest which succeeded on the present connection; 0: none */
     struct list parts;
     /* Of session_claims.c. */
     uint64_t looked_on; /* the connection on which all its nodes were listed; 0: none */
@@ -178,6 +185,9 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w);
  * has moved on. Else why the session has ended; EOPTIMEOUT: it cannot be proven at present;
  * ETOOBIG: not in one transaction; ENOMEM. */
 void clave__http_session_prove(struct http_session *s, struct session_wait *w);
+/* The same of a moment after `since`, a number of proofs: one that is under way may be enough. */
+void clave__http_session_prove_since(struct http_session *s, struct session_wait *w,
+                                     uint64_t since);
 /* There may be claims of the session that another gate has made or ended since this one has last
  * listed them: the next proof does that, and its `done` comes when they are known. */
 bool clave__http_session_must_look(const struct http_session *s);
@@ -204,6 +214,13 @@ static inline bool clave__http_session_is_live(const struct http_session *s)
 static inline bool clave__http_session_is_shared(const struct http_session *s)
 {
     return s->known && s->all->web->o.key_is_shared;
+}
+
+/* What is remembered here is as of a moment after `since`, a number of proofs that were begun: no
+ * other gate can have known better by then. */
+static inline bool clave__http_session_is_proven(const struct http_session *s, uint64_t since)
+{
+    return !clave__http_session_is_shared(s) || s->proven > since;
 }
 
 /* Requests were made on its client outside of the client's callbacks. */

@@ -198,8 +198,7 @@ static void told_waits(struct http_call *c, const char *from)
 static void told_waiting(struct http_call *c)
 {
     static const char mark[] = "\"state\": \"waiting\"";
-    bool posts = http_call_is(c, "POST", "/v1/claims"); /* by a gate that stops: as it remembers */
-    for (const char *at = c->answer; !posts && (at = strstr(at, mark)); at += strlen(mark)) {
+    for (const char *at = c->answer; (at = strstr(at, mark)); at += strlen(mark)) {
         const char *from = at;
         while (from > c->answer && *from != '{')
             from--;
@@ -237,7 +236,7 @@ static void told_refused(struct http_call *c)
                 told_place_of_refused(h, c->number, c->gate->closing, "a node");
             return;
         }
-    if (c->status == 409 || strstr(c->answer, "was not granted"))
+    if (c->status == 409)
         return; /* its node may be on its way out */
     t->stopped[t->nrefused % HTTP_REFUSED] = c->gate->closing;
     t->refused[t->nrefused++ % HTTP_REFUSED] = c->number;
