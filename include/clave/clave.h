@@ -23,6 +23,7 @@
  *   metrics      metrics.h         -(f)                     -
  *   cache        cache.h           async/cache.h            CuratorCache
  *   persistent_watcher -(b)        async/persistent_watcher.h PersistentWatcher
+ *   instances    instances.h       async/instances.h        ServiceCache, ServiceProvider
  *
  *   (a) a function that may block needs a thread: on a loop use the latch
  *   (b) on a session of clave/client.h: from clave_client_run
@@ -66,6 +67,7 @@
 #include "clave/async/client.h"
 #include "clave/async/deadlock.h"
 #include "clave/async/grant.h"
+#include "clave/async/instances.h"
 #include "clave/async/latch.h"
 #include "clave/async/leader.h"
 #include "clave/async/lock_delay.h"
@@ -81,6 +83,7 @@
 #include "clave/deadlock.h"
 #include "clave/err.h"
 #include "clave/grant.h"
+#include "clave/instances.h"
 #include "clave/latch.h"
 #include "clave/mem.h"
 #include "clave/metrics.h"

@@ -21,6 +21,7 @@
 #include "clave/cpp/cache.hpp"
 #include "clave/cpp/client.hpp"
 #include "clave/cpp/grant.hpp"
+#include "clave/cpp/instances.hpp"
 #include "clave/cpp/latch.hpp"
 #include "clave/cpp/multilock.hpp"
 #include "clave/cpp/mutex.hpp"

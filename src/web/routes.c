@@ -44,6 +44,9 @@ static const struct route routes[] = {
     {"GET", "/metrics", WEB_READ, clave__web_get_metrics, NULL, 0},
     {"GET", "/v1/history", WEB_READ, clave__web_get_history, "path since limit", 0},
     {"GET", "/v1/events", WEB_READ, clave__web_get_events, "prefix path claims", 0},
+    /* services.c */
+    {"GET", "/v1/services", WEB_READ, clave__web_get_services, "base format ready fresh", 0},
+    {"GET", "/v1/services/{id}", WEB_READ, clave__web_get_services, "base format ready fresh", 0},
     /* znodes.c, znodes_write.c */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
      "stat children acl sync fresh limit after", 0},

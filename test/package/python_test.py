@@ -48,6 +48,8 @@ class Table(unittest.TestCase):
         "clave_metrics_write": "metrics.page gives a str",
         "clave_async_client_": "the engine without I/O: clave_client drives it",
         "clave_loop_free": "one loop for the process, for ever",
+        "clave_instance_": "an Instance is what the engine has read; json writes one",
+        "clave_service_type_parse": "the type is its name",
         "clave_client_post": "clave_client_run serves",
     }
 

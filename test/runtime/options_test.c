@@ -56,6 +56,7 @@ static const clave_delay_options of_delay = {.size = sizeof of_delay, .path = "/
 static const clave_persistent_watcher_options of_persistent_watcher =
     CLAVE_PERSISTENT_WATCHER_OPTIONS_INIT;
 static const clave_cache_options of_cache = CLAVE_CACHE_OPTIONS_INIT;
+static const clave_instances_options of_instances = CLAVE_INSTANCES_OPTIONS_INIT;
 static const clave_selector_options of_selector = {.size = sizeof of_selector,
                                                    .take = no_leadership};
 
@@ -278,6 +279,22 @@ static clave_err try_blocking_cache(const void *o)
     return err;
 }
 
+static clave_err try_instances(const void *o)
+{
+    clave_async_instances *d;
+    clave_err err = clave_async_instances_new(&d, client, o, NULL, NULL);
+    clave_async_instances_free(d);
+    return err;
+}
+
+static clave_err try_blocking_instances(const void *o)
+{
+    clave_instances *d;
+    clave_err err = clave_instances_new(&d, session, o, NULL, NULL);
+    clave_instances_free(d);
+    return err;
+}
+
 static clave_err try_delay(const void *o)
 {
     clave_async_grant *g = forge_grant();
@@ -370,6 +387,10 @@ static const struct taker takers[] = {
           CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_cache_options, of_cache, size, try_cache, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_cache_options, of_cache, size, try_blocking_cache, CLAVE_OK, CLAVE_OK,
+          SESSION_TEXT),
+    TAKER(clave_instances_options, of_instances, size, try_instances, CLAVE_OK, CLAVE_OK,
+          CLIENT_TEXT),
+    TAKER(clave_instances_options, of_instances, size, try_blocking_instances, CLAVE_OK, CLAVE_OK,
           SESSION_TEXT),
     TAKER(clave_tls_options, of_tls, size, try_tls, CLAVE_OK, CLAVE_OK, TLS_TEXT),
     TAKER(clave_test_server_options, of_test_server, size, try_test_server, CLAVE_OK, CLAVE_OK,

@@ -10,6 +10,7 @@
 
 #include "clave/async/cache.h"
 #include "clave/async/client.h"
+#include "clave/async/instances.h"
 #include "clave/async/latch.h"
 #include "clave/async/leader.h"
 #include "clave/async/lock_delay.h"
@@ -186,6 +187,12 @@ static void on_cache(clave_async_cache *cache, const clave_cache_event *ev, void
     on_news();
 }
 
+static void on_instances(clave_async_instances *d, const clave_instances_event *ev, void *arg)
+{
+    (void)d, (void)ev, (void)arg;
+    on_news();
+}
+
 static void on_transfer(clave_async_client *c, clave_err err, void *arg)
 {
     (void)c, (void)err, (void)arg;
@@ -352,6 +359,7 @@ static void play_requests(struct memnet *p, clave_async_client *c, void (*set)(s
     clave_async_leader_watch *lw;
     clave_async_persistent_watcher *pw;
     clave_async_cache *caches[2];
+    clave_async_instances *instances;
     clave_cache_options each = {.size = sizeof each, .without_persistent_watch = true};
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(clave_async_watch_new(&w[i], c, on_watch, NULL), CLAVE_OK);
@@ -365,6 +373,7 @@ static void play_requests(struct memnet *p, clave_async_client *c, void (*set)(s
     DO(clave_async_persistent_watcher_new(&pw, c, "/", NULL, on_persistent, NULL));
     DO(clave_async_cache_new(&caches[0], c, "/", NULL, on_cache, NULL));
     DO(clave_async_cache_new(&caches[1], c, "/", &each, on_cache, NULL));
+    DO(clave_async_instances_new(&instances, c, NULL, on_instances, NULL));
     memnet_settle(p);
     for (size_t i = 0; i < 4; i++)
         DO_VOID(clave_async_watch_free(w[i]));
@@ -372,6 +381,7 @@ static void play_requests(struct memnet *p, clave_async_client *c, void (*set)(s
     DO_VOID(clave_async_persistent_watcher_free(pw));
     DO_VOID(clave_async_cache_free(caches[0]));
     DO_VOID(clave_async_cache_free(caches[1]));
+    DO_VOID(clave_async_instances_free(instances));
 }
 
 static void no_request_is_answered_inside_its_call(void **state)

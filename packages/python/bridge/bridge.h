@@ -8,7 +8,7 @@
  *   note.c      the encoding of a note
  *   answers.c   callbacks that end a call
  *   events.c    callbacks that come at any time
- *   cache.c     questions to a cache
+ *   cache.c     questions to a cache; instances.c: to instances of services
  *
  * A note is a sequence of values: 'N'; 'I' and 8 bytes; 'B' (bytes) or 'S' (UTF-8), 4 bytes of
  * length, and the bytes; 'L', 4 bytes of count, and as many values. Numbers are in the machine's
@@ -166,6 +166,7 @@ CLAVE_EXPORT clave_state_cb bridge_on_state;
 CLAVE_EXPORT clave_log_cb bridge_on_log;
 CLAVE_EXPORT clave_async_persistent_watcher_cb bridge_on_persistent_watcher;
 CLAVE_EXPORT clave_async_cache_cb bridge_on_cache_event;
+CLAVE_EXPORT clave_async_instances_cb bridge_on_instances_event;
 
 /* ---- questions to a cache, answered into a note --------------------------------------------- */
 
@@ -176,5 +177,11 @@ CLAVE_EXPORT clave_err bridge_cache_children(const clave_async_cache *cache, con
 CLAVE_EXPORT clave_err bridge_cache_walk(const clave_async_cache *cache, const char *path,
                                          struct bridge_note *n);
 CLAVE_EXPORT clave_err bridge_cache_status(const clave_async_cache *cache, struct bridge_note *n);
+
+/* ---- and to instances ----------------------------------------------------------------------- */
+
+CLAVE_EXPORT clave_err bridge_instances_walk(const clave_async_instances *d, struct bridge_note *n);
+CLAVE_EXPORT clave_err bridge_instances_pick(clave_async_instances *d, intptr_t how,
+                                             struct bridge_note *n);
 
 #endif

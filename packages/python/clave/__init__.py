@@ -16,6 +16,7 @@ from .election import Candidate, Election, LeaderWatch, Term
 from .errors import (BadVersion, Busy, Closed, Deadlock, Done, Error, Forked, Lost, NoAuth, NodeExists, NoNode, NotEmpty,
                      NotHeld, NotSent, Unknown, Unreachable)
 from .hold import Hold
+from .instances import Instance, Instances, InstancesEvent, Pick
 from .lock import Lock, MultiHold, Multilock, RWLock
 from .once import Ran, Record
 from .queues import Deadlocked, Identity, Participant
@@ -29,8 +30,8 @@ __version__: str = _library.clave_version().decode()
 __all__ = [
     "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Check", "Client", "Closed",
     "Create", "Data", "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election", "Error", "Forked", "Hold",
-    "Identity", "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node",
-    "NodeExists", "NotEmpty", "NotHeld", "NotSent", "Participant", "Perm", "RWLock", "Ran", "Record", "Semaphore",
+    "Identity", "Instance", "Instances", "InstancesEvent", "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node",
+    "NodeExists", "NotEmpty", "NotHeld", "NotSent", "Participant", "Perm", "Pick", "RWLock", "Ran", "Record", "Semaphore",
     "Set", "Slot", "Slots", "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
     "metrics",
 ]

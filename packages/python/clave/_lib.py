@@ -122,6 +122,11 @@ class PersistentWatcherOptions(Structure):
     _fields_ = [("size", c_size_t), ("single_node", c_bool)]
 
 
+class InstancesOptions(Structure):
+    _fields_ = [("size", c_size_t), ("base", c_char_p), ("service", c_char_p), ("down_errors", c_uint32),
+                ("down_ms", c_uint32)]
+
+
 # The struct of the headers that each of these is.
 STRUCTS = {
     Acl: "clave_acl", Retry: "clave_retry", Auth: "clave_auth", ClientOptions: "clave_client_options",
@@ -131,6 +136,7 @@ STRUCTS = {
     SlotsOptions: "clave_slots_options", SlotStruct: "clave_slot", LatchOptions: "clave_latch_options",
     IdentityStruct: "clave_identity", OnceOptions: "clave_once_options", DelayOptions: "clave_delay_options",
     CacheOptions: "clave_cache_options", PersistentWatcherOptions: "clave_persistent_watcher_options",
+    InstancesOptions: "clave_instances_options",
 }
 
 # What is called from the caller's own thread. Everything else of libclave goes through the loop's.

@@ -31,6 +31,7 @@ from .client import ClientCore
 from .election import CandidateCore, ElectionCore, TermCore
 from .errors import ELOST, ETIMEDOUT, Error, check, error
 from .hold import HoldCore
+from .instances import InstancesCallback, InstancesCore
 from .lock import LockCore, LockOptions, MultiHold, MultilockCore, Part, sides
 from .once import Delay, Once, Ran, record_path
 from .queues import Deadlocked, Participant
@@ -373,6 +374,30 @@ class Cache(CacheCore):
         self.close()
 
 
+class Instances(InstancesCore):
+    """Instances of services, in asyncio."""
+
+    def __init__(self, session: Session, service: Optional[str] = None, callback: Optional[InstancesCallback] = None,
+                 **more: Any) -> None:
+        self._current = asyncio.Event()
+        super().__init__(session, service, callback, **more)
+
+    async def wait(self, timeout: Optional[Duration] = None) -> None:
+        """Waits until they are current."""
+        try:
+            await asyncio.wait_for(self._current.wait(), None if timeout is None else milliseconds(timeout) / 1000)
+        except asyncio.TimeoutError:
+            raise error(ETIMEDOUT, f"{self._what} are not current") from None
+        check(self._ended, f"{self._what} are not followed any more")
+
+    async def __aenter__(self) -> "Instances":
+        await self.wait(30)
+        return self
+
+    async def __aexit__(self, kind: Raised, value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
 class Client(ClientCore):
     """A session for the running event loop; its arguments, and those of what is made on it, are those of
     `clave.Client`."""
@@ -501,6 +526,11 @@ class Client(ClientCore):
         """As `clave.Client.cache`."""
         return Cache(self._session, path, callback, single_node=single_node, without_data=without_data, max_data=max_data,
                      max_nodes=max_nodes, max_bytes=max_bytes, refresh=refresh)
+
+    def instances(self, service: Optional[str] = None, callback: Optional[InstancesCallback] = None, *,
+                  base: str = "/services", down_errors: int = 2, down: Duration = 30) -> Instances:
+        """As `clave.Client.instances`."""
+        return Instances(self._session, service, callback, base=base, down_errors=down_errors, down=down)
 
     def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
         """As `clave.Client.watch`."""

@@ -13,6 +13,7 @@ from .errors import error
 from .hold import Hold
 from .cache import Cache, CacheCallback, WatchEvent, Watcher
 from .election import Election, Term
+from .instances import Instances, InstancesCallback
 from .lock import Lock, LockOptions, Multilock, Part, RWLock
 from .once import Once, Ran, record_path
 from .queues import Deadlocked, Participant, QueuesCore
@@ -233,6 +234,11 @@ class Client(ClientCore):
         """A copy of a tree in memory, as a mapping from paths to data; `callback(event, path, now, was)`."""
         return Cache(self._session, path, callback, single_node=single_node, without_data=without_data, max_data=max_data,
                      max_nodes=max_nodes, max_bytes=max_bytes, refresh=refresh)
+
+    def instances(self, service: Optional[str] = None, callback: Optional[InstancesCallback] = None, *,
+                  base: str = "/services", down_errors: int = 2, down: Duration = 30) -> Instances:
+        """The instances of a service, or of all below `base`; `callback(event, now, was)`."""
+        return Instances(self._session, service, callback, base=base, down_errors=down_errors, down=down)
 
     def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
         """Calls back at each change of a node and all below it."""

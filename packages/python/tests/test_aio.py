@@ -292,6 +292,9 @@ class Elections(Case):
         async with c.cache("/tree", lambda event, path, now, was: seen.append(path)) as tree:
             self.assertEqual(dict(tree), {"/tree": b"", "/tree/a": b"1"})
         self.assertEqual(sorted(seen), ["/tree", "/tree", "/tree/a"])  # the one again is INITIALIZED
+        await c.create("/services/web/a", b'{"name":"web","id":"a"}', parents=True)
+        async with c.instances("web") as web:
+            self.assertEqual([i.id for i in web], ["a"])
         self.assertEqual(await c.participants("/job"), [])
         self.assertEqual(await c.deadlocks("/tree"), [])
 

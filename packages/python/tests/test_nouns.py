@@ -294,6 +294,32 @@ class Copies(Case):
         with self.assertRaises(clave.Closed):
             settings["/settings/colour"]
 
+    def test_instances(self):
+        c, seen = self.open(), []
+        c.create("/services/web/a", b'{"name":"web","id":"a","address":"h","port":80,"payload":{"zone":3}}', parents=True)
+        c.create("/services/web/b", b"127.0.0.1")
+        with c.instances("web", lambda event, now, was: seen.append((event.name, (now or was) and (now or was).id))) as web:
+            first, odd = web
+            self.assertEqual((first.address, first.port, first.ssl_port, first.payload, first.type, first.up),
+                             ("h", 80, None, {"zone": 3}, "DYNAMIC", True))
+            self.assertEqual((odd.path, odd.fault, odd.up), ("/services/web/b", "is not a JSON object", False))
+            self.assertEqual([web.pick(), web.pick(clave.Pick.STICKY)], [first, first])
+            web.note_error(first)
+            web.note_error(first)
+            self.assertIsNone(web.pick())
+            c.set("/services/web/b", b'{"name":"web","id":"b","enabled":true}')
+            until(lambda: ("CHANGED", "b") in seen, "CHANGED")
+            self.assertEqual(web.pick().id, "b")
+            c.delete("/services/web/b")
+            until(lambda: ("DOWN", "b") in seen, "DOWN")
+            self.assertTrue(web.current)
+        with self.assertRaises(clave.Closed):
+            web.pick()
+        with c.instances(base="/services") as everything:
+            self.assertEqual([i.id for i in everything], ["a"])
+            with self.assertRaises(clave.Error):
+                everything.pick()
+
     def test_watch(self):
         c, seen = self.open(), []
         watcher = c.watch("/watched", lambda event, path: seen.append((event.name, path)))

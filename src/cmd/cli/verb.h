@@ -77,6 +77,7 @@ extern const struct verb verb_getacl;
 extern const struct verb verb_grow;
 extern const struct verb verb_help;
 extern const struct verb verb_history;
+extern const struct verb verb_instances;
 extern const struct verb verb_leader;
 extern const struct verb verb_lock;
 extern const struct verb verb_locks;

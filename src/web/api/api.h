@@ -7,6 +7,7 @@
  *   slots           /v1/slots, claims of kind "slot", FleetLock: places that belong to an owner
  *   locks           what is read from the gate's copy of the tree: /v1/locks, /v1/elections,
  *                   /v1/deadlocks, /v1/history, /v1/events, /metrics
+ *   services        /v1/services: instances, from the same copy
  *   lock_token      whether a token holds (?token=), and the header Clave-Guard
  *   lock_actions    revoke, break, transfer, the value of a leader
  *   znodes          reading /v1/znodes;  znodes_write: changing them, /v1/multi
@@ -39,6 +40,8 @@ web_handler clave__web_fleetlock_take, clave__web_fleetlock_give;
 web_handler clave__web_get_locks, clave__web_get_lock, clave__web_get_elections,
     clave__web_get_election, clave__web_get_deadlocks, clave__web_get_history,
     clave__web_get_events, clave__web_get_metrics;
+/* services.c */
+web_handler clave__web_get_services;
 /* lock_token.c: clave__web_get_lock, unless it asks for a token. */
 web_handler clave__web_get_lock_or_token;
 /* lock_actions.c */
@@ -154,6 +157,15 @@ void clave__slot_places_lost(struct web *w);
 
 /* ==== locks.c ================================================================================= */
 
+/* The gate's copy of the tree, loaded, and with ?fresh as new as the servers' own. NULL: the
+ * request waits for that and is then handled again, or it has answered. */
+struct observe *clave__observe_for(struct web_exchange *x);
+/* How old the copy may be: the members source, current and age_ms; `x` is the exchange. And the
+ * headers Age and Clave-Source. */
+void clave__observe_copy_json(struct json *j, const void *x);
+void clave__observe_copy_set_headers(struct web_exchange *x);
+/* Answers 503: "WHAT PATH is not known". */
+void clave__observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what);
 /* The sender may read what is about this path; NULL: what is about no path. */
 bool clave__observe_may_see(const struct web_exchange *x, const char *path);
 

@@ -178,7 +178,7 @@ static bool observe_request_is_fresh(const struct web_exchange *x)
     return r && r->fresh;
 }
 
-static struct observe *observe_for(struct web_exchange *x)
+struct observe *clave__observe_for(struct web_exchange *x)
 {
     struct observe *o = x->web->observe;
     clave__observe_feed_start(o);
@@ -192,7 +192,7 @@ static struct observe *observe_for(struct web_exchange *x)
 
 static struct observe *observe_with_past(struct web_exchange *x)
 {
-    struct observe *o = observe_for(x);
+    struct observe *o = clave__observe_for(x);
     return o && o->replays ? observe_request_wait(x) : o;
 }
 
@@ -209,7 +209,7 @@ static void observe_copy_json(const struct web_exchange *x, struct json *j, int6
         clave__json_string(j, "age_ms", NULL);
 }
 
-static void copy_json(struct json *j, const void *arg)
+void clave__observe_copy_json(struct json *j, const void *arg)
 {
     const struct web_exchange *x = arg;
     observe_copy_json(x, j, clave__observe_age(x->web->observe));
@@ -222,7 +222,7 @@ static void copy_json_since(const struct web_exchange *x, struct json *j, int64_
 }
 
 /* Age and Clave-Source. */
-static void observe_copy_set_headers(struct web_exchange *x)
+void clave__observe_copy_set_headers(struct web_exchange *x)
 {
     int64_t age = clave__observe_age(x->web->observe);
     if (age >= 0)
@@ -231,15 +231,15 @@ static void observe_copy_set_headers(struct web_exchange *x)
                           observe_request_is_fresh(x) ? "servers" : "copy");
 }
 
-static void observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what)
+void clave__observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what)
 {
     struct problem p = {.status = 503,
                         .err = CLAVE_EUNREACHABLE,
                         .path = path,
                         .retry_after_s = 1,
-                        .members = copy_json,
+                        .members = clave__observe_copy_json,
                         .arg = x};
-    observe_copy_set_headers(x);
+    clave__observe_copy_set_headers(x);
     clave__web_problem(x, &p, "%s %s is not known: the gate's copy of the tree is not current",
                        what, path);
 }
@@ -274,17 +274,17 @@ static bool copy_is_news(struct web_exchange *x, const char *path, const char *e
 {
     if (!clave__condition_knows(x, etag, COPY_ETAG_NONE)) {
         clave__web_set_header(x, "ETag", "%s", etag);
-        observe_copy_set_headers(x);
+        clave__observe_copy_set_headers(x);
         return true;
     }
     if (observe_copy_waits(x, path))
         return false;
     if (clave__observe_is_current(x->web->observe)) {
         clave__web_set_header(x, "ETag", "%s", etag);
-        observe_copy_set_headers(x);
+        clave__observe_copy_set_headers(x);
         clave__web_answer_empty(x, 304);
     } else {
-        observe_copy_answer_old(x, path, "whether anything has changed at");
+        clave__observe_copy_answer_old(x, path, "whether anything has changed at");
     }
     return false;
 }
@@ -304,12 +304,15 @@ static bool observe_copy_knows(struct web_exchange *x, const char *path)
 
 static void copy_answer_none(struct web_exchange *x, const char *path, const char *text)
 {
-    struct problem p = {
-        .status = 404, .err = CLAVE_ENONODE, .path = path, .members = copy_json, .arg = x};
+    struct problem p = {.status = 404,
+                        .err = CLAVE_ENONODE,
+                        .path = path,
+                        .members = clave__observe_copy_json,
+                        .arg = x};
     if (!observe_copy_knows(x, path))
         return;
     if (!clave__observe_is_current(x->web->observe))
-        observe_copy_answer_old(x, path, "who holds");
+        clave__observe_copy_answer_old(x, path, "who holds");
     else if (copy_is_news(x, path, COPY_ETAG_NONE))
         clave__web_problem(x, &p, "%s %s", text, path);
 }
@@ -344,7 +347,7 @@ static bool list_request_read(struct web_exchange *x, struct list_request *out)
         !list_request_is_below(x, out))
         return false;
     out->limit = (size_t)n;
-    observe_copy_set_headers(x);
+    clave__observe_copy_set_headers(x);
     return true;
 }
 
@@ -453,7 +456,7 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
 
 void clave__web_get_locks(struct web_exchange *x)
 {
-    struct observe *o = observe_for(x);
+    struct observe *o = clave__observe_for(x);
     struct list_request request;
     if (!o || !list_request_read(x, &request))
         return;
@@ -498,7 +501,7 @@ void clave__web_get_lock(struct web_exchange *x)
     const char *path = x->params[0];
     if (!clave__param_path(x))
         return;
-    struct observe *o = observe_for(x);
+    struct observe *o = clave__observe_for(x);
     if (!o)
         return;
     const struct lock_queue *q = clave__lock_model_find(&o->model, path);
@@ -515,7 +518,7 @@ void clave__web_get_lock(struct web_exchange *x)
     if (l) {
         l->o = o;
         err = clave__lock_walk_init(&l->walk, &x->web->mem, q);
-        l->walk.members = copy_json;
+        l->walk.members = clave__observe_copy_json;
         l->walk.arg = x;
     }
     if (err == CLAVE_OK)
@@ -617,7 +620,7 @@ void clave__web_get_election(struct web_exchange *x)
     copy_etag(etag, clave__election_digest(e, clave__lock_model_get(&o->model, path, false)));
     if (!copy_is_news(x, path, etag))
         return;
-    struct election_view view = {&o->model, ALL_CANDIDATES, copy_json, x};
+    struct election_view view = {&o->model, ALL_CANDIDATES, clave__observe_copy_json, x};
     clave__election_json(&x->json, NULL, e, &view);
     clave__web_answer_json(x, 200);
 }
@@ -638,7 +641,7 @@ static bool deadlock_is_seen(const struct web_exchange *x, const struct lock_dea
 
 void clave__web_get_deadlocks(struct web_exchange *x)
 {
-    struct observe *o = observe_for(x);
+    struct observe *o = clave__observe_for(x);
     struct list_request request;
     if (!o || !list_request_read(x, &request))
         return;
@@ -652,7 +655,7 @@ void clave__web_get_deadlocks(struct web_exchange *x)
     }
     clave__json_close(&x->json, ']');
     clave__json_bool(&x->json, "complete", o->waits.complete);
-    copy_json(&x->json, x);
+    clave__observe_copy_json(&x->json, x);
     clave__json_close(&x->json, '}');
     clave__web_answer_json(x, 200);
 }
@@ -804,7 +807,7 @@ static void events_on_session(struct session_request *k)
 
 void clave__web_get_events(struct web_exchange *x)
 {
-    if (!observe_for(x) || !clave__query_path(x, "prefix") || !clave__query_path(x, "path"))
+    if (!clave__observe_for(x) || !clave__query_path(x, "prefix") || !clave__query_path(x, "path"))
         return;
     if (clave__web_query(x, "claims"))
         clave__session_request(x, NULL, events_on_session);

@@ -57,6 +57,7 @@ struct observe {
     struct timer settle; /* of the ends whose cause is not known yet */
     struct observe_feed *feed;
     const struct clave_async_cache *copy; /* what the feed reads; NULL: none, or it has ended */
+    uint64_t copies;                      /* how many there have been */
     int64_t as_of;      /* of the copy that has ended, by the engine's clock; INT64_MIN: of none */
     int64_t wall;       /* wall clock less the engine's clock */
     int64_t zxid;       /* the newest that is known */

@@ -142,6 +142,7 @@ static void feed_open(struct observe_feed *f)
     f->told = false;
     clave_err err = clave_async_cache_new(&f->cache, w->own, "/", &o, feed_on_event, f);
     f->o->copy = f->cache;
+    f->o->copies++;
     if (err == CLAVE_OK) {
         clave__cache_cut(f->cache, feed_cuts);
         clave__web_flush(w, w->own);

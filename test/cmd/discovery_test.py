@@ -1,0 +1,174 @@
+"""Services and their instances: `clave instances`, /v1/services, and Debian's Prometheus, which reads the latter."""
+import http.client
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from gate_rig import Gate
+from harness import PATIENCE, Running, clave, free_port, scratch, server, spawn
+
+
+def instance(name, ident, port, **more):
+    """As Curator writes it."""
+    return json.dumps({"name": name, "id": ident, "address": "127.0.0.1", "port": port, "sslPort": None, "payload": None,
+                       "registrationTimeUTC": 1, "serviceType": "DYNAMIC", "uriSpec": None, **more})
+
+
+def until(holds, what):
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"in {PATIENCE} s it was never so that {what}")
+        time.sleep(0.05)
+
+
+class OnServer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def setUp(self):
+        self.base = "/" + self.id().rsplit(".", 1)[1]
+
+    def verb(self, *words, code=0):
+        r = clave(*words, connect=self.server.connect)
+        self.assertEqual(r.code, code, (words, r))
+        return r
+
+    def put(self, service, ident, data):
+        self.verb("create", "--parents", f"{self.base}/{service}/{ident}", data)
+
+
+class Instances(OnServer):
+    def test_they_are_listed(self):
+        self.assertEqual(self.verb("instances", "--base", self.base).out, "")
+        self.put("web", "b", instance("web", "b", 81, enabled=False, sslPort=8443))
+        self.put("web", "a", instance("web", "a", 80))
+        self.put("db", "odd", "127.0.0.1")
+        lines = [line.rsplit(" ", 1)[0] for line in self.verb("instances", "--base", self.base, "web").out.splitlines()]
+        self.assertEqual(lines, ["web a 127.0.0.1:80 up DYNAMIC", "web b 127.0.0.1:81,ssl:8443 disabled DYNAMIC"])
+        odd = self.verb("instances", "--base", self.base).out.splitlines()[0]
+        self.assertRegex(odd, r"^db odd - unreadable - \w+ \(it is not a JSON object\)$")
+        ready = self.verb("instances", "--base", self.base, "--ready", "--json").out.splitlines()
+        self.assertEqual([json.loads(line)["id"] for line in ready], ["a"])
+        self.verb("instances", "--base", self.base, "--ready", "db", code=66)
+
+    def test_json_has_all_that_there_is(self):
+        payload = {"@class": "a.B", "text": "\n", "list": [1, None]}
+        self.put("web", "i", instance("web", "i", None, payload=payload))
+        [line] = self.verb("instances", "--base", self.base, "--json", "web").out.splitlines()
+        told = json.loads(line)
+        self.assertEqual({k: told[k] for k in ("service", "id", "path", "state", "fault", "address", "port", "ssl_port", "payload",
+                                               "registered", "type", "uri_spec")},
+                         {"service": "web", "id": "i", "path": f"{self.base}/web/i", "state": "up", "fault": None,
+                          "address": "127.0.0.1", "port": None, "ssl_port": None, "payload": payload, "registered": 1,
+                          "type": "DYNAMIC", "uri_spec": None})
+        self.assertEqual(told["stat"]["version"], 0)
+
+    def test_what_others_wrote_does_not_reach_a_terminal(self):
+        self.put("web", "i", instance("web", "\033[2J a", 1, address="\x9b h"))
+        self.assertEqual(self.verb("instances", "--base", self.base).out.split()[:3], ["web", "?[2J_a", "?_h:1"])
+
+    def test_watch_prints_them_again(self):
+        self.put("web", "a", instance("web", "a", 80))
+        watch = Running("instances", "--base", self.base, "--watch", "web", connect=self.server.connect)
+        self.addCleanup(watch.process.kill)
+        self.assertTrue(watch.line().startswith("web a "))
+        self.put("web", "b", instance("web", "b", 80))
+        self.assertEqual([watch.line().split()[:2] for _ in range(3)], [[], ["web", "a"], ["web", "b"]])
+        self.verb("rm", f"{self.base}/web/a")
+        self.assertEqual([watch.line().split()[:2] for _ in range(2)], [[], ["web", "b"]])
+        watch.process.send_signal(signal.SIGINT)
+
+    def test_wrong_words_are_refused(self):
+        self.assertIn("give its parent with --base", self.verb("instances", "a/b", code=64).err)
+        self.verb("instances", "--base", "services", code=66)
+        self.verb("instances", "..", code=66)
+
+
+class Prometheus:
+    """Debian's, with one job whose targets a gate tells."""
+
+    def __init__(self, config):
+        self.port = free_port()
+        self.process = spawn(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={scratch('tsdb')}",
+                              f"--web.listen-address=127.0.0.1:{self.port}"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def targets(self):
+        """Discovered labels of each target; None: it does not answer yet."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            c.request("GET", "/api/v1/targets?state=active")
+            answer = c.getresponse()
+            return [t["discoveredLabels"] for t in json.load(answer)["data"]["activeTargets"]] if answer.status == 200 else None
+        except OSError:
+            return None
+        finally:
+            c.close()
+
+    def failures(self):
+        """Refreshes that have failed."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        c.request("GET", "/metrics")
+        text = c.getresponse().read().decode()
+        c.close()
+        return sum(float(n) for n in re.findall(r"^prometheus_sd_http_failures_total (\S+)$", text, re.M))
+
+    def addresses(self):
+        found = self.targets()
+        return None if found is None else sorted(t["__address__"] for t in found)
+
+
+@unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed")
+class WithPrometheus(OnServer):
+    def configure(self, what):
+        path = scratch("prometheus.yml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: them\n" + what)
+        return path
+
+    def follow(self, prometheus, lose):
+        """Finds, loses and finds again, each within its refresh; and keeps what it has while the gate is away."""
+        self.put("web", "a", instance("web", "a", 81))
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], "the first instance is a target")
+        [labels] = prometheus.targets()
+        self.put("web", "b", instance("web", "b", 82))
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], "both instances are targets")
+        self.verb("rm", f"{self.base}/web/a")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:82"], "one of them is gone")
+        lose()
+        self.assertEqual(prometheus.addresses(), ["127.0.0.1:82"])
+        self.verb("rm", "-r", f"{self.base}/web")
+        until(lambda: prometheus.addresses() == [], "no instance is a target")
+        self.put("web", "a", instance("web", "a", 81))
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], "the first instance is a target again")
+        return labels
+
+    def test_http_sd_configs(self):
+        gate = Gate(self.server.connect).start()
+        self.addCleanup(gate.stop)
+        prometheus = Prometheus(self.configure(
+            "  http_sd_configs: [{refresh_interval: 1s, "
+            f"url: 'http://{gate.address}/v1/services?base={self.base}&format=http_sd'}}]\n"))
+
+        def lose():
+            gate.stop()
+            until(lambda: prometheus.failures() >= 2, "a refresh has failed twice")
+            gate.start()
+        labels = self.follow(prometheus, lose)
+        self.assertEqual({k: v for k, v in labels.items() if k.startswith("__meta_clave_")},
+                         {"__meta_clave_service": "web", "__meta_clave_id": "a", "__meta_clave_type": "DYNAMIC",
+                          "__meta_clave_path": f"{self.base}/web/a"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,207 @@
+/* /v1/services: the instances of services, from the gate's copy of a server's tree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/mutex_owner.h"
+#include "lib/webrig.h"
+
+#define WEB1                                                                                       \
+    "{\"name\":\"web\",\"id\":\"i1\",\"address\":\"10.0.0.1\",\"port\":80,\"sslPort\":null,"       \
+    "\"payload\":{\"zone\":3},\"registrationTimeUTC\":5,\"serviceType\":\"DYNAMIC\",\"uriSpec\":"  \
+    "null}"
+#define WEB2                                                                                       \
+    "{\"name\":\"web\",\"id\":\"i2\",\"address\":\"::1\",\"port\":null,\"sslPort\":443,"           \
+    "\"enabled\":false}"
+
+enum { ACTOR = 0, CLIENTS = 1 };
+
+static struct webrig *open_rig(void)
+{
+    struct webrig *r =
+        webrig_new(&(struct webrig_options){.net = {.clients = CLIENTS, .timeout_ms = 6000}});
+    assert_int_equal(memnet_create(r->net, ACTOR, "/services"), CLAVE_OK);
+    assert_int_equal(memnet_create(r->net, ACTOR, "/services/web"), CLAVE_OK);
+    webrig_settle(r);
+    return r;
+}
+
+static void put(struct webrig *r, const char *path, const char *data)
+{
+    (void)memnet_create(r->net, ACTOR, path);
+    assert_int_equal(memnet_set(r->net, ACTOR, path, data), CLAVE_OK);
+    webrig_settle(r);
+}
+
+static struct webrig_call *get(struct webrig *r, const char *target, unsigned status)
+{
+    struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+    webrig_advance(r, 100); /* the first one waits for the copy */
+    assert_true(c->done);
+    if (c->status != status)
+        fail_msg("%s: %u, not %u: %s", target, c->status, status, webrig_body(c));
+    return c;
+}
+
+static void answers(struct webrig *r, const char *target, const char *body)
+{
+    struct webrig_call *c = get(r, target, 200);
+    assert_string_equal(webrig_body(c), body);
+    webrig_end(c);
+}
+
+static void has(struct webrig *r, const char *target, unsigned status, const char *part)
+{
+    struct webrig_call *c = get(r, target, status);
+    if (!strstr(webrig_body(c), part))
+        fail_msg("%s: there is no %s in %s", target, part, webrig_body(c));
+    webrig_end(c);
+}
+
+static void instances_are_listed(void **state)
+{
+    (void)state;
+    struct webrig *r = open_rig();
+    put(r, "/services/web/i1", WEB1);
+    put(r, "/services/web/i2", WEB2);
+    put(r, "/services/web/odd", "127.0.0.1");
+    has(r, "/v1/services", 200,
+        "{\"path\": \"/services\", \"instances\": [{\"service\": \"web\", \"path\": "
+        "\"/services/web/i1\", \"state\": \"up\", \"fault\": null, \"id\": \"i1\", \"address\": "
+        "\"10.0.0.1\", \"port\": 80, \"ssl_port\": null, \"payload\": {\"zone\":3}, "
+        "\"registered\": 5, \"type\": \"DYNAMIC\", \"uri_spec\": null}, {\"service\": \"web\", "
+        "\"path\": \"/services/web/i2\", \"state\": \"disabled\", ");
+    has(r, "/v1/services/web", 200,
+        "\"path\": \"/services/web/odd\", \"state\": \"unreadable\", \"fault\": \"is not a JSON "
+        "object\", \"id\": null, ");
+    struct webrig_call *c = get(r, "/v1/services/web?fresh", 200);
+    assert_string_equal(webrig_member(c, "unreadable"), "1");
+    assert_string_equal(webrig_member(c, "source"), "servers");
+    assert_string_equal(webrig_header(c, "Clave-Source"), "servers");
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void prometheus_gets_targets_that_are_up(void **state)
+{
+    (void)state;
+    struct webrig *r = open_rig();
+    answers(r, "/v1/services?format=http_sd", "[]");
+    put(r, "/services/web/i1", WEB1);
+    put(r, "/services/web/i2", WEB2);
+    put(r, "/services/web/odd", "127.0.0.1");
+    put(r, "/services/web/member_0000000001",
+        "{\"serviceEndpoint\":{\"host\":\"h\",\"port\":9},\"status\":\"ALIVE\"}");
+    answers(r, "/v1/services?format=http_sd",
+            "[{\"targets\": [\"10.0.0.1:80\"], \"labels\": {\"__meta_clave_service\": \"web\", "
+            "\"__meta_clave_path\": \"/services/web/i1\", \"__meta_clave_id\": \"i1\", "
+            "\"__meta_clave_type\": \"DYNAMIC\", \"__meta_clave_payload\": \"{\\\"zone\\\":3}\"}}, "
+            "{\"targets\": [\"h:9\"], \"labels\": {\"__meta_clave_service\": \"web\", "
+            "\"__meta_clave_path\": \"/services/web/member_0000000001\", \"__meta_clave_id\": "
+            "\"\", \"__meta_clave_type\": \"SERVERSET\"}}]");
+    put(r, "/services/web/i2",
+        "{\"name\":\"web\",\"id\":\"i2\",\"address\":\"::1\",\"sslPort\":443}");
+    has(r, "/v1/services/web?format=http_sd", 200, "{\"targets\": [\"[::1]:443\"], ");
+    has(r, "/v1/services/web?format=http_sd", 200, "\"__scheme__\": \"https\"");
+    webrig_free(r);
+}
+
+/* It goes with its last instance, and Prometheus would keep that after a 404. */
+static void a_service_without_a_node_has_no_instances(void **state)
+{
+    (void)state;
+    struct webrig *r = open_rig();
+    put(r, "/services/web/i1", WEB1);
+    has(r, "/v1/services/web?format=http_sd", 200, "10.0.0.1:80");
+    assert_int_equal(memnet_delete(r->net, ACTOR, "/services/web/i1"), CLAVE_OK);
+    assert_int_equal(memnet_delete(r->net, ACTOR, "/services/web"), CLAVE_OK);
+    webrig_settle(r);
+    answers(r, "/v1/services/web?format=http_sd", "[]");
+    answers(r, "/v1/services?format=http_sd", "[]");
+    has(r, "/v1/services?base=/none", 200, "\"instances\": []");
+    webrig_free(r);
+}
+
+static void a_balancer_asks_whether_one_is_ready(void **state)
+{
+    (void)state;
+    struct webrig *r = open_rig();
+    put(r, "/services/web/i2", WEB2);
+    has(r, "/v1/services/web?ready", 503, "\"code\": \"ENONODE\"");
+    has(r, "/v1/services/none?ready", 503, "no instance at /services/none is up");
+    put(r, "/services/web/i1", WEB1);
+    struct webrig_call *c = get(r, "/v1/services/web?ready", 200);
+    assert_non_null(strstr(webrig_body(c), "\"id\": \"i1\""));
+    assert_null(strstr(webrig_body(c), "\"id\": \"i2\""));
+    webrig_end(c);
+    webrig_free(r);
+}
+
+/* While the gate has no server: whoever reads a list keeps the last one that was right. */
+static void an_old_list_is_not_answered(void **state)
+{
+    (void)state;
+    struct webrig *r = open_rig();
+    put(r, "/services/web/i1", WEB1);
+    has(r, "/v1/services?format=http_sd", 200, "10.0.0.1:80");
+    memnet_stop_server(r->net);
+    webrig_advance(r, 5000);
+    has(r, "/v1/services?format=http_sd", 503,
+        "which instances there are at /services is not known");
+    memnet_start_server(r->net);
+    webrig_advance(r, 5000);
+    has(r, "/v1/services?format=http_sd", 200, "10.0.0.1:80");
+    webrig_free(r);
+}
+
+static void a_long_list_is_whole(void **state)
+{
+    (void)state;
+    enum { MANY = 1203 };
+    struct webrig *r = open_rig();
+    char path[64], word[64];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/services/web/n%04d", i);
+        put(r, path, WEB1);
+    }
+    struct webrig_call *c = get(r, "/v1/services/web?format=http_sd", 200);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(word, sizeof word, "\"/services/web/n%04d\"", i);
+        assert_non_null(strstr(webrig_body(c), word));
+    }
+    assert_string_equal(webrig_body(c) + strlen(webrig_body(c)) - 4, "\"}}]");
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void what_is_asked_wrongly_is_told(void **state)
+{
+    (void)state;
+    struct webrig *r = open_rig();
+    has(r, "/v1/services?format=consul", 400, "the only format is http_sd");
+    has(r, "/v1/services?format=http_sd&ready", 400, "leave out ready");
+    has(r, "/v1/services?base=services", 400, "base");
+    has(r, "/v1/services/a%2fb", 400, "without /");
+    has(r, "/v1/services/..", 400, "part of a path");
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instances_are_listed),
+        cmocka_unit_test(prometheus_gets_targets_that_are_up),
+        cmocka_unit_test(a_service_without_a_node_has_no_instances),
+        cmocka_unit_test(a_balancer_asks_whether_one_is_ready),
+        cmocka_unit_test(an_old_list_is_not_answered),
+        cmocka_unit_test(a_long_list_is_whole),
+        cmocka_unit_test(what_is_asked_wrongly_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
