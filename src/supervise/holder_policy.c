@@ -11,7 +11,8 @@
 void clave__holder_policy_begin(struct holder_policy *p, const struct kill_policy_terms *terms)
 {
     assert(terms->grace_ms >= 0 && terms->lead_ms > 0);
-    *p = (struct holder_policy){.terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER};
+    *p = (struct holder_policy){
+        .terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER, .ended_by = CLAVE_NEVER};
 }
 
 int64_t clave__holder_policy_extend(struct holder_policy *p, int64_t deadline)
@@ -27,6 +28,12 @@ void clave__holder_policy_lose(struct holder_policy *p, int64_t now)
 {
     p->lost = true;
     p->gone_by = now + p->terms.grace_ms + p->terms.lead_ms;
+}
+
+void clave__holder_policy_end(struct holder_policy *p, int64_t now)
+{
+    if (p->terms.on_lost != ON_LOST_IGNORE)
+        p->ended_by = deadline_earlier(p->ended_by, now + p->terms.grace_ms + p->terms.lead_ms);
 }
 
 /* A moment before `end`, but after the guardian's own limit. */
@@ -53,8 +60,8 @@ int64_t clave__holder_policy_limit(const struct holder_policy *p)
 {
     if (p->excused)
         return CLAVE_NEVER;
-    return deadline_earlier(policy_limit_of_hold(p),
-                            holder_policy_limit_before(p, policy_end_of_max_hold(p)));
+    int64_t held = deadline_earlier(policy_end_of_max_hold(p), p->ended_by);
+    return deadline_earlier(policy_limit_of_hold(p), holder_policy_limit_before(p, held));
 }
 
 bool clave__holder_policy_is_overdue(struct holder_policy *p, int64_t now)
@@ -80,5 +87,5 @@ void clave__holder_policy_excuse(struct holder_policy *p)
 bool clave__holder_policy_was_cut_short(const struct holder_policy *p, enum kill_policy_cause cause)
 {
     return p->lost || p->overdue || cause == CAUSE_DEADLINE || cause == CAUSE_LOST ||
-           cause == CAUSE_MAX_HOLD || cause == CAUSE_PARENT;
+           cause == CAUSE_MAX_HOLD || cause == CAUSE_PARENT || cause == CAUSE_UNHEALTHY;
 }

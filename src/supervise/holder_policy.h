@@ -14,6 +14,7 @@ struct holder_policy {
     struct kill_policy_terms terms;
     int64_t deadline; /* the newest one that the guardian was told */
     int64_t gone_by;  /* when the command of a lost hold must have ended; CLAVE_NEVER */
+    int64_t ended_by; /* likewise of one that is held, but that the guardian was told to stop */
     bool lost;        /* the hold is lost; not set by the end of a maximum hold */
     bool overdue;     /* the guardian did not end the command in time */
     bool excused;     /* the guardian has said that it cannot end the command */
@@ -25,6 +26,8 @@ void clave__holder_policy_begin(struct holder_policy *p, const struct kill_polic
 int64_t clave__holder_policy_extend(struct holder_policy *p, int64_t deadline);
 /* The hold is lost: the guardian must be told to stop, and that there is no deadline. */
 void clave__holder_policy_lose(struct holder_policy *p, int64_t now);
+/* The command has to end although the hold is not lost: the guardian must be told to stop. */
+void clave__holder_policy_end(struct holder_policy *p, int64_t now);
 /* When to check on the guardian: a moment after it must have ended the command. */
 int64_t clave__holder_policy_limit(const struct holder_policy *p);
 /* Call it if the guardian has not reported the command's end. Returns true if it is overdue: then

@@ -140,7 +140,7 @@ static unsigned kill_policy_begin_ending(struct kill_policy *p, enum kill_policy
                                          int64_t now)
 {
     assert(p->phase == KILL_POLICY_RUNNING);
-    bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
+    bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST || cause == CAUSE_UNHEALTHY;
     bool at_once = loss && p->terms.on_lost == ON_LOST_KILL;
     p->cause = cause;
     p->kill_at = kill_policy_grace_from(p, cause, now) + p->terms.grace_ms;
@@ -152,7 +152,7 @@ static unsigned kill_policy_look_at_running(struct kill_policy *p,
                                             const struct kill_policy_sight *s, int64_t now)
 {
     if (s->told_to_stop && p->terms.on_lost != ON_LOST_IGNORE)
-        return kill_policy_begin_ending(p, CAUSE_LOST, now);
+        return kill_policy_begin_ending(p, s->unhealthy ? CAUSE_UNHEALTHY : CAUSE_LOST, now);
     if (s->reaped && s->nothing_left) {
         p->phase = KILL_POLICY_ENDED;
         return KILL_POLICY_TELL_END;

@@ -10,10 +10,10 @@
  *    └─ the holder is dead ─────────────────────────────▲
  *
  * RUNNING becomes ENDING one grace before the deadline, at the end of the maximum hold, when the
- * holder says that the hold is lost, at the second SIGTERM, when the holder has died, when the
- * process that the holder was told to end with has ended, or when the command has ended but left
- * other processes behind. ENDING becomes KILLING after the grace, or a moment before the deadline
- * if that is earlier. */
+ * holder says that the hold is lost or the work unhealthy, at the second SIGTERM, when the holder
+ * has died, when the process that the holder was told to end with has ended, or when the command
+ * has ended but left other processes behind. ENDING becomes KILLING after the grace, or a moment
+ * before the deadline if that is earlier. */
 #ifndef CLAVE_SUPERVISE_KILL_POLICY_H
 #define CLAVE_SUPERVISE_KILL_POLICY_H
 
@@ -32,9 +32,10 @@ enum kill_policy_cause {
     CAUSE_DEADLINE, /* the servers had not confirmed the session for too long */
     CAUSE_LOST,     /* the holder said that the hold is lost */
     CAUSE_MAX_HOLD,
-    CAUSE_KILLED, /* the holder has died */
-    CAUSE_SIGNAL, /* somebody sent SIGTERM a second time */
-    CAUSE_PARENT, /* the process that the holder was told to end with has ended */
+    CAUSE_KILLED,    /* the holder has died */
+    CAUSE_SIGNAL,    /* somebody sent SIGTERM a second time */
+    CAUSE_PARENT,    /* the process that the holder was told to end with has ended */
+    CAUSE_UNHEALTHY, /* the holder said that the work is (health_policy.h) */
 };
 
 struct kill_policy_terms {
@@ -77,6 +78,7 @@ struct kill_policy {
 struct kill_policy_sight {
     int64_t deadline;  /* according to the holder; KILL_POLICY_NO_DEADLINE */
     bool told_to_stop; /* by the holder */
+    bool unhealthy;    /* and that is why; otherwise the hold is lost, or was asked for */
     bool alone;        /* the holder is dead */
     bool parent_ended; /* the process that the holder was told to end with has ended */
     bool reaped;       /* the command itself has ended */

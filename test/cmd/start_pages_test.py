@@ -172,6 +172,28 @@ class ThreeMachines(unittest.TestCase):
         last.kill()
         self.mail(last)
 
+    def test_a_dispatcher_that_hangs(self):
+        """Seen by the check of the second unit, which is made to run more often here."""
+        self.program("dispatcher", f'#!/bin/sh\necho "begin $(hostname)" >>{self.log}\nexec sleep 1000\n')
+        self.program("dispatcher-healthy", f'#!/bin/sh\ntest ! -e {self.bin}/hung-$(hostname) || exec sleep 1000\n'
+                     f'echo $CLAVE_EVENT >>{self.bin}/healthy\n')
+        line = self.installed(blocks("service.md", "ini")[1]).strip()
+        command = "exec " + line.replace("ExecStart=", "").replace("--health ", "--health-every 500ms --health ", 1)
+        env = environment(CLAVE_SYSTEM_CONFIG=self.config, CLAVE_CONNECT=self.server.connect)
+        machines = [self.machine(n, command, env) for n in NAMES]
+        until(lambda: len(lines(self.log)) == 1)
+        leader = lines(self.log)[0].split()[1]
+        until(lambda: len(self.ask("candidates", "/dispatcher/leader").stdout.splitlines()) == len(machines))
+        until(lambda: "holding" in lines(f"{self.bin}/healthy"))
+        with open(f"{self.bin}/hung-{leader}", "w", encoding="utf-8"):
+            pass
+        until(lambda: len(lines(self.log)) == 2)
+        self.assertNotEqual(lines(self.log)[1].split()[1], leader)
+        self.assertEqual(len(self.ask("candidates", "/dispatcher/leader").stdout.splitlines()), len(machines) - 1)
+        for m in machines:
+            m.kill()
+            self.mail(m)
+
     def test_the_unit_is_one_of_the_examples(self):
         with open(os.path.join(SOURCE, "examples/systemd/leader.service"), encoding="utf-8") as f:
             example = set(f.read().splitlines())

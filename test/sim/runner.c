@@ -45,6 +45,7 @@ static void put_away(struct runner *w)
     *at = w->next;
     world_clear(world_of(w), &w->guardian);
     command_fini(&w->command);
+    work_fini(&w->work);
     free(w);
 }
 
@@ -119,6 +120,7 @@ static void look(struct runner *w)
     const struct kill_policy_sight sight = {
         .deadline = w->page,
         .told_to_stop = w->told_to_stop,
+        .unhealthy = w->unhealthy,
         .alone = !w->actor,
         .reaped = !w->command.runs,
         .nothing_left = !command_is_alive(&w->command),
@@ -160,6 +162,14 @@ static void on_command_changed(void *owner)
         host_wake(w->load->host);
     else if (!command_is_alive(&w->command))
         retire(w);
+}
+
+/* Its parent is the supervisor. */
+static void on_check_ended(void *owner)
+{
+    struct runner *w = owner;
+    if (w->actor)
+        host_wake(w->load->host);
 }
 
 static void end_guardian(struct runner *w)
@@ -222,6 +232,27 @@ static void publish(struct runner *w)
                   clock_when(&a->host->clock, at) + world_between(world_of(w), 0, LATE_US));
 }
 
+/* Its health is looked after besides, and ended as by `clave lock`. */
+static void look_at_work(struct runner *w)
+{
+    struct actor *a = w->actor;
+    const struct health_policy *p = &w->work.policy;
+    int64_t now = host_clock(a->host);
+    if (!w->work.w || w->unhealthy || w->hold_policy.lost)
+        return;
+    work_look(&w->work, now);
+    int64_t at = clave__health_policy_wake_at(p);
+    if (at != CLAVE_NEVER)
+        world_set_earlier(world_of(w), &a->alarm, clock_when(&a->host->clock, at));
+    if (p->phase != HEALTH_OVER)
+        return;
+    world_log(world_of(w), a->name, "its work is ill: ends the command");
+    w->load->stats.unhealthy++;
+    w->unhealthy = true;
+    clave__holder_policy_end(&w->hold_policy, now);
+    runner_stop(a);
+}
+
 void runner_look(struct actor *a)
 {
     struct runner *w = a->runner;
@@ -232,8 +263,10 @@ void runner_look(struct actor *a)
     }
     if (w->guardian_dead)
         clave__holder_policy_bereave(&w->hold_policy);
-    if (w->hold_policy.phase == HOLD_POLICY_WATCHING)
+    if (w->hold_policy.phase == HOLD_POLICY_WATCHING) {
         publish(w);
+        look_at_work(w);
+    }
     if (clave__holder_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
         world_log(world_of(w), a->name, "the guardian does not answer: ends the command");
     if (w->hold_policy.phase == HOLD_POLICY_SWEEPING)
@@ -297,6 +330,12 @@ void runner_begin(struct actor *a)
     w->command.owner = w;
     command_init(&w->command, world_of(w), &w->rng);
     clave__holder_policy_begin(&w->hold_policy, &w->terms);
+    w->work.changed = on_check_ended;
+    w->work.owner = w;
+    w->work_from = world_of(w)->now;
+    if (world_chance(world_of(w), 500))
+        work_begin(&w->work, world_of(w), &w->rng,
+                   clave_async_client_session_timeout(l->host->client), host_clock(l->host));
     world_log(world_of(w), a->name, "runs a command");
     publish(w);
     poke(w);
@@ -384,6 +423,17 @@ bool runner_is_accountable(struct runner *w)
         w->in_hands_at = now;
     w->in_hands = in_hands;
     return in_hands && now > w->in_hands_at + REACTION_US;
+}
+
+bool runner_is_neglectful(struct runner *w)
+{
+    bool away = !w->actor || w->load->host->paused || w->command.asleep;
+    if (!away && w->was_away)
+        w->work_from = world_of(w)->now;
+    w->was_away = away;
+    w->work.was_late |= away;
+    return !away && work_is_neglected(&w->work, w->work_from + w->work.policy.terms.grace_ms * MS,
+                                      w->terms.grace_ms + w->terms.lead_ms);
 }
 
 bool runner_is_overdue(const struct runner *w)

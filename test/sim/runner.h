@@ -1,14 +1,15 @@
 /* runner.h - `clave lock` as an actor: while it holds, its process supervises a command that a
  * second process, the guardian, has started and ends in time. The decisions are the shipped ones
- * (supervise/kill_policy, supervise/hold_policy); the two processes, their messages to each other,
- * and the command are modelled here. Each may be stopped and killed by itself, the machine may
- * sleep. */
+ * (supervise/kill_policy, holder_policy, health_policy); the two processes, their messages to each
+ * other, and the command are modelled here. Each may be stopped and killed by itself, the machine
+ * may sleep. */
 #ifndef CLAVE_SIM_RUNNER_H
 #define CLAVE_SIM_RUNNER_H
 
 #include "actor.h"
 #include "command.h"
 #include "supervise/holder_policy.h"
+#include "work.h"
 
 struct runner {
     struct runner *next; /* of the same machine */
@@ -26,12 +27,15 @@ struct runner {
     struct alarm guardian; /* it looks */
     bool guardian_dead;
     int64_t guardian_stopped_to;
-    bool told_to_stop;
+    bool told_to_stop, unhealthy;
     bool reported; /* that it has ended */
     bool swept;    /* by the supervisor */
     bool over;     /* nothing is left to look at */
 
     struct command command;
+    struct work work;
+    int64_t work_from; /* true time from when its supervisor could look after it */
+    bool was_away;
     bool in_hands; /* one of the two can end it, as far as was looked */
     int64_t in_hands_at;
     bool out_of_hands; /* neither could, some time */
@@ -64,6 +68,8 @@ void runners_fini(struct workload *l);
 /* For the checker: could the command do harm now, that the supervisor or the guardian could have
  * kept it from? */
 bool runner_is_accountable(struct runner *w);
+/* Its work was ill for longer than it may be. Call it at each look. */
+bool runner_is_neglectful(struct runner *w);
 /* By its machine's clock the hold is over. */
 bool runner_is_overdue(const struct runner *w);
 

@@ -671,8 +671,9 @@ void totals_print(const struct totals *t)
     printf("unguarded writes: %" PRIu64 ", %" PRIu64 " of them late; %" PRIu64 " updates lost\n",
            k->unguarded, k->late, k->updates_lost);
     printf("%" PRIu64 " commands: %" PRIu64 " ended by their guardians, %" PRIu64
-           " by their holders, %" PRIu64 " out of the hands of both\n",
-           k->commands, k->ended, k->swept, k->out_of_hands);
+           " by their holders, %" PRIu64 " out of the hands of both, %" PRIu64
+           " given up since their work was ill\n",
+           k->commands, k->ended, k->swept, k->out_of_hands, k->unhealthy);
     printf("%" PRIu64 " calls of znodes; %" PRIu64 " histories too long to be decided\n",
            k->znode_calls, k->undecided);
     printf("slots: %" PRIu64 " taken, %" PRIu64 " given or broken\n", k->slots_taken,

@@ -62,6 +62,7 @@ struct workload_stats {
     uint64_t updates_lost;
     uint64_t commands;
     uint64_t ended;        /* of them, before their time, by their guardians */
+    uint64_t unhealthy;    /* since their work was ill */
     uint64_t swept;        /* by their holders */
     uint64_t out_of_hands; /* with both dead or stopped at a time */
     uint64_t znode_calls;

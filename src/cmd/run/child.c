@@ -136,11 +136,13 @@ void child_begin(struct runner *r)
         t->terms.until = r->acquired_at + plan->max_hold_ms;
     clave__holder_policy_begin(&r->hold_policy, &t->terms);
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
+    held_text_init(&r->text, r->client, plan, g.node);
     if (plan->stages.slot)
         run_slot_put(r, t);
     atomic_store(&page->token, t->token);
     atomic_store(&page->session_id, t->session_id);
     r->phase = HOLDING;
+    health_run(r);
     child_publish(r);
     lock_message_acquired(plan, &g, r->acquired_at - r->began);
     if (plan->grace_ms > t->terms.grace_ms)
@@ -163,7 +165,9 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
 {
     assert(r->phase == HOLDING || r->phase == SWEEPING);
     bool cut_short = clave__holder_policy_was_cut_short(&r->hold_policy, cause);
-    int code = cut_short ? EXIT_LOST : child_code_of_status(status);
+    int code = child_code_of_status(status);
+    if (cut_short)
+        code = r->unhealthy && !r->hold_policy.lost ? EXIT_UNHEALTHY : EXIT_LOST;
     r->told_to_end |= cause == CAUSE_PARENT;
     if (r->command == 0)
         child_report_not_started(r);
@@ -180,9 +184,17 @@ void child_lost(struct runner *r, clave_err why)
         return;
     clave__holder_policy_lose(&r->hold_policy, clave_now());
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
-    guardian_stop(&r->guardian);
+    guardian_stop(&r->guardian, CAUSE_LOST);
     child_arm_watchdog(r);
     lock_message_lost(r->plan, why);
+}
+
+/* Ends the command although the hold is not lost. */
+static void child_stop(struct runner *r, enum kill_policy_cause cause)
+{
+    clave__holder_policy_end(&r->hold_policy, clave_now());
+    guardian_stop(&r->guardian, cause);
+    child_arm_watchdog(r);
 }
 
 void child_asked(struct runner *r)
@@ -190,24 +202,67 @@ void child_asked(struct runner *r)
     if (r->phase != HOLDING || r->hold_policy.lost || r->asked)
         return;
     r->asked = true;
-    guardian_stop(&r->guardian);
+    child_stop(r, CAUSE_LOST);
     lock_message_asked(r->plan);
+}
+
+/* What the node says while the check fails. What it says of a process that cannot be killed is more
+ * important. */
+static void child_say_health(struct runner *r)
+{
+    const struct health_policy *p = &r->health.policy;
+    char text[HEALTH_WHY_CAP + 64];
+    if (r->holdout.pid != 0)
+        return;
+    if (p->phase == HEALTH_OVER)
+        snprintf(text, sizeof text, "ending the command: %s", r->health.why);
+    else
+        snprintf(text, sizeof text, "%s", p->failures > 0 ? r->health.why : "");
+    held_text_set(&r->text, text);
+    clave_uv_flush(r->uv);
+}
+
+void child_on_judged(struct runner *r)
+{
+    const struct health_policy *p = &r->health.policy;
+    assert(r->phase == HOLDING);
+    if (r->hold_policy.lost || r->unhealthy)
+        return;
+    if (p->phase == HEALTH_OVER) {
+        r->unhealthy = true;
+        health_stop(r);
+        child_stop(r, CAUSE_UNHEALTHY);
+        lock_message_unhealthy(r->plan, true, r->health.why);
+    } else if (p->failures > r->failures) {
+        lock_message_ailing(r->plan, p->failures, r->health.why);
+    }
+    if (r->unhealthy || p->failures != r->failures)
+        child_say_health(r);
+    r->failures = p->failures;
 }
 
 /* ---- without the guardian -------------------------------------------------------------------- */
 
 bool child_reap(struct runner *r)
 {
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+    siginfo_t next = {.si_pid = 0};
+    int status = 0;
+    while (waitid(P_ALL, 0, &next, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        pid_t pid = next.si_pid;
+        if (pid == 0)
+            return false;
+        if (pid == r->health.pid) {
+            health_reap(r);
+            continue;
+        }
+        waitpid(pid, &status, WNOHANG);
         guardian_note_reaped(&r->guardian, pid);
         if (pid != r->command)
             continue;
         r->reaped = true;
         r->status = status;
     }
-    return pid < 0 && errno == ECHILD;
+    return errno == ECHILD;
 }
 
 static void child_report_stuck(struct runner *r, const struct holdout *h, bool lost)
@@ -307,13 +362,11 @@ static void child_on_refused(struct runner *r, const char *what, int error, int 
 static void child_on_holdout(struct runner *r, const struct holdout *h)
 {
     char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
-    struct grant_facts g;
     r->holdout = *h;
     lock_message_holdout(r->plan, h);
     sd_status_holdout(r);
     snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
-    if (acquisition_held(&r->acquisition, &g))
-        held_since_add_text(r->client, r->plan, g.node, text);
+    held_text_set(&r->text, text);
     clave_uv_flush(r->uv);
 }
 

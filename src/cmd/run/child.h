@@ -33,6 +33,9 @@ void child_lost(struct runner *r, clave_err why);
 /* Another participant asks for the lock, or asks the leader to resign: ends the command with its
  * usual grace. */
 void child_asked(struct runner *r);
+/* The health of the command may have changed: says so in the lock's node, and ends the command when
+ * it is over with it. */
+void child_on_judged(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
 /* On SIGCHLD: waits for every child that has ended. Besides the guardian these are hooks, orphans
  * that a sub-reaper inherits and, if this is process 1 of a container, any orphan at all. true:

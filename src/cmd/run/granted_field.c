@@ -1,6 +1,6 @@
 /* granted_field.c - the field "granted=" in the data of a lock's node. run_recipe.c appends it when
  * the node is created, runner.c updates it after the grant, and `clave locks` reads it. child.c may
- * add a field "text=" later; that write changes the node's mtime, which until then told the time of
+ * set a field "text=" later; that write changes the node's mtime, which until then told the time of
  * the grant, so it writes this time into the data as well.
  *
  * What must stay true: the update after the grant changes neither the length of the data nor any
@@ -73,89 +73,116 @@ void held_since_record(clave_async_client *c, const struct run_plan *plan, const
         free(copy);
 }
 
-struct held_text {
-    int attempts; /* how many are left */
-    char *node;
-    char text[];
-};
+/* ---- the text -------------------------------------------------------------------------------- */
 
-static void held_text_free(struct held_text *t)
+enum { TEXT_ATTEMPTS = 3 };
+
+static void held_text_write(struct held_text *t);
+
+/* Tries again after two errors. EBADVERSION: the time of the grant may have been written between
+ * our read and our write. ECONNLOSS: nobody knows whether the write was done; the next read tells.
+ */
+static void held_text_answered(struct held_text *t, clave_err err)
 {
-    free(t->node);
-    free(t);
+    bool again = t->changed || err == CLAVE_EBADVERSION || err == CLAVE_ECONNLOSS;
+    t->busy = false;
+    if (t->changed)
+        t->attempts = TEXT_ATTEMPTS;
+    if (again && t->attempts > 0)
+        held_text_write(t);
 }
 
-static void held_text_read(clave_async_client *c, struct held_text *t);
-
-/* Reads and tries again after two errors. EBADVERSION: the time of the grant may have been written
- * between our read and our write. ECONNLOSS: nobody knows whether the write was done; the next read
- * tells. */
 static void held_text_on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct held_text *t = arg;
-    bool again = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ECONNLOSS;
-    if (again && t->attempts > 0)
-        held_text_read(c, t);
-    else
-        held_text_free(t);
+    (void)c;
+    held_text_answered(arg, res->err);
 }
 
-/* The new data of the node: the old data and the text. This write changes the node's mtime; if that
- * is what tells the time of the grant, the time itself is added in digits. NULL: there is nothing
- * to write, or no memory. */
+/* Removes the line that begins after the newline at the beginning of `field`, if there is one. */
+static void held_text_remove(char *data, size_t *n, const char *field)
+{
+    char *at = granted_field_find(data, *n, field, strlen(field));
+    if (!at)
+        return;
+    char *line = at + 1, *end = memchr(line, '\n', (size_t)(data + *n - line));
+    char *next = end ? end + 1 : data + *n;
+    memmove(line, next, (size_t)(data + *n - next));
+    *n -= (size_t)(next - line);
+}
+
+/* The new data of the node. The write changes the node's mtime; if that is what tells the time of
+ * the grant, the time itself is added in digits. NULL: there is nothing to write, or no memory. */
 static char *held_text_compose(const clave_result *res, const char *text, size_t *n)
 {
     static const char said[] = "\ntext=";
     const struct clave_mem mem = clave__mem_or_default(
         NULL); /* the default allocator, so that free() may be used on what it returns */
-    const clave_identity more = {.text = text};
-    if (!clave__identity_is_form(res->data, res->len) ||
-        granted_field_find(res->data, res->len, said, sizeof said - 1))
+    const clave_identity more = {.text = *text ? text : NULL};
+    bool has = granted_field_find(res->data, res->len, said, sizeof said - 1);
+    char *copy = malloc(res->len + 1);
+    size_t len = res->len;
+    if (!copy || !clave__identity_is_form(res->data, res->len) || (!has && !*text)) {
+        free(copy);
         return NULL;
-    char *data = clave__identity_extend(&mem, res->data, res->len, &more, n);
-    char *out = NULL;
-    if (data && granted_field_find(data, *n, granted, sizeof granted - 1)) {
-        int len = asprintf(&out, "%s%s%lld\n", data, numbered + 1, (long long)res->stat->mtime);
-        *n = len > 0 ? (size_t)len : 0;
-        free(data);
-        return len > 0 ? out : NULL;
     }
-    return data;
+    memcpy(copy, res->data, len);
+    held_text_remove(copy, &len, said);
+    char *data = clave__identity_extend(&mem, copy, len, &more, n), *out = NULL;
+    free(copy);
+    if (!data || !granted_field_find(data, *n, granted, sizeof granted - 1) ||
+        granted_field_find(data, *n, numbered, sizeof numbered - 1))
+        return data;
+    int all = asprintf(&out, "%s%s%lld\n", data, numbered + 1, (long long)res->stat->mtime);
+    free(data);
+    *n = all > 0 ? (size_t)all : 0;
+    return all > 0 ? out : NULL;
 }
 
 static void held_text_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct held_text *t = arg;
     size_t n = 0;
+    t->changed = false;
     char *data = res->err == CLAVE_OK ? held_text_compose(res, t->text, &n) : NULL;
     if (!data || clave_async_set(c, t->node, data, n, res->stat->version, held_text_on_written,
                                  t) != CLAVE_OK)
-        held_text_free(t);
+        held_text_answered(t, res->err);
     free(data);
 }
 
-static void held_text_read(clave_async_client *c, struct held_text *t)
+static void held_text_write(struct held_text *t)
 {
-    assert(t->attempts > 0);
+    assert(!t->busy && t->attempts > 0);
     t->attempts--;
-    if (clave_async_get(c, t->node, NULL, held_text_on_read, t) != CLAVE_OK)
-        held_text_free(t);
+    t->busy = clave_async_get(t->client, t->node, NULL, held_text_on_read, t) == CLAVE_OK;
 }
 
-void held_since_add_text(clave_async_client *c, const struct run_plan *plan, const char *node,
-                         const char *text)
+void held_text_init(struct held_text *t, clave_async_client *c, const struct run_plan *plan,
+                    const char *node)
 {
-    size_t n = strlen(text) + 1;
-    struct held_text *t = granted_field_can_record(plan) ? malloc(sizeof *t + n) : NULL;
-    if (!t)
-        return;
-    *t = (struct held_text){.attempts = 3, .node = strdup(node)};
-    memcpy(t->text, text, n);
-    if (t->node)
-        held_text_read(c, t);
-    else
-        free(t);
+    *t = (struct held_text){.client = c};
+    if (granted_field_can_record(plan))
+        t->node = strdup(node);
 }
+
+void held_text_set(struct held_text *t, const char *text)
+{
+    if (!t->node || strncmp(t->text, text, sizeof t->text - 1) == 0)
+        return;
+    snprintf(t->text, sizeof t->text, "%s", text);
+    t->changed = true;
+    t->attempts = TEXT_ATTEMPTS;
+    if (!t->busy)
+        held_text_write(t);
+}
+
+void held_text_fini(struct held_text *t)
+{
+    free(t->node);
+    t->node = NULL;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int64_t granted_field_number(const char *at, const char *end)
 {

@@ -17,11 +17,26 @@ size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, siz
  * Keeps requests that others have written to the node meanwhile. Nobody waits for this write, and
  * its failure is not reported. */
 void held_since_record(clave_async_client *c, const struct run_plan *plan, const char *node);
-/* Adds `text`, something that others should know about the holder, to the data of the node at path
- * `node`, at most once. The node still tells the time of the grant afterwards. Nobody waits for
- * this write, and its failure is not reported. */
-void held_since_add_text(clave_async_client *c, const struct run_plan *plan, const char *node,
-                         const char *text);
+
+/* What the holder's node says to others about the holder, besides who it is: `text` of its
+ * identity. It may change as often as it likes: at most one write is under way, and of texts that
+ * are set meanwhile the newest is written. Nobody waits for these writes, and their failure is not
+ * reported. The node still tells the time of the grant afterwards. */
+enum { HELD_TEXT_CAP = 384 };
+struct held_text {
+    clave_async_client *client;
+    char *node;               /* its path; NULL: this node has no room for a text */
+    char text[HELD_TEXT_CAP]; /* as it should be; "": none */
+    bool busy, changed;       /* a request is under way; the text was set since it began */
+    int attempts;             /* how many are left */
+};
+/* Begins with no text, without a request. `t` must outlive the client. */
+void held_text_init(struct held_text *t, clave_async_client *c, const struct run_plan *plan,
+                    const char *node);
+/* A text that does not fit is cut off. */
+void held_text_set(struct held_text *t, const char *text);
+void held_text_fini(struct held_text *t);
+
 /* When the holder got the lock: milliseconds since the epoch, by the server's clock, derived from
  * the data and the Stat of its node. -1: the node does not tell. */
 int64_t held_since(const void *data, size_t n, const clave_stat *stat);

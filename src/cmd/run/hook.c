@@ -1,6 +1,6 @@
-/* hook.c - starts a hook with posix_spawn. runner.c and child.c call it. A hook is not the service
- * that the service manager watches, so it inherits neither our signal mask nor the variables of the
- * service manager. */
+/* hook.c - starts the shell commands of hook.h: hooks with posix_spawn, checks with fork. runner.c,
+ * child.c and health_check.c call it. Such a command is not the service that the service manager
+ * watches, so it inherits neither our signal mask nor the variables of the service manager. */
 #include "cmd/run/hook.h"
 
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
@@ -112,4 +113,55 @@ void hook_run(const struct run_plan *p, const char *command, const char *event, 
     if (!hook_env_init(&env, p, event, token) || hook_start(command, env.all) != 0)
         diag(p->o, "%s: cannot run the hook: %s", p->path, command);
     hook_env_fini(&env);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* In the forked child: only what a child of a threaded process may call. */
+static _Noreturn void hook_become(char *const *argv, char **env, int output, pid_t parent)
+{
+    static const char failed[] = "cannot run /bin/sh\n";
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    sigemptyset(&none);
+    for (int sig = 1; sig < NSIG; sig++)
+        (void)sigaction(sig, &usual, NULL);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int null = open("/dev/null", O_RDONLY);
+    if (getppid() != parent || null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)
+        _exit(HOOK_FAILED);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve("/bin/sh", argv, env);
+    ssize_t ignored = write(STDERR_FILENO, failed, sizeof failed - 1);
+    (void)ignored;
+    _exit(HOOK_FAILED);
+}
+
+/* Not with posix_spawn, which waits for exec: if the disk that /bin/sh is on stalls, so would the
+ * heartbeats. */
+pid_t hook_start_check(const struct run_plan *p, const char *command, const char *event,
+                       int64_t token, int output)
+{
+    struct hook_env env;
+    sigset_t all, before;
+    pid_t pid = -1, self = getpid();
+    char shell[] = "sh", flag[] = "-c";
+    char *text = strdup(command);
+    char *argv[] = {shell, flag, text, NULL};
+    bool ready = hook_env_init(&env, p, event, token) && text;
+    sigfillset(&all);
+    /* until the child has given up our handlers: they would tell our own loop of its signals */
+    sigprocmask(SIG_SETMASK, &all, &before);
+    if (ready)
+        pid = fork();
+    if (pid == 0)
+        hook_become(argv, env.all, output, self);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (pid > 0)
+        setpgid(pid, pid); /* the child does the same: whichever comes first */
+    hook_env_fini(&env);
+    free(text);
+    return pid;
 }

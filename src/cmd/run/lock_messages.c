@@ -212,6 +212,8 @@ static void lock_message_away(const struct run_plan *p, const char *fault)
 static const char *lock_message_obstacle_text(const struct run_plan *p,
                                               const struct lock_obstacle *why, char out[LACK_CAP])
 {
+    if (why->unhealthy)
+        return why->unhealthy;
     if (why->away)
         return why->away;
     if (why->put_off)
@@ -256,6 +258,49 @@ void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
              lock_message_words(p)->acquired, within, lock_message_holder_text(p, why->holder, who),
              hint_command(p->o, (const char *const[]){lock_message_words(p)->who, p->path, NULL},
                           hint));
+    }
+}
+
+void lock_message_unhealthy(const struct run_plan *p, bool holds, const char *why)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "unhealthy");
+        clave__json_bool(&j, "holding", holds);
+        clave__json_string(&j, "why", why);
+        lock_message_end(&j);
+    } else if (holds) {
+        diag(p->o, "%s: the work is unhealthy: %s", p->path, why);
+    } else if (!p->quiet) {
+        diag(p->o,
+             "%s: unhealthy, so it does not queue: %s (before the command runs, the check gets "
+             "CLAVE_EVENT=waiting)",
+             p->path, why);
+    }
+}
+
+void lock_message_healthy(const struct run_plan *p)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "healthy");
+        lock_message_end(&j);
+    } else if (!p->quiet) {
+        diag(p->o, "%s: healthy again: it queues", p->path);
+    }
+}
+
+void lock_message_ailing(const struct run_plan *p, int n, const char *why)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "ailing");
+        clave__json_int(&j, "failures", n);
+        clave__json_int(&j, "of", p->health.terms.fails);
+        clave__json_string(&j, "why", why);
+        lock_message_end(&j);
+    } else {
+        diag_note(p->o, "%s: failure %d of %d: %s", p->path, n, p->health.terms.fails, why);
     }
 }
 
@@ -760,6 +805,7 @@ static const char *lock_message_ending_text(const struct run_plan *p, enum kill_
     case CAUSE_SIGNAL:
         return "second signal: ending the command and all it has started";
     case CAUSE_LOST:
+    case CAUSE_UNHEALTHY:
     case CAUSE_KILLED:
         break;
     }
@@ -769,9 +815,9 @@ static const char *lock_message_ending_text(const struct run_plan *p, enum kill_
 void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause)
 {
     static const char *const names[] = {
-        [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
-        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_KILLED] = "killed",     [CAUSE_SIGNAL] = "signal",
-        [CAUSE_PARENT] = "parent"};
+        [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline",  [CAUSE_LOST] = "lost",
+        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_KILLED] = "killed",      [CAUSE_SIGNAL] = "signal",
+        [CAUSE_PARENT] = "parent",     [CAUSE_UNHEALTHY] = "unhealthy"};
     struct json j;
     char text[128];
     if (p->o->json) {

@@ -18,14 +18,22 @@
 
 /* Why the lock was not acquired. The first member that is set counts. */
 struct lock_obstacle {
-    const char *away;   /* why no server answers; NULL: one does */
-    bool put_off;       /* the server gives nobody a place in the queue */
-    bool limit_missing; /* the node at `limit_path` does not contain a number of leases */
+    const char *away;      /* why no server answers; NULL: one does */
+    bool put_off;          /* the server gives nobody a place in the queue */
+    const char *unhealthy; /* why this candidate does not stand; NULL: it does */
+    bool limit_missing;    /* the node at `limit_path` does not contain a number of leases */
     const clave_participant *holder; /* the first holder; NULL: not known */
     const char *left_over; /* name of a node before ours that no session owns; NULL: none */
 };
 void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);
+/* The work of the holder is unhealthy and ends; or (not `holds`) this candidate is, and does not
+ * queue. `why`: what the check said. */
+void lock_message_unhealthy(const struct run_plan *p, bool holds, const char *why);
+/* The candidate queues again. */
+void lock_message_healthy(const struct run_plan *p);
+/* The holder's check failed `n` times in a row, which is not too often yet. */
+void lock_message_ailing(const struct run_plan *p, int n, const char *why);
 /* --with-parent: the parent has ended before the command was started. */
 void lock_message_parent_ended(const struct run_plan *p, int64_t waited_ms);
 /* A warning from the library. Its text names the path. */

@@ -17,6 +17,7 @@ enum {
     EXCLUSIVE = RUN_LOCK | RUN_RWLOCK,
     LOCKS = EXCLUSIVE | RUN_SEMAPHORE,
     ALL = LOCKS | RUN_ELECT,
+    HEALTH = ALL | RUN_SLOT,
 };
 
 static const struct {
@@ -60,6 +61,19 @@ static const struct {
     {{RUN_FLAG_DETECT, "detect-deadlock", "[=ROOT]",
       "give up to end a deadlock of locks below ROOT [PATH's parent]"},
      LOCKS},
+    {{RUN_FLAG_HEALTH, "health", "SHELL-COMMAND",
+      "stand only while this succeeds; end the command when it fails"},
+     HEALTH},
+    {{RUN_FLAG_HEALTH_EVERY, "health-every", "DURATION", "--health: from check to check [5s]"},
+     HEALTH},
+    {{RUN_FLAG_HEALTH_TIMEOUT, "health-timeout", "DURATION",
+      "--health: how long a check may take [as --health-every]"},
+     HEALTH},
+    {{RUN_FLAG_HEALTH_FAILS, "health-fails", "N", "--health: how many failures in a row count [3]"},
+     HEALTH},
+    {{RUN_FLAG_HEALTH_GRACE, "health-grace", "DURATION",
+      "--health: how long after its start the command may fail [30s]"},
+     HEALTH},
     {{RUN_FLAG_NOTIFY, "notify", "WHEN",
       "systemd: ready when held, waiting, command, or off [held]"},
      ALL},
@@ -187,6 +201,12 @@ bool run_flags_take(struct run_plan *p, int id)
         return run_flags_take_parent(p);
     case RUN_FLAG_NOTIFY:
         return run_flags_take_notify(o, &p->notify);
+    case RUN_FLAG_HEALTH:
+    case RUN_FLAG_HEALTH_EVERY:
+    case RUN_FLAG_HEALTH_TIMEOUT:
+    case RUN_FLAG_HEALTH_FAILS:
+    case RUN_FLAG_HEALTH_GRACE:
+        return health_plan_take_flag(&p->health, o, id);
     default:
         return run_stages_take_flag(p, id);
     }
@@ -240,6 +260,8 @@ int run_flags_take_args(struct run_plan *p)
     p->command.argv = o->argv + 1;
     p->command.notifies = p->notify == SD_NOTIFY_COMMAND;
     int code = run_stages_check(p);
+    if (code == EXIT_OK)
+        code = health_plan_check(&p->health, o, p->on_lost);
     if (code == EXIT_OK && p->with_parent)
         code = parent_watch_open(&p->parent, o, p->path, p->parent.pid);
     if (code != EXIT_OK)

@@ -1,5 +1,5 @@
-/* run_flags.h - the flags of `clave lock`, `rwlock`, `semaphore` and `elect`, and the plan that
- * they are parsed into. */
+/* run_flags.h - the flags of `clave lock`, `rwlock`, `semaphore` and `elect`, some of which `clave
+ * slot run` has too, and the plan that they are parsed into. */
 #ifndef CLAVE_CMD_RUN_RUN_FLAGS_H
 #define CLAVE_CMD_RUN_RUN_FLAGS_H
 
@@ -7,6 +7,7 @@
 #include "cmd/cli/acl_text.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/guardian/guardian.h"
+#include "cmd/run/health_check.h"
 #include "cmd/run/parent_watch.h"
 #include "cmd/run/stages/once_and_min_hold.h"
 #include "cmd/service/sd_notify.h"
@@ -47,6 +48,7 @@ struct run_plan {
     struct run_stages_plan stages;
     char owner[RUN_OWNER_CAP]; /* CLAVE_OWNER; "": none */
     enum sd_notify_when notify;
+    struct health_plan health;
 
     /* For elections only. */
     int32_t priority; /* 0: none */
@@ -78,12 +80,17 @@ enum {
     RUN_FLAG_DETECT,
     RUN_FLAG_SAME_USER,
     RUN_FLAG_WITH_PARENT,
+    RUN_FLAG_HEALTH,
+    RUN_FLAG_HEALTH_EVERY,
+    RUN_FLAG_HEALTH_TIMEOUT,
+    RUN_FLAG_HEALTH_FAILS,
+    RUN_FLAG_HEALTH_GRACE,
     RUN_FLAG_OWN
 };
 
 /* The verbs, as bits of `shares` in struct verb: which rows of the table each one has. */
-enum { RUN_LOCK = 1, RUN_RWLOCK = 2, RUN_SEMAPHORE = 4, RUN_ELECT = 8 };
-/* `more_flags` of struct verb for these four verbs. */
+enum { RUN_LOCK = 1, RUN_RWLOCK = 2, RUN_SEMAPHORE = 4, RUN_ELECT = 8, RUN_SLOT = 16 };
+/* `more_flags` of struct verb for these verbs. */
 const struct flag *run_flags_of(const struct verb *v, size_t i);
 
 /* Parses one flag. false: it is invalid, and a message has been printed. */

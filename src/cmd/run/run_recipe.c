@@ -320,6 +320,17 @@ clave_err acquisition_publish(struct acquisition *a, const char *value)
     return clave_async_latch_publish(a->latch, value, strlen(value), NULL, NULL);
 }
 
+/* The errors mean that the verdict is on its way already. */
+void acquisition_cancel(struct acquisition *a)
+{
+    if (a->latch)
+        (void)clave_async_latch_cancel(a->latch, run_recipe_on_verdict, a);
+    else if (a->semaphore)
+        (void)clave_async_semaphore_cancel(a->semaphore, 0);
+    else
+        (void)clave_async_mutex_cancel(a->mutex, OWNER);
+}
+
 void acquisition_free(struct acquisition *a)
 {
     if (a->rw)

@@ -82,7 +82,10 @@ bool acquisition_limit_missing(const struct acquisition *a);
 const char *acquisition_deadlock(const struct acquisition *a);
 /* For a leader: publishes the value to everyone who follows the election. */
 clave_err acquisition_publish(struct acquisition *a, const char *value);
-/* No callback is called after this. */
+/* Gives up a place that is waited in: the verdict follows, ECANCELED, EBUSY or, if it was granted
+ * by then, OK. */
+void acquisition_cancel(struct acquisition *a);
+/* Releases what is held. No callback is called after this. */
 void acquisition_free(struct acquisition *a);
 
 #endif

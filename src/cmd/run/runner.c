@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/deadline.h"
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -50,6 +51,7 @@ static void runner_stop(struct runner *r)
     parent_alarm_close(&r->parent);
     run_stages_close(r);
     sd_status_close(r);
+    health_close(r);
     lock_wait_close(&r->progress);
 }
 
@@ -71,6 +73,7 @@ static void runner_leave(struct runner *r, int code)
     lock_wait_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
+    health_stop(r);
     uv_timer_start(&r->phase_timer, runner_on_phase_timeout, limit_ms, 0);
     sd_status_leaving(r);
     run_stages_release(r);
@@ -137,11 +140,20 @@ static void runner_not_acquired(struct runner *r)
         runner_give_up(r, &why);
 }
 
+static void runner_on_withdrawn(struct runner *r);
+
 static void runner_on_verdict(void *arg, clave_err err)
 {
     struct runner *r = arg;
     if (r->phase != WAITING)
         return;
+    bool ended = err == CLAVE_ECANCELED || err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE ||
+                 (err == CLAVE_OK && !health_lets_stand(r));
+    if (r->stand == WITHDRAWING && ended) {
+        runner_on_withdrawn(r);
+        return;
+    }
+    r->stand = SETTLED;
     lock_wait_end(&r->progress);
     if (err == CLAVE_OK) {
         runner_record_grant(r);
@@ -219,27 +231,25 @@ static const struct acquisition_events acquisition_events = {
 static int64_t runner_wait_until(const struct runner *r)
 {
     int64_t wait = r->plan->wait_ms;
+    if (r->plan->stages.slot && r->stand == AWAY) /* the lock of the run is only ever tried */
+        wait = r->plan->stages.slot->wait_ms;
     if (wait == LOCK_TRY)
         return CLAVE_TRY;
     return wait == LOCK_FOR_EVER ? CLAVE_NEVER : r->began + wait;
 }
 
-static void runner_begin_waiting(struct runner *r)
+static void runner_stand(struct runner *r)
 {
-    assert(r->phase == CONNECTING);
+    assert(r->phase == WAITING && r->stand == AWAY);
     const struct run_plan *plan = r->plan;
     /* min_valid_ms leaves the command some time before its first warning could be due. */
+    r->stand = STANDING;
     const struct acquisition_terms terms = {.deadline = runner_wait_until(r),
                                             .min_valid_ms =
                                                 child_grace(r) + child_lead(r) +
                                                 clave_async_client_session_timeout(r->client) / 8};
-    connect_note_session(r->o, clave_async_client_session_id(r->client),
-                         clave_async_client_session_timeout(r->client));
     uv_timer_stop(&r->phase_timer);
-    r->phase = WAITING;
     r->acquisition = (struct acquisition){.events = &acquisition_events, .arg = r};
-    r->nested = (struct nested){
-        .plan = plan, .acquisition = &r->acquisition, .found = runner_on_outer, .arg = r};
     clave_err err = acquisition_begin(&r->acquisition, r->client, plan, &terms);
     if (err == CLAVE_OK) {
         lock_wait_begin(&r->progress, &r->acquisition, r->client, r->uv);
@@ -247,6 +257,96 @@ static void runner_begin_waiting(struct runner *r)
     } else {
         runner_leave_with(r, err);
     }
+}
+
+static void runner_on_unhealthy_too_long(uv_timer_t *timer)
+{
+    struct runner *r = timer->data;
+    const char *why = r->health.why;
+    lock_message_not_acquired(
+        r->plan, clave_now() - r->began,
+        &(struct lock_obstacle){.unhealthy = *why ? why : "the health check has not ended yet"});
+    runner_leave(r, EXIT_UNHEALTHY);
+}
+
+/* This candidate is not known to be healthy: it keeps its session, and has no place in the queue. A
+ * candidate that waits for nothing waits for its first check all the same. */
+static void runner_stay_away(struct runner *r)
+{
+    int64_t until = runner_wait_until(r), left = 0;
+    if (until == CLAVE_NEVER || (until == CLAVE_TRY && r->health.policy.phase == HEALTH_UNTRIED))
+        return;
+    if (until != CLAVE_TRY)
+        left = deadline_left(until, clave_now());
+    uv_update_time(&r->loop);
+    uv_timer_start(&r->phase_timer, runner_on_unhealthy_too_long, (uint64_t)left, 0);
+}
+
+static void runner_stand_or_not(struct runner *r)
+{
+    assert(r->phase == WAITING);
+    bool fit = health_lets_stand(r);
+    switch (r->stand) {
+    case AWAY:
+        if (fit)
+            runner_stand(r);
+        else
+            runner_stay_away(r);
+        break;
+    case STANDING:
+        if (fit)
+            break;
+        r->stand = WITHDRAWING;
+        lock_wait_end(&r->progress);
+        acquisition_cancel(&r->acquisition);
+        break;
+    case SETTLED: /* the lock is held, and the command not started yet */
+        if (!fit && r->stages.phase != NOT_GRANTED)
+            runner_leave(r, EXIT_UNHEALTHY);
+        break;
+    case WITHDRAWING:
+        break;
+    }
+    clave_uv_flush(r->uv);
+}
+
+/* The place is given up. If the lock was granted meanwhile, this releases it. */
+static void runner_on_withdrawn(struct runner *r)
+{
+    acquisition_free(&r->acquisition);
+    r->stand = AWAY;
+    runner_stand_or_not(r);
+}
+
+static void runner_on_judged(struct runner *r)
+{
+    bool unhealthy = r->health.policy.phase == HEALTH_UNFIT;
+    if (r->phase == HOLDING)
+        child_on_judged(r);
+    if (r->phase != CONNECTING && r->phase != WAITING)
+        return;
+    if (unhealthy != r->told_unhealthy && unhealthy) {
+        lock_wait_clear(&r->progress);
+        lock_message_unhealthy(r->plan, r->stages.phase != NOT_GRANTED, r->health.why);
+        sd_status_unhealthy(r);
+    } else if (unhealthy != r->told_unhealthy) {
+        lock_message_healthy(r->plan);
+    }
+    r->told_unhealthy = unhealthy;
+    if (r->phase == WAITING)
+        runner_stand_or_not(r);
+}
+
+static void runner_begin_waiting(struct runner *r)
+{
+    assert(r->phase == CONNECTING);
+    connect_note_session(r->o, clave_async_client_session_id(r->client),
+                         clave_async_client_session_timeout(r->client));
+    uv_timer_stop(&r->phase_timer);
+    r->phase = WAITING;
+    r->nested = (struct nested){
+        .plan = r->plan, .acquisition = &r->acquisition, .found = runner_on_outer, .arg = r};
+    runner_stand_or_not(r);
 }
 
 static void runner_on_dirs(void *arg, clave_err err)
@@ -533,7 +633,9 @@ static int runner_open_loop(struct runner *r)
     lock_wait_init(&r->progress, r->plan, &r->loop);
     r->parent =
         (struct parent_alarm){.watch = &r->plan->parent, .ended = runner_on_parent_end, .arg = r};
-    err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
+    err = health_open(r);
+    if (err == 0)
+        err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
     r->reports.data = r->phase_timer.data = r->watchdog.data = r;
     if (err == 0)
         err = uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
@@ -578,10 +680,12 @@ static void runner_loop(struct runner *r)
     uv_timer_start(&r->phase_timer, runner_on_connecting_ends, (uint64_t)runner_connect_within(r),
                    0);
     lock_wait_connect(&r->progress, r->client, r->began + runner_connect_within(r));
+    health_begin(r);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     run_stages_free(r);
     acquisition_free(&r->acquisition);
     clave_async_client_free(r->client);
+    held_text_fini(&r->text);
     runner_release_signals(r); /* also runs the loop until all handles are closed */
 }
 
@@ -638,6 +742,7 @@ static int runner_start_guardian(struct runner *r)
 static const struct runner_events runner_events = {
     .cleared = child_begin,
     .ended = run_stages_end,
+    .judged = runner_on_judged,
     .leave = runner_leave,
 };
 

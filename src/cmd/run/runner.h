@@ -22,6 +22,7 @@
  *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_slot
  *   lock_messages   messages and JSON events, and the progress of a wait;
  *                   hook: --on-elected and so on
+ *   health_check    --health: runs the checks and says what they mean
  *   parent_watch    --with-parent: the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   deadline_page   CLAVE_DEADLINE
@@ -33,6 +34,8 @@
 
 #include "clave/uv.h"
 #include "cmd/run/child.h"
+#include "cmd/run/granted_field.h"
+#include "cmd/run/health_check.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
@@ -48,12 +51,15 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* How once_and_min_hold.c and child.c report to the runner without knowing runner.c. */
+/* How once_and_min_hold.c, child.c and health_check.c report to the runner without knowing
+ * runner.c. */
 struct runner_events {
     /* From once_and_min_hold.c: the command may start. This is child_begin. */
     void (*cleared)(struct runner *r);
     /* From child.c: the command has ended, or was not started. This is run_stages_end. */
     void (*ended)(struct runner *r, int code);
+    /* From health_check.c: the health may have changed. */
+    void (*judged)(struct runner *r);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
 };
@@ -75,6 +81,7 @@ struct runner {
     struct foreground_group terminal;
     struct lock_wait progress;
     struct sd_status service;
+    struct health_check health;
     uv_poll_t reports;      /* reports from the guardian */
     uv_timer_t phase_timer; /* limits how long the current phase may take */
     uv_timer_t watchdog;    /* fires a moment after the guardian should have acted */
@@ -84,8 +91,13 @@ struct runner {
     size_t nsignals;
     int64_t began, acquired_at, gave_up;
     int64_t guardian_session_id; /* the session id that the guardian was told */
-    bool waited;                 /* the lock was not free when we came */
-    bool asked;                  /* another participant asked for the lock, or asked us to resign */
+    /* The place in the queue, for WAITING. AWAY: there is none, since this candidate is not
+     * healthy; WITHDRAWING: it is given up, and the verdict is still to come; SETTLED: the verdict
+     * is known. */
+    enum { AWAY, STANDING, WITHDRAWING, SETTLED } stand;
+    bool told_unhealthy; /* that was the last message about our health */
+    bool waited;         /* the lock was not free when we came */
+    bool asked;          /* another participant asked for the lock, or asked us to resign */
     /* The server has closed the session: the guardian has nothing left to do. */
     bool released;
     bool told_to_end; /* by a signal, or by the end of the process that we are to end with */
@@ -95,6 +107,9 @@ struct runner {
     /* The rest is used while the command runs. */
     struct guardian_task task;
     struct holder_policy hold_policy;
+    bool unhealthy; /* the work is, and the guardian was told to end it */
+    int failures;   /* of the check, in a row, that were reported last */
+    struct held_text text;
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;

@@ -57,6 +57,16 @@ void sd_status_waiting(struct runner *r, size_t ahead, bool known)
         sd_notify_ready(n);
 }
 
+/* As ready as it can be while nothing is held: a unit that is to be active while it waits must not
+ * fail to start because its machine is unhealthy. */
+void sd_status_unhealthy(struct runner *r)
+{
+    sd_notify_send(&r->service.notify, "STATUS=%s: unhealthy, not waiting: %s", r->plan->path,
+                   r->health.why);
+    if (r->plan->notify == SD_NOTIFY_WAITING)
+        sd_notify_ready(&r->service.notify);
+}
+
 static void sd_status_send_held(const struct runner *r, const char *detail)
 {
     struct grant_facts g;

@@ -19,8 +19,9 @@ struct sd_status {
 
 void sd_status_open(struct runner *r);
 void sd_status_waiting(struct runner *r, size_t ahead, bool known);
-void sd_status_delayed(struct runner *r); /* granted, but the previous holder had lost the lock */
-void sd_status_started(struct runner *r); /* the command runs */
+void sd_status_unhealthy(struct runner *r); /* it does not queue */
+void sd_status_delayed(struct runner *r);   /* granted, but the previous holder had lost the lock */
+void sd_status_started(struct runner *r);   /* the command runs */
 void sd_status_connection(struct runner *r, bool up);
 void sd_status_ending(struct runner *r);  /* the command is being ended */
 void sd_status_holdout(struct runner *r); /* a process that cannot be ended was reported */

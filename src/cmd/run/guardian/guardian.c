@@ -173,6 +173,7 @@ static pid_t guardian_spawn(const struct command *command, const struct inherita
 struct order {
     enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
     int sig;
+    enum kill_policy_cause cause; /* ORDER_STOP */
     struct session_key session;
     struct guardian_task task;
 };
@@ -189,7 +190,7 @@ struct guardian_process {
     struct holdout told;         /* the holdout that was reported last */
     enum guardian_event told_of; /* and the event it was reported with */
     int64_t look_at, look_ms;
-    bool told_to_stop;
+    bool told_to_stop, unhealthy;
     bool reaped;
     bool childless;
     bool runner_dead;
@@ -402,6 +403,7 @@ static void guardian_step(struct guardian_process *g)
     g->parent_ended = g->parent_ended || parent_watch_has_ended(g->plan->parent);
     const struct kill_policy_sight sight = {.deadline = deadline_page_limit(g->page),
                                             .told_to_stop = g->told_to_stop,
+                                            .unhealthy = g->unhealthy,
                                             .alone = g->runner_dead,
                                             .parent_ended = g->parent_ended,
                                             .reaped = g->reaped,
@@ -436,6 +438,7 @@ static void guardian_obey(struct guardian_process *g, const struct order *order)
         break;
     case ORDER_STOP:
         g->told_to_stop = true;
+        g->unhealthy = order->cause == CAUSE_UNHEALTHY;
         break;
     }
 }
@@ -591,9 +594,9 @@ void guardian_forward(struct guardian *g, int sig)
     guardian_send(g, &(struct order){.kind = ORDER_FORWARD, .sig = sig});
 }
 
-void guardian_stop(struct guardian *g)
+void guardian_stop(struct guardian *g, enum kill_policy_cause cause)
 {
-    guardian_send(g, &(struct order){.kind = ORDER_STOP});
+    guardian_send(g, &(struct order){.kind = ORDER_STOP, .cause = cause});
 }
 
 int guardian_read(struct guardian *g, struct guardian_report *out)

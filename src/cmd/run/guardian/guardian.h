@@ -87,8 +87,9 @@ void guardian_set_session(struct guardian *g, const struct session_key *key);
 void guardian_run(struct guardian *g, const struct guardian_task *task);
 /* Sends a signal to the command's process group. */
 void guardian_forward(struct guardian *g, int sig);
-/* The lock is lost: ends the command the way --on-lost says. */
-void guardian_stop(struct guardian *g);
+/* Ends the command the way --on-lost says. `cause`: CAUSE_LOST (or it was asked for), or
+ * CAUSE_UNHEALTHY. */
+void guardian_stop(struct guardian *g, enum kill_policy_cause cause);
 /* Reads the next report without blocking. 1: *out is filled in; 0: there is none; -1: the guardian
  * is dead. */
 int guardian_read(struct guardian *g, struct guardian_report *out);

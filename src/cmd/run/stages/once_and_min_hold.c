@@ -104,7 +104,7 @@ static void once_and_min_hold_rest(struct runner *r)
     struct run_stages *c = &r->stages;
     int64_t left = r->acquired_at + r->plan->stages.min_hold_ms - clave_now();
     bool rests = r->plan->stages.min_hold_ms > 0 && left > 0 && r->command != 0 &&
-                 !r->told_to_end && !r->asked;
+                 !r->told_to_end && !r->asked && !r->unhealthy;
     if (!rests) {
         r->events->leave(r, c->code);
         return;
@@ -156,6 +156,7 @@ void run_stages_end(struct runner *r, int code)
     c->code = code;
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
+    health_stop(r);
     clave_err err = CLAVE_ELOST;
     if (r->hold_policy.lost) {
         if (c->once)

@@ -174,7 +174,8 @@ static int run_elect(struct options *o, int argc, char **argv)
                          .name = elect_default_id(own_id),
                          .wait_ms = LOCK_FOR_EVER,
                          .grace_ms = LOCK_GRACE_DEFAULT,
-                         .conflict_code = EXIT_TIMEOUT};
+                         .conflict_code = EXIT_TIMEOUT,
+                         .health = HEALTH_PLAN_INIT};
     bool forever = false, tries = false, waits = false, told_to_end = false;
     int id, code = EXIT_USAGE;
     int64_t began = clave_now();
@@ -230,8 +231,8 @@ const struct verb verb_elect = {
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
         "73 the parent cannot be watched; 75 not elected in time; 76 the leadership was lost, or\n"
-        "given up on request, or the process of --with-parent has ended; 77 not authorised; 126\n"
-        "command not executable; 127 command not found.\n",
+        "given up on request, or the process of --with-parent has ended; 77 not authorised; 80\n"
+        "unhealthy (--health); 126 command not executable; 127 command not found.\n",
     .flags = flags,
     .more_flags = run_flags_of,
     .shares = RUN_ELECT,

@@ -72,7 +72,8 @@ static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kin
                          .kind = kind,
                          .wait_ms = LOCK_FOR_EVER,
                          .grace_ms = LOCK_GRACE_DEFAULT,
-                         .conflict_code = EXIT_TIMEOUT};
+                         .conflict_code = EXIT_TIMEOUT,
+                         .health = HEALTH_PLAN_INIT};
     int id, code = EXIT_USAGE;
     bool taken = true, tries = false, waits = false;
     while (taken && (id = options_next(o, argc, argv)) > 0) {
@@ -116,8 +117,8 @@ const struct verb verb_lock = {
         "it already done; 69 no server reached;\n"
         "73 the parent cannot be watched; 75 not acquired in time; 76 the lock was lost, or the\n"
         "process of --with-parent has ended; 77 not authorised; 79 given up to end a deadlock, or\n"
-        "held by the clave lock it runs under; 126 command not executable; 127 command not\n"
-        "found.\n",
+        "held by the clave lock it runs under; 80 unhealthy (--health); 126 command not\n"
+        "executable; 127 command not found.\n",
     .flags = lock_flags,
     .more_flags = run_flags_of,
     .shares = RUN_LOCK,

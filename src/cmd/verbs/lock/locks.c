@@ -163,6 +163,8 @@ static void locks_show_text(const struct options *o, const char *path, const str
                participant_text_column(id->command ? id->command : id->text, true, command,
                                        sizeof command),
                at->asked ? " (asked to release it)" : "");
+        if (id->command && id->text && *id->text)
+            printf(" (%s)", participant_text_column(id->text, true, command, sizeof command));
         participant_text_put_note(o, path, at->p);
         putchar('\n');
     }

@@ -46,6 +46,7 @@ struct slot_command {
     int64_t token;             /* 0: any token */
     bool waiters, quiet;
     struct acl_list acl;
+    struct health_plan health;
     struct run_slot_room room; /* written on the loop's thread while a take waits */
     clave_slots *slots;        /* set from slot_session_open to slot_session_close */
     atomic_int signal;         /* signal that ended a take; 0: none */
@@ -658,16 +659,18 @@ static int slot_run(struct slot_command *s)
                          .conflict_code = EXIT_TIMEOUT,
                          .quiet = s->quiet,
                          .acl = s->acl,
+                         .health = s->health,
                          .stages.slot = &s->plan};
     char *path = slot_run_path(s), *owners = clave__path_child(NULL, s->plan.path, "owners");
-    int code = EXIT_USAGE;
+    int code = health_plan_check(&p.health, s->o, p.on_lost);
     nested_make_owner(p.owner);
     p.path = path;
     p.holders = owners;
-    p.connect = connect_dial(s->o);
+    if (code == EXIT_OK)
+        code = (p.connect = connect_dial(s->o)) ? EXIT_OK : EXIT_USAGE;
     if (!path || !owners)
         code = diag_err(s->o, s->plan.path, CLAVE_ENOMEM, NULL);
-    else if (p.connect)
+    else if (code == EXIT_OK)
         code = runner_run(&p, NULL);
     free(path);
     free(owners);
@@ -676,11 +679,19 @@ static int slot_run(struct slot_command *s)
 
 /* ---- the parts ------------------------------------------------------------------------------ */
 
-enum { SLOT_ID = FLAG_LONG, SLOT_BY, SLOT_REASON, SLOT_TOKEN, SLOT_KEEP, SLOT_WAITERS, SLOT_ACL };
+enum {
+    SLOT_ID = RUN_FLAG_OWN,
+    SLOT_BY,
+    SLOT_REASON,
+    SLOT_TOKEN,
+    SLOT_KEEP,
+    SLOT_WAITERS,
+    SLOT_ACL
+};
 
 /* Bits for the flags that were given; -w and -n share one. */
 enum { BIT_WAIT = 1, BIT_ID = 2, BIT_BY = 4, BIT_REASON = 8, BIT_TOKEN = 16, BIT_KEEP = 32 };
-enum { BIT_WAITERS = 64, BIT_ACL = 128, BIT_QUIET = 256 };
+enum { BIT_WAITERS = 64, BIT_ACL = 128, BIT_QUIET = 256, BIT_HEALTH = 512 };
 
 struct slot_part {
     const char *name;
@@ -698,7 +709,8 @@ static const struct slot_part parts[] = {
     {"list", 1, 1, "PATH", BIT_WAITERS, slot_list},
     {"break", 2, 2, "PATH ID", BIT_BY | BIT_REASON | BIT_TOKEN, slot_break},
     {"run", 2, -1, "PATH -- COMMAND...",
-     BIT_WAIT | BIT_ID | BIT_BY | BIT_REASON | BIT_KEEP | BIT_ACL | BIT_QUIET, slot_run},
+     BIT_WAIT | BIT_ID | BIT_BY | BIT_REASON | BIT_KEEP | BIT_ACL | BIT_QUIET | BIT_HEALTH,
+     slot_run},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -735,6 +747,10 @@ static bool slot_take_flag(struct slot_command *s, int id, unsigned *given)
     static const unsigned bits[] = {BIT_ID,   BIT_BY,      BIT_REASON, BIT_TOKEN,
                                     BIT_KEEP, BIT_WAITERS, BIT_ACL};
     struct options *o = s->o;
+    if (id >= RUN_FLAG_HEALTH && id <= RUN_FLAG_HEALTH_GRACE) {
+        *given |= BIT_HEALTH;
+        return health_plan_take_flag(&s->health, o, id);
+    }
     if (id >= SLOT_ID)
         *given |= bits[id - SLOT_ID];
     else
@@ -846,7 +862,9 @@ static int slot_do(struct slot_command *s, unsigned given)
 
 static int run_slot(struct options *o, int argc, char **argv)
 {
-    struct slot_command s = {.o = o, .plan = {.wait_ms = LOCK_FOR_EVER, .keep = SLOT_KEEP_FAILED}};
+    struct slot_command s = {.o = o,
+                             .plan = {.wait_ms = LOCK_FOR_EVER, .keep = SLOT_KEEP_FAILED},
+                             .health = HEALTH_PLAN_INIT};
     unsigned given = 0;
     int id, code = EXIT_USAGE;
     bool taken = true;
@@ -891,9 +909,12 @@ const struct verb verb_slot = {
         "\n"
         "An id has 1 to 128 bytes. Exit codes: 66 no limit is set, or break found no slot; 73\n"
         "the slot of this machine's id was taken by another host; 75 not in time, or run: this\n"
-        "id runs a command already; that of the command of run. After 69 or 75 of a lost answer\n"
-        "the slot may have been taken or given: the message says so, and list tells.\n",
+        "id runs a command already; 80 run: unhealthy; that of the command of run. After 69 or\n"
+        "75 of a lost answer the slot may have been taken or given: the message says so, and\n"
+        "list tells.\n",
     .flags = flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_SLOT,
     .max_args = -1,
     .runs_command = true,
     .run = run_slot,

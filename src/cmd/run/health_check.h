@@ -1,0 +1,68 @@
+/* health_check.h - the health of the work under a lock (--health): runs the checks beside the lock,
+ * each a shell command in a process group of its own, and has supervise/health_policy.h judge. A
+ * check that hangs is killed and delays nothing: this process only ever waits for it on the loop.
+ *
+ * What the checks say decides whether the runner stands (before the command) and whether child.c
+ * has the command ended; both hear of it through struct runner_events. */
+#ifndef CLAVE_CMD_RUN_HEALTH_CHECK_H
+#define CLAVE_CMD_RUN_HEALTH_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "cmd/cli/cmd_options.h"
+#include "supervise/health_policy.h"
+#include "supervise/kill_policy.h"
+
+struct runner;
+
+struct health_plan {
+    const char *command; /* NULL: no check */
+    struct health_terms terms;
+    bool tuned; /* one of the terms was given */
+};
+/* The defaults; the timeout is that of a period unless it is given. */
+#define HEALTH_PLAN_INIT                                                                           \
+    {                                                                                              \
+        .terms = {.every_ms = 5000, .grace_ms = 30000, .fails = 3 }                                \
+    }
+
+/* Parses a flag (ids in run_flags.h). false: it is not one of these or its value is invalid, and a
+ * message has been printed. */
+bool health_plan_take_flag(struct health_plan *p, struct options *o, int id);
+/* Completes the plan, and checks that the flags go together. Returns EXIT_OK, or an exit code after
+ * a message. */
+int health_plan_check(struct health_plan *p, struct options *o, enum on_lost on_lost);
+
+enum { HEALTH_LINE_CAP = 200, HEALTH_WHY_CAP = HEALTH_LINE_CAP + 112 };
+
+struct health_check {
+    struct health_policy policy;
+    bool on;
+    uv_timer_t timer;
+    uv_poll_t output;
+    int ends[2]; /* of the pipe that all checks write to; -1: none */
+    pid_t pid;   /* of the check that runs, and of its process group; 0: none does */
+    /* What the check has printed: its last line that is not empty. */
+    char line[HEALTH_LINE_CAP];
+    bool line_ended;
+    char why[HEALTH_WHY_CAP]; /* why the latest check that failed did; "": none has */
+};
+
+/* Opens its libuv handles. Returns 0, or an error of libuv. */
+int health_open(struct runner *r);
+/* Begins the checks. */
+void health_begin(struct runner *r);
+/* The command is being started. */
+void health_run(struct runner *r);
+/* Waits for the check if it has ended. */
+void health_reap(struct runner *r);
+/* There is nothing left to check. A check that runs is killed. */
+void health_stop(struct runner *r);
+void health_close(struct runner *r); /* closes its libuv handles */
+/* Whether this process may queue: it has a healthy machine, or no check. */
+bool health_lets_stand(const struct runner *r);
+
+#endif
