@@ -109,10 +109,8 @@ void clave__web_free(struct web *w)
 
 static void web_exchange_refuse_closing(struct web_exchange *x)
 {
-    static const struct problem closing = {
-        .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     assert(x->web->closing);
-    clave__web_problem(x, &closing, "the gate is shutting down");
+    clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL, "the gate is shutting down");
 }
 
 /* True if the request has asked the servers for a change, which may be made whatever is answered.

@@ -126,7 +126,11 @@ typedef void request_client(struct web_exchange *x, clave_async_client *c);
  * a session is waited for. */
 void clave__request_client(struct web_exchange *x, request_client *go);
 
-/* A request could not be made at all: answers with the client's own words. */
+/* A request was submitted to the client with this result: its callback is expected, or it could not
+ * be made, and the exchange is answered with the client's own words ("cannot WHAT PATH: ..."). */
+void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, clave_err err,
+                                const char *what, const char *path);
+/* The second of these. */
 void clave__request_client_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
                                    const char *what, const char *path);
 

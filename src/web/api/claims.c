@@ -34,8 +34,6 @@ struct claim_request {
 
 enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
 
-static const struct problem bad_order = {.status = 400, .err = CLAVE_EINVAL};
-
 static const struct claim_kind *claim_request_kind(const char *name)
 {
     const struct claim_kind *const *k = clave__claim_kinds;
@@ -48,7 +46,6 @@ static const struct claim_kind *claim_request_kind(const char *name)
 
 static bool claim_request_may(struct web_exchange *x, const char *path)
 {
-    static const struct problem refused = {.status = 403, .err = CLAVE_ENOAUTH};
     size_t n = strlen(path);
     const char *fault =
         n > MOST_PATH ? "it is longer than 8192 bytes" : clave__path_fault(path, n, false);
@@ -56,31 +53,26 @@ static bool claim_request_may(struct web_exchange *x, const char *path)
         x->acts_on = path;
         return true;
     }
-    if (fault && n > MOST_PATH)
-        path = NULL;
     if (fault)
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH, .path = path},
-                           "\"path\" is not valid: %s", fault);
-    else
-        clave__web_problem(x, &refused, "the role \"lock\" is needed on %s: see /v1/whoami", path);
-    return false;
+        return clave__web_refuse(x, 400, CLAVE_EPATH, n > MOST_PATH ? NULL : path,
+                                 "\"path\" is not valid: %s", fault);
+    return clave__web_refuse(x, 403, CLAVE_ENOAUTH, NULL,
+                             "the role \"lock\" is needed on %s: see /v1/whoami", path);
 }
 
 /* The mark of a lock delay is a node beside the lock's. */
 static bool claim_request_may_mark(struct web_exchange *x, const struct claim_terms *t)
 {
-    struct problem p = {.status = 403, .err = CLAVE_ENOAUTH};
     char *mark = t->lock_delay_ms > 0 ? clave__web_sprintf(x, "%s-held", t->path) : NULL;
     if (t->lock_delay_ms == 0)
         return true;
-    p.path = mark;
     if (mark && clave__web_may(x, WEB_LOCK, mark))
         return clave__web_must(x, WEB_LOCK, mark);
     if (mark)
-        clave__web_problem(x, &p,
-                           "\"lock_delay_ms\" marks the holder in a node beside the lock's: the "
-                           "role \"lock\" is needed on %s, too",
-                           mark);
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, mark,
+                          "\"lock_delay_ms\" marks the holder in a node beside the lock's: the "
+                          "role \"lock\" is needed on %s, too",
+                          mark);
     else
         clave__web_problem_err(x, CLAVE_ENOMEM, "claim", t->path);
     return false;
@@ -89,27 +81,23 @@ static bool claim_request_may_mark(struct web_exchange *x, const struct claim_te
 static bool claim_request_read_terms(struct web_exchange *x, struct claim_request *o,
                                      const char **kind)
 {
-    static const char *const keys[] = {
-        "session", "path",      "kind",   "limit",   "lock_delay_ms", "name", "command",
-        "host",    "revocable", "ttl_ms", "permits", "max_hold_ms",   NULL};
-    static const int64_t limits[2] = {1, INT32_MAX}, delays[2] = {0, INT32_MAX};
-    static const int64_t most_permits[2] = {1, MOST_PERMITS};
     struct claim_terms *t = &o->terms;
     int64_t limit = 0, permits = 0;
-    json_t *body = clave__web_body(x);
-    bool fine = body && clave__body_only(x, body, keys) &&
-                clave__body_text(x, body, "path", &t->path) &&
-                clave__body_text(x, body, "kind", kind) &&
-                clave__body_int(x, body, "limit", limits, &limit) &&
-                clave__body_int(x, body, "permits", most_permits, &permits) &&
-                clave__body_int(x, body, "lock_delay_ms", delays, &t->lock_delay_ms) &&
-                clave__body_int(x, body, "max_hold_ms", limits, &t->max_hold_ms) &&
-                clave__body_text(x, body, "name", &t->name) &&
-                clave__body_text(x, body, "command", &t->command) &&
-                clave__body_text(x, body, "host", &t->host) &&
-                clave__body_flag(x, body, "revocable", &t->revocable) &&
-                clave__body_text(x, body, "session", &t->session) &&
-                clave__body_int(x, body, "ttl_ms", limits, &o->ttl_ms);
+    const struct body_member members[] = {
+        {"session", .text = &t->session},
+        {"path", .text = &t->path},
+        {"kind", .text = kind},
+        {"limit", .number = &limit, .least = 1, .most = INT32_MAX},
+        {"permits", .number = &permits, .least = 1, .most = MOST_PERMITS},
+        {"lock_delay_ms", .number = &t->lock_delay_ms, .least = 0, .most = INT32_MAX},
+        {"max_hold_ms", .number = &t->max_hold_ms, .least = 1, .most = INT32_MAX},
+        {"ttl_ms", .number = &o->ttl_ms, .least = 1, .most = INT32_MAX},
+        {"name", .text = &t->name},
+        {"command", .text = &t->command},
+        {"host", .text = &t->host},
+        {"revocable", .flag = &t->revocable},
+    };
+    bool fine = clave__web_read_body(x, BODY_MEMBERS(members));
     t->limit = (uint32_t)limit;
     t->permits = (uint32_t)permits;
     return fine;
@@ -117,28 +105,21 @@ static bool claim_request_read_terms(struct web_exchange *x, struct claim_reques
 
 static struct claim_request *claim_request_read(struct web_exchange *x)
 {
-    struct claim_request *o = clave__web_alloc(x, sizeof *o);
+    struct claim_request *o = clave__web_must_alloc(x, sizeof *o);
     const char *name = "lock", *misfit = NULL;
-    if (!o) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the claim", NULL);
+    if (!o || !claim_request_read_terms(x, o, &name))
         return NULL;
-    }
-    *o = (struct claim_request){0};
     struct claim_terms *t = &o->terms;
-    if (!claim_request_read_terms(x, o, &name))
-        return NULL;
     t->kind = claim_request_kind(name);
     t->traceparent = clave__web_header(x, "traceparent");
     if (!t->host)
         t->host = x->peer.address;
     if (!t->path)
-        clave__web_problem(x, &bad_order,
-                           "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
+        clave__web_bad_request(x, "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
     else if (!t->kind)
-        clave__web_problem(x, &bad_order, "\"kind\" is none of " CLAIM_KIND_NAMES ": \"%.64s\"",
-                           name);
+        clave__web_bad_request(x, "\"kind\" is none of " CLAIM_KIND_NAMES ": \"%.64s\"", name);
     else if ((misfit = t->kind->misfit(t)) != NULL)
-        clave__web_problem(x, &bad_order, "%s", misfit);
+        clave__web_bad_request(x, "%s", misfit);
     bool fine = t->path && t->kind && !misfit;
     x->deed.path = t->path;
     x->deed.what = name;
@@ -185,8 +166,8 @@ static void claim_request_refuse(struct session_request *k, const char *path, co
 
 static void claim_request_refuse_for_now(struct session_request *k, const char *path)
 {
-    const struct problem p = {.status = 503, .err = CLAVE_EINUSE, .path = path, .retry_after_s = 1};
-    clave__web_problem(k->x, &p, "what this session had on %s is still being given back", path);
+    clave__web_refuse(k->x, 503, CLAVE_EINUSE, path,
+                      "what this session had on %s is still being given back", path);
 }
 
 static void claim_request_look(struct session_request *k, void (*begin)(struct session_request *k));
@@ -691,13 +672,12 @@ static void claim_refuse(struct session_request *k, clave_err err, const char *p
     assert(err != CLAVE_OK);
     struct web_exchange *x = k->x;
     if (err == CLAVE_EINUSE)
-        clave__web_problem(
-            x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
-            "what this session had there before is still being given back");
+        clave__web_refuse(x, 503, err, path,
+                          "what this session had there before is still being given back");
     else if (err == CLAVE_EQUOTA)
-        clave__web_problem(x, &(struct problem){.status = 507, .err = err, .path = path},
-                           "a session has at most %d claims: end some, or use another session",
-                           SESSION_CLAIMS);
+        clave__web_refuse(x, 507, err, path,
+                          "a session has at most %d claims: end some, or use another session",
+                          SESSION_CLAIMS);
     else
         clave__web_problem_err(x, err, "claim", path);
 }
@@ -758,9 +738,9 @@ static void claim_post(struct session_request *k)
     if (!o)
         return;
     if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                           "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
-                           "given, which is the session's: see POST /v1/sessions");
+        clave__web_bad_request(
+            x, "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
+               "given, which is the session's: see POST /v1/sessions");
         return;
     }
     if (key) {
@@ -793,8 +773,6 @@ static void claim_tell_deed(struct session_request *k, const struct claim *c)
 /* NULL: it has answered, or the request begins once more when the servers have been asked. */
 static struct claim *claim_named(struct session_request *k)
 {
-    static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
-    static const struct problem sought = {.status = 503, .err = CLAVE_EINUSE, .retry_after_s = 1};
     static const struct claim_cause released = {CLAVE_OK};
     const struct problem over = {
         .status = 410, .err = CLAVE_ELOST, .members = claim_put_cause, .arg = &released};
@@ -807,12 +785,13 @@ static struct claim *claim_named(struct session_request *k)
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
     else if (clave__claim_is_sought(k->s, x->params[0]))
-        clave__web_problem(x, &sought, "what came of this claim is still being looked for");
+        clave__web_refuse(x, 503, CLAVE_EINUSE, NULL,
+                          "what came of this claim is still being looked for");
     else if (!clave__session_request_looks_once(k))
-        clave__web_problem(x, &unknown, "the session has no such claim%s",
-                           blind ? " that this gate knows. If another gate made it, or this one "
-                                   "before a restart, POST it again with its id as Idempotency-Key"
-                                 : "");
+        clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim%s",
+                          blind ? " that this gate knows. If another gate made it, or this one "
+                                  "before a restart, POST it again with its id as Idempotency-Key"
+                                : "");
     return NULL;
 }
 
@@ -869,26 +848,23 @@ static void on_claim_described(void *arg, clave_err err)
 
 static bool claim_read_said(struct web_exchange *x, clave_identity *said)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    static const char *const keys[] = {"name", "command", "host", NULL};
     enum { MOST_SAID = 4096 };
-    json_t *body = clave__web_body(x);
+    const struct body_member members[] = {{"name", .text = &said->name},
+                                          {"command", .text = &said->command},
+                                          {"host", .text = &said->host}};
     *said = (clave_identity){.host = NULL};
-    if (!body || !clave__body_only(x, body, keys) ||
-        !clave__body_text(x, body, "name", &said->name) ||
-        !clave__body_text(x, body, "command", &said->command) ||
-        !clave__body_text(x, body, "host", &said->host))
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)))
         return false;
     size_t n = (said->name ? strlen(said->name) : 0) + (said->host ? strlen(said->host) : 0) +
                (said->command ? strlen(said->command) : 0);
     said->text = said->name;
     if (n > 0 && n <= MOST_SAID)
         return true;
-    clave__web_problem(x, &bad,
-                       "one of \"name\", \"command\" and \"host\" is needed, and together they "
-                       "have at most %d bytes",
-                       (int)MOST_SAID);
-    return false;
+    return clave__web_bad_request(
+        x,
+        "one of \"name\", \"command\" and \"host\" is needed, and together they "
+        "have at most %d bytes",
+        (int)MOST_SAID);
 }
 
 static void claim_patch(struct session_request *k)
@@ -964,8 +940,6 @@ static void on_claim_leave_looked(struct session_wait *w, clave_err err)
 
 static void claim_answer_left(struct session_request *k)
 {
-    static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
-    static const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD};
     const struct claim_leaving *l = k->arg;
     struct web_exchange *x = k->x;
     bool released = l->ended && (l->why == CLAVE_OK || l->why == CLAVE_ECANCELED);
@@ -976,9 +950,9 @@ static void claim_answer_left(struct session_request *k)
     if (released || (!l->known && l->was_marked && !l->sought))
         clave__web_answer_empty(x, 204);
     else if ((!l->known && !l->sought) || l->ended)
-        clave__web_problem(x, &none, "the session has no such claim");
+        clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim");
     else /* the node's delete goes on */
-        clave__web_problem(x, &unknown, "the release is not confirmed yet");
+        clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "the release is not confirmed yet");
 }
 
 static void claim_leave_step(struct session_request *k)
@@ -1056,21 +1030,17 @@ static void claim_leave(struct session_request *k)
 static void claim_delete_known(struct session_request *k)
 {
     struct web_exchange *x = k->x;
-    struct claim_leaving *l = clave__web_alloc(x, sizeof *l);
-    bool is_id = clave__claim_is_id(x->params[0]);
-    if (l && is_id) {
-        *l = (struct claim_leaving){.id = x->params[0],
-                                    .was_marked = clave__http_session_has_mark(k->s, x->params[0])};
-        k->arg = l;
-        claim_tell_deed(k, clave__claim_find(k->s, l->id));
-        claim_leave(k);
-        return;
-    }
-    if (!is_id) {
+    if (!clave__claim_is_id(x->params[0])) {
         claim_named(k);
         return;
     }
-    clave__web_problem_err(x, CLAVE_ENOMEM, "release", x->params[0]);
+    struct claim_leaving *l = k->arg = clave__web_must_alloc(x, sizeof *l);
+    if (!l)
+        return;
+    l->id = x->params[0];
+    l->was_marked = clave__http_session_has_mark(k->s, l->id);
+    claim_tell_deed(k, clave__claim_find(k->s, l->id));
+    claim_leave(k);
 }
 
 enum { LEAVING_SETTLES = 2 };
@@ -1297,18 +1267,14 @@ static void hold_on_session(struct session_wait *w, clave_err err)
 
 void clave__web_post_hold(struct web_exchange *x)
 {
-    struct hold_stream *h = clave__web_alloc(x, sizeof *h);
+    struct hold_stream *h = clave__web_must_alloc(x, sizeof *h);
     struct http_session *s;
-    if (!h) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "hold", NULL);
-        return;
-    }
-    *h = (struct hold_stream){.x = x};
-    struct claim_request *o = claim_request_read(x);
+    struct claim_request *o = h ? claim_request_read(x) : NULL;
     if (!o || !clave__web_may_wait(x) || !clave__web_may_make_session(x))
         return;
     o->terms.trying = clave__web_prefer_wait(x) == 0;
     o->arg = h;
+    h->x = x;
     const struct session_terms t = {.name = o->terms.name,
                                     .ttl_ms = o->ttl_ms ? (int32_t)o->ttl_ms : HOLD_TTL_MS,
                                     .sender = clave__web_sender(x)};
@@ -1332,11 +1298,10 @@ void clave__web_post_hold(struct web_exchange *x)
 
 static void any_claim_handle(struct web_exchange *x, web_handler *of_owner, web_handler *of_session)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     if (clave__web_is_slot_claim(x))
         of_owner(x);
     else if (clave__web_query(x, "token"))
-        clave__web_problem(x, &bad, "\"token\" is for claims of kind \"slot\"");
+        clave__web_bad_request(x, "\"token\" is for claims of kind \"slot\"");
     else
         of_session(x);
 }

@@ -82,12 +82,11 @@ static const char *rest_callback(const struct web_exchange *x)
 
 static bool rest_format(struct web_exchange *x, enum rest_format *out)
 {
-    if (!rest_accepted(clave__web_header(x, "Accept"), out)) {
-        clave__web_problem(x, &(struct problem){.status = 406, .err = CLAVE_EINVAL},
-                           "there are application/json, application/javascript, application/xml "
-                           "and application/octet-stream");
-        return false;
-    }
+    if (!rest_accepted(clave__web_header(x, "Accept"), out))
+        return clave__web_refuse(
+            x, 406, CLAVE_EINVAL, NULL,
+            "there are application/json, application/javascript, application/xml "
+            "and application/octet-stream");
     if (rest_callback(x))
         return true;
     rest_fault(x, 400, "a callback has letters, digits and _ only");

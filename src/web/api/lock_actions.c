@@ -65,9 +65,8 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
         return;
     const struct revoke *r = x->state;
     if (!r->breaks && res->err == CLAVE_EINVAL) {
-        clave__web_problem(
-            x, &(struct problem){.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]},
-            "%s: end it, or break the lock", clave_async_client_errmsg(c));
+        clave__web_refuse(x, 409, CLAVE_EINVAL, x->params[0], "%s: end it, or break the lock",
+                          clave_async_client_errmsg(c));
         return;
     }
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
@@ -99,10 +98,7 @@ static void revoke_change(struct web_exchange *x, clave_async_client *c)
     x->looking = false;
     clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
                               : clave_async_revoke(c, r->path, on_revoke_done, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, revoke_verb(r), r->path);
+    clave__request_client_sent(x, c, err, revoke_verb(r), r->path);
 }
 
 /* ---- the node ------------------------------------------------------------------------------- */
@@ -133,7 +129,6 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
     if (!clave__web_expected(x))
         return;
     struct revoke *r = x->state;
-    struct problem p = {.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]};
     if (res->err == CLAVE_ENONODE && r->node && ++r->place < sizeof places / sizeof *places) {
         revoke_look(x, c);
         return;
@@ -141,13 +136,13 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
     bool other = res->err == CLAVE_OK && r->token && res->stat->czxid != r->token;
     const char *fault = res->err == CLAVE_OK && !other ? revoke_fault(r, res->stat) : NULL;
     if (res->err == CLAVE_ENONODE || other)
-        clave__web_problem(
-            x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = x->params[0]},
-            "no place of %s has this node and token", x->params[0]);
+        clave__web_refuse(x, 404, CLAVE_ENONODE, x->params[0],
+                          "no place of %s has this node and token", x->params[0]);
     else if (res->err != CLAVE_OK)
         clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
     else if (fault)
-        clave__web_problem(x, &p, "cannot %s %s: %s", revoke_verb(r), r->path, fault);
+        clave__web_refuse(x, 409, CLAVE_EINVAL, x->params[0], "cannot %s %s: %s", revoke_verb(r),
+                          r->path, fault);
     else {
         r->token = res->stat->czxid;
         revoke_change(x, c);
@@ -161,10 +156,7 @@ static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
     x->looking = true;
     clave_err err =
         r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, revoke_verb(r), x->params[0]);
+    clave__request_client_sent(x, c, err, revoke_verb(r), x->params[0]);
 }
 
 static void revoke_look(struct web_exchange *x, clave_async_client *c)
@@ -184,9 +176,9 @@ static void revoke_found(struct web_exchange *x, clave_async_client *c, void *ar
     struct revoke *r = arg;
     r->path = node;
     if (found == PLACE_GONE)
-        clave__web_problem(
-            x, &(struct problem){.status = 410, .err = CLAVE_ELOST, .path = x->params[0]},
-            "no place of %s has the token %lld any more", x->params[0], (long long)r->token);
+        clave__web_refuse(x, 410, CLAVE_ELOST, x->params[0],
+                          "no place of %s has the token %lld any more", x->params[0],
+                          (long long)r->token);
     else
         revoke_ask_stat(x, c);
 }
@@ -203,40 +195,25 @@ static void revoke_go(struct web_exchange *x, clave_async_client *c)
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
-/* NULL: it has answered with what is wrong. */
-static struct revoke *revoke_new(struct web_exchange *x, bool breaks, json_t **body)
-{
-    struct revoke *r = clave__web_alloc(x, sizeof *r);
-    *body = clave__web_body(x);
-    if (!*body)
-        return NULL;
-    if (r)
-        *r = (struct revoke){.breaks = breaks};
-    else
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
-    return r;
-}
-
 static void revoke_begin(struct web_exchange *x, bool breaks)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    static const char *const keys[] = {"node", "token", "reason", "force", NULL};
-    static const int64_t tokens[2] = {1, INT64_MAX};
-    json_t *body;
-    struct revoke *r = revoke_new(x, breaks, &body);
+    struct revoke *r = clave__web_must_alloc(x, sizeof *r);
     if (!r)
         return;
-    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
-        !clave__body_text(x, body, "reason", &x->deed.reason) ||
-        !clave__body_flag(x, body, "force", &r->force) ||
-        !clave__body_int(x, body, "token", tokens, &r->token))
+    r->breaks = breaks;
+    const struct body_member members[] = {
+        {"node", .text = &r->node},
+        {"token", .number = &r->token, .least = 1, .most = INT64_MAX},
+        {"reason", .text = &x->deed.reason},
+        {"force", .flag = &r->force},
+    };
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)))
         return;
-    if ((!r->node && !r->token) || (r->node && strchr(r->node, '/'))) {
-        clave__web_problem(x, &bad, "which place? \"node\", its name, or \"token\"");
-        return;
-    }
     x->state = r;
-    clave__request_client(x, revoke_go);
+    if ((!r->node && !r->token) || (r->node && strchr(r->node, '/')))
+        clave__web_bad_request(x, "which place? \"node\", its name, or \"token\"");
+    else
+        clave__request_client(x, revoke_go);
 }
 
 void clave__web_post_revoke(struct web_exchange *x)
@@ -290,30 +267,20 @@ static void transfer_go(struct web_exchange *x, clave_async_client *c)
     struct transfer *t = x->state;
     t->leader = transfer_leader(x);
     clave_err err = clave_async_leader_transfer(c, x->params[0], t->node, transfer_on_done, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "transfer the leadership of", x->params[0]);
+    clave__request_client_sent(x, c, err, "transfer the leadership of", x->params[0]);
 }
 
 void clave__web_post_transfer(struct web_exchange *x)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    static const char *const keys[] = {"to", "reason", NULL};
-    struct transfer *t = clave__web_alloc(x, sizeof *t);
-    json_t *body = clave__web_body(x);
-    if (!body)
+    struct transfer *t = clave__web_must_alloc(x, sizeof *t);
+    if (!t)
         return;
-    if (!t) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
-        return;
-    }
-    *t = (struct transfer){0};
-    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &t->node) ||
-        !clave__body_text(x, body, "reason", &x->deed.reason))
+    const struct body_member members[] = {{"to", .text = &t->node},
+                                          {"reason", .text = &x->deed.reason}};
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)))
         return;
     if (!t->node || strchr(t->node, '/')) {
-        clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
+        clave__web_bad_request(x, "\"to\" must be the node of a candidate");
         return;
     }
     x->state = t;
@@ -325,9 +292,8 @@ void clave__web_post_transfer(struct web_exchange *x)
 
 static void value_lost(struct web_exchange *x)
 {
-    clave__web_problem(x,
-                       &(struct problem){.status = 410, .err = CLAVE_ELOST, .path = x->params[0]},
-                       "this session does not lead %s", x->params[0]);
+    clave__web_refuse(x, 410, CLAVE_ELOST, x->params[0], "this session does not lead %s",
+                      x->params[0]);
 }
 
 static void on_value_published(clave_async_client *c, const clave_result *res, void *arg)

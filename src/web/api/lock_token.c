@@ -502,23 +502,20 @@ static bool guard_parse(const char **text, size_t *len, int64_t *token)
 
 static bool guards_read_header(struct web_exchange *x, const char *text, struct guards *out)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     do {
         const char *begin = text, *fault = "";
         struct guard *g = &out->list[out->n];
         size_t len = 0;
-        if (out->n == MOST_GUARDS) {
-            clave__web_problem(x, &bad, "at most %d locks can guard a write", (int)MOST_GUARDS);
-            return false;
-        }
+        if (out->n == MOST_GUARDS)
+            return clave__web_bad_request(x, "at most %d locks can guard a write",
+                                          (int)MOST_GUARDS);
         if (!guard_parse(&text, &len, &g->token) ||
-            (fault = clave__path_fault(begin, len, false)) != NULL) {
-            clave__web_problem(x, &bad,
-                               "Clave-Guard must be PATH;token=NUMBER, or several of them, "
-                               "separated by commas%s%s",
-                               *fault ? "; the path " : "", fault);
-            return false;
-        }
+            (fault = clave__path_fault(begin, len, false)) != NULL)
+            return clave__web_bad_request(
+                x,
+                "Clave-Guard must be PATH;token=NUMBER, or several of them, "
+                "separated by commas%s%s",
+                *fault ? "; the path " : "", fault);
         g->path = clave__web_strndup(x, begin, len);
         if (!g->path) {
             clave__web_problem_err(x, CLAVE_ENOMEM, "read", "Clave-Guard");
@@ -545,9 +542,9 @@ bool clave__guards_read(struct web_exchange *x, struct guards *out)
 
 static void guard_answer_lost(struct web_exchange *x, const struct guard *g)
 {
-    struct problem p = {.status = 410, .err = CLAVE_ELOST, .path = g->path};
-    clave__web_problem(x, &p, "not done: the lock %s is not held with token %lld any more", g->path,
-                       (long long)g->token);
+    clave__web_refuse(x, 410, CLAVE_ELOST, g->path,
+                      "not done: the lock %s is not held with token %lld any more", g->path,
+                      (long long)g->token);
 }
 
 static void guards_go_on(struct web_exchange *x, clave_async_client *c, struct guards *g);
@@ -558,7 +555,6 @@ static void on_guard_found(struct web_exchange *x, clave_async_client *c, void *
     struct guards *all = arg;
     assert(all->at < all->n);
     struct guard *g = &all->list[all->at];
-    struct problem waits = {.status = 409, .err = CLAVE_EBUSY, .path = g->path};
     g->node = node;
     switch (found) {
     case PLACE_HOLDS:
@@ -566,9 +562,9 @@ static void on_guard_found(struct web_exchange *x, clave_async_client *c, void *
         guards_go_on(x, c, all);
         break;
     case PLACE_WAITS:
-        clave__web_problem(x, &waits,
-                           "not done: the place with token %lld does not hold the lock %s yet",
-                           (long long)g->token, g->path);
+        clave__web_refuse(x, 409, CLAVE_EBUSY, g->path,
+                          "not done: the place with token %lld does not hold the lock %s yet",
+                          (long long)g->token, g->path);
         break;
     case PLACE_GONE:
         guard_answer_lost(x, g);
@@ -652,10 +648,7 @@ static void on_token_found(struct web_exchange *x, clave_async_client *c, void *
         return;
     }
     clave_err err = clave_async_multi(c, &check, 1, on_token_checked, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "check the holder of", x->params[0]);
+    clave__request_client_sent(x, c, err, "check the holder of", x->params[0]);
 }
 
 static void token_begin(struct web_exchange *x, clave_async_client *c)
@@ -665,18 +658,16 @@ static void token_begin(struct web_exchange *x, clave_async_client *c)
 
 static void token_ask(struct web_exchange *x)
 {
-    struct place_question *q = clave__web_alloc(x, sizeof *q);
     int64_t token;
     if (!clave__web_parse_int(clave__web_query(x, "token"), &token) || token <= 0) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                           "\"token\" must be a number above 0");
-    } else if (!q) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "look at", x->params[0]);
-    } else {
-        *q = (struct place_question){x->params[0], token, false, on_token_found, q};
-        x->state = q;
-        clave__request_client(x, token_begin);
+        clave__web_bad_request(x, "\"token\" must be a number above 0");
+        return;
     }
+    struct place_question *q = x->state = clave__web_must_alloc(x, sizeof *q);
+    if (!q)
+        return;
+    *q = (struct place_question){x->params[0], token, false, on_token_found, q};
+    clave__request_client(x, token_begin);
 }
 
 void clave__web_get_lock_or_token(struct web_exchange *x)

@@ -56,24 +56,12 @@ struct observe_request {
     struct lock_long_poll poll;
 };
 
-static void observe_request_no_memory(struct web_exchange *x)
-{
-    clave__web_problem(x, &(struct problem){.status = 503, .err = CLAVE_ENOMEM, .retry_after_s = 1},
-                       "out of memory");
-}
-
 /* NULL: it has answered. */
 static struct observe_request *observe_request_of(struct web_exchange *x)
 {
-    struct observe_request *r = x->state;
-    if (r)
-        return r;
-    x->state = r = clave__web_alloc(x, sizeof *r);
-    if (r)
-        *r = (struct observe_request){0};
-    else
-        observe_request_no_memory(x);
-    return r;
+    if (!x->state)
+        x->state = clave__web_must_alloc(x, sizeof(struct observe_request));
+    return x->state;
 }
 
 /* ---- until there is a copy ------------------------------------------------------------------- */
@@ -97,11 +85,9 @@ static struct observe *observe_request_wait(struct web_exchange *x)
             "the tree is being read for the first time, and %d requests wait for it", MOST_WAITING);
         return NULL;
     }
-    struct observe_reader *waiting = clave__web_alloc(x, sizeof *waiting);
-    if (!waiting) {
-        observe_request_no_memory(x);
+    struct observe_reader *waiting = clave__web_must_alloc(x, sizeof *waiting);
+    if (!waiting)
         return NULL;
-    }
     waiting->x = x;
     clave__observe_wait(o, waiting);
     static const struct exchange_owner reader = {.leave = observe_request_leave};
@@ -266,7 +252,7 @@ static bool observe_copy_waits(struct web_exchange *x, const char *path)
     if (!clave__web_may_wait(x))
         return true;
     if (!clave__lock_long_poll_enter(&r->poll, x, path, r->until))
-        observe_request_no_memory(x);
+        clave__web_problem_err(x, CLAVE_ENOMEM, "wait for a change", NULL);
     return true;
 }
 
@@ -295,10 +281,10 @@ static bool observe_copy_knows(struct web_exchange *x, const char *path)
     char *copy = clave__web_strndup(x, path, strlen(path));
     const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
     if (!copy)
-        observe_request_no_memory(x);
+        clave__web_problem_err(x, CLAVE_ENOMEM, "look at", path);
     else if (hidden)
-        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
-                           "the gate may not read %s, so who holds %s is not known", hidden, path);
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
+                          "the gate may not read %s, so who holds %s is not known", hidden, path);
     return copy && !hidden;
 }
 
@@ -328,10 +314,9 @@ static bool list_request_is_below(struct web_exchange *x, const struct list_requ
         return false;
     if (clave__observe_is_below(l->after, l->prefix))
         return true;
-    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL, .path = l->after},
-                       "after is the \"next\" of a page of this list: %s is not below %s", l->after,
-                       l->prefix);
-    return false;
+    return clave__web_refuse(x, 400, CLAVE_EINVAL, l->after,
+                             "after is the \"next\" of a page of this list: %s is not below %s",
+                             l->after, l->prefix);
 }
 
 static bool list_request_read(struct web_exchange *x, struct list_request *out)
@@ -756,11 +741,9 @@ void clave__web_get_history(struct web_exchange *x)
     struct list_request request;
     if (!o || !list_request_read(x, &request) || !clave__query_path(x, "path"))
         return;
-    struct history_list *l = clave__web_alloc(x, sizeof *l);
-    if (!l) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "list", "/");
+    struct history_list *l = clave__web_must_alloc(x, sizeof *l);
+    if (!l)
         return;
-    }
     *l = (struct history_list){.x = x,
                                .o = o,
                                .path = clave__web_query(x, "path"),
@@ -771,8 +754,8 @@ void clave__web_get_history(struct web_exchange *x)
     if (history_list_since(l, clave__web_query(x, "since")))
         clave__web_answer_pieces(x, history_list_piece, NULL, l);
     else
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                           "since is the number of an entry, or a time as 2026-11-23T09:35:19Z");
+        clave__web_bad_request(
+            x, "since is the number of an entry, or a time as 2026-11-23T09:35:19Z");
 }
 
 /* ==== /v1/events ============================================================================== */
@@ -854,15 +837,12 @@ void clave__web_get_metrics(struct web_exchange *x)
     struct metrics_labels labels = {o->metric_paths, o->nmetric_paths, o->max_metric_paths};
     enum prometheus_format format = clave__prometheus_accepted(clave__web_header(x, "Accept"));
     if (!clave__observe_may_see(x, NULL)) {
-        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH},
-                           "metrics need the role read on /");
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, NULL, "metrics need the role read on /");
         return;
     }
-    struct metrics_answer *a = clave__web_alloc(x, sizeof *a);
-    if (!a) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "show", "/metrics");
+    struct metrics_answer *a = clave__web_must_alloc(x, sizeof *a);
+    if (!a)
         return;
-    }
     clave__observe_feed_start(x->web->observe);
     *a = (struct metrics_answer){.x = x};
     clave__lock_metrics_init(&a->page, x->web->observe, &labels, format);

@@ -38,10 +38,9 @@ struct session_request *clave__session_request_new(struct web_exchange *x, struc
                                                    const struct exchange_owner *o)
 {
     assert(!x->owner && s->present > 0);
-    struct session_request *k = clave__web_alloc(x, sizeof *k);
+    struct session_request *k = clave__web_must_alloc(x, sizeof *k);
     if (!k) {
         clave__http_session_leave(s);
-        clave__web_problem_err(x, CLAVE_ENOMEM, "attach to the session", NULL);
         return NULL;
     }
     *k = (struct session_request){.x = x, .s = s, .since = s->asked};
@@ -103,21 +102,17 @@ static void session_put_cause(struct json *j, const void *arg)
 void clave__session_request_gone(struct session_request *k, clave_err why)
 {
     struct web_exchange *x = k->x;
-    struct http_session *s = k->s;
-    struct problem p = {
+    const struct problem over = {
         .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
-    const char *fault = s->fault;
     if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ETIMEDOUT ||
         why == CLAVE_ENOMEM) {
-        p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
-        clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault);
+        clave__web_refuse(x, 503, why, NULL, "%s: %s", clave_strerror(why), k->s->fault);
     } else if (why == CLAVE_ETOOBIG) {
         clave__web_problem_err(x, why, "prove in one transaction all that is held", NULL);
     } else if (why == CLAVE_EAUTHFAILED) {
-        p = (struct problem){.status = 403, .err = why};
-        clave__web_problem(x, &p, "a server refuses an identity of \"auth\"");
+        clave__web_refuse(x, 403, why, NULL, "a server refuses an identity of \"auth\"");
     } else {
-        clave__web_problem(x, &p, "the session has ended: %s", clave__web_cause(why));
+        clave__web_problem(x, &over, "the session has ended: %s", clave__web_cause(why));
     }
 }
 
@@ -184,15 +179,13 @@ static void session_request_begin(struct web_exchange *x, const char *id,
                                   void (*informed)(struct session_request *k), request_client *go)
 {
     static const struct exchange_owner owner = {.leave = clave__session_request_leave};
-    static const struct problem missing = {.status = 401, .err = CLAVE_ENOAUTH};
-    static const struct problem other = {.status = 403, .err = CLAVE_ENOAUTH};
     const char *secret = clave__web_header(x, "Clave-Session");
     struct http_session *s;
     char own[24];
     if (!secret) {
-        clave__web_problem(x, &missing,
-                           "the header Clave-Session is missing: the secret of a "
-                           "session, see POST /v1/sessions");
+        clave__web_refuse(x, 401, CLAVE_ENOAUTH, NULL,
+                          "the header Clave-Session is missing: the secret of a "
+                          "session, see POST /v1/sessions");
         return;
     }
     if (!clave__http_session_is_here(x->web->sessions, secret) && !clave__web_may_take_up(x))
@@ -207,7 +200,8 @@ static void session_request_begin(struct web_exchange *x, const char *id,
         return;
     snprintf(own, sizeof own, "%" PRId64, s->id);
     if (id && strcmp(id, own) != 0) {
-        clave__web_problem(x, &other, "Clave-Session is the secret of session %s", own);
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, NULL, "Clave-Session is the secret of session %s",
+                          own);
         return;
     }
     if (!clave__web_may_call(x)) /* asked when the session has heard of its client */
@@ -279,12 +273,10 @@ static void client_on_session_live(struct session_request *k)
 
 static void client_own(struct web_exchange *x, request_client *go)
 {
-    static const struct problem away = {
-        .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     clave_async_client *c = x->web->own;
     if (!client_reads(x) && !clave_async_client_is_connected(c)) {
-        clave__web_problem(x, &away, "not connected to a ZooKeeper server: %s",
-                           clave_async_client_errmsg(c));
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "not connected to a ZooKeeper server: %s", clave_async_client_errmsg(c));
         return;
     }
     go(x, c);
@@ -293,11 +285,10 @@ static void client_own(struct web_exchange *x, request_client *go)
 
 void clave__request_client(struct web_exchange *x, request_client *go)
 {
-    static const struct problem behind = {
-        .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     assert(!x->answered);
     if (x->web->given_up >= MOST_GIVEN_UP)
-        clave__web_problem(x, &behind, "no server has answered what was asked before");
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "no server has answered what was asked before");
     else if (clave__web_header(x, "Clave-Session"))
         session_request_begin(x, NULL, client_on_session_live, NULL, go);
     else if (clave__web_may_call(x))
@@ -309,11 +300,20 @@ void clave__request_client_refused(struct web_exchange *x, clave_async_client *c
 {
     assert(err != CLAVE_OK);
     bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
-    struct problem p = {.status = err == CLAVE_ETOOBIG ? 413 : 400, .err = err};
     if (ours)
-        clave__web_problem(x, &p, "cannot %s %s: %s", what, path, clave_async_client_errmsg(c));
+        clave__web_refuse(x, err == CLAVE_ETOOBIG ? 413 : 400, err, NULL, "cannot %s %s: %s", what,
+                          path, clave_async_client_errmsg(c));
     else
         clave__web_problem_err(x, err, what, path);
+}
+
+void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, clave_err err,
+                                const char *what, const char *path)
+{
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__request_client_refused(x, c, err, what, path);
 }
 
 /* ==== missing parents ========================================================================= */
@@ -347,11 +347,10 @@ static void on_parents_stat(clave_async_client *c, const clave_result *res, void
     if (res->err == CLAVE_OK)
         p->go(x, c);
     else if (res->err == CLAVE_ENONODE)
-        clave__web_problem(x,
-                           &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = p->path},
-                           "%s would have to be created, and the role \"%s\" is needed there: see "
-                           "/v1/whoami",
-                           p->path, clave__web_role_name(p->role));
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, p->path,
+                          "%s would have to be created, and the role \"%s\" is needed there: see "
+                          "/v1/whoami",
+                          p->path, clave__web_role_name(p->role));
     else
         clave__web_problem_as(
             x, clave_err_classify(res->err) == CLAVE_CLASS_FINAL ? 403 : 503,
@@ -374,10 +373,7 @@ static void parents_look(struct web_exchange *x, clave_async_client *c, enum web
         err = clave_async_exists(c, above, NULL, on_parents_stat, p);
         x->looking = true;
     }
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "look at", path);
+    clave__request_client_sent(x, c, err, "look at", path);
 }
 
 void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,

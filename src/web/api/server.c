@@ -215,8 +215,6 @@ void clave__web_get_healthz(struct web_exchange *x)
 
 void clave__web_get_readyz(struct web_exchange *x)
 {
-    static const struct problem not_ready = {
-        .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     clave_async_client *c = x->web->own;
     const struct observe *o = x->web->observe;
     int64_t heard = clave__client_contact(c);
@@ -225,11 +223,12 @@ void clave__web_get_readyz(struct web_exchange *x)
     if (clave_async_client_is_connected(c) && !silent)
         health_answer(x, "ready");
     else if (silent)
-        clave__web_problem(x, &not_ready, "no ZooKeeper server has answered for %lld ms",
-                           (long long)(x->web->now - heard));
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "no ZooKeeper server has answered for %lld ms",
+                          (long long)(x->web->now - heard));
     else
-        clave__web_problem(x, &not_ready, "not connected to a ZooKeeper server: %s",
-                           clave_async_client_errmsg(c));
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "not connected to a ZooKeeper server: %s", clave_async_client_errmsg(c));
 }
 
 /* ==== /v1/server ============================================================================== */
@@ -316,8 +315,7 @@ void clave__web_get_page(struct web_exchange *x)
     const char *path = x->params[0] + 1;
     const struct web_asset *a = page_asset_find(x->web, path[0] ? path : "index.html");
     if (!a) {
-        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
-                           "the page has no such file");
+        clave__web_refuse(x, 404, CLAVE_EINVAL, NULL, "the page has no such file");
         return;
     }
     const char *known = clave__web_header(x, "If-None-Match");

@@ -110,24 +110,18 @@ static const struct exchange_owner session_maker = {.leave = clave__session_requ
                                                     .hung_up = session_on_maker_gone};
 
 /* The identities of "auth"; false: it has answered. */
-static bool session_read_auths(struct web_exchange *x, const json_t *body, const char **auths,
+static bool session_read_auths(struct web_exchange *x, const json_t *list, const char **auths,
                                size_t *n)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     const struct jansson *lib = x->web->o.jansson;
-    const json_t *list = NULL;
-    if (!clave__body_array(x, body, "auth", &list))
-        return false;
     *n = list ? lib->json_array_size(list) : 0;
-    if (*n > MOST_AUTHS) {
-        clave__web_problem(x, &bad, "\"auth\" has more than %d entries", MOST_AUTHS);
-        return false;
-    }
+    if (*n > MOST_AUTHS)
+        return clave__web_bad_request(x, "\"auth\" has more than %d entries", MOST_AUTHS);
     for (size_t i = 0; i < *n; i++) {
         auths[i] = lib->json_string_value(lib->json_array_get(list, i));
         if (auths[i])
             continue;
-        clave__web_problem(x, &bad, "\"auth\" is a list of texts like \"digest:user:password\"");
+        clave__web_bad_request(x, "\"auth\" is a list of texts like \"digest:user:password\"");
         return false;
     }
     return true;
@@ -135,21 +129,20 @@ static bool session_read_auths(struct web_exchange *x, const json_t *body, const
 
 void clave__web_post_session(struct web_exchange *x)
 {
-    static const char *const keys[] = {"ttl_ms", "name", "auth", NULL};
-    static const int64_t bounds[2] = {1, INT32_MAX};
     const char *auths[MOST_AUTHS];
     struct session_terms t = {.auths = auths};
     int64_t ttl = DEFAULT_TTL_MS;
     struct http_session *s;
-    json_t *body = clave__web_body(x);
-    if (!body || !clave__body_only(x, body, keys) ||
-        !clave__body_int(x, body, "ttl_ms", bounds, &ttl) ||
-        !clave__body_text(x, body, "name", &t.name) ||
-        !session_read_auths(x, body, auths, &t.nauths))
+    const json_t *list = NULL;
+    const struct body_member members[] = {{"ttl_ms", .number = &ttl, .least = 1, .most = INT32_MAX},
+                                          {"name", .text = &t.name},
+                                          {"auth", .array = &list}};
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)) ||
+        !session_read_auths(x, list, auths, &t.nauths))
         return;
     if (t.name && strlen(t.name) > MOST_NAME) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_ETOOBIG},
-                           "\"name\" has more than %d bytes", MOST_NAME);
+        clave__web_refuse(x, 400, CLAVE_ETOOBIG, NULL, "\"name\" has more than %d bytes",
+                          MOST_NAME);
         return;
     }
     if (!clave__web_may_make_session(x))
@@ -158,14 +151,14 @@ void clave__web_post_session(struct web_exchange *x)
     t.sender = clave__web_sender(x);
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
     if (err == CLAVE_ETOOBIG) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
-                           "\"auth\" has more than %d bytes, with one more for each identity",
-                           SEAL_AUTHS);
+        clave__web_refuse(x, 400, err, NULL,
+                          "\"auth\" has more than %d bytes, with one more for each identity",
+                          SEAL_AUTHS);
         return;
     }
     if (err == CLAVE_EINVAL) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
-                           "\"auth\" is a list of texts like \"digest:user:password\"");
+        clave__web_refuse(x, 400, err, NULL,
+                          "\"auth\" is a list of texts like \"digest:user:password\"");
         return;
     }
     if (err != CLAVE_OK) {
@@ -382,9 +375,9 @@ void clave__web_list_sessions(struct web_exchange *x)
     if (clave__web_query(x, "after")) {
         struct http_session *s = clave__http_session_by_id(ss, last);
         if (!s) {
-            clave__web_problem(x, &(struct problem){.status = 410, .err = CLAVE_ELOST},
-                               "the session that `after` names is not there any more: begin with "
-                               "the first page again");
+            clave__web_refuse(x, 410, CLAVE_ELOST, NULL,
+                              "the session that `after` names is not there any more: begin with "
+                              "the first page again");
             return;
         }
         l = s->link.next;

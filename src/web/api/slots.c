@@ -219,15 +219,12 @@ static void slot_put(struct json *j, const clave_slot *slot)
     clave__json_string(j, "node", slot->node);
 }
 
-static const struct problem bad_slots = {.status = 400, .err = CLAVE_EINVAL};
-
 /* They are asked for by the gate's own session. */
 static bool slots_may_ask(struct web_exchange *x)
 {
     if (!clave__param_path(x) || !clave__web_header(x, "Clave-Session"))
         return !x->answered;
-    clave__web_problem(x, &bad_slots, "slots belong to no session: leave out Clave-Session");
-    return false;
+    return clave__web_bad_request(x, "slots belong to no session: leave out Clave-Session");
 }
 
 /* ---- GET ------------------------------------------------------------------------------------- */
@@ -293,13 +290,13 @@ static void on_slots_listed(clave_async_client *c, clave_err err, const clave_sl
                             void *arg)
 {
     struct web_exchange *x = arg;
-    struct problem none = {.status = 404, .err = CLAVE_ENONODE};
     if (!clave__web_expected(x))
         return;
-    const char *path = none.path = x->params[0];
+    const char *path = x->params[0];
     if (err == CLAVE_OK && view->limit == CLAVE_SLOTS_LIMIT_NONE && view->n == 0) {
-        clave__web_problem(
-            x, &none, "there are no slots at %s: set a limit (clave slot limit %s N)", path, path);
+        clave__web_refuse(x, 404, CLAVE_ENONODE, path,
+                          "there are no slots at %s: set a limit (clave slot limit %s N)", path,
+                          path);
         return;
     }
     const char *queue = clave__web_child(x, path, "queue");
@@ -316,10 +313,7 @@ static void on_slots_listed(clave_async_client *c, clave_err err, const clave_sl
 static void slots_list(struct web_exchange *x, clave_async_client *c)
 {
     clave_err err = clave_async_slots_list(c, x->params[0], on_slots_listed, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "list the slots of", x->params[0]);
+    clave__request_client_sent(x, c, err, "list the slots of", x->params[0]);
 }
 
 void clave__web_get_slots(struct web_exchange *x)
@@ -333,11 +327,9 @@ void clave__web_get_slots(struct web_exchange *x)
 /* A request of a path; x->state is it. NULL: it has answered. */
 static struct slot_request *slots_request(struct web_exchange *x)
 {
-    struct slot_request *r = slots_may_ask(x) ? clave__web_alloc(x, sizeof *r) : NULL;
+    struct slot_request *r = slots_may_ask(x) ? clave__web_must_alloc(x, sizeof *r) : NULL;
     if (r)
         *r = (struct slot_request){.x = x, .order = {.path = x->params[0]}};
-    else if (!x->answered)
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request", x->params[0]);
     x->state = r;
     return r;
 }
@@ -382,20 +374,18 @@ static void slots_look_above(struct web_exchange *x, clave_async_client *c)
 
 void clave__web_put_slots_limit(struct web_exchange *x)
 {
-    static const char *const keys[] = {"limit", NULL};
-    static const int64_t limits[2] = {0, INT32_MAX};
     int64_t limit = -1;
+    const struct body_member members[] = {
+        {"limit", .number = &limit, .least = 0, .most = INT32_MAX}};
     struct slot_request *r = slots_request(x);
-    json_t *body = r ? clave__web_body(x) : NULL;
-    if (!body || !clave__body_only(x, body, keys) ||
-        !clave__body_int(x, body, "limit", limits, &limit))
+    if (!r || !clave__web_read_body(x, BODY_MEMBERS(members)))
         return;
     x->deed.what = clave__web_sprintf(x, "slot limit=%" PRId64, limit);
     r->order.limit = (uint32_t)limit;
     if (limit >= 0)
         clave__request_client(x, slots_look_above);
     else
-        clave__web_problem(x, &bad_slots, "\"limit\" is missing: how many owners there may be");
+        clave__web_bad_request(x, "\"limit\" is missing: how many owners there may be");
 }
 
 /* ---- break ----------------------------------------------------------------------------------- */
@@ -406,19 +396,18 @@ static void on_slot_broken(clave_async_slots *s, clave_err err, const clave_slot
     struct slot_request *r = x->state;
     const clave_slot *b = &r->order.as;
     const char *path = r->order.path;
-    const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD, .path = path};
-    const struct problem full = {.status = 409, .err = CLAVE_ENOTEMPTY, .path = path};
     (void)s;
     if (!slot_request_over(r))
         return;
     if (err == CLAVE_ENOTEMPTY) {
-        clave__web_problem(x, &full, "others have made nodes below %s: clave rm -r %s/owners/...",
-                           b->id, path);
+        clave__web_refuse(x, 409, CLAVE_ENOTEMPTY, path,
+                          "others have made nodes below %s: clave rm -r %s/owners/...", b->id,
+                          path);
     } else if (err != CLAVE_OK) {
         clave__web_problem_err(x, err, r->what, path);
     } else if (!slot) {
-        clave__web_problem(x, &none, "%s owns no slot of %s%s", b->id, path,
-                           b->token ? " with this token" : "");
+        clave__web_refuse(x, 404, CLAVE_ENOTHELD, path, "%s owns no slot of %s%s", b->id, path,
+                          b->token ? " with this token" : "");
     } else {
         clave__observe_deed(x, slot->token, LOCK_ENDED);
         clave__json_open(&x->json, NULL, '{');
@@ -442,20 +431,16 @@ static void slots_break(struct web_exchange *x, clave_async_client *c)
 
 static bool slots_read_break(struct web_exchange *x, clave_slot *b)
 {
-    static const char *const keys[] = {"owner", "token", "reason", NULL};
-    static const int64_t tokens[2] = {1, INT64_MAX};
-    json_t *body = clave__web_body(x);
-    if (!body || !clave__body_only(x, body, keys) || !clave__body_text(x, body, "owner", &b->id) ||
-        !clave__body_int(x, body, "token", tokens, &b->token) ||
-        !clave__body_text(x, body, "reason", &b->reason))
+    const struct body_member members[] = {
+        {"owner", .text = &b->id},
+        {"token", .number = &b->token, .least = 1, .most = INT64_MAX},
+        {"reason", .text = &b->reason}};
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)))
         return false;
     bool fine = b->id && clave__slot_id_is_valid(b->id) && b->reason && b->reason[0] &&
                 clave__slot_text_is_valid(b->reason);
-    if (!fine)
-        clave__web_problem(
-            x, &bad_slots,
-            "\"owner\" and \"reason\" are needed: whose slot is taken away, and why");
-    return fine;
+    return fine || clave__web_bad_request(
+                       x, "\"owner\" and \"reason\" are needed: whose slot is taken away, and why");
 }
 
 void clave__web_break_slot(struct web_exchange *x)
@@ -522,11 +507,8 @@ static bool slot_claim_id_make(struct web_exchange *x, const char *path, const c
                                struct slot_claim_id *out)
 {
     const char *fault = slot_claim_id_fault(path, owner);
-    struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    if (fault) {
-        clave__web_problem(x, &bad, "there can be no such slot: %s", fault);
-        return false;
-    }
+    if (fault)
+        return clave__web_bad_request(x, "there can be no such slot: %s", fault);
     *out = (struct slot_claim_id){path, owner, slot_claim_id_text(x, path, owner)};
     if (!out->text)
         clave__web_problem_err(x, CLAVE_ENOMEM, "take a slot of", path);
@@ -548,15 +530,14 @@ static char *slot_claim_id_decode(struct web_exchange *x, const char *text)
 static bool slot_claim_id_parse(struct web_exchange *x, const char *text, struct slot_claim_id *out)
 {
     assert(slot_claim_id_is_one(text));
-    static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
     char *both = slot_claim_id_decode(x, text + sizeof slot_mark - 1);
     char *line = both ? strchr(both, '\n') : NULL;
     if (line)
         *line = '\0';
     if (line && !slot_claim_id_fault(both, line + 1))
         return slot_claim_id_make(x, both, line + 1, out);
-    clave__web_problem(x, &unknown, "this is no id of a claim to a slot: POST /v1/claims tells it");
-    return false;
+    return clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL,
+                             "this is no id of a claim to a slot: POST /v1/claims tells it");
 }
 
 /* ---- takes that wait ------------------------------------------------------------------------- */
@@ -804,8 +785,6 @@ void clave__slot_places_lost(struct web *w)
 
 /* ---- a request for a claim ------------------------------------------------------------------- */
 
-static const struct problem bad_slot = {.status = 400, .err = CLAVE_EINVAL};
-
 struct slot_call {
     struct slot_request request; /* first: x->state is either */
     struct slot_claim_id id;
@@ -815,11 +794,9 @@ struct slot_call {
 /* NULL: it has answered. */
 static struct slot_call *slot_call_new(struct web_exchange *x)
 {
-    struct slot_call *k = clave__web_alloc(x, sizeof *k);
+    struct slot_call *k = clave__web_must_alloc(x, sizeof *k);
     if (k)
-        *k = (struct slot_call){.request = {.x = x}};
-    else
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the claim", NULL);
+        k->request.x = x;
     x->state = k;
     return k;
 }
@@ -1014,18 +991,17 @@ static const char *slot_head_fault(const struct web_exchange *x)
 
 static bool slot_read_order(struct web_exchange *x, struct slot_call *k, const char **kind)
 {
-    static const char *const keys[] = {"kind", "path", "host", "by", "reason", "limit", NULL};
-    static const int64_t limits[2] = {1, INT32_MAX};
     struct slot_order *o = &k->request.order;
     int64_t limit = 0;
-    json_t *body = clave__web_body(x);
-    bool fine = body && clave__body_only(x, body, keys) &&
-                clave__body_text(x, body, "kind", kind) &&
-                clave__body_text(x, body, "path", &o->path) &&
-                clave__body_text(x, body, "host", &o->as.host) &&
-                clave__body_text(x, body, "by", &o->as.by) &&
-                clave__body_text(x, body, "reason", &o->as.reason) &&
-                clave__body_int(x, body, "limit", limits, &limit);
+    const struct body_member members[] = {
+        {"kind", .text = kind},
+        {"path", .text = &o->path},
+        {"host", .text = &o->as.host},
+        {"by", .text = &o->as.by},
+        {"reason", .text = &o->as.reason},
+        {"limit", .number = &limit, .least = 1, .most = INT32_MAX},
+    };
+    bool fine = clave__web_read_body(x, BODY_MEMBERS(members));
     o->limit = (uint32_t)limit;
     return fine;
 }
@@ -1039,30 +1015,26 @@ static bool slot_may_say(struct web_exchange *x, clave_slot *as)
         as->by = x->who.name;
     bool fine = clave__slot_text_is_valid(as->host) && clave__slot_text_is_valid(as->by) &&
                 clave__slot_text_is_valid(as->reason);
-    if (!fine)
-        clave__web_problem(x, &bad_slot,
-                           "\"host\", \"by\" and \"reason\" have at most %d bytes of UTF-8 without "
-                           "control characters",
-                           (int)CLAVE_SLOT_TEXT_MAX);
-    return fine;
+    return fine || clave__web_bad_request(
+                       x,
+                       "\"host\", \"by\" and \"reason\" have at most %d bytes of UTF-8 without "
+                       "control characters",
+                       (int)CLAVE_SLOT_TEXT_MAX);
 }
 
 static bool slot_read(struct web_exchange *x, struct slot_call *k)
 {
     const char *kind = "lock", *fault = slot_head_fault(x);
     const char *owner = clave__web_header(x, "Clave-Owner");
-    if (fault) {
-        clave__web_problem(x, &bad_slot, "%s", fault);
-        return false;
-    }
+    if (fault)
+        return clave__web_bad_request(x, "%s", fault);
     if (!slot_read_order(x, k, &kind))
         return false;
-    if (strcmp(kind, "slot") != 0 || !k->request.order.path) {
-        clave__web_problem(x, &bad_slot, "%s",
-                           k->request.order.path ? "Clave-Owner is for claims of \"kind\": \"slot\""
-                                                 : "\"path\" is missing: that of the slots");
-        return false;
-    }
+    if (strcmp(kind, "slot") != 0 || !k->request.order.path)
+        return clave__web_bad_request(x, "%s",
+                                      k->request.order.path
+                                          ? "Clave-Owner is for claims of \"kind\": \"slot\""
+                                          : "\"path\" is missing: that of the slots");
     k->request.order.as.id = owner;
     x->deed.path = k->request.order.path;
     x->deed.what = "slot";
@@ -1094,16 +1066,16 @@ static struct slot_call *slot_call_named(struct web_exchange *x)
     if (!k)
         return NULL;
     if (!slot_claim_id_is_one(text) || clave__web_header(x, "Clave-Session")) {
-        clave__web_problem(x, &bad_slot,
-                           "a claim belongs to an owner or to a session: Clave-Owner is for ids "
-                           "that begin with \"slot.\", and Clave-Session for others");
+        clave__web_bad_request(
+            x, "a claim belongs to an owner or to a session: Clave-Owner is for ids "
+               "that begin with \"slot.\", and Clave-Session for others");
         return NULL;
     }
     if (!slot_claim_id_parse(x, text, &k->id))
         return NULL;
     if (owner && strcmp(owner, k->id.owner) != 0) {
-        clave__web_problem(x, &bad_slot, "Clave-Owner is another than that of this claim: %s",
-                           k->id.owner);
+        clave__web_bad_request(x, "Clave-Owner is another than that of this claim: %s",
+                               k->id.owner);
         return NULL;
     }
     x->deed.path = k->id.path;
@@ -1122,7 +1094,6 @@ static void on_slot_looked(clave_async_client *c, clave_err err, const clave_slo
     if (!clave__web_expected(x))
         return;
     const struct slot_call *k = x->state;
-    const struct problem none = {.status = 404, .err = CLAVE_ENOTHELD, .path = k->id.path};
     if (err != CLAVE_OK) {
         clave__web_problem_err(x, err, "look at the slots of", k->id.path);
         return;
@@ -1134,20 +1105,17 @@ static void on_slot_looked(clave_async_client *c, clave_err err, const clave_slo
             return;
         }
     }
-    clave__web_problem(x, &none,
-                       "%s owns no slot of %s, and does not wait at this gate: POST /v1/claims "
-                       "again",
-                       k->id.owner, k->id.path);
+    clave__web_refuse(x, 404, CLAVE_ENOTHELD, k->id.path,
+                      "%s owns no slot of %s, and does not wait at this gate: POST /v1/claims "
+                      "again",
+                      k->id.owner, k->id.path);
 }
 
 static void slot_look(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_call *k = x->state;
     clave_err err = clave_async_slots_list(c, k->id.path, on_slot_looked, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "look at the slots of", k->id.path);
+    clave__request_client_sent(x, c, err, "look at the slots of", k->id.path);
 }
 
 void clave__web_get_slot_claim(struct web_exchange *x)
@@ -1165,7 +1133,7 @@ void clave__web_get_slot_claim(struct web_exchange *x)
 
 void clave__web_patch_slot_claim(struct web_exchange *x)
 {
-    clave__web_problem(x, &bad_slot, "a slot says what it said when it was taken");
+    clave__web_bad_request(x, "a slot says what it said when it was taken");
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
@@ -1208,7 +1176,7 @@ void clave__web_delete_slot_claim(struct web_exchange *x)
         return;
     if (token && (!clave__web_parse_int(token, &k->request.order.as.token) ||
                   k->request.order.as.token <= 0)) {
-        clave__web_problem(x, &bad_slot, "\"token\" must be a number above 0");
+        clave__web_bad_request(x, "\"token\" must be a number above 0");
         return;
     }
     struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
@@ -1227,8 +1195,6 @@ bool clave__web_is_slot_claim(const struct web_exchange *x)
 
 /* A machine asks again before it gives up. MOST_GROUP: a node's name. */
 enum { PATIENCE_MS = 5000, FLEETLOCK_BODY = 4096, MOST_GROUP = 128, MOST_GROUPS = 100 };
-
-static const struct problem bad_machine = {.status = 400, .err = CLAVE_EINVAL};
 
 /* ---- what is asked --------------------------------------------------------------------------- */
 
@@ -1276,7 +1242,7 @@ static struct slot_request *fleetlock_read(struct web_exchange *x)
     const char *fault = fits ? fleetlock_fault(x, group, id) : "the body has more than 4096 bytes";
     char *path = r && !fault ? clave__web_child(x, x->web->o.access->fleetlock, group) : NULL;
     if (r && fault)
-        clave__web_problem(x, &bad_machine, "%s", fault);
+        clave__web_bad_request(x, "%s", fault);
     else if (!path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "read the request", NULL);
     if (!path)
@@ -1298,11 +1264,10 @@ static void fleetlock_refuse(struct web_exchange *x, clave_err err, const char *
 {
     const struct slot_request *r = x->state;
     const char *path = r->order.path;
-    const struct problem full = {.status = 409, .err = CLAVE_EBUSY, .path = path};
     unsigned status = clave__web_status(x, err);
     const char *text = err == CLAVE_EBUSY ? slot_room_text(x, path, &r->room) : NULL;
     if (text)
-        clave__web_problem(x, &full, "%s", text);
+        clave__web_refuse(x, 409, CLAVE_EBUSY, path, "%s", text);
     else
         clave__web_problem_as(x, status >= 500 ? status : 500, err, what, path);
 }
@@ -1380,15 +1345,14 @@ static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, 
 {
     struct web_exchange *x = arg;
     const struct slot_request *r = x->state;
-    const struct problem full = {.status = 403, .err = CLAVE_EQUOTA, .path = r->order.path};
     if (!clave__web_expected(x))
         return;
     x->looking = false;
     if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS)
-        clave__web_problem(x, &full,
-                           "there are %d groups, and a machine without a token makes no more: "
-                           "make %s with PUT /v1/slots%s, or give the machine a token",
-                           (int)res->stat->num_children, r->order.path, r->order.path);
+        clave__web_refuse(x, 403, CLAVE_EQUOTA, r->order.path,
+                          "there are %d groups, and a machine without a token makes no more: "
+                          "make %s with PUT /v1/slots%s, or give the machine a token",
+                          (int)res->stat->num_children, r->order.path, r->order.path);
     else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
         fleetlock_look_above(x, c);
     else

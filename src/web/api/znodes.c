@@ -67,16 +67,14 @@ static void node_json_acls(struct json *j, const char *key, const clave_acl *acl
 
 static bool node_json_acl_read(struct web_exchange *x, json_t *o, clave_acl *out)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVALIDACL};
-    static const char *const keys[] = {"perms", "scheme", "id", NULL};
     const char *perms = NULL;
+    const struct body_member members[] = {
+        {"perms", .text = &perms}, {"scheme", .text = &out->scheme}, {"id", .text = &out->id}};
     *out = (clave_acl){0};
-    if (!json_is_object(o)) {
-        clave__web_problem(x, &bad, "an access entry is an object of perms, scheme and id");
-        return false;
-    }
-    if (!clave__body_only(x, o, keys) || !clave__body_text(x, o, "perms", &perms) ||
-        !clave__body_text(x, o, "scheme", &out->scheme) || !clave__body_text(x, o, "id", &out->id))
+    if (!json_is_object(o))
+        return clave__web_refuse(x, 400, CLAVE_EINVALIDACL, NULL,
+                                 "an access entry is an object of perms, scheme and id");
+    if (!clave__web_read_object(x, o, BODY_MEMBERS(members)))
         return false;
     for (const char *c = perms; c && *c; c++) {
         const char *at = strchr(perm_letters, *c);
@@ -85,12 +83,10 @@ static bool node_json_acl_read(struct web_exchange *x, json_t *o, clave_acl *out
         else
             perms = NULL;
     }
-    if (!perms || !out->scheme || !out->id) {
-        clave__web_problem(x, &bad,
-                           "an access entry needs perms of the letters cdrwa, scheme "
-                           "and id");
-        return false;
-    }
+    if (!perms || !out->scheme || !out->id)
+        return clave__web_refuse(x, 400, CLAVE_EINVALIDACL, NULL,
+                                 "an access entry needs perms of the letters cdrwa, scheme "
+                                 "and id");
     return true;
 }
 
@@ -102,11 +98,9 @@ bool clave__web_read_acls(struct web_exchange *x, const json_t *list, const clav
     *n = list ? json->json_array_size(list) : 0;
     if (*n == 0)
         return true;
-    clave_acl *all = clave__web_alloc(x, *n * sizeof *all);
-    if (!all) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the access list", NULL);
+    clave_acl *all = clave__web_must_alloc(x, *n * sizeof *all);
+    if (!all)
         return false;
-    }
     for (size_t i = 0; i < *n; i++)
         if (!node_json_acl_read(x, json->json_array_get(list, i), &all[i]))
             return false;
@@ -511,16 +505,12 @@ static void znode_ask(struct web_exchange *x, clave_async_client *c)
     }
     if (err == CLAVE_OK)
         err = r->view->ask(c, path, on_znode_read, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, r->view->verb, path);
+    clave__request_client_sent(x, c, err, r->view->verb, path);
 }
 
 /* How long it waits for a change; -1: it has answered that it cannot. */
 static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     int64_t wait = clave__web_prefer_wait(x);
     const char *fault = NULL;
     if (wait <= 0 || !clave__web_header(x, "If-None-Match"))
@@ -533,7 +523,7 @@ static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
     else if (strcmp(x->params[0], "/") == 0) /* which has the persistent watch of the copy */
         fault = "a change of the root cannot be waited for";
     if (fault) {
-        clave__web_problem(x, &bad, "%s", fault);
+        clave__web_bad_request(x, "%s", fault);
         return -1;
     }
     return wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS;
@@ -545,9 +535,7 @@ static bool znode_after_is_name(struct web_exchange *x)
     const char *after = clave__web_query(x, "after");
     if (!after || !strchr(after, '/'))
         return true;
-    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                       "after is the name of a child, the \"next\" of a page");
-    return false;
+    return clave__web_bad_request(x, "after is the name of a child, the \"next\" of a page");
 }
 
 static struct znode_read *znode_read_new(struct web_exchange *x)
@@ -557,19 +545,16 @@ static struct znode_read *znode_read_new(struct web_exchange *x)
         v++;
     for (const struct znode_view *w = v; w->argument; w++)
         if (w != v && clave__web_query(x, w->argument)) {
-            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                               "it is either %s or %s: the stat comes with both", v->argument,
-                               w->argument);
+            clave__web_bad_request(x, "it is either %s or %s: the stat comes with both",
+                                   v->argument, w->argument);
             return NULL;
         }
     int64_t limit, wait = znode_wait(x, v);
     if (wait < 0 || !clave__query_int(x, "limit", child_limits, &limit) || !znode_after_is_name(x))
         return NULL;
-    struct znode_read *r = x->state = clave__web_alloc(x, sizeof *r);
+    struct znode_read *r = x->state = clave__web_must_alloc(x, sizeof *r);
     if (r)
         *r = (struct znode_read){.view = v, .until = x->web->now + wait};
-    else
-        clave__web_problem_err(x, CLAVE_ENOMEM, v->verb, x->params[0]);
     return r;
 }
 

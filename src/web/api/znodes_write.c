@@ -383,7 +383,6 @@ static void subtree_begin(struct web_exchange *x, clave_async_client *c)
 
 static void znodes_delete_subtree(struct web_exchange *x)
 {
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     static const int64_t bounds[2] = {1, SUBTREE_MOST_MAX};
     const char *path = x->params[0];
     int64_t max = SUBTREE_MAX;
@@ -391,19 +390,19 @@ static void znodes_delete_subtree(struct web_exchange *x)
         return;
     if (clave__web_header(x, "Clave-Guard") || clave__web_header(x, "If-Match") ||
         clave__web_header(x, "If-None-Match")) {
-        clave__web_problem(x, &bad,
-                           "?recursive is no transaction: it knows neither Clave-Guard nor "
-                           "conditions");
+        clave__web_bad_request(x, "?recursive is no transaction: it knows neither Clave-Guard nor "
+                                  "conditions");
         return;
     }
     if (strcmp(path, "/") == 0 || clave__observe_is_below(path, "/zookeeper")) {
-        clave__web_problem(x, &bad, "%s is not deleted with what is below it", path);
+        clave__web_bad_request(x, "%s is not deleted with what is below it", path);
         return;
     }
-    struct subtree *s = x->state = clave__web_alloc(x, sizeof *s);
-    if (s)
-        *s = (struct subtree){.x = x, .max = max};
-    if (s && subtree_add(s, path))
+    struct subtree *s = x->state = clave__web_must_alloc(x, sizeof *s);
+    if (!s)
+        return;
+    *s = (struct subtree){.x = x, .max = max};
+    if (subtree_add(s, path))
         clave__request_client(x, subtree_begin);
     else
         clave__web_problem_err(x, CLAVE_ENOMEM, "delete", path);
@@ -428,8 +427,6 @@ struct znode_write {
 };
 
 enum { MOST_ROUNDS = 8 };
-
-static const struct problem bad_write = {.status = 400, .err = CLAVE_EINVAL};
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
@@ -462,14 +459,13 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
 
 static void znode_answer_failed(struct web_exchange *x, const struct znode_write *w, clave_err err)
 {
-    const struct problem orphan = {.status = 404, .err = err, .path = w->op.path};
     if (clave__condition_failed(&w->condition, err))
         clave__web_problem_as(x, 412, err, w->verb, w->op.path);
     else if (err == CLAVE_ENONODE && w->op.kind == CLAVE_OP_CREATE)
-        clave__web_problem(x, &orphan,
-                           "cannot create %s: its parent does not exist; POST with ?parents "
-                           "creates it",
-                           w->op.path);
+        clave__web_refuse(x, 404, err, w->op.path,
+                          "cannot create %s: its parent does not exist; POST with ?parents "
+                          "creates it",
+                          w->op.path);
     else
         clave__web_problem_err(x, err, w->verb, w->op.path);
 }
@@ -545,10 +541,7 @@ static void znode_write_guarded(struct web_exchange *x, clave_async_client *c)
     if (err == CLAVE_OK)
         err = clave_async_multi(c, w->ops, w->nops, on_znode_guarded, x);
     x->looking = false;
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, w->verb, w->op.path);
+    clave__request_client_sent(x, c, err, w->verb, w->op.path);
 }
 
 static void znode_on_parent_looked(clave_async_client *c, const clave_result *res, void *arg)
@@ -633,10 +626,7 @@ static void znode_write_begin(struct web_exchange *x, clave_async_client *c)
         return;
     }
     clave_err err = znode_write_one(x, c);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, w->verb, w->op.path);
+    clave__request_client_sent(x, c, err, w->verb, w->op.path);
 }
 
 static void znode_write_go(struct web_exchange *x, clave_async_client *c)
@@ -652,11 +642,9 @@ static void znode_write_go(struct web_exchange *x, clave_async_client *c)
 static struct znode_write *znode_write_new(struct web_exchange *x, const char *verb,
                                            clave_op_kind kind)
 {
-    struct znode_write *w = clave__web_alloc(x, sizeof *w);
-    if (!w) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, verb, x->params[0]);
+    struct znode_write *w = clave__web_must_alloc(x, sizeof *w);
+    if (!w)
         return NULL;
-    }
     *w = (struct znode_write){.verb = verb, .create = CLAVE_CREATE_OPTIONS_INIT};
     w->op = (clave_op){.kind = kind,
                        .path = x->params[0],
@@ -674,19 +662,16 @@ static struct znode_write *znode_write_new(struct web_exchange *x, const char *v
 
 static bool znode_read_acl(struct web_exchange *x, struct znode_write *w)
 {
-    static const char *const keys[] = {"acl", NULL};
-    json_t *body = clave__web_body(x);
     const json_t *list = NULL;
-    if (!body || !clave__body_only(x, body, keys) || !clave__body_array(x, body, "acl", &list) ||
+    const struct body_member members[] = {{"acl", .array = &list}};
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)) ||
         !clave__web_read_acls(x, list, &w->op.acls, &w->op.nacls))
         return false;
-    if (w->guards.n > 0 || w->condition.must_not_exist || w->op.nacls == 0) {
-        clave__web_problem(x, &bad_write,
-                           "?acl needs a list \"acl\" of at least one entry, and knows neither "
-                           "If-None-Match nor Clave-Guard: ZooKeeper sets no access list in a "
-                           "transaction");
-        return false;
-    }
+    if (w->guards.n > 0 || w->condition.must_not_exist || w->op.nacls == 0)
+        return clave__web_bad_request(
+            x, "?acl needs a list \"acl\" of at least one entry, and knows neither "
+               "If-None-Match nor Clave-Guard: ZooKeeper sets no access list in a "
+               "transaction");
     w->acl = true;
     return true;
 }
@@ -735,15 +720,15 @@ void clave__web_post_znode(struct web_exchange *x)
         return;
     /* Not one of the types that a page of another site can send without asking. */
     if (clave__web_body_len(x) > 0 && !clave__web_has_type(x, "application/octet-stream")) {
-        clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
-                           "the body's Content-Type must be application/octet-stream");
+        clave__web_refuse(x, 415, CLAVE_EINVAL, NULL,
+                          "the body's Content-Type must be application/octet-stream");
         return;
     }
     const char *fault = znode_create_fault(x, w);
     w->op.mode = w->create.mode;
     w->op.ttl_ms = w->create.ttl_ms;
     if (fault)
-        clave__web_problem(x, &bad_write, "%s", fault);
+        clave__web_bad_request(x, "%s", fault);
     else if (node_must_create(x, w->op.mode, w->op.path))
         clave__request_client(x, znode_write_go);
 }
@@ -757,14 +742,14 @@ void clave__web_delete_znode(struct web_exchange *x)
         return;
     }
     if (clave__web_query(x, "max")) {
-        clave__web_problem(x, &bad_write, "max is for ?recursive");
+        clave__web_bad_request(x, "max is for ?recursive");
         return;
     }
     struct znode_write *w = znode_write_new(x, "delete", CLAVE_OP_DELETE);
     if (!w)
         return;
     if (w->condition.must_not_exist)
-        clave__web_problem(x, &bad_write, "DELETE knows If-Match only");
+        clave__web_bad_request(x, "DELETE knows If-Match only");
     else
         clave__request_client(x, znode_write_go);
 }
@@ -778,8 +763,6 @@ struct multi {
     clave_op *ops; /* after room for MOST_GUARDS, whose checks go right before them */
     size_t nops;
 };
-
-static const struct problem bad_op = {.status = 400, .err = CLAVE_EINVAL};
 
 static const char *const op_names[] = {[CLAVE_OP_CREATE] = "create",
                                        [CLAVE_OP_DELETE] = "delete",
@@ -858,10 +841,7 @@ static void multi_go_guarded(struct web_exchange *x, clave_async_client *c)
     clave_op *ops = m->ops - m->guards.n;
     clave__guards_put_checks(&m->guards, ops);
     clave_err err = clave_async_multi(c, ops, m->nops + m->guards.n, on_multi_done, x);
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__request_client_refused(x, c, err, "do", "the transaction");
+    clave__request_client_sent(x, c, err, "do", "the transaction");
 }
 
 static void multi_go(struct web_exchange *x, clave_async_client *c)
@@ -883,99 +863,85 @@ static bool multi_op_kind(const char *name, clave_op_kind *out)
     return false;
 }
 
+struct multi_op_body {
+    const char *op, *data, *data_base64, *mode;
+    const json_t *acl;
+    int64_t version;
+};
+
 /* "data" is text, "data_base64" any bytes. */
-static bool multi_op_read_data(struct web_exchange *x, const json_t *o, clave_op *op)
+static bool multi_op_take_data(struct web_exchange *x, const struct multi_op_body *b, clave_op *op)
 {
-    const char *text = NULL, *coded = NULL;
-    if (!clave__body_text(x, o, "data", &text) || !clave__body_text(x, o, "data_base64", &coded))
-        return false;
-    op->data = text ? text : "";
-    op->len = text ? strlen(text) : 0;
-    if (!coded)
+    op->data = b->data ? b->data : "";
+    op->len = strlen(op->data);
+    if (!b->data_base64)
         return true;
-    size_t n = strlen(coded);
-    void *bytes = clave__web_alloc(x, n / 4 * 3 + 1);
+    size_t n = strlen(b->data_base64);
+    void *bytes = clave__web_must_alloc(x, n / 4 * 3 + 1);
     op->data = bytes;
     if (!bytes)
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read", "data_base64");
-    else if (text || !clave__base64_decode(coded, n, bytes, &op->len))
-        clave__web_problem(x, &bad_op, "%s",
-                           text ? "data and data_base64 exclude each other"
-                                : "data_base64 is not base64");
-    else
-        return true;
-    return false;
+        return false;
+    if (b->data)
+        return clave__web_bad_request(x, "data and data_base64 exclude each other");
+    return clave__base64_decode(b->data_base64, n, bytes, &op->len) ||
+           clave__web_bad_request(x, "data_base64 is not base64");
 }
 
-static bool multi_op_read_create(struct web_exchange *x, const json_t *o, clave_op *op)
+static bool multi_op_take_mode(struct web_exchange *x, const struct multi_op_body *b, clave_op *op)
 {
-    static const int64_t ttls[2] = {1, INT64_MAX};
-    const char *mode = "persistent";
-    const json_t *acl = NULL;
-    if (!clave__body_text(x, o, "mode", &mode) ||
-        !clave__body_int(x, o, "ttl_ms", ttls, &op->ttl_ms) ||
-        !clave__body_array(x, o, "acl", &acl) ||
-        !clave__web_read_acls(x, acl, &op->acls, &op->nacls))
-        return false;
-    if (!mode_parse(mode, &op->mode)) {
-        clave__web_problem(x, &bad_op, "a transaction knows no mode \"%.40s\"", mode);
-        return false;
-    }
-    if (mode_has_ttl(op->mode) != (op->ttl_ms > 0)) {
-        clave__web_problem(x, &bad_op,
-                           "\"ttl_ms\" is for the modes persistent_ttl and "
-                           "persistent_sequential_ttl, which need it");
-        return false;
-    }
-    if (mode_is_ephemeral(op->mode) && !clave__web_header(x, "Clave-Session")) {
-        clave__web_problem(x, &bad_op, "an ephemeral node needs a session: header Clave-Session");
-        return false;
-    }
+    if (!mode_parse(b->mode, &op->mode))
+        return clave__web_bad_request(x, "a transaction knows no mode \"%.40s\"", b->mode);
+    if (mode_has_ttl(op->mode) != (op->ttl_ms > 0))
+        return clave__web_bad_request(x, "\"ttl_ms\" is for the modes persistent_ttl and "
+                                         "persistent_sequential_ttl, which need it");
+    if (mode_is_ephemeral(op->mode) && !clave__web_header(x, "Clave-Session"))
+        return clave__web_bad_request(x, "an ephemeral node needs a session: header Clave-Session");
     return true;
 }
 
-/* The members that an operation of each kind may have. */
-static const char *const *multi_op_keys(clave_op_kind kind)
+/* Reads the members that an operation of this kind may have: those of the others are unknown. */
+static bool multi_op_read_members(struct web_exchange *x, json_t *o, struct multi_op_body *b,
+                                  clave_op *op)
 {
-    static const char *const create[] = {"op",   "path",   "data", "data_base64",
-                                         "mode", "ttl_ms", "acl",  NULL};
-    static const char *const set[] = {"op", "path", "data", "data_base64", "version", NULL};
-    static const char *const other[] = {"op", "path", "version", NULL};
-    if (kind == CLAVE_OP_CREATE)
-        return create;
-    return kind == CLAVE_OP_SET ? set : other;
+    const struct body_member members[] = {
+        {"mode", .text = &b->mode},
+        {"ttl_ms", .number = &op->ttl_ms, .least = 1, .most = INT64_MAX},
+        {"acl", .array = &b->acl},
+        {"data", .text = &b->data},
+        {"data_base64", .text = &b->data_base64},
+        {"op", .text = &b->op},
+        {"path", .text = &op->path},
+        {"version", .number = &b->version, .least = -1, .most = INT32_MAX},
+    };
+    enum { CREATES = 0, SETS = 3, ALL = 5, VERSION = 7, END = 8 };
+    if (op->kind == CLAVE_OP_CREATE)
+        return clave__web_read_object(x, o, members + CREATES, VERSION - CREATES);
+    size_t from = op->kind == CLAVE_OP_SET ? SETS : ALL;
+    return clave__web_read_object(x, o, members + from, END - from);
 }
 
 static bool multi_op_read(struct web_exchange *x, json_t *o, clave_op *op)
 {
-    static const int64_t versions[2] = {-1, INT32_MAX};
-    const char *name = NULL;
-    int64_t version = -1;
+    const struct jansson *json = x->web->o.jansson;
+    struct multi_op_body b = {.mode = "persistent", .version = -1};
     *op = (clave_op){.version = -1};
-    if (!json_is_object(o)) {
-        clave__web_problem(x, &bad_op, "an operation is an object");
+    if (!json_is_object(o))
+        return clave__web_bad_request(x, "an operation is an object");
+    bool named = multi_op_kind(json->json_string_value(json->json_object_get(o, "op")), &op->kind);
+    if (named && !multi_op_read_members(x, o, &b, op))
         return false;
-    }
-    if (!clave__body_text(x, o, "op", &name) || !clave__body_text(x, o, "path", &op->path))
-        return false;
-    if (!multi_op_kind(name, &op->kind) || !op->path) {
-        clave__web_problem(x, &bad_op,
-                           "an operation needs \"op\", one of create, set, delete and check, and "
-                           "\"path\"");
-        return false;
-    }
+    if (!named || !op->path)
+        return clave__web_bad_request(
+            x, "an operation needs \"op\", one of create, set, delete and check, and \"path\"");
     const char *fault = clave__path_fault(op->path, strlen(op->path), true);
-    if (fault) {
-        clave__web_problem(x, &bad_op, "the path %.200s %s", op->path, fault);
+    if (fault)
+        return clave__web_bad_request(x, "the path %.200s %s", op->path, fault);
+    op->version = (int32_t)b.version;
+    if (!multi_op_take_data(x, &b, op))
         return false;
-    }
-    if (!clave__body_only(x, o, multi_op_keys(op->kind)) ||
-        !clave__body_int(x, o, "version", versions, &version) || !multi_op_read_data(x, o, op) ||
-        (op->kind == CLAVE_OP_CREATE && !multi_op_read_create(x, o, op)))
-        return false;
-    op->version = (int32_t)version;
     if (op->kind == CLAVE_OP_CREATE)
-        return node_must_create(x, op->mode, op->path);
+        return clave__web_read_acls(x, b.acl, &op->acls, &op->nacls) &&
+               multi_op_take_mode(x, &b, op) && node_must_create(x, op->mode, op->path);
     return clave__web_must(x, op->kind == CLAVE_OP_CHECK ? WEB_READ : WEB_WRITE, op->path);
 }
 
@@ -1008,15 +974,12 @@ static struct multi *multi_read(struct web_exchange *x, const json_t *list)
     size_t n = list ? json->json_array_size(list) : 0;
     struct multi *m = NULL;
     if (n == 0 || n > MOST_OPS) {
-        clave__web_problem(x, &bad_op, "\"ops\" must be an array of 1 to %d operations",
-                           (int)MOST_OPS);
+        clave__web_bad_request(x, "\"ops\" must be an array of 1 to %d operations", (int)MOST_OPS);
         return NULL;
     }
-    m = clave__web_alloc(x, sizeof *m + (n + MOST_GUARDS) * sizeof *m->ops);
-    if (!m) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read", "the transaction");
+    m = clave__web_must_alloc(x, sizeof *m + (n + MOST_GUARDS) * sizeof *m->ops);
+    if (!m)
         return NULL;
-    }
     *m = (struct multi){.ops = (clave_op *)(void *)(m + 1) + MOST_GUARDS, .nops = n};
     for (size_t i = 0; i < n; i++)
         if (!multi_op_read(x, json->json_array_get(list, i), &m->ops[i]))
@@ -1026,12 +989,9 @@ static struct multi *multi_read(struct web_exchange *x, const json_t *list)
 
 void clave__web_post_multi(struct web_exchange *x)
 {
-    static const char *const keys[] = {"ops", NULL};
     const json_t *list = NULL;
-    json_t *body = clave__web_body(x);
-    if (!body || !clave__body_only(x, body, keys) || !clave__body_array(x, body, "ops", &list))
-        return;
-    struct multi *m = multi_read(x, list);
+    const struct body_member members[] = {{"ops", .array = &list}};
+    struct multi *m = clave__web_read_body(x, BODY_MEMBERS(members)) ? multi_read(x, list) : NULL;
     if (!m)
         return;
     x->state = m;

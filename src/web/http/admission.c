@@ -14,11 +14,6 @@
 
 enum { MAX_HEADER_BYTES = 16384 };
 
-static void head_refuse(struct web_exchange *x, unsigned status, clave_err err, const char *text)
-{
-    clave__web_problem(x, &(struct problem){.status = status, .err = err}, "%s", text);
-}
-
 /* ---- the head ------------------------------------------------------------------------------- */
 
 static bool head_size(struct web_exchange *x, unsigned status, const char *what, size_t n,
@@ -26,9 +21,7 @@ static bool head_size(struct web_exchange *x, unsigned status, const char *what,
 {
     if (n <= most)
         return true;
-    clave__web_problem(x, &(struct problem){.status = status, .err = CLAVE_ETOOBIG},
-                       "%s: more than %zu bytes", what, most);
-    return false;
+    return clave__web_refuse(x, status, CLAVE_ETOOBIG, NULL, "%s: more than %zu bytes", what, most);
 }
 
 static bool head_sizes(struct web_exchange *x)
@@ -85,22 +78,21 @@ static bool head_are_header_names(const struct web_request *q)
 static bool head_framing(struct web_exchange *x)
 {
     const char *coding = clave__web_header(x, "Transfer-Encoding"), *twice = NULL, *fault = NULL;
-    struct problem p = {.status = 400, .err = CLAVE_EINVAL};
+    unsigned status = 400;
     if (!head_are_header_names(x->q)) {
         fault = "the name of a header has a character that no name may have";
     } else if ((twice = head_twice(x)) != NULL) {
         fault = "this header is given twice: ";
     } else if (coding && !clave__web_header_is(x, "Transfer-Encoding", "chunked")) {
         fault = "of Transfer-Encoding only \"chunked\" is known";
-        p.status = 501;
+        status = 501;
     } else if (coding && clave__web_header(x, "Content-Length")) {
         fault = "Content-Length and Transfer-Encoding exclude each other";
     }
     if (!fault)
         return true;
     clave__web_set_header(x, "Connection", "close");
-    clave__web_problem(x, &p, "%s%s", fault, twice ? twice : "");
-    return false;
+    return clave__web_refuse(x, status, CLAVE_EINVAL, NULL, "%s%s", fault, twice ? twice : "");
 }
 
 /* A host in the target counts in place of that in the header. */
@@ -116,12 +108,10 @@ static bool head_host(struct web_exchange *x)
     if (!missing && (!host || clave__access_host_ok(x->web->o.access, host)))
         return true;
     if (missing)
-        head_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
-    else
-        clave__web_problem(
-            x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
-            "the Host \"%.200s\" is not a name of this gate: add it with --http-host", host);
-    return false;
+        return clave__web_bad_request(x, "a request of HTTP/1.1 has the header Host");
+    return clave__web_refuse(
+        x, 421, CLAVE_EINVAL, NULL,
+        "the Host \"%.200s\" is not a name of this gate: add it with --http-host", host);
 }
 
 /* ---- the target ----------------------------------------------------------------------------- */
@@ -140,9 +130,9 @@ static bool head_target(struct web_exchange *x)
     char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
     const char *fault = text ? clave__target_parse(&x->target, text) : NULL;
     if (!text)
-        head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+        clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
     else if (fault)
-        head_refuse(x, 400, CLAVE_EINVAL, fault);
+        clave__web_bad_request(x, "%s", fault);
     else
         head_take_prefix(x);
     return text && !fault;
@@ -165,15 +155,11 @@ static bool head_params(struct web_exchange *x, const char *pattern,
         bool is_path = strncmp(param, "{path}", 6) == 0;
         assert(i < WEB_MAX_PARAMS);
         char *to = clave__web_alloc(x, parts[i].n + 2);
-        if (!to) {
-            head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
-            return false;
-        }
+        if (!to)
+            return clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
         to[0] = '/';
-        if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false)) {
-            head_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
-            return false;
-        }
+        if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false))
+            return clave__web_bad_request(x, "the path has a malformed percent escape");
         x->params[i] = is_path && to[1] != '/' ? to : to + 1;
     }
     return true;
@@ -193,13 +179,13 @@ static void head_allow(char allow[ALLOW_CAP], const char *method)
 static void head_no_route(struct web_exchange *x, const char *allow)
 {
     if (!allow[0]) {
-        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
-                           "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
+        clave__web_refuse(x, 404, CLAVE_EINVAL, NULL,
+                          "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
         return;
     }
     clave__web_set_header(x, "Allow", "%s", allow);
-    clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
-                       "this path does not take %.16s, only %s", x->q->method, allow);
+    clave__web_refuse(x, 405, CLAVE_EINVAL, NULL, "this path does not take %.16s, only %s",
+                      x->q->method, allow);
 }
 
 static bool head_is_on(const struct web_exchange *x, const struct route *r)
@@ -242,8 +228,8 @@ static bool head_origin(struct web_exchange *x)
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;
-    head_refuse(x, 403, CLAVE_ENOAUTH, "the request comes from a page of another site");
-    return false;
+    return clave__web_refuse(x, 403, CLAVE_ENOAUTH, NULL,
+                             "the request comes from a page of another site");
 }
 
 /* The path that the role is needed on; NULL: none is known. */
@@ -260,10 +246,8 @@ static const char *head_path(const struct web_exchange *x)
 
 static bool head_sender(struct web_exchange *x)
 {
-    if (!clave__web_identify(x)) {
-        head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
-        return false;
-    }
+    if (!clave__web_identify(x))
+        return clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
     bool may = clave__web_may(x, x->route->role, head_path(x));
     if (!may)
         clave__web_refuse_role(x, x->route->role, head_path(x));
@@ -308,7 +292,7 @@ static bool head_narrowing(struct web_exchange *x)
         if (ignores || x->route->flags & narrowing[i].honoured ||
             !clave__web_header(x, narrowing[i].name))
             continue;
-        head_refuse(x, 400, CLAVE_EINVAL, narrowing[i].text);
+        clave__web_bad_request(x, "%s", narrowing[i].text);
         return false;
     }
     return true;
@@ -320,9 +304,7 @@ static bool head_flag(struct web_exchange *x, const struct target_arg *a)
     static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
     if (!head_is_word_of(flags, a->name) || head_is_word_of("1 true", a->value) || !a->value[0])
         return true;
-    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                       "%s is a flag: it stands alone, or is left out", a->name);
-    return false;
+    return clave__web_bad_request(x, "%s is a flag: it stands alone, or is left out", a->name);
 }
 
 static bool head_query(struct web_exchange *x)
@@ -330,17 +312,12 @@ static bool head_query(struct web_exchange *x)
     const char *known = x->route->query ? x->route->query : "";
     for (size_t i = 0; i < x->target.nargs && strcmp(known, "*") != 0; i++) {
         const char *name = x->target.args[i].name;
-        if (!head_is_word_of(known, name)) {
-            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                               "unknown query parameter \"%.64s\": %s%s", name,
-                               known[0] ? "this request takes " : "this request takes none", known);
-            return false;
-        }
-        if (clave__web_query(x, name) != x->target.args[i].value) {
-            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                               "the query parameter \"%.64s\" is given twice", name);
-            return false;
-        }
+        if (!head_is_word_of(known, name))
+            return clave__web_bad_request(
+                x, "unknown query parameter \"%.64s\": %s%s", name,
+                known[0] ? "this request takes " : "this request takes none", known);
+        if (clave__web_query(x, name) != x->target.args[i].value)
+            return clave__web_bad_request(x, "the query parameter \"%.64s\" is given twice", name);
         if (!head_flag(x, &x->target.args[i]))
             return false;
     }
@@ -416,21 +393,21 @@ static void limit_refuse(struct web_exchange *x, enum sender_share share, enum s
     };
     bool all = found == SENDER_ALL_TAKEN, named = x->who.is_known && x->who.name[0];
     assert(found != SENDER_MAY && share < sizeof of / sizeof *of && of[share].nouns);
-    const struct problem p = {.status = all && share != SENDER_SESSIONS ? 503 : 429,
-                              .err = CLAVE_ETHROTTLED,
-                              .retry_after_s = 1};
+    unsigned status = all && share != SENDER_SESSIONS ? 503 : 429;
     if (found == SENDER_NO_MEMORY) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "begin", NULL);
         return;
     }
     x->refused = of[share].reason;
     if (all)
-        clave__web_problem(x, &p, "%zu %s %s already, and this gate takes no more%s", most,
-                           of[share].nouns, of[share].verb, of[share].limit);
+        clave__web_refuse(x, status, CLAVE_ETHROTTLED, NULL,
+                          "%zu %s %s already, and this gate takes no more%s", most, of[share].nouns,
+                          of[share].verb, of[share].limit);
     else
-        clave__web_problem(x, &p, "%zu %s of %s %s already, and no sender may have more%s", most,
-                           of[share].nouns, named ? x->who.name : "this address", of[share].verb,
-                           of[share].limit_of_one);
+        clave__web_refuse(x, status, CLAVE_ETHROTTLED, NULL,
+                          "%zu %s of %s %s already, and no sender may have more%s", most,
+                          of[share].nouns, named ? x->who.name : "this address", of[share].verb,
+                          of[share].limit_of_one);
 }
 
 static bool limit_enter(struct web_exchange *x, enum sender_share share)
@@ -492,10 +469,10 @@ static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, 
         return;
     }
     x->refused = HTTP_REFUSED_MEMORY;
-    clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
-                       "the body takes too much memory: more than the %zu bytes that one sender "
-                       "may have",
-                       most);
+    clave__web_refuse(x, 413, CLAVE_ETOOBIG, NULL,
+                      "the body takes too much memory: more than the %zu bytes that one sender "
+                      "may have",
+                      most);
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */
@@ -518,8 +495,8 @@ bool clave__web_may_receive(struct web_exchange *x, int64_t n)
         const char *why = most == clave__web_max_body(x->web) ? " (--http-max-body)"
                           : most == STRANGE_BODY ? " of a sender without a token or other proof"
                                                  : "";
-        clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
-                           "the body is too large: more than %zu bytes%s", most, why);
+        clave__web_refuse(x, 413, CLAVE_ETOOBIG, NULL,
+                          "the body is too large: more than %zu bytes%s", most, why);
         return false;
     }
     enum sender_found found = clave__shares_take_body(x, (size_t)n, &most);

@@ -270,14 +270,12 @@ static void problem_put_fleetlock(struct web_exchange *x, clave_err err, const c
     clave__json_string(&x->json, "value", detail);
 }
 
-void clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...)
+static void problem_answer(struct web_exchange *x, const struct problem *p, const char *fmt,
+                           va_list ap)
 {
     char detail[DETAIL_CAP];
-    va_list ap;
     assert(p->status >= 400 && p->status <= 599);
-    va_start(ap, fmt);
     vsnprintf(detail, sizeof detail, fmt, ap);
-    va_end(ap);
     clave__buf_clear(&x->answer.body);
     x->json = clave__json_to(&x->answer.body);
     struct json *j = &x->json;
@@ -296,6 +294,42 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
     if (p->retry_after_s)
         clave__web_set_header(x, "Retry-After", "%u", p->retry_after_s);
     clave__web_answer_json(x, p->status);
+}
+
+void clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    problem_answer(x, p, fmt, ap);
+    va_end(ap);
+}
+
+static struct problem problem_of(unsigned status, clave_err err, const char *path)
+{
+    unsigned retry_after_s = status == 503 || status == 429 ? RETRY_AFTER_S : 0;
+    return (struct problem){
+        .status = status, .err = err, .path = path, .retry_after_s = retry_after_s};
+}
+
+bool clave__web_refuse(struct web_exchange *x, unsigned status, clave_err err, const char *path,
+                       const char *fmt, ...)
+{
+    const struct problem p = problem_of(status, err, path);
+    va_list ap;
+    va_start(ap, fmt);
+    problem_answer(x, &p, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool clave__web_bad_request(struct web_exchange *x, const char *fmt, ...)
+{
+    const struct problem p = problem_of(400, CLAVE_EINVAL, NULL);
+    va_list ap;
+    va_start(ap, fmt);
+    problem_answer(x, &p, fmt, ap);
+    va_end(ap);
+    return false;
 }
 
 static unsigned problem_status_of_class(const struct web_exchange *x, clave_err err)
@@ -375,17 +409,13 @@ void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err er
     bool unproved = err == CLAVE_ESASLREQUIRED;
     if (unproved)
         status = 401;
-    struct problem p = {.status = status,
-                        .err = err,
-                        .path = path,
-                        .retry_after_s = status == 503 || status == 429 ? RETRY_AFTER_S : 0};
     const char *more = status == 504 ? "; it may or may not have been done" : "";
     if (unproved)
         more =
             " (--require-auth): a session gets its identity by \"auth\" of POST /v1/sessions, the "
             "gate by --auth";
-    clave__web_problem(x, &p, "cannot %s%s%s: %s%s", what, path ? " " : "", path ? path : "",
-                       clave_strerror(err), more);
+    clave__web_refuse(x, status, err, path, "cannot %s%s%s: %s%s", what, path ? " " : "",
+                      path ? path : "", clave_strerror(err), more);
 }
 
 void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
@@ -396,43 +426,53 @@ void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *w
 
 void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path)
 {
-    static const struct problem no_proof = {.status = 401, .err = CLAVE_EAUTHFAILED};
     assert(!clave__web_may(x, role, path));
     if (x->who.found == ACCESS_KNOWN && !x->who.is_known) {
-        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
-                           "%s needs the role \"%s\"%s%s, which only a token gives: (umask 077; "
-                           "echo $(openssl rand -hex 16) %s >tokens) makes one, --http-tokens "
-                           "tokens tells the gate, and Authorization: Bearer TOKEN is sent",
-                           x->who.name, clave__web_role_name(role), path ? " on " : "",
-                           path ? path : "", clave__web_role_name(role));
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
+                          "%s needs the role \"%s\"%s%s, which only a token gives: (umask 077; "
+                          "echo $(openssl rand -hex 16) %s >tokens) makes one, --http-tokens "
+                          "tokens tells the gate, and Authorization: Bearer TOKEN is sent",
+                          x->who.name, clave__web_role_name(role), path ? " on " : "",
+                          path ? path : "", clave__web_role_name(role));
         return;
     }
     if (x->who.found == ACCESS_KNOWN) {
-        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
-                           "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
-                           "the gate",
-                           x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
-                           path ? " on " : "", path ? path : "");
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
+                          "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
+                          "the gate",
+                          x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
+                          path ? " on " : "", path ? path : "");
         return;
     }
     clave__web_set_header(x, "WWW-Authenticate", "Bearer");
-    clave__web_problem(x, &no_proof, "%s",
-                       x->who.found == ACCESS_WRONG_TOKEN
-                           ? "unknown token: it is not in the gate's file of tokens"
-                           : "a token is needed: Authorization: Bearer TOKEN");
+    clave__web_refuse(x, 401, CLAVE_EAUTHFAILED, NULL, "%s",
+                      x->who.found == ACCESS_WRONG_TOKEN
+                          ? "unknown token: it is not in the gate's file of tokens"
+                          : "a token is needed: Authorization: Bearer TOKEN");
 }
 
 bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
 {
-    struct web_need *need = NULL;
-    if (!clave__web_may(x, role, path))
+    if (!clave__web_may(x, role, path)) {
         clave__web_refuse_role(x, role, path);
-    else if (!(need = clave__web_alloc(x, sizeof *need)))
-        clave__web_problem_err(x, CLAVE_ENOMEM, "begin", path);
+        return false;
+    }
+    struct web_need *need = clave__web_must_alloc(x, sizeof *need);
+    if (!need)
+        return false;
+    *need = (struct web_need){x->needs, role, path};
+    x->needs = need;
+    return true;
+}
+
+void *clave__web_must_alloc(struct web_exchange *x, size_t n)
+{
+    void *p = clave__web_alloc(x, n);
+    if (p)
+        memset(p, 0, n);
     else
-        *need = (struct web_need){x->needs, role, path};
-    x->needs = need ? need : x->needs;
-    return need != NULL;
+        clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
+    return p;
 }
 
 /* ==== long lists ============================================================================== */
@@ -487,6 +527,5 @@ void clave__web_answer_pieces(struct web_exchange *x, pieces_next *next, void (*
     if (err == CLAVE_OK)
         clave__web_answer_json(x, 200);
     else
-        clave__web_problem(x, &(struct problem){.status = 503, .err = err, .retry_after_s = 1},
-                           "out of memory");
+        clave__web_refuse(x, 503, err, NULL, "out of memory");
 }

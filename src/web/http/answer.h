@@ -44,12 +44,25 @@ struct problem {
 __attribute__((format(printf, 3, 4))) void
 clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...);
 
+/* The same for a problem without further members; `path` may be NULL. With 503 and 429 it says when
+ * to try again. Returns false, as do functions that have answered. */
+__attribute__((format(printf, 5, 6))) bool clave__web_refuse(struct web_exchange *x,
+                                                             unsigned status, clave_err err,
+                                                             const char *path, const char *fmt,
+                                                             ...);
+/* The same with 400 and EINVAL, about no path. */
+__attribute__((format(printf, 2, 3))) bool clave__web_bad_request(struct web_exchange *x,
+                                                                  const char *fmt, ...);
+
 /* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
 void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
 /* The sender has the role on the path, which is valid as long as the exchange. It is asked for
  * again when the access has changed while the request waits. false: it has answered 401, 403 or
  * 503. */
 bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
+
+/* Zeroed memory that lasts as long as the exchange. NULL: it has answered 503. */
+void *clave__web_must_alloc(struct web_exchange *x, size_t n);
 
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`

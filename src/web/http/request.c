@@ -10,8 +10,6 @@
 #include "web/http/admission.h"
 #include "web/http/answer.h"
 
-static const struct problem bad_body = {.status = 400, .err = CLAVE_EINVAL};
-
 /* ---- as it arrives -------------------------------------------------------------------------- */
 
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)
@@ -69,10 +67,10 @@ static json_t *body_parse(struct web_exchange *x, const char *text, size_t n)
         return NULL;
     x->body = body_lib(x)->json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &fault);
     if (!x->body)
-        clave__web_problem(x, &bad_body, "the body is not JSON: line %d, column %d: %s", fault.line,
-                           fault.column, fault.text);
+        clave__web_bad_request(x, "the body is not JSON: line %d, column %d: %s", fault.line,
+                               fault.column, fault.text);
     else if (!json_is_object(x->body))
-        clave__web_problem(x, &bad_body, "the body is not a JSON object");
+        clave__web_bad_request(x, "the body is not a JSON object");
     else
         return x->body;
     return NULL;
@@ -85,8 +83,8 @@ json_t *clave__web_body(struct web_exchange *x)
     if (clave__web_body_len(x) == 0)
         return body_parse(x, "{}", 2);
     if (!clave__web_has_type(x, "application/json")) {
-        clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
-                           "the body's Content-Type must be application/json");
+        clave__web_refuse(x, 415, CLAVE_EINVAL, NULL,
+                          "the body's Content-Type must be application/json");
         return NULL;
     }
     return body_parse(x, clave__web_body_bytes(x), clave__web_body_len(x));
@@ -97,39 +95,7 @@ json_t *clave__web_body_of_any_type(struct web_exchange *x)
     return x->body ? x->body : body_parse(x, clave__web_body_bytes(x), clave__web_body_len(x));
 }
 
-/* NULL: missing. */
-static json_t *body_member(struct web_exchange *x, const json_t *o, const char *key)
-{
-    assert(json_is_object(o));
-    json_t *v = body_lib(x)->json_object_get(o, key);
-    return json_is_null(v) ? NULL : v;
-}
-
-bool clave__body_text(struct web_exchange *x, const json_t *o, const char *key, const char **out)
-{
-    json_t *v = body_member(x, o, key);
-    if (!v)
-        return true;
-    if (!json_is_string(v)) {
-        clave__web_problem(x, &bad_body, "\"%s\" must be a string", key);
-        return false;
-    }
-    *out = body_lib(x)->json_string_value(v);
-    return true;
-}
-
-bool clave__body_flag(struct web_exchange *x, const json_t *o, const char *key, bool *out)
-{
-    json_t *v = body_member(x, o, key);
-    if (!v)
-        return true;
-    if (!json_is_boolean(v)) {
-        clave__web_problem(x, &bad_body, "\"%s\" must be true or false", key);
-        return false;
-    }
-    *out = json_is_true(v);
-    return true;
-}
+/* ---- the members of an object ---- */
 
 /* false: it is no number of 64 bits. */
 static bool body_number(struct web_exchange *x, const json_t *v, int64_t *out)
@@ -141,49 +107,62 @@ static bool body_number(struct web_exchange *x, const json_t *v, int64_t *out)
     return json_is_string(v) && clave__web_parse_int(body_lib(x)->json_string_value(v), out);
 }
 
-bool clave__body_int(struct web_exchange *x, const json_t *o, const char *key,
-                     const int64_t bounds[2], int64_t *out)
+/* Returns false if the value is not of the member's type. */
+static bool body_take(struct web_exchange *x, const struct body_member *m, json_t *v)
 {
-    assert(bounds[0] <= bounds[1]);
-    json_t *v = body_member(x, o, key);
     int64_t n = 0;
-    if (!v)
-        return true;
-    if (!body_number(x, v, &n) || n < bounds[0] || n > bounds[1]) {
-        clave__web_problem(x, &bad_body,
-                           "\"%s\" must be a whole number from %" PRId64 " to %" PRId64, key,
-                           bounds[0], bounds[1]);
-        return false;
+    if (m->number) {
+        if (!body_number(x, v, &n) || n < m->least || n > m->most)
+            return false;
+        *m->number = n;
+    } else if (m->text) {
+        if (!json_is_string(v))
+            return false;
+        *m->text = body_lib(x)->json_string_value(v);
+    } else if (m->flag) {
+        if (!json_is_boolean(v))
+            return false;
+        *m->flag = json_is_true(v);
+    } else {
+        if (!json_is_array(v))
+            return false;
+        *m->array = v;
     }
-    *out = n;
     return true;
 }
 
-bool clave__body_array(struct web_exchange *x, const json_t *o, const char *key, const json_t **out)
+static bool body_refuse(struct web_exchange *x, const struct body_member *m)
 {
-    json_t *v = body_member(x, o, key);
-    if (v && !json_is_array(v)) {
-        clave__web_problem(x, &bad_body, "\"%s\" must be an array", key);
-        return false;
-    }
-    *out = v;
-    return true;
+    if (m->number)
+        return clave__web_bad_request(x,
+                                      "\"%s\" must be a whole number from %" PRId64 " to %" PRId64,
+                                      m->name, m->least, m->most);
+    const char *type = m->text ? "a string" : m->flag ? "true or false" : "an array";
+    return clave__web_bad_request(x, "\"%s\" must be %s", m->name, type);
 }
 
-bool clave__body_only(struct web_exchange *x, json_t *o, const char *const *keys)
+bool clave__web_read_object(struct web_exchange *x, json_t *o, const struct body_member *members,
+                            size_t n)
 {
     const struct jansson *json = body_lib(x);
     for (void *at = json->json_object_iter(o); at; at = json->json_object_iter_next(o, at)) {
         const char *key = json->json_object_iter_key(at);
+        json_t *v = json->json_object_iter_value(at);
         size_t i = 0;
-        while (keys[i] && strcmp(keys[i], key) != 0)
+        while (i < n && strcmp(members[i].name, key) != 0)
             i++;
-        if (!keys[i]) {
-            clave__web_problem(x, &bad_body, "unknown member \"%.64s\": see /v1/openapi.json", key);
-            return false;
-        }
+        if (i == n)
+            return clave__web_bad_request(x, "unknown member \"%.64s\": see /v1/openapi.json", key);
+        if (!json_is_null(v) && !body_take(x, &members[i], v))
+            return body_refuse(x, &members[i]);
     }
     return true;
+}
+
+bool clave__web_read_body(struct web_exchange *x, const struct body_member *members, size_t n)
+{
+    json_t *body = clave__web_body(x);
+    return body && clave__web_read_object(x, body, members, n);
 }
 
 /* ==== the query, and paths of znodes ========================================================== */
@@ -211,12 +190,9 @@ bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bo
     int64_t n;
     if (!text)
         return true;
-    if (!clave__web_parse_int(text, &n) || n < bounds[0] || n > bounds[1]) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                           "%s is a number from %" PRId64 " to %" PRId64, name, bounds[0],
-                           bounds[1]);
-        return false;
-    }
+    if (!clave__web_parse_int(text, &n) || n < bounds[0] || n > bounds[1])
+        return clave__web_bad_request(x, "%s is a number from %" PRId64 " to %" PRId64, name,
+                                      bounds[0], bounds[1]);
     *out = n;
     return true;
 }
@@ -225,8 +201,8 @@ static bool request_args_is_path(struct web_exchange *x, const char *what, const
 {
     const char *fault = clave__path_fault(path, strlen(path), false);
     if (fault)
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH, .path = path},
-                           "%s is not the path of a znode: it %s", what, fault);
+        clave__web_refuse(x, 400, CLAVE_EPATH, path, "%s is not the path of a znode: it %s", what,
+                          fault);
     return !fault;
 }
 
@@ -332,8 +308,6 @@ int64_t clave__web_prefer_wait(const struct web_exchange *x)
 
 /* ==== If-Match, If-None-Match ================================================================= */
 
-static const struct problem bad_condition = {.status = 400, .err = CLAVE_EINVAL};
-
 /* "3-4294967301", or "3"; without the quotes it is easier to write in a shell. A write can be made
  * to depend on the version only. */
 static bool conditional_version(const char *tag, int32_t *out)
@@ -358,18 +332,12 @@ bool clave__condition_read(struct web_exchange *x, struct condition *out)
     const char *match = clave__web_header(x, "If-Match");
     const char *none = clave__web_header(x, "If-None-Match");
     *out = (struct condition){.version = -1};
-    if (match && none) {
-        clave__web_problem(x, &bad_condition, "If-Match and If-None-Match exclude each other");
-        return false;
-    }
-    if (match && strcmp(match, "*") != 0 && !conditional_version(match, &out->version)) {
-        clave__web_problem(x, &bad_condition, "If-Match must be a version, \"3\", or *");
-        return false;
-    }
-    if (none && strcmp(none, "*") != 0) {
-        clave__web_problem(x, &bad_condition, "If-None-Match must be *");
-        return false;
-    }
+    if (match && none)
+        return clave__web_bad_request(x, "If-Match and If-None-Match exclude each other");
+    if (match && strcmp(match, "*") != 0 && !conditional_version(match, &out->version))
+        return clave__web_bad_request(x, "If-Match must be a version, \"3\", or *");
+    if (none && strcmp(none, "*") != 0)
+        return clave__web_bad_request(x, "If-None-Match must be *");
     out->must_exist = match != NULL;
     out->must_not_exist = none != NULL;
     return true;

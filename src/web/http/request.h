@@ -13,24 +13,28 @@ bool clave__web_receive(struct web_exchange *x, const void *p, size_t n);
 /* The Content-Type is this one, whatever its parameters. */
 bool clave__web_has_type(const struct web_exchange *x, const char *type);
 
-/* The object, owned by the exchange; an empty body is an empty object. NULL: it has answered 400,
- * 415 or 503. */
+/* The body as an object, owned by the exchange; an empty body is an empty object. NULL: it has
+ * answered 400, 415 or 503. */
 json_t *clave__web_body(struct web_exchange *x);
 /* The same, whatever the Content-Type. */
 json_t *clave__web_body_of_any_type(struct web_exchange *x);
 
-/* Members of an object that may be missing: *out stays as it was then. null is as missing. false:
- * it has answered 400. Texts are valid as long as the exchange, and without NUL. */
-bool clave__body_text(struct web_exchange *x, const json_t *o, const char *key, const char **out);
-bool clave__body_flag(struct web_exchange *x, const json_t *o, const char *key, bool *out);
-/* From least to most. A decimal string is a number too: 64-bit numbers are written so. */
-bool clave__body_int(struct web_exchange *x, const json_t *o, const char *key,
-                     const int64_t bounds[2], int64_t *out);
-/* NULL, too, when it is missing. */
-bool clave__body_array(struct web_exchange *x, const json_t *o, const char *key,
-                       const json_t **out);
-/* Refuses any member that is not named; `keys` ends with NULL. */
-bool clave__body_only(struct web_exchange *x, json_t *o, const char *const *keys);
+/* A member that an object may have, of the type whose pointer is set. When it is missing or null,
+ * what the pointer points to is left as it is. Texts and arrays are valid as long as the exchange,
+ * and texts have no NUL. A decimal string is a number too: 64-bit numbers are written so. */
+struct body_member {
+    const char *name;
+    const char **text;
+    int64_t *number, least, most;
+    bool *flag;
+    const json_t **array;
+};
+#define BODY_MEMBERS(members) (members), sizeof(members) / sizeof *(members)
+/* Reads the members of the body, or of an object in it. false: it has answered 400, as there is a
+ * member that the object cannot have, or one of another type; or, for the body, 415 or 503. */
+bool clave__web_read_body(struct web_exchange *x, const struct body_member *members, size_t n);
+bool clave__web_read_object(struct web_exchange *x, json_t *o, const struct body_member *members,
+                            size_t n);
 
 /* ==== the query, and paths of znodes ========================================================== */
 

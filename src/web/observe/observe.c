@@ -337,15 +337,15 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
 static void observe_on_patience(struct timer *t, int64_t now)
 {
     struct observe *o = LIST_ENTRY(t, struct observe, patience);
-    static const struct problem p = {.status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     bool loads = clave_async_client_is_connected(o->web->own);
     if (loads && o->nwaiting > 0)
         clave__web_timer_set(o->web, t, now + PATIENCE_MS);
     if (loads)
         return;
     for (struct web_exchange *x; (x = observe_pop_waiting(o, &o->waiting));)
-        clave__web_problem(x, &p, "not connected to a ZooKeeper server: %s",
-                           clave_async_client_errmsg(o->web->own));
+        clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
+                          "not connected to a ZooKeeper server: %s",
+                          clave_async_client_errmsg(o->web->own));
 }
 
 void clave__observe_wait(struct observe *o, struct observe_reader *waiting)
