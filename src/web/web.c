@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "web/api/api.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/http_metrics.h"
-#include "web/http/request.h"
+#include "web/http/exchange.h"
 #include "web/http/sender.h"
-#include "web/observe/observe_feed.h"
+#include "web/observe/observe.h"
 #include "web/session/claim.h"
 #include "web/session/http_session.h"
 #include "web/web_internal.h"

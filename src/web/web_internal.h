@@ -33,7 +33,7 @@ struct web {
     struct list rest_sessions;         /* see api/contrib.c */
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
-    struct http_metrics *http_metrics; /* see http/http_metrics.h */
+    struct http_metrics *http_metrics; /* see http/http_metrics.c */
     struct senders *senders;           /* see http/sender.h */
     struct server_trend *figures;      /* see api/server.c */
     struct znode_polls *znode_polls;   /* see api/znodes.c */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "web/http/target.h"
+#include "web/http/exchange.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -33,7 +33,6 @@
 #include "recipe/slots/slot_node.h"
 #include "web/http/exchange.h"
 #include "web/http/jansson.h"
-#include "web/http/target.h"
 
 enum {
     STRANGERS = 2,

@@ -12,7 +12,6 @@
 
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
-#include "web/http/request.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
 static const struct web_user users[] = {

@@ -12,7 +12,6 @@
 
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
-#include "web/http/target.h"
 
 static const char *parse(struct target *t, char copy[256], const char *text)
 {

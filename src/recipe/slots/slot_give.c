@@ -126,7 +126,8 @@ static void slot_give_settle(struct slot_give *g)
 }
 
 /* Ends the give. The callback runs after this call, and nothing more is sent. A refusal by the
- * server settles a doubt about an earlier delete; a cancellation, which is the caller's, does not. */
+ * server settles a doubt about an earlier delete; a cancellation, which is the caller's, does not.
+ */
 static void slot_give_answer(struct slot_give *g, clave_err err)
 {
     clave_async_client *c = g->slots->client;

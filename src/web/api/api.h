@@ -18,6 +18,7 @@
 #define CLAVE_WEB_API_API_H
 
 #include "web/http/exchange.h"
+#include "web/http/sender.h"
 #include "web/session/claim.h"
 
 /* ==== handlers ================================================================================ */
@@ -151,9 +152,8 @@ clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
 
 /* ==== slots.c ================================================================================= */
 
-/* The request is about a claim of kind "slot": it has the header Clave-Owner, or the id of one in
- * its path. */
-bool clave__web_is_slot_claim(const struct web_exchange *x);
+/* What the id of a claim of kind "slot" begins with. */
+#define SLOT_CLAIM_ID "slot."
 /* Roles have changed: what nobody polls now is left, since nobody has shown that it may go on. */
 void clave__slot_places_judge(struct web *w);
 /* The engine's session has ended, and the places with it. */

@@ -12,11 +12,6 @@
 #include "clave/async/semaphore.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_kind.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/authorization.h"
-#include "web/http/request.h"
-#include "web/session/claim.h"
 
 /* ==== what is asked for ======================================================================= */
 
@@ -1298,7 +1293,9 @@ void clave__web_post_hold(struct web_exchange *x)
 
 static void any_claim_handle(struct web_exchange *x, web_handler *of_owner, web_handler *of_session)
 {
-    if (clave__web_is_slot_claim(x))
+    bool is_slot =
+        x->params[0] ? strncmp(x->params[0], SLOT_CLAIM_ID, sizeof SLOT_CLAIM_ID - 1) == 0 : false;
+    if (is_slot || clave__web_header(x, "Clave-Owner"))
         of_owner(x);
     else if (clave__web_query(x, "token"))
         clave__web_bad_request(x, "\"token\" is for claims of kind \"slot\"");

@@ -12,10 +12,6 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/authorization.h"
-#include "web/http/request.h"
 
 /* ==== formats ================================================================================= */
 

@@ -17,8 +17,6 @@
 #include "recipe/queue/identity.h"
 #include "recipe/queue/queue_kind.h"
 #include "recipe/queue/queue_nodes.h"
-#include "web/http/answer.h"
-#include "web/http/request.h"
 #include "web/observe/observe.h"
 
 /* ==== revoke, break =========================================================================== */

@@ -24,8 +24,6 @@
 #include "clave/async/slots.h"
 #include "observe/lock_listing.h"
 #include "observe/lock_model.h"
-#include "web/http/answer.h"
-#include "web/http/request.h"
 
 /* ==== the place of a token ==================================================================== */
 

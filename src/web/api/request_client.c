@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
 
 /* ==== requests that name a session ============================================================ */
 

@@ -10,12 +10,7 @@
 #include "clave/version.h"
 #include "client/client_for_gate.h"
 #include "observe/lock_json.h"
-#include "web/http/answer.h"
-#include "web/http/http_metrics.h"
-#include "web/http/sender.h"
 #include "web/observe/observe.h"
-#include "web/session/http_session.h"
-#include "web/web_internal.h"
 
 /* ==== figures of the last hour ================================================================ */
 

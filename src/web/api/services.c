@@ -18,10 +18,7 @@
 #include "base/path.h"
 #include "clave/async/cache.h"
 #include "observe/instance_json.h"
-#include "web/http/answer.h"
-#include "web/http/request.h"
 #include "web/observe/observe.h"
-#include "web/observe/observe_feed.h"
 
 enum { MOST_INSTANCES = 20000, PIECE_INSTANCES = 500 };
 
@@ -160,12 +157,6 @@ static clave_err service_list_piece(void *arg, struct json *j, bool *done)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static bool service_list_refuse(struct web_exchange *x, const char *text)
-{
-    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL}, "%s", text);
-    return false;
-}
-
 /* false: it has answered. */
 static bool service_list_read(struct web_exchange *x, struct service_list *l)
 {
@@ -175,9 +166,10 @@ static bool service_list_read(struct web_exchange *x, struct service_list *l)
     if (base && !clave__query_path(x, "base"))
         return false;
     if (format && strcmp(format, "http_sd") != 0)
-        return service_list_refuse(x, "the only format is http_sd; without one, JSON is answered");
+        return clave__web_bad_request(x,
+                                      "the only format is http_sd; without one, JSON is answered");
     if (l->ready && format)
-        return service_list_refuse(x, "format=http_sd has only what is ready: leave out ready");
+        return clave__web_bad_request(x, "format=http_sd has only what is ready: leave out ready");
     l->http_sd = format;
     l->path = base ? base : "/services";
     if (service)
@@ -187,7 +179,8 @@ static bool service_list_read(struct web_exchange *x, struct service_list *l)
         return false;
     }
     if (service && (strchr(service, '/') || clave__path_fault(l->path, strlen(l->path), false)))
-        return service_list_refuse(x, "a service has a name that can be part of a path, without /");
+        return clave__web_bad_request(x,
+                                      "a service has a name that can be part of a path, without /");
     return clave__web_must(x, WEB_READ, l->path);
 }
 
@@ -200,9 +193,9 @@ static bool service_list_is_known(struct service_list *l)
     if (!path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
     else if (hidden)
-        clave__web_problem(
-            x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = l->path},
-            "the gate may not read %s, so what is at %s is not known", hidden, l->path);
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, l->path,
+                          "the gate may not read %s, so what is at %s is not known", hidden,
+                          l->path);
     else if (!l->o->copy || l->o->partial || !clave__observe_is_current(l->o))
         clave__observe_copy_answer_old(x, l->path, "which instances there are at");
     else
@@ -212,12 +205,9 @@ static bool service_list_is_known(struct service_list *l)
 
 void clave__web_get_services(struct web_exchange *x)
 {
-    struct service_list *l = clave__web_alloc(x, sizeof *l);
-    if (!l) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "list", NULL);
-        return;
-    }
-    if (!service_list_read(x, l) || !(l->o = clave__observe_for(x)) || !service_list_is_known(l))
+    struct service_list *l = clave__web_must_alloc(x, sizeof *l);
+    if (!l || !service_list_read(x, l) || !(l->o = clave__observe_for(x)) ||
+        !service_list_is_known(l))
         return;
     l->copy = l->o->copies;
     (void)clave_async_cache_children(l->o->copy, l->path,
@@ -227,7 +217,7 @@ void clave__web_get_services(struct web_exchange *x)
         return;
     }
     if (l->n > MOST_INSTANCES) {
-        service_list_refuse(x, "there are more than 20000 instances: ask for one service");
+        clave__web_bad_request(x, "there are more than 20000 instances: ask for one service");
         return;
     }
     qsort(l->paths, l->n, sizeof *l->paths, service_compare_paths);

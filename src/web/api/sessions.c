@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/authorization.h"
-#include "web/http/request.h"
-#include "web/session/claim.h"
-#include "web/session/http_session.h"
-
 /* ==== a claim as JSON ========================================================================= */
 
 static const char *claim_json_state_name(const struct claim *c, bool proven)

@@ -36,12 +36,6 @@
 #include "base/time_format.h"
 #include "client/client_for_gate.h"
 #include "recipe/slots/slot_node.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/authorization.h"
-#include "web/http/request.h"
-#include "web/http/sender.h"
-#include "web/http/target.h"
 #include "web/observe/observe.h"
 
 /* ==== /v1/slots =============================================================================== */
@@ -468,7 +462,7 @@ struct slot_claim_id {
     const char *text; /* "slot." and both in base64url */
 };
 
-static const char slot_mark[] = "slot.";
+static const char slot_mark[] = SLOT_CLAIM_ID;
 
 /* NULL: the slot may be. */
 static const char *slot_claim_id_fault(const char *path, const char *owner)
@@ -1183,12 +1177,6 @@ void clave__web_delete_slot_claim(struct web_exchange *x)
     if (place)
         slot_wait_leave(place);
     clave__request_client(x, slot_give);
-}
-
-bool clave__web_is_slot_claim(const struct web_exchange *x)
-{
-    return clave__web_header(x, "Clave-Owner") ||
-           (x->params[0] && slot_claim_id_is_one(x->params[0]));
 }
 
 /* ==== FleetLock =============================================================================== */

@@ -13,10 +13,6 @@
 
 #include "base/map.h"
 #include "client/client_for_recipes.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/exchange.h"
-#include "web/http/request.h"
 
 /* ==== a node as JSON ========================================================================== */
 

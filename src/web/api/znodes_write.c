@@ -18,10 +18,6 @@
 
 #include "base/base64.h"
 #include "base/path.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
-#include "web/http/authorization.h"
-#include "web/http/request.h"
 #include "web/observe/observe.h"
 
 /* ==== what a create takes ===================================================================== */

@@ -1,16 +1,13 @@
 /* admission.c - the checks that a request passes before it begins. Called by web.c, by request.c
  * for the body, and by handlers that wait, ask a server or make a session. Invariant: a request
  * whose head is refused has reached no handler. */
-#include "web/http/admission.h"
+#include "web/http/exchange.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "web/http/answer.h"
-#include "web/http/authorization.h"
-#include "web/http/exchange.h"
-#include "web/http/http_metrics.h"
+#include "web/http/sender.h"
 
 enum { MAX_HEADER_BYTES = 16384 };
 

@@ -1,7 +1,7 @@
 /* answer.c - answers. Called by handlers, admission.c and request.c. Invariants: every answer
  * passes answer_send, which adds the headers that all answers have, and the first answer counts;
  * the `end` of a stream has run once when the exchange is freed. */
-#include "web/http/answer.h"
+#include "web/http/exchange.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "base/http_reason.h"
-#include "web/http/exchange.h"
-#include "web/http/http_metrics.h"
 #include "web/http/sender.h"
 
 /* ---- headers -------------------------------------------------------------------------------- */

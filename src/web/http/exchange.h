@@ -1,7 +1,16 @@
-/* exchange.h - one request on its way to its answer, as the handler of its endpoint sees it, with
- * the memory that lasts as long as the request, and struct route, a line of the table of endpoints.
+/* exchange.h - one request on its way to its answer, as the handler of its endpoint sees it: what
+ * the request says, the memory that lasts as long as it, and how it is answered; with struct route,
+ * a line of the table of endpoints. The folder:
  *
- * A handler reads `params`, _query, _header and _body, and ends by one call of answer.h, at once or
+ *   exchange       the life of an exchange, its memory, the target and headers of its request
+ *   admission      whether a request may begin, and take some of what all senders share
+ *   authorization  whom a request is from, and what that sender may do
+ *   sender         how much each sender has of what all of them share
+ *   request        what a request says: body, query, conditions
+ *   answer         how a handler ends
+ *   http_metrics   how requests went
+ *
+ * A handler reads `params`, _query, _header and _body, and ends by one call of answer.c, at once or
  * later. A handler that waits does one of two things:
  * - It makes a request of a client with the exchange as the callback's argument: _expect before,
  *   and in the callback first `if (!clave__web_expected(x)) return;`.
@@ -18,13 +27,56 @@
 #ifndef CLAVE_WEB_HTTP_EXCHANGE_H
 #define CLAVE_WEB_HTTP_EXCHANGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/json_writer.h"
+#include "base/prometheus.h"
 #include "web/http/authorization.h"
 #include "web/http/jansson.h"
-#include "web/http/target.h"
 #include "web/web_internal.h"
+
+/* ==== the target ============================================================================== */
+
+/* Its path, the pattern that the path matches, and the arguments of its query. Pure text. */
+
+enum { TARGET_MAX_ARGS = 16, TARGET_MAX = 8192 };
+
+struct target_arg {
+    const char *name, *value; /* decoded; "" when there is no '=' */
+};
+
+struct target {
+    const char *host; /* of one in absolute form, "http://HOST/PATH"; NULL */
+    char *path;       /* still percent-encoded: an encoded slash is not one that separates */
+    struct target_arg args[TARGET_MAX_ARGS];
+    size_t nargs;
+};
+
+/* Takes `text`, which it changes and which must live as long as the target, apart. NULL: done; else
+ * what is wrong, a static string. */
+const char *clave__target_parse(struct target *t, char *text);
+
+/* The value of an argument; NULL: there is none. Of several the first. */
+const char *clave__target_arg(const struct target *t, const char *name);
+
+struct target_part {
+    const char *at; /* within the path, still encoded */
+    size_t n;
+};
+
+/* The path is one of the pattern (struct route): parts[i] is what its i-th {} stands for. */
+bool clave__target_matches(const struct target *t, const char *pattern, struct target_part *parts);
+
+/* Decodes n bytes of `from` to `to`, which has room for n + 1, and adds a NUL. `plus`: '+' is a
+ * blank. false: a malformed escape, or a NUL. */
+bool clave__percent_decode(char *to, const char *from, size_t n, bool plus);
+
+/* Writes `path` to `to`, which has room for 3 times its length and a NUL; a slash stays as it is.
+ */
+void clave__percent_encode(char *to, const char *path);
+
+/* ==== the exchange ============================================================================ */
 
 struct route;
 struct sender;
@@ -76,7 +128,7 @@ struct web_exchange {
     /* Of answer.c: those of a stream, while those of `answer` count its pieces. */
     clave_err (*more)(void *arg, struct buf *out, bool *done);
     void *more_arg;
-    unsigned refused;  /* why, of http_metrics.h; 0: as its status says */
+    unsigned refused;  /* why, of http_metrics.c; 0: as its status says */
     unsigned expected; /* callbacks that have this exchange as their argument */
     bool answered, ended;
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
@@ -156,8 +208,6 @@ bool clave__web_expected(struct web_exchange *x);
 
 /* Memory that lasts as long as an exchange; NULL: out of memory. */
 
-struct web_exchange;
-
 void *clave__web_alloc(struct web_exchange *x, size_t n);
 char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n);
 __attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchange *x,
@@ -165,9 +215,6 @@ __attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchan
 
 /* The path of a znode's child. */
 char *clave__web_child(struct web_exchange *x, const char *dir, const char *name);
-
-/* Of exchange.c: all of it. */
-void clave__exchange_memory_free(struct web_exchange *x);
 
 /* ==== endpoints =============================================================================== */
 
@@ -203,5 +250,236 @@ struct route_table {
 
 /* The one table of all endpoints, routes.c. Each is in openapi.json. */
 extern const struct route_table clave__routes;
+
+/* ==== answer.c: how a handler ends ============================================================ */
+
+/* With JSON, bytes, nothing, a stream, a list that is made while it is read, or a problem. */
+
+/* Adds a header of the answer; `name` is static, the value is copied. Nothing happens when there is
+ * no memory: an answer whose headers matter asks _alloc itself before. */
+__attribute__((format(printf, 3, 4))) void
+clave__web_set_header(struct web_exchange *x, const char *name, const char *fmt, ...);
+
+/* What x->json wrote, which is to be a whole value; 503 when it could not be written. */
+void clave__web_answer_json(struct web_exchange *x, unsigned status);
+/* What was written to x->answer.body by other means; x->json.err counts. `type` is static. */
+void clave__web_answer_text(struct web_exchange *x, unsigned status, const char *type);
+void clave__web_answer_empty(struct web_exchange *x, unsigned status);
+/* Bytes of this type; `type` is static. */
+void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char *type,
+                             const void *p, size_t n);
+/* x->answer.more, end and arg are set, the body's beginning may be written. */
+void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type);
+/* There may be more of a stream. A `more` that wrote nothing, but goes on, calls it too: it is
+ * called again in another turn. */
+void clave__web_wake(struct web_exchange *x);
+
+/* ==== problems ================================================================================ */
+
+/* Answers that say what went wrong: application/problem+json of RFC 9457, with title,
+ * status, detail, and of clave's own code and class (clave/err.h), and path. */
+
+struct problem {
+    unsigned status;
+    clave_err err;          /* gives code and class */
+    const char *path;       /* NULL: it is about no node */
+    unsigned retry_after_s; /* 0: no such header */
+    /* Writes further members; NULL: none. */
+    void (*members)(struct json *j, const void *arg);
+    const void *arg;
+    const char *code; /* in place of that of `err`; NULL: that one */
+};
+
+/* Drops what was written of another answer, and answers with the problem. */
+__attribute__((format(printf, 3, 4))) void
+clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...);
+
+/* The same for a problem without further members; `path` may be NULL. With 503 and 429 it says when
+ * to try again. Returns false, as do functions that have answered. */
+__attribute__((format(printf, 5, 6))) bool clave__web_refuse(struct web_exchange *x,
+                                                             unsigned status, clave_err err,
+                                                             const char *path, const char *fmt,
+                                                             ...);
+/* The same with 400 and EINVAL, about no path. */
+__attribute__((format(printf, 2, 3))) bool clave__web_bad_request(struct web_exchange *x,
+                                                                  const char *fmt, ...);
+
+/* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
+void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
+/* The sender has the role on the path, which is valid as long as the exchange. It is asked for
+ * again when the access has changed while the request waits. false: it has answered 401, 403 or
+ * 503. */
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
+
+/* Zeroed memory that lasts as long as the exchange. NULL: it has answered 503. */
+void *clave__web_must_alloc(struct web_exchange *x, size_t n);
+
+/* The answer to a request of a client on `path` that failed with `err`: the one table from errors
+ * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
+ * is a verb: "cannot create /a: no such node"; `path` may be NULL. */
+void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
+                            const char *path);
+/* The status of that answer. */
+unsigned clave__web_status(const struct web_exchange *x, clave_err err);
+/* The same with another status. */
+void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
+                           const char *path);
+/* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
+const char *clave__web_cause(clave_err why);
+/* As the member "cause". */
+void clave__web_put_cause(struct json *j, clave_err why);
+/* True if the error has such a word, that is, if it ends a hold or a wait. */
+bool clave__web_is_cause(clave_err why);
+
+/* ==== long lists ============================================================================== */
+
+/* An answer of JSON that is made piece by piece while it is read, so that a long
+ * one neither takes long in one turn nor is all in memory. One that fits into its first piece is an
+ * answer like any other. */
+
+/* Writes some more; *done: that was all. An error ends the answer where it is; of the first piece
+ * it is answered with 503. */
+typedef clave_err pieces_next(void *arg, struct json *j, bool *done);
+
+/* `end` is called once, when nothing more is asked of `next`; it may be NULL. */
+void clave__web_answer_pieces(struct web_exchange *x, pieces_next *next, void (*end)(void *arg),
+                              void *arg);
+
+/* ==== request.c: what a request says ========================================================== */
+
+/* Its body, a JSON object whose members are checked as they are read; the arguments of its query;
+ * paths of znodes; the headers Prefer, If-Match and If-None-Match. A function that finds a fault
+ * answers the request with what is wrong, and returns false or NULL. */
+
+/* Keeps a piece of it. false: it has answered 413, 429 or 503. */
+bool clave__web_receive(struct web_exchange *x, const void *p, size_t n);
+
+/* The Content-Type is this one, whatever its parameters. */
+bool clave__web_has_type(const struct web_exchange *x, const char *type);
+
+/* The body as an object, owned by the exchange; an empty body is an empty object. NULL: it has
+ * answered 400, 415 or 503. */
+json_t *clave__web_body(struct web_exchange *x);
+/* The same, whatever the Content-Type. */
+json_t *clave__web_body_of_any_type(struct web_exchange *x);
+
+/* A member that an object may have, of the type whose pointer is set. When it is missing or null,
+ * what the pointer points to is left as it is. Texts and arrays are valid as long as the exchange,
+ * and texts have no NUL. A decimal string is a number too: 64-bit numbers are written so. */
+struct body_member {
+    const char *name;
+    const char **text;
+    int64_t *number, least, most;
+    bool *flag;
+    const json_t **array;
+};
+#define BODY_MEMBERS(members) (members), sizeof(members) / sizeof *(members)
+/* Reads the members of the body, or of an object in it. false: it has answered 400, as there is a
+ * member that the object cannot have, or one of another type; or, for the body, 415 or 503. */
+bool clave__web_read_body(struct web_exchange *x, const struct body_member *members, size_t n);
+bool clave__web_read_object(struct web_exchange *x, json_t *o, const struct body_member *members,
+                            size_t n);
+
+/* ==== the query, and paths of znodes ========================================================== */
+
+/* The whole text is a decimal number of 64 bits. */
+bool clave__web_parse_int(const char *text, int64_t *out);
+/* An argument that may be missing: *out stays as it was then. From least to most. false: it has
+ * answered 400. */
+bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],
+                      int64_t *out);
+/* The argument, if it is there, is the path of a znode. */
+bool clave__query_path(struct web_exchange *x, const char *name);
+/* The request's own path, params[0], is one. */
+bool clave__param_path(struct web_exchange *x);
+
+/* ==== Prefer ================================================================================== */
+
+/* The header Prefer (RFC 7240): preferences with commas between them, in any number of headers. Of
+ * several with one name the first one counts, and a value that is not understood is as none. */
+
+/* "Prefer: wait=30", in ms; -1: there is none. */
+int64_t clave__web_prefer_wait(const struct web_exchange *x);
+/* The same of one header's value. false: it has no such preference. */
+bool clave__prefer_find_wait(const char *prefer, int64_t *ms);
+
+/* ==== If-Match, If-None-Match ================================================================= */
+
+/* If-Match and If-None-Match of a request on a node, whose entity tag begins with
+ * its version: "3-4294967301", with its czxid. */
+
+struct condition {
+    bool must_exist;     /* If-Match; with any version when `version` is -1 */
+    bool must_not_exist; /* If-None-Match: * */
+    int32_t version;
+};
+
+/* false: it has answered 400. */
+bool clave__condition_read(struct web_exchange *x, struct condition *out);
+/* Is this error the condition's, which was not met? Its status is 412. */
+bool clave__condition_failed(const struct condition *k, clave_err err);
+
+/* The request's If-None-Match names this entity tag, which has its quotes: its sender knows it. "*"
+ * names any but `none`. */
+bool clave__condition_knows(const struct web_exchange *x, const char *etag, const char *none);
+
+/* ==== admission.c: whether a request may begin ================================================ */
+
+/* Its head is checked before any of its body is read: sizes, framing, target, host, route, origin,
+ * sender and role, arguments, room for its body; in this order. Further on, whatever takes some of
+ * what all senders share (waiting, a session, memory) is asked for here. Invariant: a request that
+ * is refused here has changed nothing. */
+
+/* Sets target, route, params and who. false: it has answered with what is wrong. */
+bool clave__web_admit(struct web_exchange *x);
+
+/* The access has changed. false: who sent it may not do so any more. */
+bool clave__web_admit_again(struct web_exchange *x);
+/* As of the last of these. What acts in several steps asks before each: what is under way was not
+ * called off. */
+bool clave__web_may_still(const struct web_exchange *x);
+/* Answers 401 or 403, after that. */
+void clave__web_refuse_now(struct web_exchange *x);
+
+/* ==== limits ================================================================================== */
+
+/* The longest that a request waits for news, whatever its `Prefer: wait` says, in milliseconds. */
+enum { LONGEST_POLL_MS = 300000 };
+
+/* The request is about to wait, or to be answered by a stream. false: too many do, and it has
+ * answered 429 or 503. */
+bool clave__web_may_wait(struct web_exchange *x);
+/* The request is about to leave behind something that waits after its answer. false: as _may_wait.
+ */
+bool clave__web_may_keep_waiting(struct web_exchange *x);
+/* The request is about to ask a server, which may be slow. false: as _may_wait. Always true of a
+ * route that needs nothing of what all share. */
+bool clave__web_may_call(struct web_exchange *x);
+/* The request is about to make a session for its sender. false: it has answered 429 or 503. */
+bool clave__web_may_make_session(struct web_exchange *x);
+/* The request is about to take up a session that another gate has made: likewise, but only
+ * the sender's own part counts. */
+bool clave__web_may_take_up(struct web_exchange *x);
+/* The body will have n bytes in all. false: it has answered 413, 429 or 503. */
+bool clave__web_may_receive(struct web_exchange *x, int64_t n);
+/* Whether its body may be parsed, which takes at most n bytes. */
+bool clave__web_may_parse(struct web_exchange *x, size_t n);
+
+/* ==== http_metrics.c: how requests went ======================================================= */
+
+/* Reasons of refusals that share their status with others: numbers that are no status. */
+enum { HTTP_REFUSED_WAITING = 1, HTTP_REFUSED_MEMORY, HTTP_REFUSED_SESSIONS };
+
+/* Makes w->http_metrics. ENOMEM. */
+clave_err clave__http_metrics_new(struct web *w);
+void clave__http_metrics_free(struct web *w);
+
+/* The exchange is answered with this status. */
+void clave__http_metrics_note(const struct web_exchange *x, unsigned status);
+/* clave_http_requests_total{route,code}, _request_seconds, _waiting{how}, _refused_total{reason}.
+ */
+void clave__http_metrics_put(const struct web *w, struct prometheus *p);
+/* Requests that were answered, of all routes. */
+uint64_t clave__http_metrics_answered(const struct web *w);
 
 #endif

@@ -1,13 +1,12 @@
-/* http_metrics.c - see http_metrics.h. Called by answer.c and api/locks.c. Invariant: every
+/* http_metrics.c - see exchange.h. Called by answer.c and api/locks.c. Invariant: every
  * answer is counted once, under its route's pattern, so that there are never more samples than
  * routes and statuses. */
-#include "web/http/http_metrics.h"
+#include "web/http/exchange.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 #include "base/histogram.h"
-#include "web/http/exchange.h"
 
 /* Milliseconds. */
 static const struct histogram_bounds durations = {

@@ -1,14 +1,12 @@
 /* request.c - reading what a request says. Called by web.c and by handlers. Invariant: of jansson
  * only the functions of the driver's table are used. */
-#include "web/http/request.h"
+#include "web/http/exchange.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "web/http/admission.h"
-#include "web/http/answer.h"
 
 /* ---- as it arrives -------------------------------------------------------------------------- */
 

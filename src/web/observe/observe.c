@@ -10,7 +10,6 @@
 
 #include "observe/lock_replay.h"
 #include "recipe/cache/cache_progress.h"
-#include "web/http/answer.h"
 #include "web/http/exchange.h"
 
 enum {

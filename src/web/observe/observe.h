@@ -1,10 +1,10 @@
 /* observe.h - what people and dashboards see of the tree, behind one face: fed with the nodes that
  * come and go (observe_feed.c), read by the endpoints. Map of the folder:
  *
- *   observe       the locks, elections and history of src/observe, behind one face for the engine;
- * and requests that wait for a change of them observe_feed  feeds it from a cache of the tree
+ *   observe       the locks, elections and history of src/observe, and requests that wait for a
+ *                 change of them
+ *   observe_feed  feeds it from a cache of the tree
  *   event_ring    events with numbers
- *   event_stream  server-sent events of one reader
  *   lock_metrics  all locks and elections as a page for Prometheus
  *
  * Everything here is of one thread, as struct web. Changes are collected for FLUSH_MS, so that a
@@ -130,6 +130,19 @@ void clave__observe_deed(const struct web_exchange *x, int64_t token, enum lock_
 void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause);
 /* An event for the streams of a session (`session`: its public id), or for all (NULL). */
 void clave__observe_event(struct observe *o, const struct event_text *e);
+
+/* ==== observe_feed.c: the cache of the whole tree that feeds it ================================
+ */
+
+/* It is on the engine's own client, and starts with the engine (struct web_options: observe), or
+ * with the first request that needs it. _start does nothing if it runs. Without memory it tries
+ * again later. */
+void clave__observe_feed_start(struct observe *o);
+/* The node at `path` or next above it that is known, if it may not be read: what is below it is not
+ * known. Cuts `path` there, and returns it; NULL: the node may be read. */
+const char *clave__observe_feed_unreadable(const struct observe_feed *f, char *path);
+/* Before the engine's own client is freed. NULL is ignored. */
+void clave__observe_feed_stop(struct observe *o);
 
 /* ==== long polls ============================================================================== */
 

@@ -1,6 +1,6 @@
-/* observe_feed.c - see observe_feed.h. Called by web.c and the endpoints. Invariant: what the model
+/* observe_feed.c - see observe.h. Called by web.c and the endpoints. Invariant: what the model
  * was told is what the cache knows; a cache that had to be made anew begins with an empty model. */
-#include "web/observe/observe_feed.h"
+#include "web/observe/observe.h"
 
 #include <assert.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "client/client_for_gate.h"
 #include "recipe/contender/contender_grant.h"
-#include "web/http/answer.h"
 #include "web/http/authorization.h"
+#include "web/http/exchange.h"
 #include "web/observe/observe.h"
 
 enum { EVENT_MAX = 64 << 10 };

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "client/client_for_gate.h"
-#include "web/http/answer.h"
+#include "web/http/exchange.h"
 #include "web/http/sender.h"
 #include "web/observe/observe.h"
 

@@ -5,11 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/hash/sha1.h"
 
 enum { SHA1_BLOCK = 64, MOST_INPUT = 1 + SEAL_PLAIN + SEAL_AUTHS };
-
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 static void http_session_secret_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
                                      uint8_t out[SHA1_LEN])
@@ -66,52 +65,6 @@ static uint64_t http_session_secret_get(const uint8_t *at, size_t n)
     return v;
 }
 
-static size_t http_session_secret_text_len(size_t bytes)
-{
-    return (bytes * 8 + 5) / 6;
-}
-
-static void http_session_secret_encode(const uint8_t *bytes, size_t len, char *out)
-{
-    unsigned bits = 0, n = 0;
-    for (size_t i = 0, left = http_session_secret_text_len(len); left > 0; left--) {
-        if (n < 6 && i < len) {
-            bits = bits << 8 | bytes[i++];
-            n += 8;
-        } else if (n < 6) {
-            bits <<= 6 - n; /* the last digit is filled with zeros */
-            n = 6;
-        }
-        *out++ = digits[bits >> (n - 6) & 63];
-        n -= 6;
-        bits &= (1u << n) - 1;
-    }
-    *out = '\0';
-}
-
-/* How many bytes; 0: it is no such text. */
-static size_t http_session_secret_decode(const char *text, uint8_t bytes[SEAL_MOST])
-{
-    unsigned bits = 0, n = 0;
-    size_t len = 0, chars = strlen(text);
-    if (chars > SEAL_TEXT)
-        return 0;
-    for (; *text; text++) {
-        const char *at = strchr(digits, *text);
-        if (!at)
-            return 0;
-        bits = bits << 6 | (unsigned)(at - digits);
-        n += 6;
-        if (n < 8)
-            continue;
-        bytes[len++] = (uint8_t)(bits >> (n - 8));
-        n -= 8;
-        bits &= (1u << n) - 1;
-    }
-    /* Otherwise it is another text of the same bytes. */
-    return bits == 0 && http_session_secret_text_len(len) == chars ? len : 0;
-}
-
 void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
                  char out[SEAL_TEXT + 1])
 {
@@ -124,14 +77,15 @@ void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
     memcpy(plain + SEAL_PLAIN, s->auths, s->nauths);
     http_session_secret_tag(key, plain, n, bytes);
     http_session_secret_mix(key, bytes, plain, n);
-    http_session_secret_encode(bytes, SEAL_TAG + n, out);
+    clave__base64url(bytes, SEAL_TAG + n, out);
 }
 
 bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out)
 {
     uint8_t bytes[SEAL_MOST], tag[SEAL_TAG], *plain = bytes + SEAL_TAG, differs = 0;
-    size_t len = http_session_secret_decode(text, bytes);
-    if (len < SEAL_TAG + SEAL_PLAIN)
+    size_t n = strlen(text), len = 0;
+    if (n > SEAL_TEXT || !clave__base64url_decode(text, n, bytes, &len) ||
+        len < SEAL_TAG + SEAL_PLAIN)
         return false;
     len -= SEAL_TAG;
     http_session_secret_mix(key, bytes, plain, len);

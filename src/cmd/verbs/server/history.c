@@ -16,7 +16,7 @@
 #include "cmd/cli/http_get.h"
 #include "observe/lock_who.h"
 #include "runtime/gate/gate_jansson.h"
-#include "web/http/target.h"
+#include "web/http/exchange.h"
 
 enum { HISTORY_HTTP = FLAG_LONG, HISTORY_TOKEN_FILE, HISTORY_CA, HISTORY_SINCE, HISTORY_TIMEOUT };
 enum { HISTORY_LIMIT_MAX = 1000, TOKEN_CAP = 4096, ANSWER_MAX = 64 << 20 };
