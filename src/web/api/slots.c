@@ -1,28 +1,27 @@
-/* slots.c - the endpoints of slots, which belong to an owner (an id) and no session.
+/* slots.c - the endpoints of slots, which belong to an owner (an id) and not to a session.
  *
  *   /v1/slots   who owns and who waits, the limit, breaking
- *   /v1/claims  for claims of kind "slot" (header Clave-Owner, or an id that begins with "slot.")
- *   FleetLock   by which machines of a fleet reboot in turns: POST /v1/pre-reboot takes a slot,
- * POST /v1/steady-state gives it back. Each group has its slots below the path of
- *               --fleetlock, which switches these endpoints on; a group without a limit has one
- * of 1.
+ *   /v1/claims  claims of kind "slot" (header Clave-Owner, or an id that begins with "slot.")
+ *   FleetLock   the protocol by which the machines of a fleet take turns to reboot: POST
+ *               /v1/pre-reboot takes a slot, POST /v1/steady-state gives it back. Each group has
+ *               its slots below the path of --fleetlock, which switches these endpoints on. A group
+ *               without a limit gets one of 1.
  *
- * A request that makes one call of slots (struct slot_request) ends that call with its answer, and
- * when nobody waits for the answer any more. A take that waits (struct slot_wait) belongs to a path
- * and an owner, not to the request that began it: its place in the queue is kept over the requests
- * that poll it, and given up when nobody has polled for KEEP_MS. It is a place of the engine's own
- * session, so another gate has another one; whichever comes first takes, and the other learns at
- * once that the owner has it.
+ * A request (struct slot_request) does one of two things. Either it makes a call of its own, which
+ * ends when the request is answered or its sender hangs up. Or it polls a take that waits (struct
+ * slot_wait), which belongs to a path and an owner: the take keeps its place in the queue between
+ * the requests that poll it, and gives the place up after KEEP_MS without a poll. The place belongs
+ * to the engine's own session, so each gate that is asked has one of its own. The first to take a
+ * slot wins, and the other gates learn at once that the owner has it.
  *
- * A give at another gate withdraws the takes of its owner by deleting their places. It cannot
- * withdraw one that has no place at the servers yet, or whose place went with the engine's session:
- * such a take lasts no longer than the requests that wait for it, which are then told that its
- * outcome is unknown.
+ * A give at another gate withdraws the owner's waiting takes by deleting their places. It cannot
+ * withdraw a take that has no place at the servers yet, or whose place went with the engine's
+ * session. Such a take lasts only as long as the requests that wait for it, and they are told that
+ * its outcome is unknown.
  *
- * Invariants: each answer tells what the servers answered to this request, or to the take that it
- * polls, and what a request has asked of the servers goes no further than its answer; for a path
- * and an owner there is at most one take that is not being left; a take is freed in its callback,
- * and nowhere else. */
+ * Invariants: an answer says what the servers answered to this request, or to the take that it
+ * polls; nothing is asked of the servers for a request after its answer; a path and an owner have
+ * at most one take that is not being left; a take is freed in its callback, and nowhere else. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -40,35 +39,43 @@
 
 /* ==== /v1/slots =============================================================================== */
 
-/* What is asked for; `limit` is that of clave_slots_options. */
-struct slot_order {
-    const char *path;
-    clave_slot as;
-    uint32_t limit;
-};
-
 /* What was known of the room when a take was told to wait, or refused. */
 struct slot_room {
     bool known, has_strange;
     size_t ahead, owned;
     int64_t limit;
     char strange[256];   /* cut off if it is longer */
-    char left_over[256]; /* of the same; "": none, see clave_mutex_event */
+    char left_over[256]; /* likewise; "": none, see clave_mutex_event */
 };
 
-/* A request that makes one call of slots, on the engine's client. They are freed with its answer,
- * and when nobody waits for that any more: then the call ends, too. */
+/* In x->state, and the owner of the exchange while it waits. */
 struct slot_request {
     struct web_exchange *x;
-    clave_async_slots *slots;
-    struct slot_order order;
-    const char *what; /* "take a slot of" */
+    const char *path;
+    clave_slot as;            /* the owner, and what its slot says */
+    uint32_t limit;           /* of clave_slots_options */
+    const char *id;           /* of the claim; NULL: it is about none */
+    clave_async_slots *slots; /* while its own call is under way, otherwise NULL */
+    const char *what;         /* what that call does: "take a slot of" */
     struct slot_room room;
+    struct slot_wait *place; /* the take that it polls; NULL: none */
+    struct list link;        /* in the list of those that poll it */
+    struct timer until;
+    bool wants_position; /* the place in the queue is news enough */
 };
 
 /* ---- a request that uses slots --------------------------------------------------------------- */
 
-/* A path as a shell reads it. */
+/* x->state is it. NULL: it has answered. */
+static struct slot_request *slot_request_new(struct web_exchange *x)
+{
+    struct slot_request *r = x->state = clave__web_must_alloc(x, sizeof *r);
+    if (r)
+        r->x = x;
+    return r;
+}
+
+/* A path, quoted for a shell. */
 static const char *slot_quoted(struct web_exchange *x, const char *path)
 {
     size_t n = 4 * strlen(path) + 3;
@@ -78,7 +85,7 @@ static const char *slot_quoted(struct web_exchange *x, const char *path)
     return out ? out : "";
 }
 
-/* A path as a target has it. */
+/* A path, encoded for the target of a request. */
 static const char *slot_encoded(struct web_exchange *x, const char *path)
 {
     char *out = clave__web_alloc(x, 3 * strlen(path) + 1);
@@ -148,33 +155,43 @@ static void slot_request_close(struct slot_request *r)
     clave_async_slots_free(s);
 }
 
-/* It is answered, or nobody waits for it any more: it has hung up, or lost the right to it. */
+static void slot_poll_cancel(struct slot_request *r);
+
+/* It is answered, or nobody waits for the answer any more: its sender has hung up, or has lost the
+ * right to it. */
 static void slot_request_leave(struct web_exchange *x)
 {
-    slot_request_close(x->state);
+    struct slot_request *r = x->state;
+    if (r->place)
+        slot_poll_cancel(r);
+    else
+        slot_request_close(r);
 }
 
-/* The servers have not answered in time, or the gate stops. */
+/* The servers have not answered in time, or the gate stops. A place that waits ends with the
+ * session of the gate, unless its take is done before. */
 static void slot_request_late(struct web_exchange *x)
 {
-    struct slot_request *r = x->state;
-    clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, r->what, r->order.path);
+    const struct slot_request *r = x->state;
+    clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, r->what, r->path);
 }
 
 static const struct exchange_owner slot_request_owner = {
     .leave = slot_request_leave, .stop = slot_request_late, .late = slot_request_late};
+static const struct exchange_owner slot_look_owner = {.leave = slot_request_leave};
 
 static clave_err slot_request_open(struct slot_request *r, const char *what)
 {
     clave_slots_options o = CLAVE_SLOTS_OPTIONS_INIT;
-    o.limit = r->order.limit;
+    o.limit = r->limit;
     o.event_cb = slot_request_on_event;
     o.event_arg = r;
     r->what = what;
-    return clave_async_slots_new(&r->slots, r->x->web->own, r->order.path, &o);
+    return clave_async_slots_new(&r->slots, r->x->web->own, r->path, &o);
 }
 
-static bool slot_request_sent(struct slot_request *r, clave_err err)
+/* Its call was made, with this result; false: it was not. */
+static bool slot_request_begun(struct slot_request *r, clave_err err)
 {
     struct web_exchange *x = r->x;
     assert(x->state == r && !x->owner);
@@ -187,6 +204,13 @@ static bool slot_request_sent(struct slot_request *r, clave_err err)
     return true;
 }
 
+static void slot_request_sent(struct slot_request *r, clave_async_client *c, clave_err err)
+{
+    if (!slot_request_begun(r, err))
+        clave__request_client_refused(r->x, c, err, r->what, r->path);
+}
+
+/* Its call has ended. Returns false if nobody waits for the answer any more. */
 static bool slot_request_over(struct slot_request *r)
 {
     struct web_exchange *x = r->x;
@@ -213,7 +237,7 @@ static void slot_put(struct json *j, const clave_slot *slot)
     clave__json_string(j, "node", slot->node);
 }
 
-/* They are asked for by the gate's own session. */
+/* The gate asks for slots with its own session. */
 static bool slots_may_ask(struct web_exchange *x)
 {
     if (!clave__param_path(x) || !clave__web_header(x, "Clave-Session"))
@@ -318,35 +342,28 @@ void clave__web_get_slots(struct web_exchange *x)
 
 /* ---- PUT: the limit -------------------------------------------------------------------------- */
 
-/* A request of a path; x->state is it. NULL: it has answered. */
 static struct slot_request *slots_request(struct web_exchange *x)
 {
-    struct slot_request *r = slots_may_ask(x) ? clave__web_must_alloc(x, sizeof *r) : NULL;
+    struct slot_request *r = slots_may_ask(x) ? slot_request_new(x) : NULL;
     if (r)
-        *r = (struct slot_request){.x = x, .order = {.path = x->params[0]}};
-    x->state = r;
+        r->path = x->params[0];
     return r;
-}
-
-static void slots_refused(struct slot_request *r, clave_async_client *c, clave_err err)
-{
-    clave__request_client_refused(r->x, c, err, r->what, r->order.path);
 }
 
 static void on_slots_limit(clave_async_slots *s, clave_err err, void *arg)
 {
-    struct web_exchange *x = arg;
-    struct slot_request *r = x->state;
+    struct slot_request *r = arg;
+    struct web_exchange *x = r->x;
     (void)s;
     if (!slot_request_over(r))
         return;
     if (err != CLAVE_OK) {
-        clave__web_problem_err(x, err, r->what, r->order.path);
+        clave__web_problem_err(x, err, r->what, r->path);
         return;
     }
     clave__json_open(&x->json, NULL, '{');
-    clave__json_string(&x->json, "path", r->order.path);
-    clave__json_int(&x->json, "limit", r->order.limit);
+    clave__json_string(&x->json, "path", r->path);
+    clave__json_int(&x->json, "limit", r->limit);
     clave__json_close(&x->json, '}');
     clave__web_answer_json(x, 200);
 }
@@ -356,9 +373,8 @@ static void slots_set_limit(struct web_exchange *x, clave_async_client *c)
     struct slot_request *r = x->state;
     clave_err err = slot_request_open(r, "set the limit of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_set_limit(r->slots, r->order.limit, on_slots_limit, x);
-    if (!slot_request_sent(r, err))
-        slots_refused(r, c, err);
+        err = clave_async_slots_set_limit(r->slots, r->limit, on_slots_limit, r);
+    slot_request_sent(r, c, err);
 }
 
 static void slots_look_above(struct web_exchange *x, clave_async_client *c)
@@ -375,7 +391,7 @@ void clave__web_put_slots_limit(struct web_exchange *x)
     if (!r || !clave__web_read_body(x, BODY_MEMBERS(members)))
         return;
     x->deed.what = clave__web_sprintf(x, "slot limit=%" PRId64, limit);
-    r->order.limit = (uint32_t)limit;
+    r->limit = (uint32_t)limit;
     if (limit >= 0)
         clave__request_client(x, slots_look_above);
     else
@@ -386,26 +402,25 @@ void clave__web_put_slots_limit(struct web_exchange *x)
 
 static void on_slot_broken(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
-    struct web_exchange *x = arg;
-    struct slot_request *r = x->state;
-    const clave_slot *b = &r->order.as;
-    const char *path = r->order.path;
+    struct slot_request *r = arg;
+    struct web_exchange *x = r->x;
+    const clave_slot *b = &r->as;
     (void)s;
     if (!slot_request_over(r))
         return;
     if (err == CLAVE_ENOTEMPTY) {
-        clave__web_refuse(x, 409, CLAVE_ENOTEMPTY, path,
+        clave__web_refuse(x, 409, CLAVE_ENOTEMPTY, r->path,
                           "others have made nodes below %s: clave rm -r %s/owners/...", b->id,
-                          path);
+                          r->path);
     } else if (err != CLAVE_OK) {
-        clave__web_problem_err(x, err, r->what, path);
+        clave__web_problem_err(x, err, r->what, r->path);
     } else if (!slot) {
-        clave__web_refuse(x, 404, CLAVE_ENOTHELD, path, "%s owns no slot of %s%s", b->id, path,
-                          b->token ? " with this token" : "");
+        clave__web_refuse(x, 404, CLAVE_ENOTHELD, r->path, "%s owns no slot of %s%s", b->id,
+                          r->path, b->token ? " with this token" : "");
     } else {
         clave__observe_deed(x, slot->token, LOCK_ENDED);
         clave__json_open(&x->json, NULL, '{');
-        clave__json_string(&x->json, "path", path);
+        clave__json_string(&x->json, "path", r->path);
         clave__json_string(&x->json, "owner", b->id);
         slot_put(&x->json, slot);
         clave__json_close(&x->json, '}');
@@ -418,9 +433,8 @@ static void slots_break(struct web_exchange *x, clave_async_client *c)
     struct slot_request *r = x->state;
     clave_err err = slot_request_open(r, "break a slot of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_break(r->slots, &r->order.as, CLAVE_NEVER, on_slot_broken, x);
-    if (!slot_request_sent(r, err))
-        slots_refused(r, c, err);
+        err = clave_async_slots_break(r->slots, &r->as, CLAVE_NEVER, on_slot_broken, r);
+    slot_request_sent(r, c, err);
 }
 
 static bool slots_read_break(struct web_exchange *x, clave_slot *b)
@@ -442,12 +456,11 @@ void clave__web_break_slot(struct web_exchange *x)
     struct slot_request *r = slots_request(x);
     if (!r)
         return;
-    clave_slot *b = &r->order.as;
-    b->by = x->who.name[0] ? x->who.name : x->peer.address;
-    if (!slots_read_break(x, b))
+    r->as.by = x->who.name[0] ? x->who.name : x->peer.address;
+    if (!slots_read_break(x, &r->as))
         return;
-    x->deed.what = clave__web_sprintf(x, "slot of %s", b->id);
-    x->deed.reason = b->reason;
+    x->deed.what = clave__web_sprintf(x, "slot of %s", r->as.id);
+    x->deed.reason = r->as.reason;
     clave__request_client(x, slots_break);
 }
 
@@ -455,17 +468,12 @@ void clave__web_break_slot(struct web_exchange *x)
 
 enum { THE_TAKE = 1, KEEP_MS = 30000, MOST_PATH = 4096 };
 
-/* ---- the id of a claim ----------------------------------------------------------------------- */
-
-struct slot_claim_id {
-    const char *path, *owner;
-    const char *text; /* "slot." and both in base64url */
-};
+/* ---- the id of a claim: "slot.", then path and owner in base64url ---------------------------- */
 
 static const char slot_mark[] = SLOT_CLAIM_ID;
 
-/* NULL: the slot may be. */
-static const char *slot_claim_id_fault(const char *path, const char *owner)
+/* Returns NULL if this owner can have a slot of this path. */
+static const char *slot_claim_fault(const char *path, const char *owner)
 {
     size_t n = strlen(path);
     if (n > MOST_PATH)
@@ -478,60 +486,96 @@ static const char *slot_claim_id_fault(const char *path, const char *owner)
                : "an owner is 1 to 128 bytes of UTF-8 without control characters";
 }
 
-static char *slot_claim_id_text(struct web_exchange *x, const char *path, const char *owner)
+/* The request is about the claim of this owner to a slot of this path; both texts last as long as
+ * the exchange. false: it has answered. */
+static bool slot_request_name(struct slot_request *r, const char *path, const char *owner)
 {
-    char *both = clave__web_sprintf(x, "%s\n%s", path, owner);
-    size_t n = both ? strlen(both) : 0, mark = sizeof slot_mark - 1;
-    char *text = both ? clave__web_alloc(x, mark + BASE64_LEN(n) + 1) : NULL;
-    if (!text)
-        return NULL;
-    memcpy(text, slot_mark, mark);
-    clave__base64url(both, n, text + mark);
-    return text;
-}
-
-/* True if the text begins as the id of a claim to a slot does. */
-static bool slot_claim_id_is_one(const char *text)
-{
-    return strncmp(text, slot_mark, sizeof slot_mark - 1) == 0;
-}
-
-/* Checks both, and makes the text; all lasts as long as the exchange. false: it has answered. */
-static bool slot_claim_id_make(struct web_exchange *x, const char *path, const char *owner,
-                               struct slot_claim_id *out)
-{
-    const char *fault = slot_claim_id_fault(path, owner);
+    struct web_exchange *x = r->x;
+    const char *fault = slot_claim_fault(path, owner);
     if (fault)
         return clave__web_bad_request(x, "there can be no such slot: %s", fault);
-    *out = (struct slot_claim_id){path, owner, slot_claim_id_text(x, path, owner)};
-    if (!out->text)
+    const char *both = clave__web_sprintf(x, "%s\n%s", path, owner);
+    size_t n = both ? strlen(both) : 0, mark = sizeof slot_mark - 1;
+    char *id = both ? clave__web_alloc(x, mark + BASE64_LEN(n) + 1) : NULL;
+    if (!id) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "take a slot of", path);
-    return out->text != NULL;
+        return false;
+    }
+    memcpy(id, slot_mark, mark);
+    clave__base64url(both, n, id + mark);
+    r->path = x->deed.path = path;
+    r->as.id = owner;
+    r->id = id;
+    x->deed.what = "slot";
+    return clave__web_must(x, WEB_LOCK, path);
 }
 
-/* The decoded text; NULL: it is not base64url, or has a NUL. */
-static char *slot_claim_id_decode(struct web_exchange *x, const char *text)
+/* Decodes the id of a claim; *owner follows the path. NULL: this is no such id. */
+static char *slot_claim_path(struct web_exchange *x, const char *id, const char **owner)
 {
-    size_t n = strlen(text), len = 0;
-    char *out = clave__web_alloc(x, n * 3 / 4 + 1);
-    if (!out || !clave__base64url_decode(text, n, out, &len))
+    const char *text = id + sizeof slot_mark - 1;
+    size_t n = strncmp(id, slot_mark, sizeof slot_mark - 1) == 0 ? strlen(text) : 0, len = 0;
+    char *path = n > 0 ? clave__web_alloc(x, n * 3 / 4 + 1) : NULL;
+    if (!path || !clave__base64url_decode(text, n, path, &len))
         return NULL;
-    out[len] = '\0';
-    return strlen(out) == len ? out : NULL;
+    path[len] = '\0';
+    char *line = strlen(path) == len ? strchr(path, '\n') : NULL;
+    if (!line)
+        return NULL;
+    *line = '\0';
+    *owner = line + 1;
+    return slot_claim_fault(path, *owner) ? NULL : path;
 }
 
-/* Of the text. false: it has answered 404 or 503. */
-static bool slot_claim_id_parse(struct web_exchange *x, const char *text, struct slot_claim_id *out)
+/* ---- what is answered ------------------------------------------------------------------------ */
+
+static void slot_open_claim(const struct slot_request *r, const char *state)
 {
-    assert(slot_claim_id_is_one(text));
-    char *both = slot_claim_id_decode(x, text + sizeof slot_mark - 1);
-    char *line = both ? strchr(both, '\n') : NULL;
-    if (line)
-        *line = '\0';
-    if (line && !slot_claim_id_fault(both, line + 1))
-        return slot_claim_id_make(x, both, line + 1, out);
-    return clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL,
-                             "this is no id of a claim to a slot: POST /v1/claims tells it");
+    struct json *j = &r->x->json;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "id", r->id);
+    clave__json_string(j, "path", r->path);
+    clave__json_string(j, "kind", "slot");
+    clave__json_string(j, "owner", r->as.id);
+    clave__json_string(j, "state", state);
+}
+
+static void slot_answer(const struct slot_request *r, unsigned status)
+{
+    struct web_exchange *x = r->x;
+    clave__json_close(&x->json, '}');
+    if (clave__web_is_method(x, "POST"))
+        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), r->id);
+    clave__web_answer_json(x, status);
+}
+
+static void slot_answer_owned(const struct slot_request *r, const clave_slot *slot, bool taken)
+{
+    slot_open_claim(r, "held");
+    slot_put(&r->x->json, slot);
+    slot_answer(r, taken && clave__web_is_method(r->x, "POST") ? 201 : 200);
+}
+
+static void slot_answer_refused(const struct slot_request *r, clave_err err,
+                                const struct slot_room *room)
+{
+    struct web_exchange *x = r->x;
+    const struct problem busy = {.status = 409, .err = err, .path = r->path, .retry_after_s = 1};
+    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, r->path, room) : NULL;
+    if (text)
+        clave__web_problem(x, &busy, "%s", text);
+    else if (err == CLAVE_ENONODE)
+        clave__web_refuse(x, 404, err, r->path,
+                          "no limit of slots is set at %s: set one (clave slot limit %s N, PUT "
+                          "/v1/slots%s), or claim with \"limit\"",
+                          r->path, r->path, r->path);
+    else if (err == CLAVE_ECANCELED)
+        clave__web_refuse(x, 410, err, r->path,
+                          "%s does not wait for a slot of %s any more: another request has left "
+                          "the queue",
+                          r->as.id, r->path);
+    else
+        clave__web_problem_err(x, err, "take a slot of", r->path);
 }
 
 /* ---- takes that wait ------------------------------------------------------------------------- */
@@ -542,33 +586,12 @@ struct slot_wait {
     clave_async_slots *slots;
     struct sender *sender;
     struct timer keep;
-    struct list polls;
-    size_t position; /* 0: it has no place at the servers, as far as is known */
+    struct list polls; /* of slot_request */
+    size_t position;   /* from 1; 0: it has no place at the servers, as far as is known */
     struct slot_room room;
     bool leaving;
     char *path, *owner;
 };
-
-/* What a poll is told, valid during the call. */
-struct slot_news {
-    bool ended;             /* false: it waits */
-    clave_err err;          /* how it ended, as of clave_async_slots_take_cb */
-    const clave_slot *slot; /* that the owner has; NULL: none */
-    bool taken;             /* by this take */
-    size_t position;        /* from 1; 0: not known */
-    const struct slot_room *room;
-};
-
-struct slot_poll {
-    struct list link; /* of the place */
-    struct slot_wait *place;
-    struct timer until;
-    bool wants_position;
-    void (*done)(struct slot_poll *p, const struct slot_news *news); /* once */
-};
-
-/* ---- polls of takes that wait
- * ----------------------------------------------------------------------------------- */
 
 static void slot_wait_keep(struct slot_wait *p)
 {
@@ -581,29 +604,46 @@ static void slot_wait_touch(struct slot_wait *p)
         slot_wait_keep(p);
 }
 
-static void slot_wait_leave(struct slot_wait *p);
-
-static void slot_poll_cancel(struct slot_poll *poll)
+/* Leaves the queue. What was sent already may still take; those that poll are told how it ended. */
+static void slot_wait_leave(struct slot_wait *p)
 {
-    struct slot_wait *p = poll->place;
-    if (!p)
+    if (p->leaving)
         return;
-    poll->place = NULL;
-    list_remove(&poll->link);
-    clave__web_timer_clear(p->web, &poll->until);
+    p->leaving = true;
+    clave__web_timer_clear(p->web, &p->keep);
+    (void)clave_async_slots_cancel(p->slots, THE_TAKE); /* its callback comes in any case */
+    clave__web_flush(p->web, p->web->own);
+}
+
+/* ---- polls of takes that wait ---- */
+
+static void slot_poll_cancel(struct slot_request *r)
+{
+    struct slot_wait *p = r->place;
+    r->place = NULL;
+    list_remove(&r->link);
+    clave__web_timer_clear(p->web, &r->until);
     if (list_empty(&p->polls) && p->position > 0)
         slot_wait_keep(p);
     else if (list_empty(&p->polls))
         slot_wait_leave(p);
 }
 
-static void slot_wait_tell_waits(struct slot_poll *poll)
+static void slot_wait_tell_waits(struct slot_request *r)
 {
-    struct slot_wait *p = poll->place;
-    const struct slot_news waits = {.position = p->position, .room = &p->room};
-    const struct slot_news unknown = {.ended = true, .err = CLAVE_ECONNLOSS, .room = &p->room};
-    slot_poll_cancel(poll);
-    poll->done(poll, waits.position > 0 ? &waits : &unknown);
+    const struct slot_wait *p = r->place;
+    struct json *j = &r->x->json;
+    if (p->position == 0) {
+        slot_answer_refused(r, CLAVE_ECONNLOSS, &p->room);
+        return;
+    }
+    slot_open_claim(r, "waiting");
+    clave__json_int(j, "position", (int64_t)p->position);
+    if (p->room.left_over[0])
+        clave__json_string(j, "left_over", p->room.left_over);
+    if (p->room.has_strange || p->room.limit == CLAVE_SLOTS_LIMIT_BAD)
+        clave__json_string(j, "detail", slot_room_text(r->x, r->path, &p->room));
+    slot_answer(r, 202);
 }
 
 /* The process may have been stopped: by its deadline the engine's session may be over, and the
@@ -615,27 +655,44 @@ static void slot_wait_catch_up(struct web *w)
 
 static void on_slot_wait_poll_until(struct timer *t, int64_t now)
 {
-    struct slot_poll *poll = LIST_ENTRY(t, struct slot_poll, until);
+    struct slot_request *r = LIST_ENTRY(t, struct slot_request, until);
     (void)now;
-    slot_wait_catch_up(poll->place->web);
-    if (poll->place)
-        slot_wait_tell_waits(poll);
+    slot_wait_catch_up(r->x->web);
+    if (r->place)
+        slot_wait_tell_waits(r);
 }
 
-static void slot_wait_await(struct slot_wait *p, struct slot_poll *poll, int64_t until)
+static bool slot_request_looks(const struct slot_request *r)
 {
-    assert(poll->done && !poll->place);
-    poll->place = p;
-    list_push_back(&p->polls, &poll->link);
-    clave__timer_init(&poll->until, on_slot_wait_poll_until);
+    return clave__web_is_method(r->x, "GET") || clave__web_is_method(r->x, "HEAD");
+}
+
+/* Answers at once if what is to be said is known, otherwise at news or at `until`. */
+static void slot_wait_await(struct slot_wait *p, struct slot_request *r, int64_t until)
+{
+    assert(!r->place);
+    r->place = p;
+    r->what = "take a slot of";
+    list_push_back(&p->polls, &r->link);
+    clave__timer_init(&r->until, on_slot_wait_poll_until);
     clave__web_timer_clear(p->web, &p->keep);
+    clave__web_own(r->x, slot_request_looks(r) ? &slot_look_owner : &slot_request_owner, r);
     bool at_once = until <= p->web->now;
-    if (p->position > 0 && (at_once || poll->wants_position)) {
-        slot_wait_tell_waits(poll);
+    if (p->position > 0 && (at_once || r->wants_position)) {
+        slot_wait_tell_waits(r);
         return;
     }
-    poll->wants_position |= at_once; /* that it waits is not known yet */
-    clave__web_timer_set(p->web, &poll->until, at_once ? p->web->now + WEB_PATIENCE_MS : until);
+    r->wants_position |= at_once; /* that it waits is not known yet */
+    clave__web_timer_set(p->web, &r->until, at_once ? p->web->now + WEB_PATIENCE_MS : until);
+}
+
+static void slot_wait_poll(struct slot_wait *p, struct slot_request *r)
+{
+    int64_t wait = clave__web_prefer_wait(r->x);
+    r->wants_position = wait < 0;
+    if (wait < 0)
+        wait = slot_request_looks(r) ? 0 : WEB_PATIENCE_MS;
+    slot_wait_await(p, r, p->web->now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -665,10 +722,10 @@ static void on_slot_wait_moved(clave_async_slots *s, const clave_slots_event *ev
     if (ev->refused)
         return; /* its end follows */
     for (struct list *e = p->polls.next, *next; e != &p->polls; e = next) {
-        struct slot_poll *poll = LIST_ENTRY(e, struct slot_poll, link);
+        struct slot_request *r = LIST_ENTRY(e, struct slot_request, link);
         next = e->next;
-        if (poll->wants_position)
-            slot_wait_tell_waits(poll);
+        if (r->wants_position)
+            slot_wait_tell_waits(r);
     }
 }
 
@@ -676,16 +733,16 @@ static void on_slot_wait_ended(clave_async_slots *s, clave_err err, const clave_
                                bool taken, void *arg)
 {
     struct slot_wait *p = arg;
-    const struct slot_news news = {
-        .ended = true, .err = err, .slot = slot, .taken = taken, .room = &p->room};
     int64_t now = p->web->own ? clave__client_now(p->web->own) : 0; /* NULL: this is its end */
     (void)s;
     p->web->now = now > p->web->now ? now : p->web->now;
     p->leaving = true; /* nobody finds it any more */
     while (!list_empty(&p->polls)) {
-        struct slot_poll *poll = LIST_ENTRY(p->polls.next, struct slot_poll, link);
-        slot_poll_cancel(poll);
-        poll->done(poll, &news);
+        const struct slot_request *r = LIST_ENTRY(p->polls.next, struct slot_request, link);
+        if (err == CLAVE_OK)
+            slot_answer_owned(r, slot, taken);
+        else
+            slot_answer_refused(r, err, &p->room);
     }
     slot_wait_free(p);
 }
@@ -696,39 +753,40 @@ static void on_slot_wait_not_polled(struct timer *t, int64_t now)
     slot_wait_leave(LIST_ENTRY(t, struct slot_wait, keep));
 }
 
-static clave_err slot_wait_open(struct slot_wait *p, const struct slot_order *o)
+static clave_err slot_wait_open(struct slot_wait *p, const struct slot_request *r)
 {
     clave_slots_options options = CLAVE_SLOTS_OPTIONS_INIT;
-    options.limit = o->limit;
+    options.limit = r->limit;
     options.event_cb = on_slot_wait_moved;
     options.event_arg = p;
-    p->path = clave__mem_strdup(&p->web->mem, o->path);
-    p->owner = clave__mem_strdup(&p->web->mem, o->as.id);
+    p->path = clave__mem_strdup(&p->web->mem, r->path);
+    p->owner = clave__mem_strdup(&p->web->mem, r->as.id);
     if (!p->path || !p->owner)
         return CLAVE_ENOMEM;
-    clave_err err = clave_async_slots_new(&p->slots, p->web->own, o->path, &options);
+    clave_err err = clave_async_slots_new(&p->slots, p->web->own, r->path, &options);
     return err != CLAVE_OK ? err
-                           : clave_async_slots_take(p->slots, THE_TAKE, &o->as, CLAVE_NEVER,
+                           : clave_async_slots_take(p->slots, THE_TAKE, &r->as, CLAVE_NEVER,
                                                     on_slot_wait_ended, p);
 }
 
-/* NULL: there is none that is not being left. */
-static struct slot_wait *slot_wait_find(struct web *w, const char *path, const char *owner)
+/* The one of this request's path and owner that is not being left; NULL: there is none. */
+static struct slot_wait *slot_wait_find(const struct slot_request *r)
 {
+    struct web *w = r->x->web;
     for (struct list *e = w->slot_places.next; e != &w->slot_places; e = e->next) {
         struct slot_wait *p = LIST_ENTRY(e, struct slot_wait, link);
-        if (!p->leaving && strcmp(p->owner, owner) == 0 && strcmp(p->path, path) == 0)
+        if (!p->leaving && strcmp(p->owner, r->as.id) == 0 && strcmp(p->path, r->path) == 0)
             return p;
     }
     return NULL;
 }
 
-/* Begins to take, for this sender, to whose SENDER_WAITS it counts. Errors as of
+/* Begins to take for this request, to whose sender's SENDER_WAITS it counts. Errors as of
  * clave_async_slots_take; ENOMEM. */
-static clave_err slot_wait_new(struct web *w, struct sender *s, const struct slot_order *o,
-                               struct slot_wait **out)
+static clave_err slot_wait_new(const struct slot_request *r, struct slot_wait **out)
 {
-    assert(!slot_wait_find(w, o->path, o->as.id));
+    assert(!slot_wait_find(r));
+    struct web *w = r->x->web;
     struct slot_wait *p = clave__mem_zalloc(&w->mem, sizeof *p);
     *out = NULL;
     if (!p)
@@ -737,27 +795,16 @@ static clave_err slot_wait_new(struct web *w, struct sender *s, const struct slo
     list_init(&p->polls);
     list_push_back(&w->slot_places, &p->link);
     clave__timer_init(&p->keep, on_slot_wait_not_polled);
-    clave_err err = slot_wait_open(p, o);
+    clave_err err = slot_wait_open(p, r);
     if (err != CLAVE_OK) {
         slot_wait_free(p);
         return err;
     }
-    p->sender = clave__sender_ref(s);
-    clave__sender_add(w, s, SENDER_WAITS, 1);
+    p->sender = clave__sender_ref(clave__web_sender(r->x));
+    clave__sender_add(w, p->sender, SENDER_WAITS, 1);
     slot_wait_keep(p);
     *out = p;
     return CLAVE_OK;
-}
-
-/* Leaves the queue. What was sent already may still take; polls are told how it ended. */
-static void slot_wait_leave(struct slot_wait *p)
-{
-    if (p->leaving)
-        return;
-    p->leaving = true;
-    clave__web_timer_clear(p->web, &p->keep);
-    (void)clave_async_slots_cancel(p->slots, THE_TAKE); /* its callback comes in any case */
-    clave__web_flush(p->web, p->web->own);
 }
 
 void clave__slot_places_judge(struct web *w)
@@ -777,201 +824,53 @@ void clave__slot_places_lost(struct web *w)
     clave__slot_places_judge(w);
 }
 
-/* ---- a request for a claim ------------------------------------------------------------------- */
-
-struct slot_call {
-    struct slot_request request; /* first: x->state is either */
-    struct slot_claim_id id;
-    struct slot_poll poll;
-};
-
-/* NULL: it has answered. */
-static struct slot_call *slot_call_new(struct web_exchange *x)
-{
-    struct slot_call *k = clave__web_must_alloc(x, sizeof *k);
-    if (k)
-        k->request.x = x;
-    x->state = k;
-    return k;
-}
-
-/* ---- what is answered ------------------------------------------------------------------------ */
-
-static void slot_open_claim(struct web_exchange *x, const char *state)
-{
-    const struct slot_call *k = x->state;
-    struct json *j = &x->json;
-    clave__json_open(j, NULL, '{');
-    clave__json_string(j, "id", k->id.text);
-    clave__json_string(j, "path", k->id.path);
-    clave__json_string(j, "kind", "slot");
-    clave__json_string(j, "owner", k->id.owner);
-    clave__json_string(j, "state", state);
-}
-
-static void slot_answer(struct web_exchange *x, unsigned status)
-{
-    const struct slot_call *k = x->state;
-    clave__json_close(&x->json, '}');
-    if (clave__web_is_method(x, "POST"))
-        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), k->id.text);
-    clave__web_answer_json(x, status);
-}
-
-static void slot_answer_waits(struct web_exchange *x, const struct slot_news *n)
-{
-    const struct slot_call *k = x->state;
-    slot_open_claim(x, "waiting");
-    if (n->position > 0)
-        clave__json_int(&x->json, "position", (int64_t)n->position);
-    if (n->room && n->room->left_over[0])
-        clave__json_string(&x->json, "left_over", n->room->left_over);
-    if (n->room->has_strange || n->room->limit == CLAVE_SLOTS_LIMIT_BAD)
-        clave__json_string(&x->json, "detail", slot_room_text(x, k->id.path, n->room));
-    slot_answer(x, 202);
-}
-
-static void slot_answer_owned(struct web_exchange *x, const clave_slot *slot, bool taken)
-{
-    slot_open_claim(x, "held");
-    slot_put(&x->json, slot);
-    slot_answer(x, taken && clave__web_is_method(x, "POST") ? 201 : 200);
-}
-
-static void slot_answer_refused(struct web_exchange *x, clave_err err, const struct slot_room *room)
-{
-    const struct slot_call *k = x->state;
-    struct problem p = {.status = 409, .err = err, .path = k->id.path, .retry_after_s = 1};
-    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, k->id.path, room) : NULL;
-    if (text) {
-        clave__web_problem(x, &p, "%s", text);
-    } else if (err == CLAVE_ENONODE) {
-        p.status = 404;
-        p.retry_after_s = 0;
-        clave__web_problem(x, &p,
-                           "no limit of slots is set at %s: set one (clave slot limit %s N, PUT "
-                           "/v1/slots%s), or claim with \"limit\"",
-                           k->id.path, k->id.path, k->id.path);
-    } else if (err == CLAVE_ECANCELED) {
-        p.status = 410;
-        p.retry_after_s = 0;
-        clave__web_problem(x, &p,
-                           "%s does not wait for a slot of %s any more: another request "
-                           "has left the queue",
-                           k->id.owner, k->id.path);
-    } else {
-        clave__web_problem_err(x, err, "take a slot of", k->id.path);
-    }
-}
-
-/* ---- polls ----------------------------------------------------------------------------------- */
-
-static void slot_call_leave(struct web_exchange *x)
-{
-    struct slot_call *k = x->state;
-    slot_poll_cancel(&k->poll);
-}
-
-/* The gate stops: a place that waits ends with its session, unless the take is done first. */
-static void slot_call_stop(struct web_exchange *x)
-{
-    struct slot_call *k = x->state;
-    clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, "take a slot of", k->id.path);
-}
-
-static bool slot_call_looks(const struct web_exchange *x)
-{
-    return clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
-}
-
-static void slot_call_await(struct web_exchange *x, struct slot_wait *place, int64_t until,
-                            void (*done)(struct slot_poll *p, const struct slot_news *n))
-{
-    struct slot_call *k = x->state;
-    static const struct exchange_owner looks = {.leave = slot_call_leave};
-    static const struct exchange_owner takes = {.leave = slot_call_leave, .stop = slot_call_stop};
-    clave__web_own(x, slot_call_looks(x) ? &looks : &takes, k);
-    k->poll.done = done;
-    slot_wait_await(place, &k->poll, until);
-}
-
-static void on_slot_news(struct slot_poll *p, const struct slot_news *n)
-{
-    struct web_exchange *x = LIST_ENTRY(p, struct slot_call, poll)->request.x;
-    if (!n->ended)
-        slot_answer_waits(x, n);
-    else if (n->err == CLAVE_OK)
-        slot_answer_owned(x, n->slot, n->taken);
-    else
-        slot_answer_refused(x, n->err, n->room);
-}
-
-/* false: it has answered that too many wait. */
-static bool slot_call_may_wait(struct web_exchange *x)
-{
-    return clave__web_prefer_wait(x) <= 0 || clave__web_may_wait(x);
-}
-
-static void slot_poll_place(struct web_exchange *x, struct slot_wait *place)
-{
-    struct slot_call *k = x->state;
-    int64_t wait = clave__web_prefer_wait(x);
-    bool looks = slot_call_looks(x);
-    k->poll.wants_position = wait < 0;
-    if (wait < 0)
-        wait = looks ? 0 : WEB_PATIENCE_MS;
-    slot_call_await(x, place, x->web->now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS),
-                    on_slot_news);
-}
-
 /* ---- POST ------------------------------------------------------------------------------------ */
 
 static void on_slot_tried(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
                           void *arg)
 {
-    struct web_exchange *x = arg;
-    struct slot_request *r = x->state;
+    struct slot_request *r = arg;
     (void)s;
     if (!slot_request_over(r))
         return;
     if (err == CLAVE_OK)
-        slot_answer_owned(x, slot, taken);
+        slot_answer_owned(r, slot, taken);
     else
-        slot_answer_refused(x, err, &r->room);
+        slot_answer_refused(r, err, &r->room);
 }
 
-static void slot_try(struct web_exchange *x, clave_async_client *c)
+static void slot_try(struct slot_request *r, clave_async_client *c)
 {
-    struct slot_request *r = x->state;
     clave_err err = slot_request_open(r, "take a slot of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_take(r->slots, THE_TAKE, &r->order.as, CLAVE_TRY, on_slot_tried, x);
-    if (!slot_request_sent(r, err))
-        clave__request_client_refused(x, c, err, r->what, r->order.path);
+        err = clave_async_slots_take(r->slots, THE_TAKE, &r->as, CLAVE_TRY, on_slot_tried, r);
+    slot_request_sent(r, c, err);
 }
 
 static void slot_begin(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_call *k = x->state;
-    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    struct slot_request *r = x->state;
+    struct slot_wait *place = slot_wait_find(r);
+    clave_err err = CLAVE_OK;
     clave__web_timer_clear(x->web, &x->timer); /* what has waited for answers has them */
-    if (place) {
-        slot_poll_place(x, place);
-    } else if (clave__web_prefer_wait(x) == 0) {
-        slot_try(x, c);
-    } else if (clave__web_may_keep_waiting(x)) {
-        clave_err err = slot_wait_new(x->web, clave__web_sender(x), &k->request.order, &place);
-        if (err == CLAVE_OK)
-            slot_poll_place(x, place);
-        else
-            clave__request_client_refused(x, c, err, "take a slot of", k->id.path);
+    if (!place && clave__web_prefer_wait(x) == 0) {
+        slot_try(r, c);
+        return;
     }
+    if (!place && !clave__web_may_keep_waiting(x))
+        return;
+    if (!place)
+        err = slot_wait_new(r, &place);
+    if (err == CLAVE_OK)
+        slot_wait_poll(place, r);
+    else
+        clave__request_client_refused(x, c, err, "take a slot of", r->path);
 }
 
 static void slot_look_above(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_call *k = x->state;
-    clave__web_check_parents(x, c, WEB_LOCK, k->id.path, slot_begin);
+    const struct slot_request *r = x->state;
+    clave__web_check_parents(x, c, WEB_LOCK, r->path, slot_begin);
 }
 
 static const char *slot_head_fault(const struct web_exchange *x)
@@ -983,24 +882,7 @@ static const char *slot_head_fault(const struct web_exchange *x)
                : NULL;
 }
 
-static bool slot_read_order(struct web_exchange *x, struct slot_call *k, const char **kind)
-{
-    struct slot_order *o = &k->request.order;
-    int64_t limit = 0;
-    const struct body_member members[] = {
-        {"kind", .text = kind},
-        {"path", .text = &o->path},
-        {"host", .text = &o->as.host},
-        {"by", .text = &o->as.by},
-        {"reason", .text = &o->as.reason},
-        {"limit", .number = &limit, .least = 1, .most = INT32_MAX},
-    };
-    bool fine = clave__web_read_body(x, BODY_MEMBERS(members));
-    o->limit = (uint32_t)limit;
-    return fine;
-}
-
-/* A person who is known by a token need not say so in the body. */
+/* What a slot says of its owner. A person who is known by a token need not be named in the body. */
 static bool slot_may_say(struct web_exchange *x, clave_slot *as)
 {
     if (!as->host)
@@ -1016,36 +898,47 @@ static bool slot_may_say(struct web_exchange *x, clave_slot *as)
                        (int)CLAVE_SLOT_TEXT_MAX);
 }
 
-static bool slot_read(struct web_exchange *x, struct slot_call *k)
+static bool slot_read(struct web_exchange *x, struct slot_request *r)
 {
-    const char *kind = "lock", *fault = slot_head_fault(x);
-    const char *owner = clave__web_header(x, "Clave-Owner");
+    const char *kind = "lock", *path = NULL, *fault = slot_head_fault(x);
+    int64_t limit = 0;
+    const struct body_member members[] = {
+        {"kind", .text = &kind},
+        {"path", .text = &path},
+        {"host", .text = &r->as.host},
+        {"by", .text = &r->as.by},
+        {"reason", .text = &r->as.reason},
+        {"limit", .number = &limit, .least = 1, .most = INT32_MAX},
+    };
     if (fault)
         return clave__web_bad_request(x, "%s", fault);
-    if (!slot_read_order(x, k, &kind))
+    if (!clave__web_read_body(x, BODY_MEMBERS(members)))
         return false;
-    if (strcmp(kind, "slot") != 0 || !k->request.order.path)
-        return clave__web_bad_request(x, "%s",
-                                      k->request.order.path
-                                          ? "Clave-Owner is for claims of \"kind\": \"slot\""
-                                          : "\"path\" is missing: that of the slots");
-    k->request.order.as.id = owner;
-    x->deed.path = k->request.order.path;
-    x->deed.what = "slot";
-    x->deed.reason = k->request.order.as.reason;
-    return slot_claim_id_make(x, k->request.order.path, owner, &k->id) &&
-           clave__web_must(x, WEB_LOCK, k->id.path) && slot_may_say(x, &k->request.order.as);
+    if (!path)
+        return clave__web_bad_request(x, "\"path\" is missing: that of the slots");
+    if (strcmp(kind, "slot") != 0)
+        return clave__web_bad_request(x, "Clave-Owner is for claims of \"kind\": \"slot\"");
+    r->limit = (uint32_t)limit;
+    x->deed.reason = r->as.reason;
+    return slot_request_name(r, path, clave__web_header(x, "Clave-Owner")) &&
+           slot_may_say(x, &r->as);
+}
+
+/* false: it has answered that too many wait. */
+static bool slot_call_may_wait(struct web_exchange *x)
+{
+    return clave__web_prefer_wait(x) <= 0 || clave__web_may_wait(x);
 }
 
 void clave__web_post_slot_claim(struct web_exchange *x)
 {
-    struct slot_call *k = slot_call_new(x);
-    if (!k || !slot_read(x, k))
+    struct slot_request *r = slot_request_new(x);
+    if (!r || !slot_read(x, r))
         return;
     slot_wait_catch_up(x->web);
-    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    struct slot_wait *place = slot_wait_find(r);
     if (place)
-        slot_wait_touch(place); /* what is refused below is a sign of life as well */
+        slot_wait_touch(place); /* a request that is refused below is a sign of life, too */
     if (slot_call_may_wait(x))
         clave__request_client(x, slot_look_above);
 }
@@ -1053,29 +946,25 @@ void clave__web_post_slot_claim(struct web_exchange *x)
 /* ---- the claim of an id ---------------------------------------------------------------------- */
 
 /* Of the id in the path. NULL: it has answered. */
-static struct slot_call *slot_call_named(struct web_exchange *x)
+static struct slot_request *slot_request_named(struct web_exchange *x)
 {
-    const char *owner = clave__web_header(x, "Clave-Owner"), *text = x->params[0];
-    struct slot_call *k = slot_call_new(x);
-    if (!k)
+    const char *said = clave__web_header(x, "Clave-Owner"), *owner = NULL;
+    bool is_one = strncmp(x->params[0], slot_mark, sizeof slot_mark - 1) == 0;
+    struct slot_request *r = slot_request_new(x);
+    char *path = r && is_one ? slot_claim_path(x, x->params[0], &owner) : NULL;
+    if (!r)
         return NULL;
-    if (!slot_claim_id_is_one(text) || clave__web_header(x, "Clave-Session")) {
-        clave__web_bad_request(
-            x, "a claim belongs to an owner or to a session: Clave-Owner is for ids "
-               "that begin with \"slot.\", and Clave-Session for others");
-        return NULL;
-    }
-    if (!slot_claim_id_parse(x, text, &k->id))
-        return NULL;
-    if (owner && strcmp(owner, k->id.owner) != 0) {
-        clave__web_bad_request(x, "Clave-Owner is another than that of this claim: %s",
-                               k->id.owner);
-        return NULL;
-    }
-    x->deed.path = k->id.path;
-    x->deed.what = "slot";
-    k->request.order = (struct slot_order){.path = k->id.path, .as = {.id = k->id.owner}};
-    return clave__web_must(x, WEB_LOCK, k->id.path) ? k : NULL;
+    if (!is_one || clave__web_header(x, "Clave-Session"))
+        clave__web_bad_request(x, "a claim belongs to an owner or to a session: Clave-Owner is for "
+                                  "ids that begin with \"slot.\", and Clave-Session for others");
+    else if (!path)
+        clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL,
+                          "this is no id of a claim to a slot: POST /v1/claims tells it");
+    else if (said && strcmp(said, owner) != 0)
+        clave__web_bad_request(x, "Clave-Owner is another than that of this claim: %s", owner);
+    else if (slot_request_name(r, path, owner))
+        return r;
+    return NULL;
 }
 
 /* ---- GET ------------------------------------------------------------------------------------- */
@@ -1087,67 +976,67 @@ static void on_slot_looked(clave_async_client *c, clave_err err, const clave_slo
     (void)c;
     if (!clave__web_expected(x))
         return;
-    const struct slot_call *k = x->state;
+    const struct slot_request *r = x->state;
     if (err != CLAVE_OK) {
-        clave__web_problem_err(x, err, "look at the slots of", k->id.path);
+        clave__web_problem_err(x, err, "look at the slots of", r->path);
         return;
     }
     for (size_t i = 0; i < view->n; i++) {
         const char *id = view->slots[i].id; /* NULL: a node that others made */
-        if (id && strcmp(id, k->id.owner) == 0) {
-            slot_answer_owned(x, &view->slots[i], false);
+        if (id && strcmp(id, r->as.id) == 0) {
+            slot_answer_owned(r, &view->slots[i], false);
             return;
         }
     }
-    clave__web_refuse(x, 404, CLAVE_ENOTHELD, k->id.path,
+    clave__web_refuse(x, 404, CLAVE_ENOTHELD, r->path,
                       "%s owns no slot of %s, and does not wait at this gate: POST /v1/claims "
                       "again",
-                      k->id.owner, k->id.path);
+                      r->as.id, r->path);
 }
 
 static void slot_look(struct web_exchange *x, clave_async_client *c)
 {
-    const struct slot_call *k = x->state;
-    clave_err err = clave_async_slots_list(c, k->id.path, on_slot_looked, x);
-    clave__request_client_sent(x, c, err, "look at the slots of", k->id.path);
+    const struct slot_request *r = x->state;
+    clave_err err = clave_async_slots_list(c, r->path, on_slot_looked, x);
+    clave__request_client_sent(x, c, err, "look at the slots of", r->path);
 }
 
 void clave__web_get_slot_claim(struct web_exchange *x)
 {
-    const struct slot_call *k = slot_call_named(x);
-    if (!k || !slot_call_may_wait(x))
+    struct slot_request *r = slot_request_named(x);
+    if (!r || !slot_call_may_wait(x))
         return;
     slot_wait_catch_up(x->web);
-    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    struct slot_wait *place = slot_wait_find(r);
     if (place)
-        slot_poll_place(x, place);
+        slot_wait_poll(place, r);
     else
         clave__request_client(x, slot_look);
 }
 
 void clave__web_patch_slot_claim(struct web_exchange *x)
 {
-    clave__web_bad_request(x, "a slot says what it said when it was taken");
+    clave__web_bad_request(x, "what a slot says cannot be changed after it was taken");
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
 static void on_slot_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
-    struct web_exchange *x = arg;
-    struct slot_request *r = x->state;
+    struct slot_request *r = arg;
+    struct web_exchange *x = r->x;
     (void)s;
     if (!slot_request_over(r))
         return;
     if (err != CLAVE_OK) {
-        clave__web_problem_err(x, err, r->what, r->order.path);
+        clave__web_problem_err(x, err, r->what, r->path);
         return;
     }
-    slot_open_claim(x, "released");
+    slot_open_claim(r, "released");
     clave__json_bool(&x->json, "given", slot != NULL);
     if (slot)
         slot_put(&x->json, slot);
-    slot_answer(x, 200);
+    slot_answer(r, 200);
 }
 
 /* It withdraws the takes of the owner that wait, at other gates as well. */
@@ -1156,24 +1045,22 @@ static void slot_give(struct web_exchange *x, clave_async_client *c)
     struct slot_request *r = x->state;
     clave_err err = slot_request_open(r, "give back the slot of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_give(r->slots, r->order.as.id, r->order.as.token, CLAVE_NEVER,
-                                     on_slot_given, x);
-    if (!slot_request_sent(r, err))
-        clave__request_client_refused(x, c, err, r->what, r->order.path);
+        err =
+            clave_async_slots_give(r->slots, r->as.id, r->as.token, CLAVE_NEVER, on_slot_given, r);
+    slot_request_sent(r, c, err);
 }
 
 void clave__web_delete_slot_claim(struct web_exchange *x)
 {
-    struct slot_call *k = slot_call_named(x);
+    struct slot_request *r = slot_request_named(x);
     const char *token = clave__web_query(x, "token");
-    if (!k)
+    if (!r)
         return;
-    if (token && (!clave__web_parse_int(token, &k->request.order.as.token) ||
-                  k->request.order.as.token <= 0)) {
+    if (token && (!clave__web_parse_int(token, &r->as.token) || r->as.token <= 0)) {
         clave__web_bad_request(x, "\"token\" must be a number above 0");
         return;
     }
-    struct slot_wait *place = slot_wait_find(x->web, k->id.path, k->id.owner);
+    struct slot_wait *place = slot_wait_find(r);
     if (place)
         slot_wait_leave(place);
     clave__request_client(x, slot_give);
@@ -1218,7 +1105,7 @@ static const char *fleetlock_fault(const struct web_exchange *x, const char *gro
 /* What the machine asks for. NULL: it has answered. */
 static struct slot_request *fleetlock_read(struct web_exchange *x)
 {
-    struct slot_request *r = clave__web_alloc(x, sizeof *r);
+    struct slot_request *r = slot_request_new(x);
     bool fits = clave__web_body_len(x) <= FLEETLOCK_BODY;
     json_t *body = r && fits && clave__web_header(x, "fleet-lock-protocol")
                        ? clave__web_body_of_any_type(x)
@@ -1228,21 +1115,19 @@ static struct slot_request *fleetlock_read(struct web_exchange *x)
     const json_t *who = body ? x->web->o.jansson->json_object_get(body, "client_params") : NULL;
     const char *group = fleetlock_text(x, who, "group"), *id = fleetlock_text(x, who, "id");
     const char *fault = fits ? fleetlock_fault(x, group, id) : "the body has more than 4096 bytes";
-    char *path = r && !fault ? clave__web_child(x, x->web->o.access->fleetlock, group) : NULL;
-    if (r && fault)
+    if (fault)
         clave__web_bad_request(x, "%s", fault);
-    else if (!path)
+    else if (!(r->path = clave__web_child(x, x->web->o.access->fleetlock, group)))
         clave__web_problem_err(x, CLAVE_ENOMEM, "read the request", NULL);
-    if (!path)
+    if (!r->path)
         return NULL;
-    *r = (struct slot_request){
-        .x = x, .order = {.path = path, .as = {.id = id, .host = x->peer.address}, .limit = 1}};
+    r->as = (clave_slot){.id = id, .host = x->peer.address};
+    r->limit = 1;
     if (x->who.is_known && clave__slot_text_is_valid(x->who.name) && x->who.name[0])
-        r->order.as.by = x->who.name;
-    x->deed.path = path;
+        r->as.by = x->who.name;
+    x->deed.path = r->path;
     x->deed.what = clave__web_sprintf(x, "slot of %s", id);
-    x->state = r;
-    return clave__web_must(x, WEB_LOCK, path) ? r : NULL;
+    return clave__web_must(x, WEB_LOCK, r->path) ? r : NULL;
 }
 
 /* ---- what is answered ------------------------------------------------------------------------ */
@@ -1251,24 +1136,22 @@ static struct slot_request *fleetlock_read(struct web_exchange *x)
 static void fleetlock_refuse(struct web_exchange *x, clave_err err, const char *what)
 {
     const struct slot_request *r = x->state;
-    const char *path = r->order.path;
     unsigned status = clave__web_status(x, err);
-    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, path, &r->room) : NULL;
+    const char *text = err == CLAVE_EBUSY ? slot_room_text(x, r->path, &r->room) : NULL;
     if (text)
-        clave__web_refuse(x, 409, CLAVE_EBUSY, path, "%s", text);
+        clave__web_refuse(x, 409, CLAVE_EBUSY, r->path, "%s", text);
     else
-        clave__web_problem_as(x, status >= 500 ? status : 500, err, what, path);
+        clave__web_problem_as(x, status >= 500 ? status : 500, err, what, r->path);
 }
 
-static void fleetlock_answer(struct web_exchange *x, clave_err err)
+static void fleetlock_answer(struct slot_request *r, clave_err err)
 {
-    struct slot_request *r = x->state;
     if (!slot_request_over(r))
         return;
     if (err == CLAVE_OK)
-        clave__web_answer_empty(x, 200);
+        clave__web_answer_empty(r->x, 200);
     else
-        fleetlock_refuse(x, err, r->what);
+        fleetlock_refuse(r->x, err, r->what);
 }
 
 static void fleetlock_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
@@ -1294,7 +1177,7 @@ static void fleetlock_on_given(clave_async_slots *s, clave_err err, const clave_
 static void fleetlock_sent(struct web_exchange *x, clave_err err)
 {
     struct slot_request *r = x->state;
-    if (slot_request_sent(r, err))
+    if (slot_request_begun(r, err))
         clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
     else
         fleetlock_refuse(x, err, r->what);
@@ -1306,14 +1189,14 @@ static void fleetlock_take(struct web_exchange *x, clave_async_client *c)
     (void)c;
     clave_err err = slot_request_open(r, "take a slot of");
     if (err == CLAVE_OK)
-        err = clave_async_slots_take(r->slots, 1, &r->order.as, CLAVE_TRY, fleetlock_on_taken, x);
+        err = clave_async_slots_take(r->slots, 1, &r->as, CLAVE_TRY, fleetlock_on_taken, r);
     fleetlock_sent(x, err);
 }
 
 static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_request *r = x->state;
-    clave__web_check_parents(x, c, WEB_LOCK, r->order.path, fleetlock_take);
+    clave__web_check_parents(x, c, WEB_LOCK, r->path, fleetlock_take);
 }
 
 /* ---- the bound of groups: a sender that is known by its address alone could name any number -- */
@@ -1337,10 +1220,10 @@ static void fleetlock_on_groups(clave_async_client *c, const clave_result *res, 
         return;
     x->looking = false;
     if (res->err == CLAVE_OK && res->stat->num_children >= MOST_GROUPS)
-        clave__web_refuse(x, 403, CLAVE_EQUOTA, r->order.path,
+        clave__web_refuse(x, 403, CLAVE_EQUOTA, r->path,
                           "there are %d groups, and a machine without a token makes no more: "
                           "make %s with PUT /v1/slots%s, or give the machine a token",
-                          (int)res->stat->num_children, r->order.path, r->order.path);
+                          (int)res->stat->num_children, r->path, r->path);
     else if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
         fleetlock_look_above(x, c);
     else
@@ -1368,7 +1251,7 @@ static void fleetlock_look_at_group(struct web_exchange *x, clave_async_client *
     if (x->who.is_known)
         fleetlock_look_above(x, c);
     else
-        fleetlock_looks(x, clave_async_exists(c, r->order.path, NULL, fleetlock_on_group, x));
+        fleetlock_looks(x, clave_async_exists(c, r->path, NULL, fleetlock_on_group, x));
 }
 
 static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
@@ -1377,8 +1260,7 @@ static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
     (void)c;
     clave_err err = slot_request_open(r, "give back the slot of");
     if (err == CLAVE_OK)
-        err =
-            clave_async_slots_give(r->slots, r->order.as.id, 0, CLAVE_NEVER, fleetlock_on_given, x);
+        err = clave_async_slots_give(r->slots, r->as.id, 0, CLAVE_NEVER, fleetlock_on_given, r);
     fleetlock_sent(x, err);
 }
 
