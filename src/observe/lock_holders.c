@@ -217,7 +217,7 @@ static const struct lock_node *holders_lease_without_room(const struct lock_queu
 }
 
 /* If there are more leases than the limit, each lease is decided by its own position and the limit
- * in its node, as the recipes do for a lease found again after a lost answer (contender_turn.c). So
+ * in its node, as the recipes do for a lease found again after a lost answer (contender.c). So
  * a lease may be waiting although nobody is acquiring, after its session's place in that queue was
  * taken away. */
 static void holders_update_leases(struct lock_model *m, struct lock_queue *q, int64_t at,

@@ -1,7 +1,7 @@
 /* handover.pml - a lock handed over without a round trip: does anybody ever take it too early, and
  * does anybody wait for ever?
  *
- * Three contenders (src/recipe/contender/contender.c, contender_turn.c, queue_order.c) queue with sequential nodes at one
+ * Three contenders (src/recipe/contender/contender.c, queue_order.c) queue with sequential nodes at one
  * server. Requests, replies and events go through one channel each way for each connection, in
  * order. A node goes by its owner's release, with its owner's session, or because an operator
  * deletes it. A connection may be cut at any moment: requests under way are applied or not, replies

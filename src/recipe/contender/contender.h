@@ -2,9 +2,7 @@
  * Mutexes are built on it, and so is every other recipe that queues with sequential nodes. The
  * folder:
  *
- *   contender.c           its states, how it ends, what happens to it
- *   contender_join.c      how it gets its node
- *   contender_turn.c      is it our turn?
+ *   contender.c           its states: how it gets its node, whether it is its turn, how it ends
  *   contender_set_data.c  says something else in the node
  *   contender_config.c    copies of options
  *   contender_grant.c     copies of what is held, and writes under them
@@ -23,8 +21,25 @@
  *      └───────────────── LEAVING <─────────────────────┘
  *                             └──> ENDED
  *
- * STANDING_BY is for contenders that do not queue, LOOKING for tries to write that would keep
- * readers waiting: see contender_join.c.
+ * There are three ways to get a node.
+ *
+ * In a queue: a create with a sequence number, protected by a name of its own, followed at once by
+ * a listing. A try to write first looks (LOOKING) whether anybody is before it: even if it were
+ * refused, its node would make every reader that comes meanwhile wait, and refuse every try to
+ * read. Once it has seen nobody it creates its node, and the node decides.
+ *
+ * As a single node, without a queue (the election in the ZooKeeper book): the node has a fixed name
+ * and belongs to the contender that creates it first. All others watch it (STANDING_BY), and all of
+ * them try when it is deleted, which is the herd effect that queues exist to avoid. The czxid tells
+ * whose node it is, never the name or the session alone.
+ *
+ * As a downgrade: it takes the place of a node of our own owner, as Curator has done since 5.5
+ * (CURATOR-621). The read node carries the number of the write node, so no waiting writer can get
+ * in between the two. The server creates it only while the write node exists; otherwise it would be
+ * before a writer that was granted in the meantime. Once created it is granted, because whatever
+ * sorts after the write node sorts after it as well. Its name is chosen once and known, so it needs
+ * no search as protection: if the answer is lost, our own node is read, and if it did not exist
+ * yet, the next create will run into it.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits starts over
  * automatically, by way of LEAVING, which lasts until no request of the old attempt is pending. So
@@ -116,7 +131,7 @@ struct contender_acquire {
 };
 
 /* A node that our owner already has, whose number and place in the queue this contender takes over;
- * see contender_join.c. */
+ * see contender.c. */
 struct contender_downgrade {
     char *node;      /* NULL: this contender gets a number of its own */
     const char *own; /* our own path in that case, in the same block */
@@ -132,7 +147,7 @@ struct contender_node {
     size_t ndata;
 };
 
-/* Who is before us according to the newest listing; see contender_turn.c. */
+/* Who is before us according to the newest listing. */
 struct contender_queue {
     struct node_watch predecessor; /* the nearest one before us */
     /* The one before that. When it goes, `predecessor` is the holder. */
@@ -251,57 +266,15 @@ struct grant_facts clave__contender_facts(struct contender *c);
 
 /* The data of its node. */
 const void *clave__contender_data(const struct contender *c, size_t *len);
-/* Changes the state; nothing else does. */
-void clave__contender_enter(struct contender *c, enum contender_state to);
 /* These enclose every call from the engine; the contender may free itself in _end. */
 void clave__contender_begin(struct contender *c);
 void clave__contender_end(struct contender *c);
-/* Frees it; nothing of it may be left at the server or under way. */
-void clave__contender_free(struct contender *c);
 
-/* In contender.c. Gives up: the owner gets `err`, the node is deleted. */
-void clave__contender_fail(struct contender *c, clave_err err);
-/* The same when the node is already gone. */
-void clave__contender_fail_gone(struct contender *c, clave_err err);
-/* The place is gone, or was never this session's (then `remove` its node): joins again. */
-void clave__contender_start_over(struct contender *c, bool remove);
-/* The grant is lost. */
-void clave__contender_lose(struct contender *c, clave_err why, bool remove);
-/* The place was given up: deletes our node, or leaves it to another process that may hold it. */
-void clave__contender_give_up_node(struct contender *c);
-/* Deletes this node. _own: our node, of an attempt that was given up. */
-void clave__contender_remove_node(struct contender *c, const char *path);
-void clave__contender_remove_own(struct contender *c);
-/* A request failed: tries again after a pause if the error may pass, otherwise fails. */
-void clave__contender_retry_or_fail(struct contender *c, clave_err err);
-/* The same for a request of a holder, which keeps what it holds. */
-void clave__contender_check_later(struct contender *c);
-
-/* In contender_join.c. Goes to JOINING from a state without a node of ours; fails if the create
- * cannot be submitted. */
-void clave__contender_join_again(struct contender *c);
-/* In STANDING_BY: reads and watches the other contender's node; the rest are the answers and events
- * of that watch. */
-void clave__contender_race_look(struct contender *c);
-void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
-void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
 /* To be called before _join: a contender that has just had the node starts a moment later, so that
  * the others learn of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);
 
-/* In contender_turn.c. Allocates the watches, and listens to the hold. ENOMEM. */
-clave_err clave__contender_turn_init(struct contender *c);
-/* Handles the answer to a read of the predecessor: is its node left over? Returns true if that has
- * changed. */
-bool clave__contender_predecessor_left_over(struct contender *c, const clave_stat *stat);
 /* The full path of the predecessor if it is left over; otherwise NULL. */
 const char *clave__contender_left_over(const struct contender *c);
-/* The queue says that it is our turn, or there is no queue. */
-void clave__contender_turn_has_come(struct contender *c);
-/* In WAITING: is it our turn? _by_listing decides with this listing, _check requests a new one. */
-void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
-void clave__contender_turn_check(struct contender *c);
-/* In HELD: reads our node, and watches it. */
-void clave__contender_turn_look(struct contender *c);
 
 #endif

@@ -24,6 +24,23 @@ struct clave_async_grant {
     char node[];
 };
 
+int64_t clave__contender_deadline(const struct contender *c)
+{
+    return deadline_earlier(clave_async_client_hold_deadline(c->client), c->grant.end);
+}
+
+struct grant_facts clave__contender_facts(struct contender *c)
+{
+    return (struct grant_facts){
+        .place = c,
+        .token = c->node.token,
+        .session_id = c->node.session_id,
+        .deadline = clave__contender_deadline(c),
+        .node = c->node.watch.path,
+        .count = 1,
+    };
+}
+
 /* ---- creating and freeing -------------------------------------------------------------------- */
 
 static void contender_grant_over(struct hold_watcher *w)
