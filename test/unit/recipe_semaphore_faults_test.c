@@ -13,7 +13,7 @@
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/semaphore_user.h"
-#include "recipe/semaphore/semaphore_internal.h"
+#include "recipe/reattach.h"
 
 enum { TIMEOUT = 6000 };
 

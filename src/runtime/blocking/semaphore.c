@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "clave/mutex.h"
-#include "recipe/semaphore/semaphore_internal.h"
+#include "recipe/semaphore/semaphore_for_threads.h"
 #include "runtime/blocking/thread_grant.h"
 
 struct clave_lease {
