@@ -2,25 +2,27 @@
  *
  * How it works. A candidate takes one place in a queue after another. A place is a contender, which
  * does the work with the server and whose events change the state (drawn in latch_internal.h). The
- * first in the queue leads, unless a priority says otherwise (latch_priority.c). Leadership ends
+ * first in the queue leads, unless a priority says otherwise. Leadership ends
  * when the place is lost, when the user gives it up or, by the standard policy, with the
  * connection; the candidate then queues again at the end, automatically.
  *
- * What must stay true. Only clave__latch_enter changes the state. LEADER and NOT_LEADER alternate;
+ * What must stay true. Only latch_enter changes the state. LEADER and NOT_LEADER alternate;
  * a loss that a call of the user's causes is reported later, but before anything else. No two terms
  * have the same token, so each place leads at most once. What a term leaves at the server, its
  * value and its node, is given up before the next place is requested, since requests on one
  * connection are executed in order. Callbacks of awaits and closes run exactly once, never inside
  * the call that caused them, and keep the latch alive until then. */
-#include "recipe/election/latch_internal.h"
-
 #include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
 #include "base/list.h"
 #include "base/path.h"
+#include "client/client_for_recipes.h"
 #include "recipe/contender/contender_grant.h"
+#include "recipe/contender/guarded_write.h"
+#include "recipe/election/latch_internal.h"
+#include "recipe/queue/priority_tag.h"
 
 enum { RETRY_MS = 1000 };
 
@@ -39,7 +41,8 @@ static const unsigned moves[] = {
 };
 #undef TO
 
-void clave__latch_enter(clave_async_latch *l, enum latch_state to)
+/* Changes the state; nothing else does. Entering a state without a place lets go of the place. */
+static void latch_enter(clave_async_latch *l, enum latch_state to)
 {
     bool allowed = moves[l->state] & (1u << to);
     bool has_place = to >= LATCH_QUEUED && to <= LATCH_SPENT;
@@ -104,7 +107,8 @@ static void latch_tell(clave_async_latch *l, clave_latch_event ev)
     latch_emit(l, &ev);
 }
 
-void clave__latch_try_later(clave_async_latch *l)
+/* Tries again, after a pause, what failed for want of memory or for a reason that may pass. */
+static void latch_try_later(clave_async_latch *l)
 {
     clave__client_timer_set(l->client, &l->retry, clave__client_now(l->client) + RETRY_MS);
 }
@@ -201,6 +205,168 @@ static void latch_post_awaits(clave_async_latch *l, clave_err verdict)
     }
 }
 
+/* ---- the leader's value ------------------------------------------------------------------------
+ *
+ * The value's node may already exist. If it is our own, it is written to; if it is a former
+ * leader's, it would vanish with that leader's session, so it is replaced. The server's answer
+ * shows which it is. A value is written only in a transaction that checks the leader's node. */
+
+bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
+{
+    if (!clave__latch_leads(l))
+        return false;
+    *out = (struct latch_lead){l->client, l->config.path, l->place->node.watch.path,
+                               l->place->node.token};
+    return true;
+}
+
+/* Only an operator can make the node come and go between tries. */
+enum { TRIES = 8 };
+enum step { STEP_CREATE, STEP_REPLACE, STEP_SET };
+
+struct publication {
+    clave_async_latch *l;
+    const struct clave_mem *mem;
+    clave_result_cb *cb;
+    void *arg;
+    int64_t token;
+    enum step step;
+    int tries;
+    char *path;
+    char *node;
+    char *data; /* the name of the leader's node, a newline, the value */
+    size_t len;
+};
+
+char *clave__value_path(const struct clave_mem *mem, const char *path)
+{
+    static const char suffix[] = "-value";
+    size_t n = strlen(path);
+    char *out = clave__mem_alloc(mem, n + sizeof suffix);
+    if (!out)
+        return NULL;
+    memcpy(out, path, n);
+    memcpy(out + n, suffix, sizeof suffix);
+    return out;
+}
+
+static void leader_value_free(struct publication *p)
+{
+    clave__mem_free(p->mem, p->path);
+    clave__mem_free(p->mem, p->node);
+    clave__mem_free(p->mem, p->data);
+    clave__mem_free(p->mem, p);
+}
+
+static void leader_value_finish(clave_async_client *c, struct publication *p, clave_err err)
+{
+    clave_async_latch *l = p->l;
+    /* if the outcome is unknown, the value may exist and will have to be withdrawn */
+    if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+        l->published_token = p->token;
+    if (p->cb)
+        p->cb(c, &(clave_result){.err = err, .path = p->path}, p->arg);
+    leader_value_free(p);
+    clave__latch_drop(l);
+}
+
+static void leader_value_on_done(clave_async_client *c, const clave_result *res, void *arg);
+
+static clave_err leader_value_submit(clave_async_client *c, struct publication *p)
+{
+    assert(p->tries < TRIES);
+    clave_op remove = {.kind = CLAVE_OP_DELETE, .path = p->path, .version = -1};
+    clave_op create = {.kind = CLAVE_OP_CREATE,
+                       .path = p->path,
+                       .data = p->data,
+                       .len = p->len,
+                       .mode = CLAVE_EPHEMERAL};
+    clave_op set = {
+        .kind = CLAVE_OP_SET, .path = p->path, .data = p->data, .len = p->len, .version = -1};
+    clave_op ops[2] = {remove, create};
+    if (p->step == STEP_SET)
+        ops[0] = set;
+    else if (p->step == STEP_CREATE)
+        ops[0] = create;
+    p->tries++;
+    struct write_guard leader = {.nodes = (const char *const[]){p->node}, .n = 1};
+    return clave__guarded_write_multi(c, leader, ops, p->step == STEP_REPLACE ? 2 : 1,
+                                      leader_value_on_done, p);
+}
+
+static void leader_value_on_done(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct publication *p = arg;
+    clave_err err = res->err;
+    bool there = p->step == STEP_CREATE && err == CLAVE_ENODEEXISTS;
+    bool missing = p->step != STEP_CREATE && err == CLAVE_ENONODE;
+    if ((there || missing) && p->tries < TRIES) {
+        p->step = there ? STEP_REPLACE : STEP_CREATE;
+        err = leader_value_submit(c, p);
+        if (err == CLAVE_OK)
+            return;
+    }
+    leader_value_finish(c, p, err);
+}
+
+static clave_err leader_value_fill(struct publication *p, const struct latch_lead *lead,
+                                   const void *data, size_t len)
+{
+    const char *name = clave__path_name(lead->node);
+    size_t nname = strlen(name);
+    p->path = clave__value_path(p->mem, lead->path);
+    p->node = clave__mem_strdup(p->mem, lead->node);
+    p->data = len < SIZE_MAX - nname - 1 ? clave__mem_alloc(p->mem, nname + 1 + len) : NULL;
+    if (!p->path || !p->node || !p->data)
+        return CLAVE_ENOMEM;
+    memcpy(p->data, name, nname);
+    p->data[nname] = '\n';
+    if (len)
+        memcpy(p->data + nname + 1, data, len);
+    p->len = nname + 1 + len;
+    return CLAVE_OK;
+}
+
+clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size_t len,
+                                    clave_result_cb *cb, void *arg)
+{
+    struct latch_lead lead;
+    if (!clave__latch_lead(l, &lead))
+        return CLAVE_ENOTHELD;
+    /* A value says whose it is by the name of the leader's node, which in a race is always the
+     * same. */
+    if (strcmp(lead.path, "/") == 0 || l->config.spec.rule->race)
+        return CLAVE_EINVAL;
+    const struct clave_mem *mem = clave__client_mem(lead.client);
+    struct publication *p = clave__mem_zalloc(mem, sizeof *p);
+    if (!p)
+        return CLAVE_ENOMEM;
+    *p = (struct publication){.l = l, .mem = mem, .cb = cb, .arg = arg, .token = lead.token};
+    p->step = l->published_token == lead.token ? STEP_SET : STEP_CREATE;
+    clave_err err = leader_value_fill(p, &lead, data, len);
+    if (err == CLAVE_OK)
+        err = leader_value_submit(lead.client, p);
+    if (err != CLAVE_OK)
+        leader_value_free(p);
+    else
+        clave__latch_hold(l);
+    return err;
+}
+
+/* Deletes the value while the leader's node still exists. If there is no memory, the value stays
+ * until the session ends, but is not shown. */
+static void value_withdraw(const struct latch_lead *lead)
+{
+    const struct clave_mem *mem = clave__client_mem(lead->client);
+    char *path = clave__value_path(mem, lead->path);
+    if (!path)
+        return;
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = -1};
+    struct write_guard leader = {.nodes = (const char *const[]){lead->node}, .n = 1};
+    (void)clave__guarded_write_one(lead->client, leader, &op, NULL, NULL);
+    clave__mem_free(mem, path);
+}
+
 /* ---- the place ------------------------------------------------------------------------------- */
 
 /* A call of the user's ends leadership, so NOT_LEADER is reported later. The caller has to leave
@@ -209,7 +375,7 @@ static void latch_give_up(clave_async_latch *l, enum latch_state to)
 {
     if (clave__latch_leads(l))
         clave__client_later(l->client, &l->loss);
-    clave__latch_enter(l, to);
+    latch_enter(l, to);
 }
 
 static const struct contender_events events;
@@ -218,9 +384,9 @@ static const struct contender_events events;
 static void latch_fail(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ECLOSED) {
-        clave__latch_enter(l, LATCH_CLOSED);
+        latch_enter(l, LATCH_CLOSED);
     } else {
-        clave__latch_enter(l, LATCH_FAILED);
+        latch_enter(l, LATCH_FAILED);
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
     /* unless the callback has resigned, and so entered again */
@@ -242,7 +408,7 @@ static clave_err latch_join(clave_async_latch *l, struct contender *place, bool 
     if (err != CLAVE_OK)
         return err;
     l->place = place;
-    clave__latch_enter(l, LATCH_QUEUED);
+    latch_enter(l, LATCH_QUEUED);
     return CLAVE_OK;
 }
 
@@ -257,7 +423,7 @@ static clave_err latch_stand(clave_async_latch *l, bool let_others)
 static void latch_stay_out(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ENOMEM)
-        clave__latch_try_later(l);
+        latch_try_later(l);
     else
         latch_fail(l, err);
 }
@@ -271,8 +437,8 @@ static void latch_on_left(void *arg, clave_err err)
 static void latch_leave(clave_async_latch *l, struct contender *place, struct latch_callback *left)
 {
     if (place && place->state == CONTENDER_HELD && place->node.token == l->published_token)
-        clave__value_withdraw(&(struct latch_lead){l->client, l->config.path,
-                                                   place->node.watch.path, place->node.token});
+        value_withdraw(&(struct latch_lead){l->client, l->config.path, place->node.watch.path,
+                                            place->node.token});
     if (place)
         clave__contender_leave(place, left ? latch_on_left : NULL, left);
     else if (left)
@@ -286,7 +452,7 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
                        bool let_others)
 {
     bool led = clave__latch_leads(l);
-    clave__latch_enter(l, LATCH_OUT);
+    latch_enter(l, LATCH_OUT);
     latch_leave(l, place, NULL);
     clave_err err = latch_stand(l, let_others);
     if (led)
@@ -299,7 +465,7 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
 static void latch_end(clave_async_latch *l)
 {
     bool led = clave__latch_leads(l);
-    clave__latch_enter(l, LATCH_CLOSED);
+    latch_enter(l, LATCH_CLOSED);
     if (led)
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_ECLOSED});
     latch_post_awaits(l, CLAVE_ECLOSED);
@@ -315,21 +481,153 @@ clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
     latch_give_up(l, LATCH_OUT);
     latch_leave(l, old, NULL);
     if (latch_join(l, next, let_others) != CLAVE_OK)
-        clave__latch_try_later(l);
+        latch_try_later(l);
     return CLAVE_OK;
 }
 
-/* ---- events of the place and the connection -------------------------------------------------- */
+/* ---- priorities --------------------------------------------------------------------------------
+ *
+ * When the turn of a candidate with a priority comes, it lists the other candidates and hands over
+ * to one with a higher priority. While it waits, it may ask a leader with a lower priority to
+ * resign. The rules are in docs/guide/elections.md; recipe/queue/priority_tag.h has the priorities
+ * in the nodes' names. A candidate with a priority never leads until a listing has shown nobody
+ * with a higher one, or the server has refused the hand-over. */
 
-void clave__latch_gain(clave_async_latch *l)
+/* In FIRST: it leads from now on. */
+static void latch_gain(clave_async_latch *l)
 {
     if (l->state != LATCH_FIRST)
         return;
-    clave__latch_enter(l, LATCH_LEADING);
+    latch_enter(l, LATCH_LEADING);
     latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
     if (clave__latch_leads(l))
         latch_post_awaits(l, CLAVE_OK);
 }
+
+/* FNV-1a. */
+static uint64_t priority_mix(uint64_t hash, const char *text)
+{
+    size_t n = strlen(text) + 1; /* include the NUL, so that "a" "bc" differs from "ab" "c" */
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+int32_t clave__latch_priority_spread(const char *path, const char *id)
+{
+    uint64_t h = priority_mix(priority_mix(UINT64_C(0xcbf29ce484222325), path), id);
+    /* The last bytes hardly change FNV's high bits; the finalizer of MurmurHash3 corrects that. */
+    h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
+    h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
+    h = (h ^ (h >> 33)) & INT32_MAX;
+    return h ? (int32_t)h : 1;
+}
+
+/* Returns false if the answer is for a place that was given up. */
+static bool latch_priority_end_yield(clave_async_latch *l)
+{
+    int64_t token = l->yield_token;
+    l->yield_token = 0;
+    if (l->state != LATCH_FIRST)
+        return false;
+    if (l->place->node.token == token)
+        return true;
+    latch_try_later(l); /* this place had to wait for that answer */
+    return false;
+}
+
+static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void *arg)
+{
+    clave_async_latch *l = arg;
+    (void)c;
+    if (!latch_priority_end_yield(l))
+        return;
+    clave_err_class class = clave_err_classify(err);
+    /* The listing shows another candidate first, or none at all; an event of its own node will
+     * tell. */
+    bool unsure = err == CLAVE_ELOST || err == CLAVE_ENONODE;
+    if (class == CLAVE_CLASS_RETRY || unsure)
+        latch_try_later(l);
+    else if (class != CLAVE_CLASS_UNKNOWN) /* if it is UNKNOWN, RECONNECTED or LOST will follow */
+        latch_gain(l); /* nobody is higher, or the server refused the hand-over */
+}
+
+/* The first candidate leads. If it has a priority, it leads only if nobody has a higher one. Does
+ * nothing in other states than FIRST. */
+static void latch_rise(clave_async_latch *l)
+{
+    if (l->state != LATCH_FIRST)
+        return;
+    if (l->priority == 0) {
+        latch_gain(l);
+        return;
+    }
+    if (l->yield_token != 0)
+        return;
+    if (clave__transfer_yield(l, latch_priority_on_yielded) == CLAVE_OK)
+        l->yield_token = l->place->node.token;
+    else
+        latch_try_later(l);
+}
+
+static void latch_priority_on_claimed(clave_async_client *c, clave_err err, void *arg)
+{
+    clave_async_latch *l = arg;
+    (void)c;
+    clave_err_class class = clave_err_classify(err);
+    bool made = class != CLAVE_CLASS_RETRY && class != CLAVE_CLASS_UNKNOWN;
+    if (made || l->state != LATCH_CLAIMED)
+        return;
+    latch_enter(l, LATCH_QUEUED);
+    latch_try_later(l);
+}
+
+/* Asks a leader with a lower priority to resign, once per place. A candidate that arrives later
+ * with a higher priority will claim for itself. */
+static void latch_claim(clave_async_latch *l)
+{
+    if (!l->preempt || l->state != LATCH_QUEUED || l->place->state != CONTENDER_WAITING)
+        return;
+    if (clave__transfer_claim(l, latch_priority_on_claimed) == CLAVE_OK)
+        latch_enter(l, LATCH_CLAIMED);
+    else
+        latch_try_later(l);
+}
+
+/* It has resigned: it will queue with its priority again after a session timeout. */
+static void latch_regain_later(clave_async_latch *l)
+{
+    assert(l->priority != 0);
+    int64_t pause = clave_async_client_session_timeout(l->client);
+    clave__client_timer_set(l->client, &l->regain, clave__client_now(l->client) + pause);
+}
+
+/* Since it resigned, it has been in the queue without its priority. If it had its priority back at
+ * once, the next leader would hand over to it; so it waits for one session timeout. */
+static void latch_priority_on_regain(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, regain);
+    bool waits = l->state == LATCH_QUEUED || l->state == LATCH_CLAIMED;
+    if (waits && l->place->spec != &l->ranked && clave__latch_rejoin(l, false) != CLAVE_OK)
+        latch_regain_later(l);
+}
+
+static clave_err latch_set_priority(clave_async_latch *l, const clave_latch_options *o)
+{
+    char tag[CLAVE_PRIORITY_TAG];
+    l->priority = o->spread ? clave__latch_priority_spread(l->config.path, l->id) : o->priority;
+    l->preempt = o->preempt;
+    if (l->priority == 0)
+        return CLAVE_OK;
+    clave__priority_tag(l->priority, tag);
+    l->ranked_stem = clave__contender_config_stem(&l->config, tag);
+    l->ranked = l->config.spec;
+    l->ranked.stem = l->ranked_stem;
+    return l->ranked_stem ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* ---- events of the place and the connection -------------------------------------------------- */
 
 static void latch_on_retry(struct timer *t, int64_t now)
 {
@@ -340,8 +638,8 @@ static void latch_on_retry(struct timer *t, int64_t now)
     if (err != CLAVE_OK)
         latch_stay_out(l, err);
     if (clave_async_client_is_connected(l->client)) {
-        clave__latch_rise(l);
-        clave__latch_claim(l);
+        latch_rise(l);
+        latch_claim(l);
     }
     clave__latch_drop(l);
 }
@@ -361,7 +659,7 @@ static void latch_on_moved(void *owner)
         ev.kind = CLAVE_LATCH_NEXT;
         latch_tell(l, ev);
     }
-    clave__latch_claim(l);
+    latch_claim(l);
     clave__latch_drop(l);
 }
 
@@ -369,8 +667,8 @@ static void latch_on_held(void *owner)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
-    clave__latch_enter(l, LATCH_FIRST);
-    clave__latch_rise(l);
+    latch_enter(l, LATCH_FIRST);
+    latch_rise(l);
     clave__latch_drop(l);
 }
 
@@ -378,7 +676,7 @@ static void latch_on_ended(void *owner, clave_err err)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
-    clave__latch_enter(l, LATCH_OUT);
+    latch_enter(l, LATCH_OUT);
     latch_stay_out(l, err);
     clave__latch_drop(l);
 }
@@ -401,7 +699,7 @@ static void latch_on_asked(void *owner)
     if (l->state != LATCH_LEADING)
         return;
     clave__latch_hold(l);
-    clave__latch_enter(l, LATCH_ASKED);
+    latch_enter(l, LATCH_ASKED);
     latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
     clave__latch_drop(l);
 }
@@ -422,7 +720,7 @@ static const struct contender_events events = {
 static void latch_end_term(clave_async_latch *l, clave_err why)
 {
     clave__client_timer_set(l->client, &l->promised, clave__contender_deadline(l->place));
-    clave__latch_enter(l, LATCH_SPENT);
+    latch_enter(l, LATCH_SPENT);
     latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
 }
 
@@ -448,12 +746,12 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
-        clave__latch_rise(l);
+        latch_rise(l);
         break;
     case CLAVE_STATE_CLOSED:
         /* if there is a place, it reports this itself */
         if (!l->place && clave__latch_is_started(l))
-            clave__latch_enter(l, LATCH_CLOSED);
+            latch_enter(l, LATCH_CLOSED);
         if (!l->place)
             latch_post_awaits(l, CLAVE_ECLOSED);
         break;
@@ -533,7 +831,7 @@ static clave_err latch_copy_options(clave_async_latch *l, const clave_latch_opti
     clave_err err = clave__contender_config_set_data(&l->config, id, strlen(id));
     if (err == CLAVE_OK)
         err = clave__contender_config_set_acls(&l->config, o->acls, o->nacls);
-    return err == CLAVE_OK ? clave__latch_set_priority(l, o) : err;
+    return err == CLAVE_OK ? latch_set_priority(l, o) : err;
 }
 
 static clave_err latch_make(clave_async_latch **out, clave_async_client *c,
@@ -553,7 +851,7 @@ static clave_err latch_make(clave_async_latch **out, clave_async_client *c,
     l->listener.on_state = latch_on_state;
     clave__timer_init(&l->retry, latch_on_retry);
     clave__timer_init(&l->promised, latch_on_promised);
-    clave__latch_priority_init(l);
+    clave__timer_init(&l->regain, latch_priority_on_regain);
     clave_err err =
         clave__contender_config_init(&l->config, c, at->path, at->rule, "the election's path");
     if (err == CLAVE_OK)
@@ -608,7 +906,7 @@ clave_err clave_async_latch_resign(clave_async_latch *l)
         return CLAVE_EINVAL;
     clave_err err = clave__latch_rejoin(l, true);
     if (err == CLAVE_OK && l->priority > 0)
-        clave__latch_regain_later(l);
+        latch_regain_later(l);
     return err;
 }
 clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline, clave_async_latch_cb *cb,
@@ -711,15 +1009,6 @@ const char *clave_async_latch_own_path(const clave_async_latch *l)
     const struct contender *p = l->place;
     bool stands = p && p->state >= CONTENDER_WAITING && p->state <= CONTENDER_HELD;
     return stands ? p->node.watch.path : NULL;
-}
-
-bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
-{
-    if (!clave__latch_leads(l))
-        return false;
-    *out = (struct latch_lead){l->client, l->config.path, l->place->node.watch.path,
-                               l->place->node.token};
-    return true;
 }
 
 clave_err clave__latch_describe(clave_async_latch *l, const clave_identity *said,

@@ -1,11 +1,8 @@
 /* latch_internal.h - the inside of a clave_async_latch, shared by the files of this folder:
  *
- *   latch.c            a candidate: its states, and its places one after another
- *   latch_priority.c   what a priority changes
- *   leader_value.c     the leader's value
+ *   latch.c            a candidate: its places one after another, its priority, the leader's value
  *   transfer.c         who leads next
  *   leader_watch.c     an election seen from outside
- *   leader_reading.c   what a look at it has found
  *   selector_state.c   a LeaderSelector's state, for runtime/blocking/selector.c
  *
  *     LATENT ──> QUEUED <──> CLAIMED
@@ -89,29 +86,13 @@ static inline bool clave__latch_leads(const clave_async_latch *l)
 /* Keeps the latch alive until what is under way for it has ended. */
 void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);
-/* Changes the state; nothing else does. Entering a state without a place lets go of the place. */
-void clave__latch_enter(clave_async_latch *l, enum latch_state to);
-/* In FIRST: it leads from now on. */
-void clave__latch_gain(clave_async_latch *l);
-/* Tries again, after a pause, what failed for want of memory or for a reason that may pass. */
-void clave__latch_try_later(clave_async_latch *l);
 /* Gives up the leadership or the place, and queues again at the end. `let_others`: without its
  * priority and, in a race, a moment later than the others. ENOMEM: nothing was done. */
 clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others);
 
-/* ---- latch_priority.c ------------------------------------------------------------------------ */
-
-void clave__latch_priority_init(clave_async_latch *l);
 /* Rendezvous hashing: a number above 0 that is as good as random for each pair of arguments, so
  * that among many elections the highest priority goes to different candidates. */
 int32_t clave__latch_priority_spread(const char *path, const char *id);
-clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o);
-/* In FIRST: leads, unless another candidate has a higher priority. Does nothing in other states. */
-void clave__latch_rise(clave_async_latch *l);
-/* Asks a leader with a lower priority to resign, once per place. */
-void clave__latch_claim(clave_async_latch *l);
-/* It has resigned: it will queue with its priority again after a session timeout. */
-void clave__latch_regain_later(clave_async_latch *l);
 
 struct latch_lead {
     clave_async_client *client;
@@ -122,13 +103,8 @@ struct latch_lead {
 /* Returns false if it does not lead. */
 bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out);
 
-/* ---- leader_value.c -------------------------------------------------------------------------- */
-
 /* <path>-value, to be freed by the caller. NULL: no memory. */
 char *clave__value_path(const struct clave_mem *mem, const char *path);
-/* Deletes the value while the leader's node still exists. If there is no memory, the value stays
- * until the session ends, but is not shown. */
-void clave__value_withdraw(const struct latch_lead *lead);
 
 /* ---- transfer.c ------------------------------------------------------------------------------ */
 

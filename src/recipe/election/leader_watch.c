@@ -3,19 +3,126 @@
  * the event concerns.
  *
  *     LIST ──> NODE ──> VALUE ──> told
- *       └── vacant ────────────────^ */
-#include "clave/async/leader.h"
-
+ *       └── vacant ────────────────^
+ *
+ * What must stay true: a value is kept only if it names the node of this leader. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/err_class.h"
+#include "base/memory.h"
 #include "base/path.h"
+#include "clave/async/leader.h"
+#include "clave/async/mutex.h"
 #include "client/client_for_recipes.h"
 #include "recipe/election/latch_internal.h"
-#include "recipe/election/leader_reading.h"
+#include "recipe/queue/identity.h"
 #include "recipe/queue/participant_list.h"
+#include "recipe/queue/queue_nodes.h"
 #include "recipe/queue/queue_order.h"
+
+/* All zeros: there was no reading yet, or nobody leads. */
+struct leader_reading {
+    clave_err err; /* if the reading failed: nothing else is set then */
+    char *node;    /* the name of the leader's node; NULL: nobody leads */
+    char *data;    /* that node's data; NULL: we may not read it */
+    char *value;   /* NULL: none */
+    size_t len, nvalue;
+    clave_stat stat;
+};
+
+static void leader_reading_fini(struct leader_reading *v, const struct clave_mem *mem)
+{
+    clave__mem_free(mem, v->node);
+    clave__mem_free(mem, v->data);
+    clave__mem_free(mem, v->value);
+    *v = (struct leader_reading){0};
+}
+
+static bool leader_reading_same_bytes(const char *a, size_t na, const char *b, size_t nb)
+{
+    return a && b ? na == nb && memcmp(a, b, na) == 0 : a == b;
+}
+
+static bool leader_reading_equals(const struct leader_reading *a, const struct leader_reading *b)
+{
+    if (a->err != b->err || !a->node != !b->node)
+        return false;
+    return !b->node || (a->stat.czxid == b->stat.czxid && strcmp(a->node, b->node) == 0 &&
+                        leader_reading_same_bytes(a->data, a->len, b->data, b->len) &&
+                        leader_reading_same_bytes(a->value, a->nvalue, b->value, b->nvalue));
+}
+
+/* Forgets everything, and starts with the leader's node. ENOMEM. */
+static clave_err leader_reading_begin(struct leader_reading *v, const struct clave_mem *mem,
+                                      const char *node)
+{
+    leader_reading_fini(v, mem);
+    v->node = clave__mem_strdup(mem, node);
+    return v->node ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* The same, but takes node, data and Stat from another reading. ENOMEM. */
+static clave_err leader_reading_begin_with(struct leader_reading *v, const struct clave_mem *mem,
+                                           const struct leader_reading *from)
+{
+    clave_err err = leader_reading_begin(v, mem, from->node);
+    v->stat = from->stat;
+    v->len = from->len;
+    v->data = from->data ? clave__mem_strndup(mem, from->data, from->len) : NULL;
+    return err == CLAVE_OK && !v->data && from->data ? CLAVE_ENOMEM : err;
+}
+
+/* Keeps the answer to a getData of the node. ENOAUTH is not a failure: the node exists. ENOMEM. */
+static clave_err leader_reading_take_node(struct leader_reading *v, const struct clave_mem *mem,
+                                          const clave_result *res)
+{
+    clave__mem_free(mem, v->data);
+    v->data = NULL;
+    v->len = res->len;
+    if (res->stat)
+        v->stat = *res->stat;
+    if (res->err != CLAVE_OK)
+        return CLAVE_OK;
+    v->data = clave__mem_strndup(mem, res->len ? res->data : "", res->len);
+    return v->data ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Keeps the value in the answer to a getData of the value's node, if it is this leader's. ENOMEM.
+ * The data is the name of the leader's node, a newline, and the value (latch.c). The value
+ * of a former leader counts as none. */
+static clave_err leader_reading_take_value(struct leader_reading *v, const struct clave_mem *mem,
+                                           const clave_result *res)
+{
+    size_t nname = strlen(v->node);
+    const char *data = res->data;
+    clave__mem_free(mem, v->value);
+    v->value = NULL;
+    v->nvalue = 0;
+    if (res->err != CLAVE_OK || res->len <= nname || data[nname] != '\n' ||
+        memcmp(data, v->node, nname) != 0)
+        return CLAVE_OK;
+    v->nvalue = res->len - nname - 1;
+    v->value = clave__mem_strndup(mem, data + nname + 1, v->nvalue);
+    return v->value ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Describes the leader as a participant, which points into the reading and into *text; the caller
+ * frees *text. ENOMEM. Parses a copy, because the parser modifies its input, and the original is
+ * compared with the next reading. */
+static clave_err leader_reading_describe(const struct leader_reading *v,
+                                         const struct clave_mem *mem, clave_participant *p,
+                                         char **text)
+{
+    *p = (clave_participant){
+        .node = v->node, .stat = v->stat, .left_over = clave__queue_node_is_left_over(&v->stat)};
+    *text = v->data ? clave__mem_strndup(mem, v->data, v->len) : NULL;
+    if (v->data && !*text)
+        return CLAVE_ENOMEM;
+    if (*text)
+        clave__identity_parse(*text, v->len, &p->identity);
+    return CLAVE_OK;
+}
 
 enum { RETRY_MS = 1000 };
 enum stage { STAGE_LIST, STAGE_NODE, STAGE_VALUE, STAGE_NONE };
@@ -49,8 +156,8 @@ static void leader_watch_drop(clave_async_leader_watch *w)
     assert(w->refs > 0);
     if (--w->refs > 0)
         return;
-    clave__leader_reading_fini(&w->now, w->mem);
-    clave__leader_reading_fini(&w->shown, w->mem);
+    leader_reading_fini(&w->now, w->mem);
+    leader_reading_fini(&w->shown, w->mem);
     clave__mem_free(w->mem, w->path);
     clave__mem_free(w->mem, w->value_path);
     clave__mem_free(w->mem, w);
@@ -81,7 +188,7 @@ static bool leader_watch_is_freed(const clave_async_leader_watch *w)
 
 static bool leader_watch_has_news(const clave_async_leader_watch *w)
 {
-    return !w->told || !clave__leader_reading_equals(&w->shown, &w->now);
+    return !w->told || !leader_reading_equals(&w->shown, &w->now);
 }
 
 static void leader_watch_retry_later(clave_async_leader_watch *w)
@@ -95,7 +202,7 @@ static void leader_watch_tell(clave_async_leader_watch *w)
     clave_participant leader;
     clave_leader_news news = {.err = w->now.err, .value = w->now.value, .len = w->now.nvalue};
     if (news.err == CLAVE_OK && w->now.node) {
-        news.err = clave__leader_reading_describe(&w->now, w->mem, &leader, &text);
+        news.err = leader_reading_describe(&w->now, w->mem, &leader, &text);
         if (news.err == CLAVE_OK && leader.left_over)
             news.left_over = &leader;
         else if (news.err == CLAVE_OK)
@@ -122,7 +229,7 @@ static void leader_watch_tell(clave_async_leader_watch *w)
     w->told = true;
     w->refs++;
     w->cb(w, &news, w->arg);
-    clave__leader_reading_fini(&old, w->mem);
+    leader_reading_fini(&old, w->mem);
     clave__mem_free(w->mem, text);
     leader_watch_drop(w);
 }
@@ -144,7 +251,7 @@ static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
     enum stage again = err == CLAVE_OK ? w->again : STAGE_NONE;
     w->stage = w->again = STAGE_NONE;
     if (err != CLAVE_OK) {
-        clave__leader_reading_fini(&w->now, w->mem);
+        leader_reading_fini(&w->now, w->mem);
         w->now.err = err;
     }
     if (err != CLAVE_OK && err != CLAVE_ECLOSED)
@@ -191,7 +298,7 @@ static bool leader_watch_continues(clave_async_leader_watch *w)
 
 static void leader_watch_on_vacant(clave_async_leader_watch *w)
 {
-    clave__leader_reading_fini(&w->now, w->mem);
+    leader_reading_fini(&w->now, w->mem);
     clave_async_watch_disarm(w->node_watch);
     clave_async_watch_disarm(w->value_watch);
     leader_watch_conclude(w, CLAVE_OK);
@@ -234,7 +341,7 @@ static clave_err leader_watch_set_node(clave_async_leader_watch *w, const char *
     if (w->now.node && strcmp(w->now.node, name) == 0)
         return CLAVE_OK;
     clave_async_watch_disarm(w->node_watch);
-    return clave__leader_reading_begin(&w->now, w->mem, name);
+    return leader_reading_begin(&w->now, w->mem, name);
 }
 
 static void leader_watch_on_names(clave_async_client *c, const clave_result *res, void *arg);
@@ -276,7 +383,7 @@ static void leader_watch_on_node(clave_async_client *c, const clave_result *res,
             leader_watch_next_stage(w, STAGE_LIST);
         else if (res->err != CLAVE_OK && res->err != CLAVE_ENOAUTH)
             leader_watch_conclude(w, res->err);
-        else if (clave__leader_reading_take_node(&w->now, w->mem, res) != CLAVE_OK)
+        else if (leader_reading_take_node(&w->now, w->mem, res) != CLAVE_OK)
             leader_watch_conclude(w, CLAVE_ENOMEM);
         else
             leader_watch_next_stage(w, w->first ? STAGE_NONE : STAGE_VALUE);
@@ -308,7 +415,7 @@ static void leader_watch_on_no_value(clave_async_client *c, const clave_result *
             leader_watch_submitted(
                 w, clave_async_get(c, w->value_path, NULL, leader_watch_on_value, w));
         else if (res->err == CLAVE_ENONODE)
-            leader_watch_conclude(w, clave__leader_reading_take_value(&w->now, w->mem, res));
+            leader_watch_conclude(w, leader_reading_take_value(&w->now, w->mem, res));
         else
             leader_watch_conclude(w, res->err);
     }
@@ -323,7 +430,7 @@ static void leader_watch_on_value(clave_async_client *c, const clave_result *res
             leader_watch_submitted(w, clave_async_exists(c, w->value_path, w->value_watch,
                                                          leader_watch_on_no_value, w));
         else if (res->err == CLAVE_OK || res->err == CLAVE_ENOAUTH || res->err == CLAVE_ENONODE)
-            leader_watch_conclude(w, clave__leader_reading_take_value(&w->now, w->mem, res));
+            leader_watch_conclude(w, leader_reading_take_value(&w->now, w->mem, res));
         else
             leader_watch_conclude(w, res->err);
     }
@@ -367,7 +474,7 @@ static void leader_watch_read_from(clave_async_leader_watch *w, enum stage stage
     }
     clave__client_timer_clear(w->client, &w->retry);
     if (stage != STAGE_LIST && !w->now.node && w->told && w->shown.node &&
-        clave__leader_reading_begin_with(&w->now, w->mem, &w->shown) != CLAVE_OK)
+        leader_reading_begin_with(&w->now, w->mem, &w->shown) != CLAVE_OK)
         stage = STAGE_LIST;
     leader_watch_next_stage(w, w->now.node ? stage : STAGE_LIST);
 }

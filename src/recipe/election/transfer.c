@@ -1,6 +1,6 @@
 /* transfer.c - hands leadership over: a listing; then a transaction that succeeds only while the
  * nodes of the leader and the target exist, and deletes the nodes between them; then the leader
- * resigns, on its own or because it is asked to. Called by the public API and latch_priority.c.
+ * resigns, on its own or because it is asked to. Called by the public API and latch.c.
  * What must stay true: no candidate can get in between leader and target, since sequence numbers
  * only grow. */
 #include <assert.h>
