@@ -1,4 +1,4 @@
-/* channel.c - sockets, their states and their filters (channel.h); uv_client.c and server_conn.c
+/* channel.c - sockets, their states and their filters (channel.h); uv_client.c and server_loop.c
  * own channels. All calls of libuv that concern a connected socket are here. */
 #include "runtime/channel.h"
 

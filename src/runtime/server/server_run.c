@@ -99,7 +99,6 @@ static clave_err run_init_handles(struct server_run *r, bool signals, const stru
         return clave__start_error(f, clave__err_of_errno(fault), "cannot start to serve: %s",
                                   strerror(fault));
     clave__run_init_loop(r, signals);
-    clave__run_init_handshakes(r);
     uv_timer_init(&r->loop, &r->notify_timer);
     r->notify_timer.data = r;
     if (signals) { /* it has the process to itself; a failed write is reported by its errno */

@@ -3,8 +3,7 @@
  *
  * Map of src/runtime/server:
  *   server_run      starts a server and frees it: directory, addresses, threads, open files
- *   server_loop     the turns of its loop, its disk, SIGHUP and changed settings, its end
- *   server_conn     the connections: accepted, TLS handshakes by turns, read, written, closed
+ *   server_loop     its connections, the turns of its loop, its disk, changed settings, its end
  *   address_limit   how many one address may have
  *   fair_reading    how much a turn reads of each
  *   server_figures  what conf, the admin commands and the metrics show of disk and process

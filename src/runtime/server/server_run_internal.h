@@ -94,8 +94,7 @@ struct server_run {
     char input[]; /* RUN_INPUT_SIZE bytes for the connection that is being read */
 };
 
-/* ---- the loop, its disk, changes, the end (server_loop.c) --------------------------------------
- */
+/* ---- connections, turns of the loop, the end (server_loop.c) -------------------------------- */
 
 /* `signals`: SIGTERM and SIGINT stop the server, SIGHUP reloads. */
 void clave__run_init_loop(struct server_run *r, bool signals);
@@ -124,6 +123,15 @@ void clave__run_close_listeners(struct server_run *r);
 /* Ends all pages over HTTP at once, even those being answered. */
 void clave__run_stop_http(struct server_run *r);
 
+/* Accepts connections, or turns them away. */
+void clave__conn_on_connection(struct listener *l);
+/* Writes to, reads from and closes the connection as the engine wants. */
+void clave__conn_serve(struct server_conn *c);
+/* Closes the connection; its session lives on. */
+void clave__conn_drop(struct server_conn *c);
+/* Closes the connections that have nothing left to send or, if `all`, every one. */
+void clave__conn_close_quiet(struct server_run *r, bool all);
+
 /* ---- figures for conf, admin commands and metrics: `stats` (server_figures.c) ---------------- */
 
 /* Sets port, directory and system, which change only with the settings. */
@@ -135,19 +143,6 @@ void clave__run_take_snapshot(struct server_run *r);
 void clave__run_measure(struct server_run *r);
 void clave__run_take_space(struct server_run *r, const struct disk_space *space);
 void clave__run_take_process(struct server_run *r, const struct process_files *files);
-
-/* ---- connections (server_conn.c) ------------------------------------------------------------- */
-
-void clave__conn_on_connection(struct listener *l);
-void clave__run_init_handshakes(struct server_run *r);
-/* Called at the end of a turn: continues what it left undone. Returns true if something is left. */
-bool clave__conns_go_on(struct server_run *r);
-/* Writes to, reads from and closes the connection as the engine wants. */
-void clave__conn_serve(struct server_conn *c);
-/* Closes the connection; its session lives on. */
-void clave__conn_drop(struct server_conn *c);
-/* Closes the connections that have nothing left to send or, if `all`, every one. */
-void clave__conn_close_quiet(struct server_run *r, bool all);
 
 /* ---- pages over HTTP (admin.c) --------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* tls_filter.c - OpenSSL without sockets, as a filter of a channel (tls_filter.h). uv_client.c and
- * server_conn.c add it to channels, four_letter_client.c uses it on its own. No call blocks, and
+ * server_loop.c add it to channels, four_letter_client.c uses it on its own. No call blocks, and
  * what waits for the socket is bounded. */
 #include "runtime/tls/tls_filter.h"
 
