@@ -104,7 +104,7 @@ struct message {
 enum { SHOWS_NOTHING = 0 };
 
 /* Begins a message. `shows` is the newest transaction that the message may reveal. s->last_zxid is
- * always safe, but makes the message wait for every other client's fsync; clave__visible_zxid_at
+ * always safe, but makes the message wait for every other client's fsync; visible_zxid_at
  * often finds a smaller one. */
 struct message clave__message_begin(struct server_conn *c, int64_t shows);
 /* Ends the message. `reply`: it answers a request, and counts as outstanding while it waits for the

@@ -1,4 +1,4 @@
-/* audit.c - writes the lines of the audit log (request.h). write.c, request.c and session.c call it
+/* audit.c - writes the lines of the audit log (request.h). request.c and session.c call it
  * once the transaction is in the log. Values never contain a tab or a newline, so no client can
  * forge a line; whatever a terminal would obey, and bytes that are not UTF-8, are escaped: \u001b,
  * \xff. */

@@ -1,4 +1,4 @@
-/* quota.c - counting and enforcing quotas; see request.h. write.c checks before a change and
+/* quota.c - counting and enforcing quotas; see request.h. request.c checks before a change and
  * reports it afterwards; server.c recounts when it starts. Where no quota is set, every call
  * returns after one lookup. */
 #include "server/request/request.h"

@@ -1,5 +1,5 @@
 /* txn.c - applies the changes of a transaction to the tree and undoes them; see txn.h. Requests
- * (write.c, request.c), container_ttl.c and recovery (txn_record.c) all change the tree through
+ * (request.c), container_ttl.c and recovery (txn_record.c) all change the tree through
  * this file. */
 #include "server/store/txn.h"
 
