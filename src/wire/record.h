@@ -7,11 +7,7 @@
  *   proto.h          opcodes, xids, modes: the protocol's numbers
  *   frame            length-prefixed messages on a byte stream
  *   jute             ints, strings and vectors, with a sticky error
- *   record.c         handshake, headers, events, ACLs and stats
- *   opcode           the table of opcodes
- *   record.c the formats of the bodies of requests
- *   record_reply.c   bodies of replies, of parts that the table names
- *   record.c   the ops and results of multi and multiRead */
+ *   opcode           handshake, headers, events, requests and replies, by the table of opcodes */
 #ifndef CLAVE_WIRE_RECORD_H
 #define CLAVE_WIRE_RECORD_H
 
@@ -184,7 +180,6 @@ struct wire_result { /* one result of a multi */
 };
 
 /* Elements. */
-struct wire_stat clave__wire_get_stat(struct jreader *r);
 void clave__wire_put_stat(struct jwriter *w, const struct wire_stat *s);
 struct wire_acl clave__wire_get_acl(struct jreader *r);
 void clave__wire_put_acl(struct jwriter *w, const struct wire_acl *a);
