@@ -16,7 +16,7 @@
 #include "base/time_format.h"
 #include "observe/lock_who.h"
 #include "recipe/queue/identity.h"
-#include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_kind.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_kind.h"
 #include "recipe/queue/queue_order.h"
 
 #define UUID "_c_2f4a7c1e-9d53-4b0a-8a35-000000000000-"

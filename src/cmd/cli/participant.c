@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "recipe/queue/kazoo.h"
 #include "recipe/queue/queue_kind.h"
 #include "runtime/clock.h"
 

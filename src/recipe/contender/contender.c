@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "client/client_metrics.h"
 #include "recipe/queue/identity.h"
-#include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_kind.h"
 #include "recipe/queue/queue_nodes.h"
 
 static void contender_fail(struct contender *c, clave_err err);

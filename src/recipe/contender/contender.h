@@ -86,7 +86,7 @@ struct contender_spec {
     /* The owner decides whether its turn has come: a try that is not first gets `moved` and stays,
      * and a place that somebody has deleted is not created anew but gets `ended` with ENONODE. */
     bool owner_decides;
-    bool *warned_of_kazoo;                       /* see kazoo.h; NULL: no warning */
+    bool *warned_of_kazoo;                       /* see queue_kind.h; NULL: no warning */
     const struct deadlock_terms *deadlock_terms; /* NULL: no deadlock detection */
 };
 

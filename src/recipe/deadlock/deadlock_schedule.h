@@ -3,19 +3,16 @@
  * finds it at its first look. The contender gives up if the rule in clave/async/deadlock.h makes it
  * the victim. The folder:
  *
- *   deadlock_schedule.c  when to look, and whether to give up
- *   deadlock_search.c    two scans, the second because a member may give up meanwhile, and the
- *                        cycles in what both have
+ *   deadlock_schedule.c  a search: two scans, the second because a member may give up meanwhile,
+ *                        and the cycles in what both have; when a contender looks
  *   queue_scan.c         one reading of the queues
  *   queue_two_scans.c    owners and waits of both
  *   waitgraph.c          the graph of who waits for whom, and the cycles in it
- *   deadlock_text.c      a deadlock in words
- *   deadlock_list.c      deadlocks as the user gets them */
+ *   deadlock_list.c      deadlocks as the user gets them, and in words */
 #ifndef CLAVE_RECIPE_DEADLOCK_DEADLOCK_SCHEDULE_H
 #define CLAVE_RECIPE_DEADLOCK_DEADLOCK_SCHEDULE_H
 
 #include "client/client_for_recipes.h"
-#include "recipe/deadlock/deadlock_search.h"
 
 /* Settings for all attempts of one recipe. */
 struct deadlock_terms {

@@ -1,4 +1,4 @@
-/* queue_scan.c - reads the lock queues below some paths once. Called by deadlock_search.c. What
+/* queue_scan.c - reads the lock queues below some paths once. Called by deadlock_schedule.c. What
  * must stay true: at most WINDOW requests are pending at a time. */
 #include "recipe/deadlock/queue_scan.h"
 

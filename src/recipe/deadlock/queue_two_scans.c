@@ -1,4 +1,4 @@
-/* queue_two_scans.c - derives owners and waits from two scans. Called by deadlock_search.c. What
+/* queue_two_scans.c - derives owners and waits from two scans. Called by deadlock_schedule.c. What
  * must stay true: only what is in both scans counts. */
 #include "recipe/deadlock/queue_two_scans.h"
 

@@ -7,7 +7,6 @@
 #include "base/path.h"
 #include "client/client_for_recipes.h"
 #include "recipe/queue/identity.h"
-#include "recipe/queue/kazoo.h"
 #include "recipe/queue/queue_kind.h"
 
 /* Only one write by the owner can get in the way, after its grant. */
