@@ -105,9 +105,13 @@ static void client_init_lists(clave_async_client *c)
     list_init(&c->confirms);
     list_init(&c->creations);
     list_init(&c->cleanups);
-    clave__pipeline_init(&c->pipeline);
-    clave__deliver_init(&c->deliveries);
-    clave__auth_init(&c->auths);
+    list_init(&c->auths.list);
+    list_init(&c->pipeline.unsent);
+    list_init(&c->pipeline.sent);
+    list_init(&c->pipeline.paused);
+    list_init(&c->deliveries.failed);
+    list_init(&c->deliveries.lost);
+    list_init(&c->deliveries.client_tasks);
     clave__hold_deadline_init(&c->hold_deadline);
     clave__client_metrics_init(&c->metrics);
 }
@@ -226,7 +230,7 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE)
-        clave__link_start(c);
+        clave__link_dial(c);
     clave__engine_leave(c);
 }
 

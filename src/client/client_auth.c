@@ -21,11 +21,6 @@ struct auth {
     char bytes[];
 };
 
-void clave__auth_init(struct auths *a)
-{
-    list_init(&a->list);
-}
-
 bool clave__auth_is_settled(clave_async_client *c)
 {
     for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next) {

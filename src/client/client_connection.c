@@ -95,7 +95,7 @@ int64_t clave__link_securing_timeout(const clave_async_client *c)
     return c->hosts.count == 1 && left - ms > ms ? left - ms : ms;
 }
 
-static void link_dial(clave_async_client *c)
+void clave__link_dial(clave_async_client *c)
 {
     assert(c->link.phase == LINK_IDLE);
     c->fault_is_news = false;
@@ -139,7 +139,7 @@ void clave__link_gone(clave_async_client *c, bool failed)
         if (c->link.resting)
             clave__link_enter(c, LINK_IDLE, c->now);
         else
-            link_dial(c);
+            clave__link_dial(c);
         return;
     }
     int64_t pause = link_next_pause(c);
@@ -147,11 +147,6 @@ void clave__link_gone(clave_async_client *c, bool failed)
         clave__session_end(c, CLAVE_EUNREACHABLE);
     else
         clave__link_enter(c, LINK_IDLE, c->now + pause);
-}
-
-void clave__link_start(clave_async_client *c)
-{
-    link_dial(c);
 }
 
 void clave__client_rest(clave_async_client *c, bool rest)
@@ -171,13 +166,6 @@ void clave__link_drop(clave_async_client *c, clave_err why)
     if (phase == LINK_OPEN)
         clave__session_detached(c, why);
     clave__link_enter(c, LINK_HANGUP, CLAVE_NEVER);
-}
-
-/* Ends the connection for good. */
-static void link_shut(clave_async_client *c)
-{
-    bool idle = c->link.phase == LINK_IDLE;
-    clave__link_enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
 /* The server in use, or being dialled, is not in the list any more. */
@@ -237,7 +225,7 @@ void clave__link_tick(clave_async_client *c)
     if (c->now < clave__link_deadline(c))
         return;
     if (c->link.phase == LINK_IDLE) {
-        link_dial(c);
+        clave__link_dial(c);
         return;
     }
     clave__link_host(c, host, sizeof host);
@@ -305,25 +293,21 @@ const char *clave_state_name(clave_state state)
     return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
 }
 
-/* Puts a state into the queue: callbacks see it once the engine is consistent (deliveries.c). */
-static void session_deliver(struct deliveries *d, clave_state state, clave_err why)
-{
-    assert(d->nstates < DELIVERY_STATES); /* one entry produces only a few */
-    size_t at = (d->first_state + d->nstates++) % DELIVERY_STATES;
-    d->states[at].state = state;
-    d->states[at].why = why;
-}
-
 static void session_enter(clave_async_client *c, clave_state to, clave_err why)
 {
+    struct deliveries *d = &c->deliveries;
     assert(c->session.state != CLAVE_STATE_CLOSED);
+    assert(d->nstates < DELIVERY_STATES); /* one entry produces only a few */
     clave__log_about(&c->log, CLAVE_LOG_INFO, &(struct log_about){.session = c->session.id},
                      "session 0x%llx %s -> %s%s%s", (unsigned long long)c->session.id,
                      clave_state_name(c->session.state), clave_state_name(to), why ? ": " : "",
                      why ? clave_strerror(why) : "");
     c->session.state = to;
     c->metrics.sessions_lost += to == CLAVE_STATE_LOST;
-    session_deliver(&c->deliveries, to, why);
+    /* Callbacks see it once the engine is consistent (deliveries.c). */
+    size_t at = (d->first_state + d->nstates++) % DELIVERY_STATES;
+    d->states[at].state = to;
+    d->states[at].why = why;
 }
 
 /* ---- the session: attached ------------------------------------------------------------------- */
@@ -387,7 +371,8 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
         session_tell_timeout(c);
     session_take_deadline(c, r->read_only, made, sent);
     clave__client_watches_attached(c);
-    clave__heartbeat_attached(c);
+    /* a heartbeat that was never sent is sent now, and its time starts now */
+    c->heartbeat.answered = c->heartbeat.asked = c->now;
     clave__session_admitted(c);
     clave__session_hold_moved(c);
     if (!made && !alone && !r->read_only)
@@ -414,7 +399,7 @@ static void session_drop(clave_async_client *c, clave_err unsent, clave_err sent
 {
     struct session *s = &c->session;
     clave__pipeline_fail(c, unsent, sent);
-    clave__client_watches_lose(c);
+    clave__client_watches_lose(c, false);
     s->id = 0;
     s->known = false;
     s->last_zxid = s->event_zxid = 0;
@@ -441,7 +426,7 @@ void clave__session_end(clave_async_client *c, clave_err why)
 {
     if (c->session.state == CLAVE_STATE_CLOSED)
         return;
-    link_shut(c);
+    clave__link_enter(c, c->link.phase == LINK_IDLE ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
     session_drop(c, CLAVE_ECLOSED, CLAVE_ECLOSED);
     session_enter(c, CLAVE_STATE_CLOSED, why);
 }

@@ -78,7 +78,8 @@ struct link {
     size_t cut; /* what clave__pipeline_cut returned when the server closed the newest connection */
 };
 
-void clave__link_start(clave_async_client *c);
+/* In LINK_IDLE: dials the host whose turn it is. */
+void clave__link_dial(clave_async_client *c);
 /* Gives the connection up. */
 void clave__link_drop(clave_async_client *c, clave_err why);
 /* The server answered with an error to something that the client itself asks for on every
@@ -162,7 +163,6 @@ struct pipeline {
     uint64_t counts[CLIENT_OPCODES];
 };
 
-void clave__pipeline_init(struct pipeline *p);
 /* Takes over the request, which will be answered exactly once. */
 void clave__pipeline_submit(clave_async_client *c, struct request *r);
 /* Moves unsent requests into the link's output, as many as fit. */
@@ -182,8 +182,8 @@ void clave__pipeline_reply_too_big(clave_async_client *c);
 size_t clave__pipeline_cut(clave_async_client *c);
 /* The connection was lost: requests that may be sent again wait, all others fail. */
 void clave__pipeline_detached(clave_async_client *c);
-/* Answers a request in deliveries.failed. */
-void clave__pipeline_failed(struct request *r);
+/* Answers one request in deliveries.failed. Returns false if there is none. */
+bool clave__pipeline_deliver_failed(clave_async_client *c);
 /* Fails every request: unsent ones with the first error, sent ones with the second. */
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
@@ -230,7 +230,6 @@ struct deliveries {
     struct list client_tasks;
 };
 
-void clave__deliver_init(struct deliveries *d);
 /* True if something waits for the next entry, which is then due at once. */
 bool clave__deliveries_wait(const clave_async_client *c);
 /* These enclose every call that may run callbacks (clave/async/client.h and
@@ -254,7 +253,6 @@ struct heartbeat {
     struct hold *checked[HEARTBEAT_HOLDS]; /* the holds that it checks; NULL: gone since */
 };
 
-void clave__heartbeat_attached(clave_async_client *c);
 /* The session was re-attached with holds, perhaps to a member that lags behind the previous one,
  * whose leader may moreover be deposed. So something is committed before anything else is
  * requested. */
@@ -273,7 +271,6 @@ struct auths {
     struct list list;
 };
 
-void clave__auth_init(struct auths *a);
 void clave__auth_fini(clave_async_client *c);
 /* Adds copies of the identities in the options. ETOOBIG, ENOMEM. */
 clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_t n);

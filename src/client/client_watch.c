@@ -344,22 +344,12 @@ static void client_watches_lose(clave_async_client *c, struct list *from, bool p
     }
 }
 
-static void client_watches_lose_all(clave_async_client *c, bool persistent_only)
+void clave__client_watches_lose(clave_async_client *c, bool persistent_only)
 {
     struct watches *ws = &c->watches;
     struct list *const lists[] = {&ws->armed, &ws->owed, &ws->owed_persistent, &ws->firing};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         client_watches_lose(c, lists[i], persistent_only);
-}
-
-void clave__client_watches_lose(clave_async_client *c)
-{
-    client_watches_lose_all(c, false);
-}
-
-void clave__client_watches_lose_persistent(clave_async_client *c)
-{
-    client_watches_lose_all(c, true);
 }
 
 bool clave__client_watches_deliver_lost(clave_async_client *c)

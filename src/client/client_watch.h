@@ -79,10 +79,9 @@ clave_err clave__client_watches_fill(clave_async_client *c);
 bool clave__client_watches_answered(clave_async_client *c, bool *persistent);
 /* True if the server of this connection has accepted all watches that were armed before. */
 bool clave__client_watches_settled(const clave_async_client *c);
-/* The session has ended: every watch becomes idle and will get its CLAVE_EVENT_LOST. */
-void clave__client_watches_lose(clave_async_client *c);
-/* The server has no persistent watches: the same happens to all of those. */
-void clave__client_watches_lose_persistent(clave_async_client *c);
+/* The session has ended: every watch becomes idle and will get its CLAVE_EVENT_LOST. The server has
+ * no persistent watches: the same happens to those only. */
+void clave__client_watches_lose(clave_async_client *c, bool persistent_only);
 /* Runs the callback of one watch that waits for CLAVE_EVENT_LOST. Returns false if there is
  * none. */
 bool clave__client_watches_deliver_lost(clave_async_client *c);

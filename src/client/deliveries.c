@@ -13,13 +13,6 @@ enum { KEEP_OUT = 64 * 1024 };
  * same long queue once. */
 enum { KEEP_ROOM = 4 * 1024 };
 
-void clave__deliver_init(struct deliveries *d)
-{
-    list_init(&d->failed);
-    list_init(&d->lost);
-    list_init(&d->client_tasks);
-}
-
 bool clave__deliveries_wait(const clave_async_client *c)
 {
     const struct deliveries *d = &c->deliveries;
@@ -66,14 +59,6 @@ static bool deliver_state(clave_async_client *c)
     return true;
 }
 
-static bool deliver_failure(clave_async_client *c)
-{
-    struct list *l = list_pop_front(&c->deliveries.failed);
-    if (l)
-        clave__pipeline_failed(LIST_ENTRY(l, struct request, link));
-    return l != NULL;
-}
-
 /* Calls one confirm_waiter, which removes itself from the list when done; one that is added
  * meanwhile waits for the next move. Returns false if there is none. */
 static bool deliver_deadline(clave_async_client *c)
@@ -99,7 +84,8 @@ void clave__engine_deliver(clave_async_client *c)
     if (c->deliveries.depth > 1)
         return;
     while (clave__connection_settle(c) || deliver_state(c) ||
-           clave__client_watches_deliver_lost(c) || deliver_failure(c) || deliver_deadline(c))
+           clave__client_watches_deliver_lost(c) || clave__pipeline_deliver_failed(c) ||
+           deliver_deadline(c))
         continue;
 }
 

@@ -106,7 +106,7 @@ static void driver_calls_no_persistent_watches(clave_async_client *c)
     char host[300];
     clave__client_fault(c, "%s has no persistent watches (ZooKeeper before 3.6)",
                         clave__link_host(c, host, sizeof host));
-    clave__client_watches_lose_persistent(c);
+    clave__client_watches_lose(c, true);
     clave__link_is_of_use(c);
     clave__link_drop(c, CLAVE_ECONNLOSS);
 }
@@ -132,15 +132,6 @@ static bool driver_calls_watches_answered(clave_async_client *c, clave_err err)
     return true;
 }
 
-/* If there is no memory for an event, the connection is given up: the next one brings the event
- * again. */
-static void driver_calls_take_event(clave_async_client *c, const struct wire_event *ev)
-{
-    clave_err err = clave__client_watch_event(c, ev);
-    if (err != CLAVE_OK)
-        clave__link_drop(c, err);
-}
-
 static void driver_calls_take_auth(clave_async_client *c, clave_err err)
 {
     struct auth *a = clave__auth_asked(c);
@@ -163,6 +154,7 @@ static void driver_calls_take_reply(clave_async_client *c, struct jreader *r)
     assert(clave__link_is_open(&c->link));
     struct wire_reply_header h = clave__wire_get_reply_header(r);
     struct wire_event ev = {0};
+    clave_err err = CLAVE_OK;
     bool ok = !r->bad;
     c->link.denied = h.err == CLAVE_ESASLREQUIRED;
     switch (ok ? h.xid : 0) {
@@ -171,8 +163,11 @@ static void driver_calls_take_reply(clave_async_client *c, struct jreader *r)
         ok = !r->bad;
         if (ok && h.zxid > c->session.event_zxid)
             c->session.event_zxid = h.zxid;
-        if (ok)
-            driver_calls_take_event(c, &ev);
+        /* If there is no memory for an event, the connection is given up: the next one brings the
+         * event again. */
+        err = ok ? clave__client_watch_event(c, &ev) : CLAVE_OK;
+        if (err != CLAVE_OK)
+            clave__link_drop(c, err);
         break;
     case XID_PING:
         clave__heartbeat_ping_answered(c, (clave_err)h.err);

@@ -20,13 +20,6 @@ enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
 /* The pause after more than MOST_CUTS cuts in a row. */
 enum { CUT_PAUSE_MS = 100 };
 
-void clave__pipeline_init(struct pipeline *p)
-{
-    list_init(&p->unsent);
-    list_init(&p->sent);
-    list_init(&p->paused);
-}
-
 static int32_t pipeline_xid_after(int32_t xid)
 {
     return xid == INT32_MAX ? 1 : xid + 1; /* xids below 1 are reserved */
@@ -250,11 +243,16 @@ void clave__pipeline_reply_too_big(clave_async_client *c)
     pipeline_fail_request(c, r, CLAVE_ETOOBIG);
 }
 
-void clave__pipeline_failed(struct request *r)
+bool clave__pipeline_deliver_failed(clave_async_client *c)
 {
+    struct list *l = list_pop_front(&c->deliveries.failed);
+    if (!l)
+        return false;
+    struct request *r = LIST_ENTRY(l, struct request, link);
     assert(r->err != CLAVE_OK);
     clave_result res = {.err = r->err, .path = r->path};
     pipeline_answer(r, r->err, &res);
+    return true;
 }
 
 /* ---- losing the connection ------------------------------------------------------------------- */

@@ -5,13 +5,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Sets the timer so far in the future that only a jump of the clock ends it. */
-static bool suspend_resume_arm(int fd)
-{
-    const struct itimerspec never = {.it_value.tv_sec = INT32_MAX * (int64_t)64};
-    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0;
-}
-
 static void suspend_resume_on_jump(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -39,7 +32,11 @@ void clave__wakeup_open(struct wakeup *w, uv_loop_t *loop)
     w->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (w->fd < 0)
         return;
-    if (!suspend_resume_arm(w->fd) || uv_poll_init(loop, &w->poll, w->fd) != 0) {
+    /* so far in the future that only a jump of the clock ends it */
+    const struct itimerspec never = {.it_value.tv_sec = INT32_MAX * (int64_t)64};
+    const int flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
+    if (timerfd_settime(w->fd, flags, &never, NULL) != 0 ||
+        uv_poll_init(loop, &w->poll, w->fd) != 0) {
         close(w->fd);
         w->fd = -1;
         return;

@@ -250,12 +250,6 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
         heartbeat_beat(c);
 }
 
-void clave__heartbeat_attached(clave_async_client *c)
-{
-    /* If a heartbeat was never sent, it is sent now, and its time starts now. */
-    c->heartbeat.answered = c->heartbeat.asked = c->now;
-}
-
 /* Commits something. Once that is answered, the member has caught up with everything the session
  * has seen. Otherwise the session could be on a member that lags behind: before ZooKeeper 3.9, the
  * event that granted a lock carries no zxid that would prevent this, and a write whose answer was

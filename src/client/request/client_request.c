@@ -285,12 +285,6 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     return r;
 }
 
-/* Decides which requests may be sent twice; nothing else does. */
-static enum request_again request_again_of(int32_t op)
-{
-    return clave__opcode(op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
-}
-
 bool clave__mode_is_sequential(clave_create_mode mode)
 {
     return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
@@ -326,7 +320,9 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     clave__timer_init(&r->pause, NULL);
     r->client = c;
     r->op = spec->op;
-    r->again = spec->again != AGAIN_BY_OPCODE ? spec->again : request_again_of(spec->op);
+    r->again = spec->again;
+    if (r->again == AGAIN_BY_OPCODE) /* nothing else decides which requests may be sent twice */
+        r->again = clave__opcode(spec->op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
     r->vouched = HOLD_DEADLINE_NONE;
     r->quiet = spec->quiet;
     r->raw = spec->raw;

@@ -169,14 +169,6 @@ static bool queue_order_blocks(const struct queue_order_rule *rule, bool is_othe
     return !rule->shares || is_other;
 }
 
-/* Orders nodes that have the same number by their index in the server's list. A reader compares by
- * its own index instead, so that it does not wait for a node with its own number, which is the
- * write node of a downgrade. */
-static size_t queue_order_index(const struct queue_order_rule *rule, size_t theirs, size_t own)
-{
-    return rule->shares ? own : theirs;
-}
-
 struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
                                                    const char *const *names, size_t n,
                                                    const char *own)
@@ -204,8 +196,10 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         if (i != mine && !queue_order_blocks(rule, other))
             continue;
         place.plain = place.plain && key.plain;
-        if (!queue_order_comes_before(key.text, queue_order_index(rule, i, mine), own_key.text,
-                                      mine))
+        /* Nodes that have the same number are in the order of the server's list. But a reader does
+         * not wait for a node with its own number, which is the write node of a downgrade. */
+        size_t at = rule->shares ? mine : i;
+        if (!queue_order_comes_before(key.text, at, own_key.text, mine))
             continue;
         place.ahead++;
         queue_order_keep_nearest(best, (struct nearest){names[i], key.text, i});

@@ -123,14 +123,6 @@ static void client_start(void *arg)
     list_push_back(&c->loop->clients, &c->in_loop);
 }
 
-static clave_err start_client(clave_client *c)
-{
-    struct start a = {.c = c, .err = CLAVE_ECLOSED};
-    if (clave__loop_run(c->loop, client_start, &a) == CLAVE_ELOOPTHREAD)
-        client_start(&a);
-    return a.err;
-}
-
 /* Why the latest clave_client_open of this thread failed, when there is no client to ask. */
 static _Thread_local char open_fault[512];
 
@@ -157,12 +149,14 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
 /* Starts the client, on a loop of its own unless one was given. */
 static clave_err launch_client(clave_client *c, const struct fault *f)
 {
+    struct start a = {.c = c, .err = CLAVE_ECLOSED};
     clave_err err = c->loop ? CLAVE_OK : clave_loop_new(&c->loop);
     if (err != CLAVE_OK)
         return err;
-    err = start_client(c);
-    if (err != CLAVE_OK)
-        clave__start_error(f, err, "%s", clave_async_client_errmsg(c->async));
+    if (clave__loop_run(c->loop, client_start, &a) == CLAVE_ELOOPTHREAD)
+        client_start(&a);
+    if (a.err != CLAVE_OK)
+        clave__start_error(f, a.err, "%s", clave_async_client_errmsg(c->async));
     return err;
 }
 

@@ -337,14 +337,6 @@ static void uv_client_drop(clave_uv *u)
     clave__channel_close(&u->channel, 0);
 }
 
-/* Hangs up; the engine is told at once, or by uv_client_on_closed. */
-static void uv_client_hang_up(clave_uv *u)
-{
-    uv_client_drop(u);
-    if (u->channel.state == CHANNEL_CLOSED)
-        uv_client_disconnected(u);
-}
-
 /* ---- driving -------------------------------------------------------------------------------- */
 
 /* The deadline that the timer was set to no longer counts. */
@@ -389,7 +381,9 @@ static bool uv_client_step(clave_uv *u)
     if (u->stopping || ch->state == CHANNEL_CLOSING)
         return false;
     if (wants & CLAVE_WANT_HANGUP) {
-        uv_client_hang_up(u);
+        uv_client_drop(u);
+        if (ch->state == CHANNEL_CLOSED) /* else uv_client_on_closed tells the engine */
+            uv_client_disconnected(u);
         return true;
     }
     if (ch->state == CHANNEL_CLOSED && !u->resolve && (wants & CLAVE_WANT_DIAL)) {
