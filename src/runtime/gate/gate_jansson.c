@@ -1,4 +1,4 @@
-/* gate_jansson.c - see gate_jansson.h; gate_engine.c calls it. */
+/* gate_jansson.c - see gate_jansson.h; gate_run.c and verbs of the program call it. */
 #include "runtime/gate/gate_jansson.h"
 
 #include <pthread.h>

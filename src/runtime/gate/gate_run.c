@@ -1,17 +1,466 @@
-/* gate_run.c - see gate_run.h. The engine is called by HTTP, by its clients' callbacks and by its
- * timer; what it requests inside such a call is done later (gate_clients.c, http_server.c). */
+/* gate_run.c - a running gate (gate_run.h): its limits, its HTTP, the engine of src/web, and its
+ * loop. The engine is called by HTTP, by its clients' callbacks and by its timer; what it requests
+ * inside such a call is done later (gate_clients.c, http_server.c). The verbs call gate_change and
+ * gate_reopen at SIGHUP, on any thread. */
 #include "runtime/gate/gate_run.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clave/uv.h"
-#include "runtime/gate/gate_internal.h"
+#include "client/hosts.h"
+#include "runtime/clock.h"
+#include "runtime/gate/gate_audit.h"
+#include "runtime/gate/gate_clients.h"
+#include "runtime/gate/gate_end_cause.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
+#include "runtime/gate/gate_replay.h"
+#include "runtime/gate/gate_server_stats.h"
+#include "runtime/http/http_server.h"
 #include "runtime/start_error.h"
 #include "runtime/thread_start.h"
+#include "runtime/tls/tls_context.h"
+#include "web/api/api.h"
+#include "web/http/authorization.h"
+
+enum { MAX_METRIC_PATHS = 64 };
+
+/*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
+enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
+
+struct gate {
+    uv_loop_t loop;
+    struct clave_mem mem;
+    struct log log;
+    struct gate_clients clients;
+    struct web_env env;
+    struct web *web;
+    struct http *http;
+    clave_tls *http_tls; /* NULL: no address uses it */
+    enum gate_phase phase;
+    uv_timer_t timer; /* for the engine's deadlines and the grace */
+    uv_prepare_t prepare;
+    uv_async_t stop;
+    uv_async_t changed; /* wakes the loop when there are new settings */
+    struct gate_access *access;
+    pthread_mutex_t mutex;
+    struct gate_access *next_access; /* under the mutex; NULL: no change */
+    struct gate_limits next_limits;  /* under the mutex: those that go with next_access */
+    size_t file_connections;         /* how many the limit of open files allows */
+    size_t sender_sessions;          /* of one sender, unless set; 0: four fifths of all */
+    char *metric_text;               /* what metric_paths point into */
+    const char *metric_paths[MAX_METRIC_PATHS];
+    size_t nmetric_paths;
+    struct gate_audit *audit; /* NULL: none */
+    struct notifier audit_done;
+    bool reopens;               /* under the mutex: the audit log has to be opened again */
+    struct gate_replay *replay; /* NULL: none */
+    uv_async_t replayed;
+    struct gate_end_causes *ends; /* NULL: not in a server */
+    uv_async_t ended;
+    struct gate_server_stats *figures; /* NULL: not in a server */
+    uv_async_t measured;
+    int64_t grace_ms;
+    int64_t closed_by; /* for CLOSING: until when */
+};
+
+/* ---- limits: connections, files, and of what the servers take from its address --------------- */
+
+enum { RESERVED_FILES = 64 };
+/* The connections that a server takes from one address (maxClientCnxns, --max-connections), as far
+ * as a gate can know: the default of Apache's and ours. */
+enum { OF_ADDRESS = 60 };
+
+/* HTTP's share of the files that may be open; if the gate is in a server, the
+ * server's clients have the rest. */
+static size_t gate_files(const struct gate_options *o, size_t part, size_t most)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return most;
+    size_t room =
+        files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : files.rlim_cur / 2;
+    room = (o->in_server ? room / 4 : room) / part;
+    return most < room ? most : room;
+}
+
+static unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits)
+{
+    size_t most = limits->max_connections > 0 ? limits->max_connections : GATE_CONNECTIONS;
+    return (unsigned)(most < g->file_connections ? most : g->file_connections);
+}
+
+/* One sender's sessions must not use up what the servers take from this address: nobody else could
+ * make a session then. Four fifths of what half of the servers take, since the others may be down,
+ * less the gate's own session. 0: the servers do not count this gate, and four fifths of all do. */
+static size_t gate_default_sender_sessions(const struct gate *g, const struct gate_options *o)
+{
+    struct hosts hosts;
+    if (o->in_server || clave__hosts_init(&hosts, &g->mem, o->hosts) != CLAVE_OK)
+        return 0;
+    size_t servers = (hosts.count + 1) / 2;
+    bool counted = true;
+    for (size_t i = 0; i < hosts.count; i++)
+        counted = counted && hosts.list[i].port != 0; /* not a Unix socket */
+    clave__hosts_fini(&hosts);
+    return counted ? (servers * OF_ADDRESS - 1) * 4 / 5 : 0;
+}
+
+static size_t gate_max_sender_sessions(const struct gate *g, const struct gate_limits *limits)
+{
+    return limits->max_sender_sessions > 0 ? limits->max_sender_sessions : g->sender_sessions;
+}
+
+/* A waiting request must not use up the connection that renewals and releases need. */
+static size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits)
+{
+    size_t connections = gate_max_connections(g, limits);
+    return limits->max_waiting > 0 ? limits->max_waiting : connections - connections / 4;
+}
+
+/* ---- requests of HTTP on their way to the engine --------------------------------------------- */
+
+/* The longest head of a request. */
+enum { MAX_HEAD = 8192 };
+/* How long to wait for the next request and its head; for a TLS handshake; for a body; and for a
+ * client to read. */
+enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };
+
+static void gate_on_request(void *arg, const struct web_request *q, struct http_exchange *x,
+                            void **user)
+{
+    struct gate *g = arg;
+    struct web_exchange *made;
+    if (clave__web_begin(g->web, clave_now(), q, x, &made) != CLAVE_OK)
+        clave__http_answer(x, NULL);
+    *user = made;
+}
+
+static bool gate_on_body(void *arg, void *user, const void *p, size_t n)
+{
+    (void)arg;
+    return clave__web_take_body(user, clave_now(), p, n);
+}
+
+static void gate_on_body_done(void *arg, void *user)
+{
+    (void)arg;
+    clave__web_body_done(user, clave_now());
+}
+
+static bool gate_is_known(void *arg, void *user, void **kept)
+{
+    (void)arg;
+    *kept = clave__web_keep(user);
+    return *kept != NULL;
+}
+
+static void gate_kept_gone(void *arg, void *kept)
+{
+    const struct gate *g = arg;
+    clave__web_keep_no_more(g->web, kept);
+}
+
+static bool gate_is_exempt(void *arg, const struct peer_addr *peer)
+{
+    const struct gate *g = arg;
+    const struct web_peer as_engine = {.is_unix = peer->family == 0, .address = peer->text};
+    return clave__forwarded_is_proxy(gate_access_of(g->access), &as_engine);
+}
+
+static void gate_on_ended(void *arg, void *user)
+{
+    (void)arg;
+    clave__web_end(user, clave_now());
+}
+
+/* ---- the addresses of HTTP ------------------------------------------------------------------- */
+
+static bool gate_has_tls(const struct gate_options *o)
+{
+    for (size_t i = 0; i < o->nhttp; i++)
+        if (clave__http_is_tls(o->http[i]))
+            return true;
+    return false;
+}
+
+/* *out is NULL if no address needs it. */
+static clave_err gate_make_tls(clave_tls **out, const struct gate_options *o, const struct fault *f)
+{
+    struct tls_server_options t = o->http_tls;
+    t.alpn = clave__http_alpn;
+    t.to_foreign = clave__http_to_foreign;
+    *out = NULL;
+    return gate_has_tls(o) ? clave__tls_context_serve(out, &t, f) : CLAVE_OK;
+}
+
+/* Binds the addresses. */
+static clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f)
+{
+    clave_err err = gate_make_tls(&g->http_tls, o, f);
+    if (err != CLAVE_OK)
+        return err;
+    const struct http_options http = {
+        .tls = g->http_tls,
+        .loop = &g->loop,
+        .mem = &g->mem,
+        .log = g->log,
+        .begin = gate_on_request,
+        .take_body = gate_on_body,
+        .body_done = gate_on_body_done,
+        .ended = gate_on_ended,
+        .is_known = gate_is_known,
+        .kept_gone = gate_kept_gone,
+        .is_exempt = gate_is_exempt,
+        .arg = g,
+        .max_connections = gate_max_connections(g, &o->limits),
+        .ever_connections = (unsigned)g->file_connections,
+        .max_head = MAX_HEAD,
+        .ms = {[HTTP_IDLE] = IDLE_MS,
+               [HTTP_BODY] = BODY_MS,
+               [HTTP_SENDING] = SENDING_MS,
+               [HTTP_SHAKING] = HANDSHAKE_MS},
+    };
+    err = clave__http_server_start(&g->http, o->http[0], &http, f);
+    for (size_t i = 1; i < o->nhttp && err == CLAVE_OK; i++)
+        err = clave__http_server_listen(g->http, o->http[i], f);
+    if (err == CLAVE_OK && g->http_tls)
+        clave__tls_context_tell_date(g->http_tls, &g->log);
+    return err;
+}
+
+enum { MAX_SESSIONS = 10000 };
+
+/* ---- the engine: what it requests ------------------------------------------------------------ */
+
+static clave_err gate_client_open(void *arg, const clave_client_options *o,
+                                  clave_async_client **out)
+{
+    struct gate *g = arg;
+    return gate_clients_open(&g->clients, o, out);
+}
+
+static void gate_client_free(void *arg, clave_async_client *c)
+{
+    struct gate *g = arg;
+    gate_clients_free(&g->clients, c);
+}
+
+static void gate_client_flush(void *arg, clave_async_client *c)
+{
+    struct gate *g = arg;
+    gate_clients_flush(&g->clients, c);
+}
+
+static void gate_answered(void *arg, struct web_exchange *x, void *transport)
+{
+    (void)arg;
+    clave__http_answer(transport, clave__web_exchange_answer(x));
+}
+
+static void gate_wake(void *arg, struct web_exchange *x, void *transport)
+{
+    (void)arg;
+    (void)x;
+    clave__http_wake(transport);
+}
+
+static void gate_on_audit(void *arg, const struct web_audit *a)
+{
+    const struct gate *g = arg;
+    gate_audit_put(g->audit, a);
+}
+
+static void gate_on_loaded(void *arg, int64_t zxid)
+{
+    const struct gate *g = arg;
+    gate_replay_start(g->replay, zxid);
+}
+
+/* ---- the engine: what other threads of the process tell it ----------------------------------- */
+
+/* On the loop: take over what other threads have left for the engine. */
+static void gate_on_replayed(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    clave__web_take_replay(g->web, clave_now(), gate_replay_take(g->replay));
+}
+
+static void gate_on_ended_nodes(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    gate_end_cause_pass_on(g->ends, g->web);
+}
+
+static void gate_on_measured(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    gate_server_stats_pass_on(g->figures, g->web);
+}
+
+void gate_server_health(struct gate *g, const struct server_health *health)
+{
+    assert(g->figures); /* it is in a server */
+    gate_server_stats_put(g->figures, health);
+}
+
+void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
+{
+    assert(g->ends);
+    gate_end_cause_put(g->ends, czxid, how);
+}
+
+static void gate_on_audited(void *arg)
+{
+    struct gate *g = arg;
+    if (g->audit)
+        gate_audit_pump(g->audit);
+}
+
+static void gate_set_wall(struct gate *g)
+{
+    clave__web_set_wall(g->web, clave__clock_wall() - clave_now());
+}
+
+/* ---- the engine: how it is made -------------------------------------------------------------- */
+
+static clave_err gate_take_metric_paths(struct gate *g, const char *paths, const struct fault *f)
+{
+    char *rest = NULL;
+    g->metric_text = clave__mem_strdup(&g->mem, paths);
+    if (!g->metric_text)
+        return CLAVE_ENOMEM;
+    for (char *p = strtok_r(g->metric_text, ",", &rest); p; p = strtok_r(NULL, ",", &rest)) {
+        if (g->nmetric_paths == MAX_METRIC_PATHS)
+            return clave__start_error(f, CLAVE_EINVAL, "at most %d paths of metrics",
+                                      MAX_METRIC_PATHS);
+        g->metric_paths[g->nmetric_paths++] = p;
+    }
+    return CLAVE_OK;
+}
+
+/* Makes the engine, and what it needs of this process. */
+static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
+                                  const struct fault *f)
+{
+    const char *why;
+    const struct jansson *jansson = gate_jansson(&why);
+    uint8_t key[GATE_KEY_LEN];
+    if (!jansson)
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    clave_err err = CLAVE_OK;
+    if (o->key)
+        err = gate_key_read(o->key, key, f);
+    else if (o->data_dir)
+        err = gate_key_keep(o->data_dir, key, f);
+    else
+        err = gate_key_draw(key, f);
+    if (err == CLAVE_OK && !o->key && !o->data_dir)
+        clave__log(&o->log, CLAVE_LOG_INFO,
+                   "a random key is used: the secrets of sessions become invalid when this process "
+                   "ends (--http-key keeps them)");
+    if (err == CLAVE_OK && o->metric_paths)
+        err = gate_take_metric_paths(g, o->metric_paths, f);
+    if (err == CLAVE_OK && o->audit)
+        err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
+    if (err == CLAVE_OK && o->data_dir)
+        err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
+    if (err == CLAVE_OK && o->in_server)
+        err = gate_end_cause_new(&g->ends, &g->mem, &g->ended);
+    if (err == CLAVE_OK && o->in_server)
+        err = gate_server_stats_new(&g->figures, &g->mem, &g->measured);
+    if (err != CLAVE_OK)
+        return err;
+    g->env = (struct web_env){.arg = g,
+                              .client_open = gate_client_open,
+                              .client_free = gate_client_free,
+                              .client_flush = gate_client_flush,
+                              .answered = gate_answered,
+                              .wake = gate_wake,
+                              .audit = o->audit ? gate_on_audit : NULL,
+                              .loaded = o->data_dir ? gate_on_loaded : NULL};
+    const struct web_options wo = {.mem = &g->mem,
+                                   .seed = clave_random_seed(),
+                                   .log = g->log,
+                                   .env = &g->env,
+                                   .hosts = o->hosts,
+                                   .connect = o->connect,
+                                   .tls = o->tls,
+                                   .auths = o->auths,
+                                   .nauths = o->nauths,
+                                   .session_timeout_ms = o->session_timeout_ms,
+                                   .session_key = key,
+                                   .key_is_shared = o->key != NULL,
+                                   .jansson = jansson,
+                                   .access = gate_access_of(o->access),
+                                   .assets = clave__page_assets,
+                                   .nassets = clave__page_nassets,
+                                   .max_body = o->max_body,
+                                   .max_waiting = gate_max_waiting(g, &o->limits),
+                                   .max_sessions = gate_files(o, 2, MAX_SESSIONS),
+                                   .max_connections = gate_max_connections(g, &o->limits),
+                                   .max_sender_sessions = gate_max_sender_sessions(g, &o->limits),
+                                   .observe = true,
+                                   .metric_paths = g->metric_paths,
+                                   .nmetric_paths = g->nmetric_paths};
+    err = clave__web_new(&g->web, &wo);
+    explicit_bzero(key, sizeof key);
+    if (err == CLAVE_OK)
+        gate_set_wall(g);
+    return err;
+}
+
+/* ---- what may change while it runs ----------------------------------------------------------- */
+
+/* On the loop: takes over what gate_change and gate_reopen have left. */
+static void gate_on_changed(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    pthread_mutex_lock(&g->mutex);
+    struct gate_access *next = g->next_access;
+    const struct gate_limits limits = g->next_limits;
+    bool reopens = g->reopens;
+    g->next_access = NULL;
+    g->reopens = false;
+    pthread_mutex_unlock(&g->mutex);
+    if (reopens && g->audit)
+        gate_audit_reopen(g->audit);
+    if (!next)
+        return;
+    clave__web_set_access(g->web, gate_access_of(next));
+    gate_access_free(g->access);
+    g->access = next;
+    clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
+    clave__web_set_max_sender_sessions(g->web, gate_max_sender_sessions(g, &limits));
+    clave__web_set_max_connections(g->web, gate_max_connections(g, &limits));
+    if (g->http)
+        clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
+}
+
+void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits)
+{
+    assert(access);
+    pthread_mutex_lock(&g->mutex);
+    struct gate_access *unused = g->next_access;
+    g->next_access = access;
+    g->next_limits = *limits;
+    pthread_mutex_unlock(&g->mutex);
+    gate_access_free(unused);
+    uv_async_send(&g->changed);
+}
+
+bool gate_reopen(struct gate *g)
+{
+    pthread_mutex_lock(&g->mutex);
+    g->reopens = true;
+    pthread_mutex_unlock(&g->mutex);
+    uv_async_send(&g->changed);
+    return g->http_tls && clave__tls_context_renew(g->http_tls, &g->log);
+}
 
 /* The gate does not start without this many files left for sessions and clients. */
 enum { LEAST_FILES = 16 };
@@ -127,7 +576,7 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     g->mem = clave__mem_or_default(NULL);
     g->log = o->log;
     g->grace_ms = o->grace_ms;
-    g->file_connections = gate_file_connections(o);
+    g->file_connections = gate_files(o, 1, GATE_MOST_CONNECTIONS);
     g->sender_sessions = gate_default_sender_sessions(g, o);
     clave_err err = gate_refused(clave__loop_init(&g->loop), f);
     if (err == CLAVE_OK)

@@ -3,11 +3,7 @@
  * thread beside the server's, so that HTTP never delays the protocol.
  *
  * Map of src/runtime/gate:
- *   gate_run           the loop, its start and its end
- *   gate_http          the addresses, and requests on their way to the engine
- *   gate_engine        how the engine is made, what it asks for, what it is told
- *   gate_limits        connections and files
- *   gate_reload        what may change while it runs
+ *   gate_run           the loop, its start and its end; limits, HTTP, the engine, changed settings
  *   gate_clients       the clients that the engine asks for
  *   gate_access_file   the file of tokens, and the gate's names
  *   gate_key           the file of the key that seals the secrets of sessions
