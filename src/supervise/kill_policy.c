@@ -15,7 +15,9 @@ enum { TWICE_MS = 100 };
 
 static int64_t kill_policy_clamp(int64_t n, int64_t min, int64_t max)
 {
-    return n < min ? min : n > max ? max : n;
+    if (n < min)
+        return min;
+    return n > max ? max : n;
 }
 
 int64_t clave__kill_policy_grace(int64_t timeout_ms, int64_t wish)

@@ -74,11 +74,11 @@ static void contender_enter(struct contender *c, enum contender_state to)
     bool allowed = moves[c->state] & (1u << to);
     assert(allowed);
     (void)allowed;
+    const char *path = c->node.watch.path;
+    if (path[0] == '\0' && c->spec)
+        path = c->spec->path;
     clave__log(clave__client_log(c->client), CLAVE_LOG_DEBUG, "contender %s -> %s %s",
-               state_names[c->state], state_names[to],
-               c->node.watch.path[0] ? c->node.watch.path
-               : c->spec             ? c->spec->path
-                                     : "");
+               state_names[c->state], state_names[to], path);
     if (c->state == CONTENDER_HELD) {
         clave__client_note_end(c->client, c->acquire.elects);
         clave__contender_end_hold(c);
