@@ -1,6 +1,6 @@
 /* txn_log.c - Apache's transaction log: finds the records in its bytes, appends to it, and replays
- * it. A record is checksum, length, payload, 'B'. Requests append (transaction.c), the driver takes what
- * is pending; recovery replays; `clave data` and the gate walk from record to record.
+ * it. A record is checksum, length, payload, 'B'. Requests append (transaction.c), the driver takes
+ * what is pending; recovery replays; `clave data` and the gate walk from record to record.
  *
  * A log ends where there is no further record, and then it has to be decided what the bytes there
  * mean: padding, the torn end of a batch that was never acknowledged, or damage (txn_log.h).
