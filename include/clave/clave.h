@@ -24,6 +24,7 @@
  *   cache        cache.h           async/cache.h            CuratorCache
  *   persistent_watcher -(b)        async/persistent_watcher.h PersistentWatcher
  *   instances    instances.h       async/instances.h        ServiceCache, ServiceProvider
+ *   persistent_node persistent_node.h async/persistent_node.h PersistentNode, GroupMember
  *
  *   (a) a function that may block needs a thread: on a loop use the latch
  *   (b) on a session of clave/client.h: from clave_client_run
@@ -74,6 +75,7 @@
 #include "clave/async/multilock.h"
 #include "clave/async/mutex.h"
 #include "clave/async/once.h"
+#include "clave/async/persistent_node.h"
 #include "clave/async/persistent_watcher.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
@@ -92,6 +94,7 @@
 #include "clave/once.h"
 #include "clave/options.h"
 #include "clave/participants.h"
+#include "clave/persistent_node.h"
 #include "clave/retry.h"
 #include "clave/rwlock.h"
 #include "clave/selector.h"

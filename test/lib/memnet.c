@@ -32,6 +32,7 @@ static struct server *open_server(struct memnet *p)
     struct server_options so = {.tick_ms = 1000,
                                 .seed = 1,
                                 .container_check_ms = p->o.container_check_ms,
+                                .extended_types = p->o.extended_types,
                                 .max_session_ms = p->o.max_session_ms,
                                 .require_auth = p->o.require_auth};
     must(clave__server_new(&s, &so) == CLAVE_OK);

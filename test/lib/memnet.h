@@ -46,6 +46,7 @@ struct memnet_options {
     const clave_mem *mem; /* of the clients */
     const char *chroot;   /* "" or "/x" */
     int32_t container_check_ms;
+    bool extended_types;    /* of the server: nodes with a TTL */
     int32_t max_session_ms; /* of the server; 0: 20 s */
     int32_t margin_ms;
     clave_log_cb *client_log; /* of all clients; NULL: none */

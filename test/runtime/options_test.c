@@ -55,6 +55,7 @@ static const clave_once_options of_once = {.size = sizeof of_once, .path = "/o"}
 static const clave_delay_options of_delay = {.size = sizeof of_delay, .path = "/d"};
 static const clave_persistent_watcher_options of_persistent_watcher =
     CLAVE_PERSISTENT_WATCHER_OPTIONS_INIT;
+static const clave_persistent_node_options of_persistent_node = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
 static const clave_cache_options of_cache = CLAVE_CACHE_OPTIONS_INIT;
 static const clave_instances_options of_instances = CLAVE_INSTANCES_OPTIONS_INIT;
 static const clave_selector_options of_selector = {.size = sizeof of_selector,
@@ -263,6 +264,22 @@ static clave_err try_persistent_watcher(const void *o)
     return err;
 }
 
+static clave_err try_persistent_node(const void *o)
+{
+    clave_async_persistent_node *n;
+    clave_err err = clave_async_persistent_node_new(&n, client, "/n", o);
+    clave_async_persistent_node_free(n);
+    return err;
+}
+
+static clave_err try_blocking_persistent_node(const void *o)
+{
+    clave_persistent_node *n;
+    clave_err err = clave_persistent_node_new(&n, session, "/n", o);
+    clave_persistent_node_free(n);
+    return err;
+}
+
 static clave_err try_cache(const void *o)
 {
     clave_async_cache *cache;
@@ -385,6 +402,10 @@ static const struct taker takers[] = {
     TAKER(clave_delay_options, of_delay, path, try_delay, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
     TAKER(clave_persistent_watcher_options, of_persistent_watcher, size, try_persistent_watcher,
           CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
+    TAKER(clave_persistent_node_options, of_persistent_node, size, try_persistent_node, CLAVE_OK,
+          CLAVE_OK, CLIENT_TEXT),
+    TAKER(clave_persistent_node_options, of_persistent_node, size, try_blocking_persistent_node,
+          CLAVE_OK, CLAVE_OK, SESSION_TEXT),
     TAKER(clave_cache_options, of_cache, size, try_cache, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_cache_options, of_cache, size, try_blocking_cache, CLAVE_OK, CLAVE_OK,
           SESSION_TEXT),

@@ -3,6 +3,7 @@
 #define CLAVE_SIM_CHECKER_H
 
 #include "history.h"
+#include "keeper.h"
 #include "server_host.h"
 #include "slot_world.h"
 #include "token_set.h"
@@ -43,6 +44,7 @@ struct checker {
     size_t ntaken;
     struct znode_world znodes;
     struct slot_world slots;
+    struct keeper_world kept;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
     bool restores;     /* a backup may be restored: */

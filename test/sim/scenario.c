@@ -216,9 +216,21 @@ static void draw_slots(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_keepers(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x6b656570);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (world_chance(&s->w, 250))
+        s->work.keeper_rest_us = world_between(&s->w, 2 * MS, s->timeout_us / 8);
+    world_use_rng(&s->w, before);
+}
+
 static void draw_others(struct scenario *s)
 {
     draw_slots(s);
+    draw_keepers(s);
     draw_witnesses(s);
     http_world_draw(&s->http, &s->checker, &s->net, s->has_ensemble ? &s->ensemble : NULL,
                     s->timeout_us);
@@ -452,7 +464,7 @@ static size_t stale_watches(const struct scenario *s)
     for (size_t i = 0; i < s->nhosts; i++)
         for (unsigned k = 0; k < s->work.locks && s->hosts[i].allocator.refused > 0; k++)
             n += s->work.layouts[k].limit_path || s->work.layouts[k].kind == LOCK_LATCH ||
-                 s->work.caching || s->work.slot_limit > 0;
+                 s->work.caching || s->work.slot_limit > 0 || s->work.keeper_rest_us > 0;
     return n;
 }
 

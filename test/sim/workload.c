@@ -5,6 +5,7 @@
 
 #include "cache_user.h"
 #include "checker.h"
+#include "keeper.h"
 #include "leader_watcher.h"
 #include "runner.h"
 #include "slot_user.h"
@@ -121,6 +122,7 @@ static void on_act(struct host *h)
             actor_decide(&l->actors[i]);
     znode_client_act(&l->znodes);
     slot_user_act(l);
+    keeper_act(l);
 }
 
 static void on_start(struct host *h)
@@ -133,6 +135,7 @@ static void on_start(struct host *h)
     if (l->o->caching)
         cache_user_begin(l);
     slot_user_begin(l);
+    keeper_begin(l);
 }
 
 /* The states follow one another as Curator's do. */
@@ -178,6 +181,7 @@ void workload_put_away(struct workload *l)
 {
     cache_user_end(l);
     slot_user_put_away(l);
+    keeper_put_away(l);
     for (unsigned i = 0; i < l->o->actors; i++)
         if (l->actors[i].object)
             workload_discard(l, &l->actors[i]);
@@ -225,6 +229,7 @@ static void on_ended(struct host *h)
         world_break(h->w, "each request completes exactly once", "%s: a call of a znode has no end",
                     h->name);
     slot_user_ended(l);
+    keeper_ended(l);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */

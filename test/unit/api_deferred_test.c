@@ -17,6 +17,7 @@
 #include "clave/async/multilock.h"
 #include "clave/async/mutex.h"
 #include "clave/async/once.h"
+#include "clave/async/persistent_node.h"
 #include "clave/async/persistent_watcher.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
@@ -714,6 +715,47 @@ static void no_job_answers_inside_a_call(void **state)
     at_every_stage(play_once);
 }
 
+/* ---- nodes that stay ---------------------------------------------------------------------------
+ */
+
+static void on_node_event(clave_async_persistent_node *n, const clave_persistent_node_event *ev,
+                          void *arg)
+{
+    (void)n, (void)ev, (void)arg;
+    on_news();
+}
+
+static void on_node(clave_async_persistent_node *n, clave_err err, void *arg)
+{
+    (void)n, (void)err, (void)arg;
+    on_answer();
+}
+
+static void play_persistent_node(struct memnet *p, clave_async_client *c,
+                                 void (*set)(struct memnet *))
+{
+    const clave_persistent_node_options o = {.size = sizeof o, .event_cb = on_node_event};
+    clave_async_persistent_node *n = NULL, *late = NULL;
+    DO(clave_async_persistent_node_new(&n, c, "/n", &o));
+    memnet_settle(p);
+    set(p);
+    DO(clave_async_persistent_node_new(&late, c, "/late", &o));
+    ASK(clave_async_persistent_node_set(n, "x", 1, on_node, NULL));
+    ASK(clave_async_persistent_node_close(n, on_node, NULL));
+    memnet_clear(p);
+    memnet_refuse(p, 0, false);
+    memnet_settle(p);
+    memnet_advance(p, 60000);
+    DO_VOID(clave_async_persistent_node_free(late));
+    DO_VOID(clave_async_persistent_node_free(n));
+}
+
+static void no_persistent_node_answers_inside_a_call(void **state)
+{
+    (void)state;
+    at_every_stage(play_persistent_node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -725,6 +767,7 @@ int main(void)
         cmocka_unit_test(no_slots_answer_inside_a_call),
         cmocka_unit_test(no_latch_answers_inside_a_call),
         cmocka_unit_test(no_job_answers_inside_a_call),
+        cmocka_unit_test(no_persistent_node_answers_inside_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
