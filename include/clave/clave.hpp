@@ -27,6 +27,7 @@
 #include "clave/cpp/mutex.hpp"
 #include "clave/cpp/observe.hpp"
 #include "clave/cpp/once.hpp"
+#include "clave/cpp/persistent_node.hpp"
 #include "clave/cpp/result.hpp"
 #include "clave/cpp/selector.hpp"
 #include "clave/cpp/semaphore.hpp"

@@ -236,6 +236,12 @@ void bridge_on_transfer(clave_async_client *client, clave_err err, void *arg)
     answer_end(arg, err);
 }
 
+void bridge_on_persistent_node(clave_async_persistent_node *node, clave_err err, void *arg)
+{
+    (void)node;
+    answer_end(arg, err);
+}
+
 /* ---- jobs and delays ------------------------------------------------------------------------ */
 
 void bridge_on_once(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)

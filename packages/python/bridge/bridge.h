@@ -150,6 +150,7 @@ CLAVE_EXPORT clave_async_slots_list_cb bridge_on_slots_list;
 CLAVE_EXPORT clave_async_latch_cb bridge_on_leader, bridge_on_latch_closed;
 CLAVE_EXPORT clave_async_transfer_cb bridge_on_transfer;
 CLAVE_EXPORT clave_async_once_cb bridge_on_once;
+CLAVE_EXPORT clave_async_persistent_node_cb bridge_on_persistent_node;
 CLAVE_EXPORT clave_async_delay_cb bridge_on_delay;
 CLAVE_EXPORT clave_result_cb bridge_on_result;
 CLAVE_EXPORT clave_async_participants_cb bridge_on_participants;
@@ -165,6 +166,7 @@ CLAVE_EXPORT clave_delay_event_cb bridge_on_delay_event;
 CLAVE_EXPORT clave_state_cb bridge_on_state;
 CLAVE_EXPORT clave_log_cb bridge_on_log;
 CLAVE_EXPORT clave_async_persistent_watcher_cb bridge_on_persistent_watcher;
+CLAVE_EXPORT clave_persistent_node_event_cb bridge_on_persistent_node_event;
 CLAVE_EXPORT clave_async_cache_cb bridge_on_cache_event;
 CLAVE_EXPORT clave_async_instances_cb bridge_on_instances_event;
 

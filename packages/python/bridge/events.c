@@ -150,3 +150,16 @@ void bridge_on_persistent_watcher(clave_async_persistent_watcher *w,
     bridge__put_int(n, ev->err);
     event_end(arg, n);
 }
+
+void bridge_on_persistent_node_event(clave_async_persistent_node *node,
+                                     const clave_persistent_node_event *ev, void *arg)
+{
+    (void)node;
+    struct bridge_note *n = event_begin(arg, ev->type);
+    if (!n)
+        return;
+    bridge__put_text(n, ev->path);
+    bridge__put_int(n, ev->type == CLAVE_PERSISTENT_NODE_CONFLICT ? ev->owner : ev->czxid);
+    bridge__put_int(n, ev->err);
+    event_end(arg, n);
+}

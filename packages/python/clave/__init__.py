@@ -19,6 +19,7 @@ from .hold import Hold
 from .instances import Instance, Instances, InstancesEvent, Pick
 from .lock import Lock, MultiHold, Multilock, RWLock
 from .once import Ran, Record
+from .persistent_node import Kept, NodeEvent, PersistentNode
 from .queues import Deadlocked, Identity, Participant
 from .semaphore import Semaphore
 from .slots import Slot, Slots, SlotsView
@@ -30,8 +31,8 @@ __version__: str = _library.clave_version().decode()
 __all__ = [
     "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Check", "Client", "Closed",
     "Create", "Data", "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election", "Error", "Forked", "Hold",
-    "Identity", "Instance", "Instances", "InstancesEvent", "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node",
-    "NodeExists", "NotEmpty", "NotHeld", "NotSent", "Participant", "Perm", "Pick", "RWLock", "Ran", "Record", "Semaphore",
-    "Set", "Slot", "Slots", "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
-    "metrics",
+    "Identity", "Instance", "Instances", "InstancesEvent", "Kept", "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold",
+    "Multilock", "NoAuth", "NoNode", "Node", "NodeEvent", "NodeExists", "NotEmpty", "NotHeld", "NotSent",
+    "Participant", "Perm", "PersistentNode", "Pick", "RWLock", "Ran", "Record", "Semaphore", "Set", "Slot", "Slots",
+    "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher", "metrics",
 ]

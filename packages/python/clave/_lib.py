@@ -127,6 +127,12 @@ class InstancesOptions(Structure):
                 ("down_ms", c_uint32)]
 
 
+class PersistentNodeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("kind", c_int), ("replace", c_bool), ("ttl_ms", c_int64), ("data", c_char_p),
+                ("len", c_size_t), ("acls", c_void_p), ("nacls", c_size_t), ("event_cb", c_void_p),
+                ("event_arg", c_void_p)]
+
+
 # The struct of the headers that each of these is.
 STRUCTS = {
     Acl: "clave_acl", Retry: "clave_retry", Auth: "clave_auth", ClientOptions: "clave_client_options",
@@ -136,7 +142,7 @@ STRUCTS = {
     SlotsOptions: "clave_slots_options", SlotStruct: "clave_slot", LatchOptions: "clave_latch_options",
     IdentityStruct: "clave_identity", OnceOptions: "clave_once_options", DelayOptions: "clave_delay_options",
     CacheOptions: "clave_cache_options", PersistentWatcherOptions: "clave_persistent_watcher_options",
-    InstancesOptions: "clave_instances_options",
+    InstancesOptions: "clave_instances_options", PersistentNodeOptions: "clave_persistent_node_options",
 }
 
 # What is called from the caller's own thread. Everything else of libclave goes through the loop's.

@@ -34,6 +34,7 @@ from .hold import HoldCore
 from .instances import InstancesCallback, InstancesCore
 from .lock import LockCore, LockOptions, MultiHold, MultilockCore, Part, sides
 from .once import Delay, Once, Ran, record_path
+from .persistent_node import Kept, NodeCallback, PersistentNodeCore
 from .queues import Deadlocked, Participant
 from .semaphore import SemaphoreCore
 from .slots import Slot, SlotsCore, SlotsView
@@ -398,6 +399,42 @@ class Instances(InstancesCore):
         self.close()
 
 
+class PersistentNode(PersistentNodeCore):
+    """A node that stays, in asyncio."""
+
+    def __init__(self, session: Session, path: str, data: Data = b"", callback: Optional[NodeCallback] = None,
+                 **more: Any) -> None:
+        self._known = asyncio.Event()
+        super().__init__(session, path, data, callback, **more)
+
+    async def wait(self, timeout: Optional[Duration] = None) -> None:
+        """Waits until the node is there."""
+        try:
+            await asyncio.wait_for(self._known.wait(), None if timeout is None else milliseconds(timeout) / 1000)
+        except asyncio.TimeoutError:
+            raise error(self._late(), self._what) from None
+        check(self._failed, self._what)
+
+    async def set(self, data: Data) -> None:
+        """Changes the data, and waits until the node has them."""
+        await self._set(data)
+
+    async def close(self) -> None:
+        """Deletes the node, and waits until it is gone."""
+        await self._close()
+
+    async def __aenter__(self) -> "PersistentNode":
+        try:
+            await self.wait(30)
+        except BaseException:
+            self.free()
+            raise
+        return self
+
+    async def __aexit__(self, kind: Raised, value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.close()
+
+
 class Client(ClientCore):
     """A session for the running event loop; its arguments, and those of what is made on it, are those of
     `clave.Client`."""
@@ -531,6 +568,12 @@ class Client(ClientCore):
                   base: str = "/services", down_errors: int = 2, down: Duration = 30) -> Instances:
         """As `clave.Client.instances`."""
         return Instances(self._session, service, callback, base=base, down_errors=down_errors, down=down)
+
+    def persistent_node(self, path: str, data: Data = b"", callback: Optional[NodeCallback] = None, *,
+                        kind: Kept = Kept.EPHEMERAL, ttl: Duration = 0, replace: bool = False,
+                        acls: Optional[Sequence[Acl]] = None) -> PersistentNode:
+        """As `clave.Client.persistent_node`."""
+        return PersistentNode(self._session, path, data, callback, kind=kind, ttl=ttl, replace=replace, acls=acls)
 
     def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
         """As `clave.Client.watch`."""

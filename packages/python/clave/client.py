@@ -16,6 +16,7 @@ from .election import Election, Term
 from .instances import Instances, InstancesCallback
 from .lock import Lock, LockOptions, Multilock, Part, RWLock
 from .once import Once, Ran, record_path
+from .persistent_node import Kept, NodeCallback, PersistentNode
 from .queues import Deadlocked, Participant, QueuesCore
 from .semaphore import Semaphore
 from .slots import Slots
@@ -239,6 +240,12 @@ class Client(ClientCore):
                   base: str = "/services", down_errors: int = 2, down: Duration = 30) -> Instances:
         """The instances of a service, or of all below `base`; `callback(event, now, was)`."""
         return Instances(self._session, service, callback, base=base, down_errors=down_errors, down=down)
+
+    def persistent_node(self, path: str, data: Data = b"", callback: Optional[NodeCallback] = None, *,
+                        kind: Kept = Kept.EPHEMERAL, ttl: Duration = 0, replace: bool = False,
+                        acls: Optional[Sequence[Acl]] = None) -> PersistentNode:
+        """A node that is there until it is closed, over every loss of the session; `callback(event, path, number)`."""
+        return PersistentNode(self._session, path, data, callback, kind=kind, ttl=ttl, replace=replace, acls=acls)
 
     def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
         """Calls back at each change of a node and all below it."""

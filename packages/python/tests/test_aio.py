@@ -295,6 +295,10 @@ class Elections(Case):
         await c.create("/services/web/a", b'{"name":"web","id":"a"}', parents=True)
         async with c.instances("web") as web:
             self.assertEqual([i.id for i in web], ["a"])
+        async with c.persistent_node("/group/a", b"up") as node:
+            await node.set(b"busy")
+            self.assertEqual((await c.get("/group/a")).data, b"busy")
+        self.assertIsNone(await c.exists("/group/a"))
         self.assertEqual(await c.participants("/job"), [])
         self.assertEqual(await c.deadlocks("/tree"), [])
 

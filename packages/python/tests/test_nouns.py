@@ -320,6 +320,27 @@ class Copies(Case):
             with self.assertRaises(clave.Error):
                 everything.pick()
 
+    def test_persistent_node(self):
+        c, other, seen = self.open(), self.open(), []
+        with c.persistent_node("/group/a", b"up", lambda event, path, number: seen.append((event.name, path))) as node:
+            self.assertEqual((node.path, node.present, c.get("/group/a").data), ("/group/a", True, b"up"))
+            node.set(b"busy")
+            other.delete("/group/a")
+            until(lambda: len(seen) == 3, "created again")
+            self.assertEqual(other.get("/group/a").data, b"busy")
+            second = other.persistent_node("/group/a", b"other")
+            with self.assertRaises(clave.Busy):
+                second.wait(1)
+        self.assertEqual(seen, [("PRESENT", "/group/a"), ("ABSENT", "/group/a"), ("PRESENT", "/group/a")])
+        second.wait(10)
+        second.close()
+        self.assertFalse(second.present)
+        self.assertIsNone(other.exists("/group/a"))
+        with other.persistent_node("/group/n-", kind=clave.Kept.EPHEMERAL_SEQUENTIAL) as numbered:
+            self.assertRegex(numbered.path, "/group/n-[0-9]{10}")
+        with self.assertRaises(clave.Error):
+            other.persistent_node("/group/t", kind=clave.Kept.TTL)
+
     def test_watch(self):
         c, seen = self.open(), []
         watcher = c.watch("/watched", lambda event, path: seen.append((event.name, path)))

@@ -81,6 +81,8 @@ extern const struct verb verb_instances;
 extern const struct verb verb_leader;
 extern const struct verb verb_lock;
 extern const struct verb verb_locks;
+extern const struct verb verb_member;
+extern const struct verb verb_members;
 extern const struct verb verb_ls;
 extern const struct verb verb_ping;
 extern const struct verb verb_resign;

@@ -1,0 +1,401 @@
+/* member.c - `clave member`: keeps a node below a group's path while a command runs. `clave
+ * members` lists those nodes. Both use the layout of Curator's GroupMember: PATH/ID, ephemeral.
+ *
+ * The command is not ended when the session is lost: being seen is no right to be alone, and the
+ * node is created again. So there is no guardian here. What must stay true: the command is started
+ * when the node is there, the node is deleted when the command has ended, and this process ends as
+ * the command did. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "clave/cache.h"
+#include "clave/persistent_node.h"
+#include "cmd/cli/cmd_options.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/participant.h"
+
+enum { MEMBER_ID = FLAG_LONG, MEMBER_DATA, MEMBER_REPLACE };
+enum { MEMBERS_WATCH = FLAG_LONG };
+enum { CLOSE_MS = 5000, LOOK_MS = 200, GATHER_MS = 50, HOST_CAP = 256, COLUMN_CAP = 256 };
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+struct member {
+    struct options *o;
+    const char *path; /* of its node */
+    const char *data;
+    bool replace;
+    int signals;         /* a signalfd, of SIGCHLD too */
+    pid_t pid;           /* of the command; 0: none */
+    atomic_bool started; /* once it has been: a refusal before that ends this process */
+};
+
+/* Called on the loop's thread. */
+static void member_on_event(clave_async_persistent_node *n, const clave_persistent_node_event *ev,
+                            void *arg)
+{
+    struct member *m = arg;
+    (void)n;
+    if (ev->type == CLAVE_PERSISTENT_NODE_PRESENT)
+        diag_note(m->o, "%s: present", ev->path);
+    else if (ev->type == CLAVE_PERSISTENT_NODE_ABSENT)
+        diag(m->o, "%s: absent: %s; it is created again", ev->path, clave_strerror(ev->err));
+    else if (ev->type == CLAVE_PERSISTENT_NODE_FAILED && m->started)
+        diag(m->o, "%s: refused: %s", ev->path, clave_strerror(ev->err));
+    else if (ev->type == CLAVE_PERSISTENT_NODE_FAILED)
+        diag_note(m->o, "%s: refused: %s", ev->path, clave_strerror(ev->err));
+    else if (ev->owner != 0)
+        diag(m->o, "%s: session 0x%llx has a member of this id; waiting until it is gone", ev->path,
+             (unsigned long long)ev->owner);
+    else
+        diag(m->o, "%s: a node that is no member is in the way; waiting until it is removed",
+             ev->path);
+}
+
+/* In the child: as the command should find the process. Says in the pipe why it could not start. */
+static void member_exec(const struct member *m, int failure)
+{
+    char *const *argv = m->o->argv + 1;
+    inheritance_restore(&m->o->inherited);
+    execvp(argv[0], argv);
+    int err = errno;
+    (void)!write(failure, &err, sizeof err);
+    _exit(EXIT_NOEXEC);
+}
+
+/* Returns an exit code; EXIT_OK: the command runs. */
+static int member_start(struct member *m)
+{
+    int ends[2], err = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return diag_err(m->o, m->path, CLAVE_EFILES, NULL);
+    m->pid = fork();
+    if (m->pid == 0)
+        member_exec(m, ends[1]);
+    if (m->pid < 0)
+        err = errno;
+    close(ends[1]);
+    if (m->pid > 0 && read(ends[0], &err, sizeof err) == sizeof err) /* else it was executed */
+        (void)waitpid(m->pid, NULL, 0);
+    close(ends[0]);
+    if (err == 0)
+        return EXIT_OK;
+    m->pid = 0;
+    return diag_end(m->o, m->o->argv[1], err == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC, "%s",
+                    strerror(err));
+}
+
+/* Takes what has been signalled, and passes it on to the command unless the terminal has sent it to
+ * both. Returns 0, or the signal that ends this process since there is no command. */
+static int member_take_signal(struct member *m, bool *ended, int *status)
+{
+    struct signalfd_siginfo info;
+    if (read(m->signals, &info, sizeof info) != sizeof info)
+        return 0;
+    int sig = (int)info.ssi_signo;
+    if (sig == SIGCHLD)
+        *ended = m->pid > 0 && waitpid(m->pid, status, WNOHANG) == m->pid;
+    else if (m->pid > 0 && info.ssi_code <= 0)
+        kill(m->pid, sig);
+    return sig != SIGCHLD && m->pid == 0 ? sig : 0;
+}
+
+/* Waits until the node is there. Returns an exit code. */
+static int member_await(struct member *m, clave_persistent_node *n, clave_client *session)
+{
+    struct pollfd p = {.fd = m->signals, .events = POLLIN};
+    for (;;) {
+        bool ended = false;
+        int status;
+        clave_err err = clave_persistent_node_await(n, LOOK_MS);
+        if (err != CLAVE_ETIMEDOUT && err != CLAVE_EBUSY)
+            return err == CLAVE_OK ? EXIT_OK : diag_err(m->o, m->path, err, session);
+        int sig = poll(&p, 1, 0) == 1 ? member_take_signal(m, &ended, &status) : 0;
+        if (sig != 0)
+            return 128 + sig;
+    }
+}
+
+/* Waits for the end of the command. Returns its exit code. */
+static int member_wait(struct member *m)
+{
+    bool ended = false;
+    int status = 0;
+    while (!ended)
+        (void)member_take_signal(m, &ended, &status);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int member_keep(struct member *m, clave_client *session)
+{
+    clave_persistent_node_options no = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
+    clave_persistent_node *n;
+    no.replace = m->replace;
+    no.data = m->data;
+    no.len = strlen(m->data);
+    no.event_cb = member_on_event;
+    no.event_arg = m;
+    clave_err err = clave_persistent_node_new(&n, session, m->path, &no);
+    if (err != CLAVE_OK)
+        return diag_err(m->o, m->path, err, session);
+    int code = member_await(m, n, session);
+    m->started = code == EXIT_OK;
+    if (code == EXIT_OK)
+        code = member_start(m);
+    if (m->pid > 0)
+        code = member_wait(m);
+    err = clave_persistent_node_close(n, CLOSE_MS);
+    if (err != CLAVE_OK)
+        diag_note(m->o, "%s: it goes with the session: %s", m->path, clave_strerror(err));
+    clave_persistent_node_free(n);
+    return code;
+}
+
+static int member_open(struct member *m)
+{
+    clave_client *session;
+    m->signals = inheritance_open_signals(SIGCHLD); /* the loop's thread blocks all signals */
+    if (m->signals < 0)
+        return diag_err(m->o, m->path, CLAVE_EFILES, NULL);
+    int code = connect_open(m->o, NULL, &session);
+    if (code == EXIT_OK) {
+        code = member_keep(m, session);
+        connect_close(session);
+    }
+    close(m->signals);
+    return code;
+}
+
+static int run_member(struct options *o, int argc, char **argv)
+{
+    struct member m = {.o = o, .data = ""};
+    char host[HOST_CAP] = "", id[HOST_CAP + 24];
+    const char *name = NULL;
+    int flag;
+    while ((flag = options_next(o, argc, argv)) > 0) {
+        if (flag == MEMBER_ID)
+            name = o->value;
+        else if (flag == MEMBER_DATA)
+            m.data = o->value;
+        m.replace |= flag == MEMBER_REPLACE;
+    }
+    if (flag == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 2, -1))
+        return EXIT_USAGE;
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(id, sizeof id, "%s-%ld", host, (long)getpid());
+    name = name ? name : id;
+    if (name[0] == '\0' || strchr(name, '/'))
+        return diag_usage(o, "--id: \"%s\" is not the name of a node: it is empty or has a '/'",
+                          name);
+    if (!connect_path_ok(o, o->argv[0]))
+        return EXIT_PATH;
+    char *path = clave__path_child(NULL, o->argv[0], name);
+    if (!path)
+        return diag_err(o, o->argv[0], CLAVE_ENOMEM, NULL);
+    m.path = path;
+    int code = connect_path_ok(o, path) ? member_open(&m) : EXIT_PATH;
+    free(path);
+    return code;
+}
+
+static const struct flag member_flags[] = {
+    {MEMBER_ID, "id", "ID", "the member's name in the group [HOST-PID]"},
+    {MEMBER_DATA, "data", "DATA", "what its node says []"},
+    {MEMBER_REPLACE, "replace", NULL, "take the place of a member of this id"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_member = {
+    .name = "member",
+    .args = "PATH -- COMMAND...",
+    .summary = "Run a command, and be a member of a group meanwhile",
+    .text =
+        "The node PATH/ID is there while the command runs, over every loss of the session. The\n"
+        "command starts when it is; a member of the same id is waited for, or with --replace\n"
+        "loses its place. The exit code is the command's.\n",
+    .flags = member_flags,
+    .max_args = 1,
+    .runs_command = true,
+    .run = run_member,
+};
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+struct members {
+    struct options *o;
+    const char *path;
+    FILE *out;
+    size_t shown;
+};
+
+/* On the loop's thread, which never waits for whoever reads the output. */
+static bool members_show(const clave_cache_node *n, void *arg)
+{
+    struct members *l = arg;
+    const char *id = clave__path_name(n->path);
+    char name[COLUMN_CAP], data[COLUMN_CAP], text[COLUMN_CAP], age[AGE_CAP];
+    if (!clave__path_is_child(n->path, l->path, id))
+        return true;
+    l->shown++;
+    if (l->o->json) {
+        struct json j;
+        json_begin(&j, l->out);
+        clave__json_string(&j, "id", id);
+        json_bytes(&j, "data", n->data, n->len);
+        json_stat(&j, "stat", &n->stat);
+        json_end(&j);
+        return true;
+    }
+    snprintf(data, sizeof data, "%.*s", n->data ? (int)n->len : 0,
+             n->data ? (const char *)n->data : "");
+    fprintf(l->out, "%s %s %s\n", participant_text_column(id, false, name, sizeof name),
+            participant_text_age(&n->stat, age),
+            participant_text_column(data, true, text, sizeof text));
+    return true;
+}
+
+static int members_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Prints the lines sorted, by id: each begins with it, also as JSON. */
+static clave_err members_print_sorted(char *text, size_t n)
+{
+    char **lines = calloc(n + 1, sizeof *lines);
+    size_t i = 0;
+    if (!lines)
+        return CLAVE_ENOMEM;
+    for (char *rest = text, *line; i < n && (line = strsep(&rest, "\n"));)
+        lines[i++] = line;
+    qsort(lines, i, sizeof *lines, members_compare);
+    for (size_t k = 0; k < i; k++)
+        puts(lines[k]);
+    free(lines);
+    return CLAVE_OK;
+}
+
+static int members_print(struct members *l, clave_cache *cache, clave_client *c)
+{
+    char *text = NULL;
+    size_t len = 0;
+    l->shown = 0;
+    l->out = open_memstream(&text, &len);
+    clave_err err = l->out ? clave_cache_walk(cache, l->path, members_show, l) : CLAVE_ENOMEM;
+    if (l->out && (ferror(l->out) | fclose(l->out)) != 0)
+        err = CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        err = members_print_sorted(text, l->shown);
+    free(text);
+    if (err != CLAVE_OK && err != CLAVE_ENONODE) /* a group without members needs no node */
+        return diag_err(l->o, l->path, err, c);
+    if (l->shown == 0)
+        diag_note(l->o, "%s: no members", l->path);
+    return finish_stdout(l->o);
+}
+
+static void members_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    (void)cache;
+    (void)ev;
+    (void)!write(*(int *)arg, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+static int members_follow(struct members *l, clave_cache *cache, clave_client *c, int changed)
+{
+    struct pollfd p = {.fd = changed, .events = POLLIN};
+    for (;;) {
+        uint64_t n;
+        int code = members_print(l, cache, c);
+        if (code != EXIT_OK)
+            return code;
+        while (poll(&p, 1, -1) < 0 && errno == EINTR)
+            continue;
+        poll(NULL, 0, GATHER_MS); /* for those that come with it */
+        (void)!read(changed, &n, sizeof n);
+        clave_err err = clave_cache_wait(cache, -1); /* until they are known again */
+        if (err != CLAVE_OK)
+            return diag_err(l->o, l->path, err, c);
+        if (!l->o->json)
+            putchar('\n');
+    }
+}
+
+static int members_list(struct members *l, clave_client *c, bool watch)
+{
+    clave_cache *cache;
+    int changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (changed < 0)
+        return diag_err(l->o, l->path, CLAVE_EFILES, NULL);
+    clave_err err = clave_sync(c, "/", l->o->timeout_ms); /* as current as the leader */
+    if (err == CLAVE_OK)
+        err = clave_cache_new(&cache, c, l->path, NULL, members_on_event, &changed);
+    int code = err == CLAVE_OK ? EXIT_OK : diag_err(l->o, l->path, err, c);
+    if (err == CLAVE_OK) {
+        uint64_t n;
+        err = clave_cache_wait(cache, l->o->timeout_ms);
+        (void)!read(changed, &n, sizeof n); /* what was there already is no change */
+        if (err != CLAVE_OK)
+            code = diag_err(l->o, l->path, err, c);
+        else
+            code = watch ? members_follow(l, cache, c, changed) : members_print(l, cache, c);
+        clave_cache_free(cache);
+    }
+    close(changed);
+    return code;
+}
+
+static int run_members(struct options *o, int argc, char **argv)
+{
+    struct members l = {.o = o};
+    clave_client *c;
+    bool watch = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        watch |= id == MEMBERS_WATCH;
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    l.path = o->argv[0];
+    if (!connect_path_ok(o, l.path))
+        return EXIT_PATH;
+    int code = connect_open(o, NULL, &c);
+    if (code == EXIT_OK) {
+        code = members_list(&l, c, watch);
+        connect_close(c);
+    }
+    return code;
+}
+
+static const struct flag members_flags[] = {
+    {MEMBERS_WATCH, "watch", NULL, "print them again after every change"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_members = {
+    .name = "members",
+    .args = "PATH",
+    .summary = "List the members of a group",
+    .text =
+        "One member a line: its id, for how long it has been there, and what its node says. Those\n"
+        "of 'clave member' and of Curator's GroupMember.\n",
+    .flags = members_flags,
+    .max_args = -1,
+    .run = run_members,
+};
