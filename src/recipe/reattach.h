@@ -24,7 +24,8 @@ struct queue_place {
     bool search;    /* this session may already have such a node */
     const char *at; /* its name, if that is known: then no other is taken; NULL: unknown. Not for
                        semaphores */
-    /* The connection of the newest listing that showed the place; 0: none has. */
+    /* The connection of the newest listing that showed the place; 0: none has, or it has changed
+     * since. */
     uint64_t listed_on;
     bool final; /* if its node is deleted while it waits, the acquire ends with ENONODE, since
                    another process with the session may have given it up; otherwise a new node is

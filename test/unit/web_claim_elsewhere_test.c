@@ -54,6 +54,12 @@ static struct webrig_call *renews(struct webrig *r, const struct user *u)
     return webrig_request(r, "POST", target, header, NULL);
 }
 
+/* Of a claim that is held alone. */
+static size_t places_of_one(size_t kind)
+{
+    return strstr(kinds[kind].body, "permits") ? 3 : 1;
+}
+
 static struct webrig *two_gates_of(struct user *u, const char *hosts)
 {
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key, .hosts = hosts});
@@ -159,6 +165,49 @@ static void a_repeated_release_waits_for_the_servers(void **state)
         webrig_settle(r);
         webrig_end(ends(r, first, 204));
         webrig_end(ends(r, again, 204));
+        webrig_free(r);
+    }
+}
+
+/* A release that was given up before the servers answered is not said to be done: it is lost with
+ * the connection, and the other gate holds the claim. */
+static void a_release_that_may_be_lost_is_not_said_to_be_done(void **state)
+{
+    enum { U_FIRST = 1 };
+    (void)state;
+    for (size_t i = 0; i < 2 * (size_t)KINDS; i++) {
+        struct user u, v;
+        bool waits = i % 2 && i / 2 != 1;
+        const char *body = kinds[i / 2].body;
+        struct webrig *r = two_gates(&u);
+        user_enter(r, &v);
+        if (waits)
+            user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, body), 201));
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, body), waits ? 202 : 201));
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_FIRST, MEMNET_REQUEST, MEMNET_ANY, MEMNET_HOLD, 0});
+        webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL)); /* its client gives up */
+        struct webrig_call *posts = user_sends(r, &u, "POST", -1, KEYED, body);
+        struct webrig_call *gets = user_sends(r, &u, "GET", -1, NULL, NULL);
+        webrig_advance(r, 100);
+        assert_false(posts->answered && posts->status == 410);
+        assert_false(gets->answered && gets->status == 410);
+        webrig_end(posts);
+        webrig_end(gets);
+        webrig_second(r);
+        webrig_end(ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), waits ? 202 : 200));
+        memnet_clear(r->net);
+        webrig_other(r);
+        struct webrig_call *c = user_sends(r, &u, "GET", -1, NULL, NULL);
+        for (int n = 0; n < 60 && !c->answered; n++)
+            webrig_advance(r, 100);
+        if (c->status == 410) /* as it says: nothing of it stands */
+            assert_int_equal(places(r, i / 2), waits ? places_of_one(i / 2) : 0);
+        else
+            user_expects(c, waits ? 202 : 200);
+        webrig_end(c);
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        webrig_end(ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), 410));
         webrig_free(r);
     }
 }
@@ -340,6 +389,33 @@ static void those_that_wait_share_a_proof(void **state)
     webrig_free(r);
 }
 
+/* w, before v, goes. v's gate hears of that just before its proof is answered, so what it knew of
+ * the place before that proof is out of date. */
+static void a_place_that_has_changed_is_listed_first(void **state)
+{
+    enum { V_FIRST = 3 };
+    (void)state;
+    struct user u, v, w;
+    struct webrig *r = two_gates(&u);
+    user_enter(r, &w);
+    user_enter(r, &v);
+    user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 201));
+    user_takes_claim(&w, ends(r, user_sends(r, &w, "POST", -1, NULL, LOCK), 202));
+    user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 202));
+    webrig_end(ends(r, renews(r, &v), 200));
+    memnet_rule(r->net,
+                (struct memnet_rule){V_FIRST, MEMNET_REPLY, OP_NOTIFICATION, MEMNET_HOLD, 0});
+    webrig_end(ends(r, user_sends(r, &w, "DELETE", -1, NULL, NULL), 204));
+    struct webrig_call *c = renews(r, &v);
+    assert_false(c->answered);
+    memnet_clear(r->net);
+    ends(r, c, 200);
+    assert_string_equal(webrig_member(c, "state"), "waiting");
+    assert_string_equal(webrig_member(c, "position"), "2");
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* Requests of one session wait at both gates for as long as the servers confirm nothing. The gates
  * take the session from each other, but ever more rarely, and both requests are answered soon
  * after.
@@ -424,6 +500,27 @@ static void a_leader_publishes_at_either_gate(void **state)
     webrig_second(r);
     snprintf(header, sizeof header, "Clave-Session: %s", u.secret);
     webrig_end(ends(r, webrig_request(r, "PUT", "/v1/elections/e/value", header, "10.0.0.7"), 204));
+    webrig_free(r);
+}
+
+/* The first gate has not heard yet that the session leads. */
+static void a_leader_publishes_where_that_is_not_known(void **state)
+{
+    (void)state;
+    struct user u;
+    char header[128];
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, renews(r, &u), 200));
+    snprintf(header, sizeof header, "Clave-Session: %s", u.secret);
+    memnet_freeze(r->net, U_FIRST, true);
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, kinds[3].body), 201));
+    webrig_other(r);
+    struct webrig_call *c = webrig_request(r, "PUT", "/v1/elections/e/value", header, "10.0.0.7");
+    assert_false(c->answered);
+    memnet_freeze(r->net, U_FIRST, false);
+    webrig_end(ends(r, c, 204));
+    webrig_end(ends(r, webrig_request(r, "PUT", "/v1/elections/f/value", header, "x"), 410));
     webrig_free(r);
 }
 
@@ -522,15 +619,18 @@ int main(void)
         cmocka_unit_test(what_was_given_up_before_it_was_made_is_not_made),
         cmocka_unit_test(a_release_whose_answers_were_lost_is_one),
         cmocka_unit_test(a_repeated_release_waits_for_the_servers),
+        cmocka_unit_test(a_release_that_may_be_lost_is_not_said_to_be_done),
         cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
         cmocka_unit_test(a_renewal_lists_what_the_session_has),
         cmocka_unit_test(what_is_not_known_is_asked_for),
         cmocka_unit_test(what_waits_is_asked_for),
         cmocka_unit_test(those_that_wait_share_a_proof),
+        cmocka_unit_test(a_place_that_has_changed_is_listed_first),
         cmocka_unit_test(gates_do_not_fight_for_a_session),
         cmocka_unit_test(what_a_lost_try_left_is_known),
         cmocka_unit_test(what_a_lost_try_left_is_given_back),
         cmocka_unit_test(a_leader_publishes_at_either_gate),
+        cmocka_unit_test(a_leader_publishes_where_that_is_not_known),
         cmocka_unit_test(the_first_request_after_a_release_elsewhere_has_a_place),
         cmocka_unit_test(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere),
         cmocka_unit_test(a_longest_hold_goes_on_at_the_next_gate),

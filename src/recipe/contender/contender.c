@@ -505,9 +505,12 @@ static clave_err contender_turn_list(struct contender *c)
     return CLAVE_OK;
 }
 
+/* The place is not as it was last listed. */
 static void contender_turn_list_again(struct contender *c)
 {
     clave_err err = contender_turn_list(c);
+    if (c->place)
+        c->place->listed_on = 0;
     if (err != CLAVE_OK)
         contender_fail(c, err);
 }

@@ -199,7 +199,11 @@ static bool claim_request_find_own(struct session_request *k)
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
     bool leaving =
         c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
-    if (!keyed && o->keyed && clave__http_session_has_mark(k->s, o->own)) {
+    bool marked = !keyed && o->keyed && clave__http_session_has_mark(k->s, o->own);
+    if (marked && !o->proved && !clave__http_session_mark_is_certain(k->s, o->own)) {
+        k->s->looked_on = 0; /* what stands of it is deleted by that */
+        claim_request_prove(k);
+    } else if (marked) {
         const struct problem over = {.status = 410,
                                      .err = CLAVE_ELOST,
                                      .path = t->path,
@@ -594,6 +598,7 @@ static bool claim_looks_closer(struct session_request *k)
 
 static void claim_answer(struct session_request *k, unsigned held)
 {
+    static const struct problem half_left = {.status = 504, .err = CLAVE_EOPTIMEOUT};
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
@@ -607,6 +612,10 @@ static void claim_answer(struct session_request *k, unsigned held)
     }
     if (tried && claim_ask_holder(k))
         return;
+    if (clave__claim_is_half_left(c)) {
+        clave__web_problem(x, &half_left, "its release is not confirmed yet");
+        return;
+    }
     if (c->state >= CLAIM_LEAVING) {
         claim_answer_end(k);
         return;
@@ -777,6 +786,9 @@ static struct claim *claim_named(struct session_request *k)
     claim_tell_deed(k, k->claim);
     if (k->claim)
         return k->claim;
+    bool certain = clave__http_session_mark_is_certain(k->s, x->params[0]);
+    if (marked && !certain && clave__session_request_looks_once(k))
+        return NULL; /* what stands of it is deleted then */
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
     else if (clave__claim_is_sought(k->s, x->params[0]))
@@ -975,6 +987,8 @@ static void on_claim_marked(clave_async_client *client, const clave_result *res,
     struct claim_leaving *l = k->arg;
     clave_err_class class_ = clave_err_classify(res->err);
     l->marking = false;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS)
+        clave__http_session_mark_stands(k->s, l->id);
     l->again |= class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
     claim_leave_step(k);
 }

@@ -322,6 +322,8 @@ static void value_publish(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     struct claim *c = value_claim(k->s, x->params[0]);
+    if (!c && clave__session_request_looks_once(k))
+        return;
     clave_err err = c ? c->kind->publish(c, clave__web_body_bytes(x), clave__web_body_len(x),
                                          on_value_published, x)
                       : CLAVE_ENOTHELD;

@@ -144,6 +144,7 @@ bool clave__session_request_looks_once(struct session_request *k)
     if (k->looks > 0 || !clave__http_session_is_shared(k->s))
         return false;
     k->looks++;
+    k->s->looked_on = 0;
     clave__session_request_await(k, session_request_on_informed);
     clave__http_session_prove(k->s, &k->wait);
     return true;

@@ -10,6 +10,8 @@
 
 static const char *claim_json_state_name(const struct claim *c, bool proven)
 {
+    if (clave__claim_is_half_left(c))
+        return "suspended";
     switch (c->state) {
     case CLAIM_WANTED:
     case CLAIM_QUEUED:
@@ -56,7 +58,7 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
         if (c->left_over)
             clave__json_string(j, "left_over", c->left_over);
-    } else if (clave__claim_is_over(c)) {
+    } else if (clave__claim_is_over(c) && !clave__claim_is_half_left(c)) {
         clave__web_put_cause(j, c->why);
     }
     clave__json_close(j, '}');
@@ -272,7 +274,7 @@ static void session_answer(struct session_request *k, bool proven)
     struct web_exchange *x = k->x;
     char tag[SESSION_TAG];
     session_tag(k->s, tag);
-    bool is_known = clave__condition_knows(x, tag, NO_SESSION_TAG);
+    bool is_known = proven && clave__condition_knows(x, tag, NO_SESSION_TAG);
     clave__web_set_header(x, "ETag", "%s", tag);
     if (!is_known)
         session_put(x, k->s, proven);

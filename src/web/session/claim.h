@@ -232,6 +232,9 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
 bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
 /* A claim of this id was tried, what came of it is not known, and its node is being looked for. */
 bool clave__claim_is_sought(const struct http_session *s, const char *id);
+/* It is being given back, but the servers have answered neither the mark of that nor the delete of
+ * its node: both may be lost, and then it is held at another gate. */
+bool clave__claim_is_half_left(const struct claim *c);
 /* It has the form of a claim's id. */
 bool clave__claim_is_id(const char *text);
 /* Writes the id that belongs to an Idempotency-Key of this session. */

@@ -32,7 +32,8 @@ enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
 struct claim_mark {
     struct list link;
     char uuid[CLAVE_UUID_TEXT + 1];
-    int64_t at; /* when it was learnt of here */
+    int64_t at;  /* when it was learnt of here */
+    bool stands; /* at the servers */
 };
 
 static struct claim_mark *claim_mark_find(const struct http_session *s, const char *id)
@@ -48,6 +49,19 @@ static struct claim_mark *claim_mark_find(const struct http_session *s, const ch
 bool clave__http_session_has_mark(const struct http_session *s, const char *id)
 {
     return claim_mark_find(s, id) != NULL;
+}
+
+bool clave__http_session_mark_is_certain(const struct http_session *s, const char *id)
+{
+    const struct claim_mark *m = claim_mark_find(s, id);
+    return m && (m->stands || !clave__http_session_is_shared(s));
+}
+
+void clave__http_session_mark_stands(struct http_session *s, const char *id)
+{
+    struct claim_mark *m = claim_mark_find(s, id);
+    if (m)
+        m->stands = true;
 }
 
 static void claim_mark_drop(struct http_session *s, struct claim_mark *m)

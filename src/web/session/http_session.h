@@ -252,6 +252,10 @@ void clave__http_session_known(struct http_session *s);
 bool clave__http_session_is_mark(const char *path, const char **id);
 /* The claim of this id was given back: as far as this gate knows. */
 bool clave__http_session_has_mark(const struct http_session *s, const char *id);
+/* And no gate makes it anew: the mark is at the servers, or no other gate can have the session. */
+bool clave__http_session_mark_is_certain(const struct http_session *s, const char *id);
+/* The servers have the mark, if there is one here. */
+void clave__http_session_mark_stands(struct http_session *s, const char *id);
 /* It is given back. Notes it here: ENOMEM; and at the servers, for other gates, as of
  * clave_async_create: ENODEEXISTS when it was marked before. */
 clave_err clave__http_session_mark(struct http_session *s, const char *id);

@@ -209,6 +209,13 @@ bool clave__claim_is_sought(const struct http_session *s, const char *id)
     return false;
 }
 
+bool clave__claim_is_half_left(const struct claim *c)
+{
+    bool given_back = c->why == CLAVE_OK || c->why == CLAVE_ECANCELED;
+    return (c->state == CLAIM_LEAVING || (c->state == CLAIM_SOUGHT && given_back)) &&
+           !clave__http_session_mark_is_certain(c->part.s, c->place.uuid);
+}
+
 bool clave__claim_is_id(const char *key)
 {
     for (size_t i = 0; i < CLAVE_UUID_TEXT; i++) {
@@ -651,8 +658,10 @@ void clave__claims_look(struct http_session *s, const clave_result *res)
     }
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);
-        if (path && clave__http_session_is_mark(path, &id))
-            (void)clave__http_session_mark(s, id);
+        if (!path || !clave__http_session_is_mark(path, &id))
+            continue;
+        (void)clave__http_session_mark(s, id);
+        clave__http_session_mark_stands(s, id);
     }
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);

@@ -64,15 +64,23 @@ static void told_is_over(struct http_world *h, const struct http_place *p, bool 
     }
 }
 
+static bool told_is_released(const struct http_call *c)
+{
+    char cause[32] = "";
+    http_json(c->answer, "cause", cause, sizeof cause);
+    return c->status == 410 && http_call_is(c, "GET", "/v1/claims/") &&
+           strcmp(cause, "released") == 0;
+}
+
 static void told_over(struct http_call *c)
 {
     static const char claims[] = "/v1/claims/";
     struct http_world *h = c->from->of;
+    bool released = c->status == 204 && http_call_is(c, "DELETE", claims);
     for (size_t i = 0; i < h->places.nstanding; i++)
         if (h->places.standing[i]->gone == HTTP_NEVER)
             told_is_over(h, h->places.standing[i], false);
-    if (c->status != 204 || !http_call_is(c, "DELETE", claims) || c->session == 0 ||
-        h->gates[0].draws_key)
+    if (!(released || told_is_released(c)) || c->session == 0 || h->gates[0].draws_key)
         return;
     struct http_over *o = &h->told.over[h->told.nover++ % HTTP_OVER];
     *o = (struct http_over){.session = c->session, .at = h->w->now};
@@ -206,6 +214,23 @@ static void told_waiting(struct http_call *c)
     }
 }
 
+/* There is no such claim, is said. */
+static void told_none(struct http_call *c)
+{
+    struct http_world *h = c->from->of;
+    const char *id = c->target + strlen("/v1/claims/");
+    if (c->status != 404 || !http_call_is(c, "GET", "/v1/claims/") || !h->server->server ||
+        checker_is_beyond(h->checker))
+        return;
+    for (size_t i = 0; i < h->places.nstanding; i++) {
+        const struct http_place *p = h->places.standing[i];
+        if (p->session == c->session && strstr(p->node, id) && p->told_at > 0 &&
+            p->told_at < c->sent_at && p->gone == HTTP_NEVER && !told_is_own_deed(h, p))
+            http_rule_broken(h->w, RULE_OVER_IS_TRUE, "%s does not know %s (%s)", c->gate->name,
+                             p->node, c->target);
+    }
+}
+
 /* ---- refused --------------------------------------------------------------------------------- */
 
 static void told_place_of_refused(struct http_world *h, uint64_t number, bool stopped,
@@ -320,6 +345,9 @@ void http_told_answer(struct http_call *c)
         told_over(c);
         told_claims(c);
         told_waiting(c);
+    } else if (c->status == 404 || c->status == 410) {
+        told_over(c);
+        told_none(c);
     }
     if (!c->from->told && (c->status == 409 || c->status == 429 || c->status == 503))
         told_refused(c);
