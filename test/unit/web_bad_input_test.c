@@ -248,10 +248,11 @@ static void bad_path(struct scene *s)
     static const char *const paths[] = {"%ff", "%c0%af", "%ed%a0%80", "..",   "a/../b",      "a//b",
                                         "./a", "a/%2e",  "%01",       "a%7f", "%f4%90%80%80"};
     static const char *const ids[] = {"%ff", "-1", "0x1", "99999999999999999999", "%20", "1%2f2"};
+    bool is_number = has(s, "{id}") && !has(s, "/services/"); /* a service has any name */
     if (has(s, "{"))
         for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
             expect_of(s, target_of(s, escapes[i]), NULL, NULL, &(struct refusal){400, "escape"});
-    for (size_t i = 0; i < sizeof ids / sizeof *ids && has(s, "{id}") && !is_contrib(s->route); i++)
+    for (size_t i = 0; i < sizeof ids / sizeof *ids && is_number && !is_contrib(s->route); i++)
         expect_of(s, target_of(s, ids[i]), NULL, NULL, &(struct refusal){0, NULL});
     if (!has(s, "{path}") || is_contrib(s->route) || has(s, "/ui/"))
         return;
