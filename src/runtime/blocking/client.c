@@ -157,7 +157,7 @@ static clave_err launch_client(clave_client *c, const struct fault *f)
         client_start(&a);
     if (a.err != CLAVE_OK)
         clave__start_error(f, a.err, "%s", clave_async_client_errmsg(c->async));
-    return err;
+    return a.err;
 }
 
 clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
