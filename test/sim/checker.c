@@ -188,6 +188,39 @@ void checker_session(struct checker *c, const char *name, int64_t id)
     c->sessions[c->nsessions++] = id;
 }
 
+/* ---- fences -------------------------------------------------------------------------- */
+
+void checker_fenced(struct checker *c, unsigned lock, int64_t token)
+{
+    if (c->locks[lock].unfenced == token)
+        c->locks[lock].unfenced = 0;
+}
+
+void checker_ended_in_order(struct checker *c, unsigned lock, int64_t token)
+{
+    checker_fenced(c, lock, token);
+}
+
+/* Where a backup is restored, marks are lost with everything else. */
+void checker_command_starts(struct checker *c, const struct hold *h)
+{
+    struct checked_lock *l = &c->locks[h->lock];
+    char mark[PATH_SIZE + 8];
+    if (c->restored || checker_is_beyond(c) || checker_was_taken(c, h->node))
+        return;
+    if (l->unfenced != 0 && l->unfenced != h->token)
+        world_break(c->w, "no command starts before its fence has succeeded",
+                    "one of token %lld starts on %s, and that of %lld has neither ended in order "
+                    "nor been fenced",
+                    (long long)h->token, layout_of(c, h->lock)->path, (long long)l->unfenced);
+    l->unfenced = h->token;
+    snprintf(mark, sizeof mark, "%s-held", layout_of(c, h->lock)->path);
+    if (c->server->server && inspector_mark_token(c->server, mark) != h->token)
+        world_break(c->w, "a command starts under its own mark",
+                    "one of token %lld starts, and %s says %lld", (long long)h->token, mark,
+                    (long long)inspector_mark_token(c->server, mark));
+}
+
 /* ---- the order of the queue ---------------------------------------------------------- */
 
 void checker_asked(struct checker *c, struct actor *a)

@@ -25,6 +25,9 @@ struct checked_lock {
     int64_t *writers;
     size_t nwriters;
     struct unguarded unguarded;
+    /* Token of the last command that was started after a mark, until its end was in order or it was
+     * fenced; 0: none. */
+    int64_t unfenced;
 };
 
 struct taken_node {
@@ -74,6 +77,11 @@ void checker_session(struct checker *c, const char *name, int64_t id);
 void checker_asked(struct checker *c, struct actor *a);
 void checker_queued(struct checker *c, struct actor *a);
 void checker_granted(struct checker *c, struct actor *a, unsigned nth);
+/* A command is started under this hold, by a runner that leaves marks. */
+void checker_command_starts(struct checker *c, const struct hold *h);
+/* Nothing is left of it, as its supervisor knows; somebody has fenced it. */
+void checker_ended_in_order(struct checker *c, unsigned lock, int64_t token);
+void checker_fenced(struct checker *c, unsigned lock, int64_t token);
 /* It is given back, or lost. */
 void checker_ended(struct checker *c, const struct actor *a, unsigned nth);
 /* All leader watchers were told of this term. */

@@ -63,6 +63,16 @@ void command_kill(struct command *c)
     c->changed(c->owner);
 }
 
+void command_switch_off(struct command *c)
+{
+    bool was_alive = command_is_alive(c);
+    c->runs = false;
+    c->descendants = 0;
+    world_clear(c->w, &c->next);
+    if (was_alive)
+        c->changed(c->owner);
+}
+
 void command_parent_died(struct command *c)
 {
     if (!c->runs)

@@ -33,6 +33,8 @@ static inline bool command_is_awake(const struct command *c)
 /* A process that handles it ends within so long, or never. */
 void command_terminate(struct command *c, int64_t within_us);
 void command_kill(struct command *c);
+/* Its machine is switched off. */
+void command_switch_off(struct command *c);
 /* Its parent has died: so does the process itself, and not what it has started. */
 void command_parent_died(struct command *c);
 void command_sleep(struct command *c);

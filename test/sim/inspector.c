@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recipe/queue/identity.h"
 #include "server/server_internal.h"
 
 bool inspector_has_session(const struct server_host *h, int64_t session)
@@ -28,6 +29,13 @@ bool inspector_read(const struct server_host *h, const char *path, int64_t *valu
     *value = atoll(text);
     *version = n->stat.version;
     return true;
+}
+
+int64_t inspector_mark_token(const struct server_host *h, const char *path)
+{
+    const struct node *n = clave__tree_find(&h->server->tree, clave__jbytes(path));
+    struct jbytes data = n ? clave__node_data(n) : clave__jbytes("");
+    return n && data.n > 0 ? clave__lock_delay_mark_token(data.p, (size_t)data.n) : 0;
 }
 
 struct node *inspector_child(const struct server_host *h, const char *path, size_t nth)

@@ -14,6 +14,8 @@ bool inspector_has_session(const struct server_host *h, int64_t session);
 /* A node's data as a number, and its version; false: no such node. */
 bool inspector_read(const struct server_host *h, const char *path, int64_t *value,
                     int32_t *version);
+/* The token in the mark of a holder; 0: there is none. */
+int64_t inspector_mark_token(const struct server_host *h, const char *path);
 /* The nth child in the tree's order; NULL: there are fewer. */
 struct node *inspector_child(const struct server_host *h, const char *path, size_t nth);
 /* The child that was made first, "" when there is none; and the session it belongs to

@@ -44,6 +44,7 @@ static void put_away(struct runner *w)
         at = &(*at)->next;
     *at = w->next;
     world_clear(world_of(w), &w->guardian);
+    fence_fini(w);
     command_fini(&w->command);
     work_fini(&w->work);
     free(w);
@@ -101,12 +102,14 @@ static void carry_out(struct runner *w, unsigned todo)
 
 static void run(struct runner *w, int64_t now)
 {
-    if (!clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now)) {
+    if (w->switched_off || !clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now)) {
         world_log(world_of(w), w->name, "does not start the command: too late");
         report_end(w);
         return;
     }
     const struct workload_options *o = w->load->o;
+    if (w->fence.delay)
+        checker_command_starts(w->load->checker, &w->hold);
     bool long_ = world_chance(world_of(w), 150);
     command_start(&w->command, long_ ? o->sleep_us / 4 : 4 * o->hold_us);
     w->load->stats.commands++;
@@ -115,6 +118,8 @@ static void run(struct runner *w, int64_t now)
 static void look(struct runner *w)
 {
     int64_t now = host_clock(w->load->host);
+    if (w->fence.preparing && w->actor)
+        return;
     if (w->kill_policy.phase == KILL_POLICY_IDLE && w->actor)
         run(w, now);
     const struct kill_policy_sight sight = {
@@ -197,6 +202,7 @@ static void conclude(struct runner *w)
               clave__holder_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
                   ? " before its time"
                   : "");
+    fence_end(w);
     a->runner = NULL;
     put_away(w);
     a->state = ACTOR_HOLDING;
@@ -232,6 +238,17 @@ static void publish(struct runner *w)
                   clock_when(&a->host->clock, at) + world_between(world_of(w), 0, LATE_US));
 }
 
+/* As from when the command may start. */
+static void begin_work(struct runner *w)
+{
+    const struct host *h = w->load->host;
+    w->work_from = world_of(w)->now;
+    w->work_begun = true;
+    if (world_chance(world_of(w), 500))
+        work_begin(&w->work, world_of(w), &w->rng, clave_async_client_session_timeout(h->client),
+                   host_clock(h));
+}
+
 /* Its health is looked after besides, and ended as by `clave lock`. */
 static void look_at_work(struct runner *w)
 {
@@ -260,6 +277,14 @@ void runner_look(struct actor *a)
     if (w->reported) {
         conclude(w);
         return;
+    }
+    if (w->fence.preparing && !fence_look(w)) {
+        conclude(w);
+        return;
+    }
+    if (!w->fence.preparing && !w->work_begun) {
+        begin_work(w);
+        poke(w);
     }
     if (w->guardian_dead)
         clave__holder_policy_bereave(&w->hold_policy);
@@ -293,6 +318,7 @@ void runner_orphan(struct actor *a)
     struct runner *w = a->runner;
     a->runner = NULL;
     w->actor = NULL;
+    fence_fini(w);
     if (w->guardian_dead && !command_is_alive(&w->command))
         retire(w);
     else
@@ -310,6 +336,13 @@ static struct kill_policy_terms draw_terms(const struct actor *a)
         /* What the lock itself allows lasts longer, so that both of them come. */
         .until = longest > 0 ? a->holds[0].granted_ms + longest / 2 : CLAVE_NEVER,
     };
+}
+
+/* A reader excludes nobody, and leases are many. */
+static bool fences(const struct runner *w)
+{
+    const struct lock_layout *s = workload_layout(w->load, w->hold.lock);
+    return w->load->o->fences && s->kind != LOCK_SEMAPHORE && !w->hold.shared;
 }
 
 void runner_begin(struct actor *a)
@@ -332,10 +365,10 @@ void runner_begin(struct actor *a)
     clave__holder_policy_begin(&w->hold_policy, &w->terms);
     w->work.changed = on_check_ended;
     w->work.owner = w;
-    w->work_from = world_of(w)->now;
-    if (world_chance(world_of(w), 500))
-        work_begin(&w->work, world_of(w), &w->rng,
-                   clave_async_client_session_timeout(l->host->client), host_clock(l->host));
+    if (!fences(w))
+        begin_work(w);
+    else if (!fence_begin(w))
+        w->fence.failed = true;
     world_log(world_of(w), a->name, "runs a command");
     publish(w);
     poke(w);
@@ -364,11 +397,19 @@ void runner_kill_guardian(struct runner *w)
     end_guardian(w);
 }
 
+void runner_switch_off(struct runner *w)
+{
+    world_log(world_of(w), w->name, "its machine is switched off");
+    w->switched_off = true;
+    command_switch_off(&w->command);
+}
+
 void runners_sleep(struct workload *l)
 {
     for (struct runner *w = l->runners; w; w = w->next) {
         if (!w->over)
             world_clear(world_of(w), &w->guardian);
+        fence_sleep(w);
         command_sleep(&w->command);
     }
 }
@@ -379,6 +420,7 @@ void runners_wake(struct workload *l)
         if (!w->command.asleep)
             continue;
         command_wake(&w->command);
+        fence_wake(w);
         poke(w);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "actor.h"
 #include "command.h"
+#include "fence.h"
 #include "supervise/holder_policy.h"
 #include "work.h"
 
@@ -32,8 +33,12 @@ struct runner {
     bool swept;    /* by the supervisor */
     bool over;     /* nothing is left to look at */
 
+    struct fence fence;
+    bool switched_off; /* by a fence: nothing of it starts any more */
+
     struct command command;
     struct work work;
+    bool work_begun;
     int64_t work_from; /* true time from when its supervisor could look after it */
     bool was_away;
     bool in_hands; /* one of the two can end it, as far as was looked */
@@ -61,6 +66,8 @@ void runner_kill_guardian(struct runner *w);
 void runners_sleep(struct workload *l);
 void runners_wake(struct workload *l);
 void runners_lose_power(struct workload *l);
+/* By another holder's fence. */
+void runner_switch_off(struct runner *w);
 /* SIGCONT to all guardians. */
 void runners_recover(struct workload *l);
 void runners_fini(struct workload *l);

@@ -34,6 +34,7 @@ struct workload_options {
     unsigned unguarded;    /* permille of the increments, where one holds at a time */
     unsigned careless;     /* permille of them: written whatever the lock says, also later */
     unsigned with_command; /* permille of the holds that a command runs under */
+    bool fences;           /* before a command, whoever may still act is fenced */
     unsigned transfers;    /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
@@ -65,6 +66,7 @@ struct workload_stats {
     uint64_t ended;        /* of them, before their time, by their guardians */
     uint64_t unhealthy;    /* since their work was ill */
     uint64_t swept;        /* by their holders */
+    uint64_t fences;       /* attempts */
     uint64_t out_of_hands; /* with both dead or stopped at a time */
     uint64_t znode_calls;
     uint64_t slots_taken;

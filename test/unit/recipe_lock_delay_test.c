@@ -12,6 +12,7 @@
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "recipe/lock/held_mark.h"
 
 enum { DELAY = 15000 };
 
@@ -22,6 +23,9 @@ struct holder {
     clave_err err, ended;
     char lost[32];
     int64_t wish, delay_ms; /* asked for (0: DELAY), told of */
+    unsigned fences;        /* that were owed, */
+    int64_t fenced_token;   /* and for whom the last one was */
+    bool fenced_foreign;
 };
 
 static void on_begun(clave_async_delay *d, clave_err err, void *arg)
@@ -292,6 +296,199 @@ static void lost_answers_are_made_up_for(void **state)
     }
 }
 
+/* ---- fences ---------------------------------------------------------------------------- */
+
+static void on_owed(clave_async_delay *d, const struct held_mark *left, void *arg)
+{
+    (void)d;
+    struct holder *h = arg;
+    h->fences++;
+    h->fenced_token = left->token;
+    h->fenced_foreign = left->foreign;
+    snprintf(h->lost, sizeof h->lost, "%s", left->identity->host ? left->identity->host : "");
+}
+
+/* Acquires, and asks with a fence and without a delay. */
+static void acquire_fencing(struct holder *h, const char *harmless,
+                            const struct held_mark *unmarked)
+{
+    static const clave_identity ids[] = {{.host = "a"}, {.host = "b"}, {.host = "c"}};
+    const clave_delay_options o = {
+        .size = sizeof o, .path = "/l-held", .identity = &ids[h->owner.client]};
+    const struct held_mark_fence fence = {
+        .owed = on_owed, .harmless = harmless, .unmarked = unmarked};
+    clave_async_grant *g = NULL;
+    assert_int_equal(owner_acquire(&h->owner, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_grant(h->owner.m, h->owner.owner, &g), CLAVE_OK);
+    clave_async_delay_free(h->delay);
+    h->answers = h->fences = h->ends = 0;
+    assert_int_equal(clave__delay_begin(&h->delay, g, &o, &fence, on_begun, h), CLAVE_OK);
+    clave_async_grant_free(g);
+    memnet_settle(h->owner.p);
+}
+
+static int64_t token_of(const struct holder *h)
+{
+    struct grant_facts f;
+    assert_true(clave__mutex_held(h->owner.m, h->owner.owner, &f));
+    return f.token;
+}
+
+static void fenced(struct holder *h)
+{
+    clave__delay_fenced(h->delay);
+    memnet_settle(h->owner.p);
+}
+
+static void the_next_begins_after_its_fence(void **state)
+{
+    (void)state;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    struct holder a, b, c;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    enter(&c, p, 2);
+    acquire_fencing(&a, NULL, NULL);
+    assert_int_equal(a.fences, 0);
+    assert_true(begins(&a));
+    int64_t token = token_of(&a);
+    lose(&a);
+    acquire_fencing(&b, NULL, NULL);
+    assert_int_equal(b.fences, 1);
+    assert_int_equal(b.fenced_token, token);
+    assert_false(b.fenced_foreign);
+    assert_string_equal(b.lost, "a");
+    memnet_advance(p, DELAY);
+    assert_int_equal(b.answers, 0);
+    /* It gives up, or crashes: the mark stands, and the next one fences the same holder. */
+    assert_int_equal(clave_async_delay_end(b.delay, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(owner_release(&b.owner), CLAVE_OK);
+    acquire_fencing(&c, NULL, NULL);
+    assert_int_equal(c.fences, 1);
+    assert_int_equal(c.fenced_token, token);
+    fenced(&c);
+    assert_true(begins(&c));
+    release(&c);
+    acquire_fencing(&b, NULL, NULL);
+    assert_int_equal(b.fences, 0);
+    assert_true(begins(&b));
+    leave(&a);
+    leave(&b);
+    leave(&c);
+    memnet_free(p);
+}
+
+/* The write of the own mark is lost, or its answer: one fence is enough. */
+static void a_lost_answer_needs_no_second_fence(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+        struct holder a, b;
+        enter(&a, p, 0);
+        enter(&b, p, 1);
+        acquire_fencing(&a, NULL, NULL);
+        lose(&a);
+        acquire_fencing(&b, NULL, NULL);
+        assert_int_equal(b.fences, 1);
+        memnet_rule(p, (struct memnet_rule){1, i == 0 ? MEMNET_REQUEST : MEMNET_REPLY, OP_MULTI,
+                                            MEMNET_LOSE, 0});
+        clave__delay_fenced(b.delay);
+        memnet_advance(p, 3000);
+        assert_true(begins(&b));
+        assert_int_equal(b.fences, 1);
+        release(&b);
+        leave(&a);
+        leave(&b);
+        memnet_free(p);
+    }
+}
+
+/* A leader that is elected once more after it has lost a term, with its command gone. */
+static void an_own_harmless_mark_is_not_fenced(void **state)
+{
+    (void)state;
+    char mark[64];
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    acquire_fencing(&a, NULL, NULL);
+    snprintf(mark, sizeof mark, "%s", clave__delay_mark_id(a.delay));
+    lose(&a);
+    acquire_fencing(&b, mark, NULL);
+    assert_int_equal(b.fences, 0);
+    assert_true(begins(&b));
+    lose(&b);
+    acquire_fencing(&a, mark, NULL); /* and not that of another */
+    assert_int_equal(a.fences, 1);
+    assert_string_equal(a.lost, "b");
+    leave(&a);
+    leave(&b);
+    memnet_free(p);
+}
+
+/* A mark is written for a holder that leaves none, before it is fenced: a crash leaves that one. */
+static void a_foreign_holder_gets_a_mark(void **state)
+{
+    (void)state;
+    const clave_identity who = {.text = "10.0.0.7"};
+    const struct held_mark before = {.token = 77, .foreign = true, .identity = &who};
+    for (unsigned i = 0; i < 3; i++) {
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+        struct holder a, b;
+        enter(&a, p, 0);
+        enter(&b, p, 1);
+        if (i > 0)
+            memnet_rule(p, (struct memnet_rule){0, i == 1 ? MEMNET_REQUEST : MEMNET_REPLY, OP_MULTI,
+                                                MEMNET_LOSE, 0});
+        acquire_fencing(&a, NULL, &before);
+        memnet_advance(p, 3000);
+        assert_int_equal(a.fences, 1);
+        assert_int_equal(a.fenced_token, 77);
+        assert_true(a.fenced_foreign);
+        assert_int_equal(a.answers, 0);
+        lose(&a);
+        acquire_fencing(&b, NULL, NULL);
+        assert_int_equal(b.fences, 1);
+        assert_int_equal(b.fenced_token, 77);
+        assert_true(b.fenced_foreign);
+        fenced(&b);
+        assert_true(begins(&b));
+        release(&b);
+        leave(&a);
+        leave(&b);
+        memnet_free(p);
+    }
+}
+
+/* Of two that are owed, the older mark comes first. */
+static void a_mark_and_a_foreign_holder_are_both_fenced(void **state)
+{
+    (void)state;
+    const clave_identity who = {.text = "10.0.0.7"};
+    const struct held_mark before = {.token = 77, .foreign = true, .identity = &who};
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    acquire_fencing(&a, NULL, NULL);
+    lose(&a);
+    acquire_fencing(&b, NULL, &before);
+    assert_int_equal(b.fences, 1);
+    assert_string_equal(b.lost, "a");
+    fenced(&b);
+    assert_int_equal(b.fences, 2);
+    assert_int_equal(b.fenced_token, 77);
+    fenced(&b);
+    assert_int_equal(b.fences, 2);
+    assert_true(begins(&b));
+    release(&b);
+    leave(&a);
+    leave(&b);
+    memnet_free(p);
+}
+
 static void misuse(void **state)
 {
     (void)state;
@@ -368,6 +565,11 @@ int main(void)
         cmocka_unit_test(freed_when_the_delay_begins_it_says_nothing_more),
         cmocka_unit_test(who_does_not_take_part_does_not_wait),
         cmocka_unit_test(lost_answers_are_made_up_for),
+        cmocka_unit_test(the_next_begins_after_its_fence),
+        cmocka_unit_test(a_lost_answer_needs_no_second_fence),
+        cmocka_unit_test(an_own_harmless_mark_is_not_fenced),
+        cmocka_unit_test(a_foreign_holder_gets_a_mark),
+        cmocka_unit_test(a_mark_and_a_foreign_holder_are_both_fenced),
         cmocka_unit_test(misuse),
         cmocka_unit_test(every_allocation_may_fail_once),
     };

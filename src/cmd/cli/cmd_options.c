@@ -403,6 +403,22 @@ bool options_number(struct options *o, const char *flag, int64_t min, int64_t ma
     return true;
 }
 
+bool options_word(struct options *o, const char *flag, const char *const *words, int *out)
+{
+    char list[64] = "";
+    size_t n = 0;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(o->value, words[i]) == 0) {
+            *out = i;
+            return true;
+        }
+        const char *between = words[i + 1] ? ", " : " or ";
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i == 0 ? "" : between, words[i]);
+    }
+    diag_usage(o, "--%s '%s': expected %s", flag, o->value, list);
+    return false;
+}
+
 int64_t options_left_ms(struct options *o)
 {
     int64_t now = clave_now();

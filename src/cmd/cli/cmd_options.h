@@ -85,6 +85,8 @@ bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64
                       int64_t *ms);
 /* Parses o->value as a decimal number, in the same way. */
 bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out);
+/* Parses o->value as one of `words`, which ends with NULL, in the same way; *out is its index. */
+bool options_word(struct options *o, const char *flag, const char *const *words, int *out);
 
 /* Milliseconds that are left for connecting, counted from the first call; never below 0. */
 int64_t options_left_ms(struct options *o);

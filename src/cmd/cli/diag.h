@@ -23,6 +23,7 @@ enum exit_code {
     EXIT_NOAUTH = 77,
     EXIT_DEADLOCK = 79,  /* owners of locks wait for each other */
     EXIT_UNHEALTHY = 80, /* the work under a lock was unhealthy, or the candidate was (--health) */
+    EXIT_FENCE = 81,     /* the last holder could not be fenced */
     EXIT_NOEXEC = 126,   /* the command cannot be executed */
     EXIT_NOTFOUND = 127, /* the command was not found */
 };

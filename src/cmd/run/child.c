@@ -23,6 +23,7 @@
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/runner.h"
+#include "cmd/run/stages/run_fence.h"
 #include "cmd/run/stages/run_slot.h"
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
@@ -111,39 +112,66 @@ static void child_report_not_started(const struct runner *r)
          r->plan->elects ? "lead" : "hold the lock");
 }
 
-void child_begin(struct runner *r)
+/* The guardian is about to be given a task under the hold, which may take max_ms (0: no limit).
+ * Returns false, after leaving, if the hold is over. */
+static bool child_prepare(struct runner *r, enum on_lost on_lost, int64_t max_ms,
+                          struct grant_facts *g)
 {
     assert(r->phase == WAITING && r->command == 0);
-    const struct run_plan *plan = r->plan;
-    struct deadline_page *page = r->guardian.page;
     struct guardian_task *t = &r->task;
-    struct grant_facts g;
-    if (!acquisition_held(&r->acquisition, &g)) {
+    if (!acquisition_held(&r->acquisition, g)) {
         child_report_not_started(r);
         r->events->leave(r, EXIT_LOST);
-        return;
+        return false;
     }
-    const char *name = clave__path_name(g.node);
-    *t = (struct guardian_task){.token = g.token,
-                                .session_id = g.session_id,
-                                .terms = {.on_lost = plan->on_lost,
+    const char *name = clave__path_name(g->node);
+    int64_t now = clave_now();
+    *t = (struct guardian_task){.token = g->token,
+                                .session_id = g->session_id,
+                                .terms = {.on_lost = on_lost,
                                           .grace_ms = child_grace(r),
                                           .lead_ms = child_lead(r),
-                                          .until = CLAVE_NEVER}};
-    r->acquired_at = clave_now();
+                                          .until = max_ms > 0 ? now + max_ms : CLAVE_NEVER}};
+    r->acquired_at = now;
     r->watchdog_at = CLAVE_NEVER;
-    if (plan->max_hold_ms > 0)
-        t->terms.until = r->acquired_at + plan->max_hold_ms;
     clave__holder_policy_begin(&r->hold_policy, &t->terms);
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
+    return true;
+}
+
+static void child_hold(struct runner *r)
+{
+    struct deadline_page *page = r->guardian.page;
+    atomic_store(&page->token, r->task.token);
+    atomic_store(&page->session_id, r->task.session_id);
+    r->phase = HOLDING;
+    if (!r->fencing)
+        health_run(r);
+    child_publish(r);
+}
+
+void child_fence(struct runner *r, const struct fence_target *target)
+{
+    struct grant_facts g;
+    if (!child_prepare(r, ON_LOST_TERM, r->plan->stages.fence.timeout_ms, &g))
+        return;
+    r->fencing = r->task.fences = true;
+    r->task.fence = *target;
+    child_hold(r);
+    guardian_run(&r->guardian, &r->task);
+}
+
+void child_begin(struct runner *r)
+{
+    const struct run_plan *plan = r->plan;
+    struct guardian_task *t = &r->task;
+    struct grant_facts g;
+    if (!child_prepare(r, plan->on_lost, plan->max_hold_ms, &g))
+        return;
     held_text_init(&r->text, r->client, plan, g.node);
     if (plan->stages.slot)
         run_slot_put(r, t);
-    atomic_store(&page->token, t->token);
-    atomic_store(&page->session_id, t->session_id);
-    r->phase = HOLDING;
-    health_run(r);
-    child_publish(r);
+    child_hold(r);
     lock_message_acquired(plan, &g, r->acquired_at - r->began);
     if (plan->grace_ms > t->terms.grace_ms)
         diag(r->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
@@ -159,11 +187,45 @@ static int child_code_of_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* No process of the fence is alive any more, or it could not be started. Whatever has ended it but
+ * its own end and its time ends this process too: the hold is lost or asked for, or somebody has
+ * sent a signal, or without a guardian no command can be started. */
+static void child_conclude_fence(struct runner *r, enum kill_policy_cause cause,
+                                 const struct run_fence_end *end)
+{
+    bool timed_out = cause == CAUSE_MAX_HOLD && !r->hold_policy.lost && !r->asked;
+    bool cut_short = clave__holder_policy_was_cut_short(&r->hold_policy, cause) && !timed_out;
+    bool swept = r->phase == SWEEPING;
+    r->fencing = false;
+    r->told_to_end |= cause == CAUSE_PARENT;
+    foreground_group_take(&r->terminal);
+    uv_timer_stop(&r->watchdog);
+    r->phase = WAITING;
+    r->command = 0;
+    r->reaped = false;
+    if (swept || cut_short || r->asked) {
+        r->events->leave(r, EXIT_LOST);
+    } else if (!health_lets_stand(r)) {
+        r->events->leave(r, EXIT_UNHEALTHY);
+    } else if (r->told_to_end) {
+        r->events->leave(r, end->code != EXIT_OK ? end->code : EXIT_LOST);
+    } else {
+        struct run_fence_end e = *end;
+        e.timed_out = timed_out;
+        r->events->fence_ended(r, &e);
+    }
+}
+
 /* No process of the command is alive any more: reports that, and hands the exit code to the next
  * stage. */
 static void child_conclude(struct runner *r, enum kill_policy_cause cause, int status)
 {
     assert(r->phase == HOLDING || r->phase == SWEEPING);
+    if (r->fencing) {
+        child_conclude_fence(r, cause,
+                             &(struct run_fence_end){.code = child_code_of_status(status)});
+        return;
+    }
     bool cut_short = clave__holder_policy_was_cut_short(&r->hold_policy, cause);
     int code = child_code_of_status(status);
     if (cut_short)
@@ -351,6 +413,10 @@ static void child_on_refused(struct runner *r, const char *what, int error, int 
 {
     assert(r->phase == HOLDING && r->command == 0);
     char line[HINT_CAP];
+    if (r->fencing) {
+        child_conclude_fence(r, CAUSE_NONE, &(struct run_fence_end){.refused = true, .code = code});
+        return;
+    }
     bool shell = code == EXIT_NOTFOUND && child_is_shell_line(r->plan->command.argv);
     diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->command.argv[0],
              strerror(error), shell ? "; a line for a shell is given as: -- sh -c " : "",
@@ -375,7 +441,8 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
     switch (report->event) {
     case GUARDIAN_STARTED:
         r->command = report->value;
-        sd_status_started(r);
+        if (!r->fencing)
+            sd_status_started(r);
         break;
     case GUARDIAN_REFUSED:
         child_on_refused(r, "run", report->value, guardian_exit_code(report->value));
@@ -387,6 +454,8 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
         child_on_command_stopped(r, report->value);
         break;
     case GUARDIAN_ENDING:
+        if (r->fencing)
+            break;
         lock_message_ending(r->plan, report->cause);
         sd_status_ending(r);
         break;

@@ -10,6 +10,7 @@
 
 #include "clave/err.h"
 
+struct fence_target;
 struct runner;
 
 /* The controlling terminal, which is lent to the command while it needs it. */
@@ -26,6 +27,9 @@ int64_t child_lead(const struct runner *r);
 void child_open_terminal(struct runner *r);
 /* The lock is held and the stages before the command are done: starts the command. */
 void child_begin(struct runner *r);
+/* The lock is held, and the last holder has to be fenced: starts the fence. Ends in
+ * `fence_ended` or in `leave`. */
+void child_fence(struct runner *r, const struct fence_target *target);
 /* Writes the newest hold deadline to the page. Called after every turn of the client, since any
  * answer may have moved the deadline. */
 void child_publish(struct runner *r);

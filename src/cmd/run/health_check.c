@@ -113,7 +113,7 @@ static void health_start_check(struct runner *r)
 {
     struct health_check *h = &r->health;
     const struct run_plan *plan = r->plan;
-    bool holds = r->phase == HOLDING;
+    bool holds = r->phase == HOLDING && !r->fencing;
     char what[96];
     assert(h->pid == 0);
     health_read(h); /* what is left of the check before */

@@ -900,6 +900,98 @@ void lock_message_delay(const struct run_plan *p, const clave_identity *who, int
     }
 }
 
+static clave_identity lock_message_target(const struct fence_target *t)
+{
+    return (clave_identity){.host = *t->host ? t->host : NULL,
+                            .pid = t->pid,
+                            .name = *t->name ? t->name : NULL,
+                            .command = *t->command ? t->command : NULL,
+                            .text = *t->text ? t->text : NULL};
+}
+
+void lock_message_fencing(const struct run_plan *p, const struct fence_target *t)
+{
+    struct json j;
+    char text[PARTICIPANT_TEXT_CAP];
+    const clave_identity who = lock_message_target(t);
+    if (p->o->json) {
+        lock_message_begin(p, &j, "fencing");
+        lock_message_put_identity(&j, "last", &who);
+        if (t->token != 0)
+            clave__json_int(&j, "token", t->token);
+        clave__json_string(&j, "cause", t->foreign ? "foreign" : "lost");
+        lock_message_end(&j);
+    } else if (!p->quiet) {
+        diag(p->o, "%s: %s, %s, %s: fencing it before the command starts", p->path,
+             lock_message_words(p)->before, participant_text_format(&who, text, sizeof text),
+             t->foreign ? "leaves no mark" : "did not end in order");
+    }
+}
+
+void lock_message_fenced(const struct run_plan *p, int64_t took_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (p->o->json) {
+        lock_message_begin(p, &j, "fenced");
+        clave__json_int(&j, "took_ms", took_ms);
+        lock_message_end(&j);
+    } else if (!p->quiet) {
+        diag(p->o, "%s: fenced in %s", p->path, age_format(took_ms, age));
+    }
+}
+
+void lock_message_fence_failed(const struct run_plan *p, const struct run_fence_end *end,
+                               int64_t took_ms, int64_t pause_ms)
+{
+    static const char *const then[] = {
+        [FENCE_FAILS_WAIT] = "wait", [FENCE_FAILS_PASS] = "pass", [FENCE_FAILS_EXIT] = "exit"};
+    enum fence_fails fails = p->stages.fence.fails;
+    struct json j;
+    char age[AGE_CAP], why[96], next[64];
+    if (end->timed_out)
+        snprintf(why, sizeof why, "ended after %s (--fence-timeout)", age_format(took_ms, age));
+    else
+        snprintf(why, sizeof why, "%s %d", end->refused ? "it cannot be run" : "exit code",
+                 end->code);
+    if (p->o->json) {
+        lock_message_begin(p, &j, "fence-failed");
+        if (!end->timed_out)
+            clave__json_int(&j, "code", end->code);
+        clave__json_bool(&j, "timed_out", end->timed_out);
+        clave__json_int(&j, "took_ms", took_ms);
+        clave__json_string(&j, "then", then[fails]);
+        if (pause_ms > 0)
+            clave__json_int(&j, "again_in_ms", pause_ms);
+        lock_message_end(&j);
+        return;
+    }
+    if (pause_ms > 0)
+        snprintf(next, sizeof next, "trying again in %s", age_format(pause_ms, age));
+    else if (fails == FENCE_FAILS_PASS)
+        snprintf(next, sizeof next, "starting the command all the same (--fence-fails pass)");
+    else
+        snprintf(next, sizeof next, "giving up (--fence-fails exit)");
+    diag(p->o, "%s: the fence failed, %s: %s", p->path, why, next);
+}
+
+void lock_message_unfenced(const struct run_plan *p, const clave_identity *who)
+{
+    struct json j;
+    char text[PARTICIPANT_TEXT_CAP];
+    if (p->o->json) {
+        lock_message_begin(p, &j, "unfenced");
+        lock_message_put_identity(&j, "last", who);
+        lock_message_end(&j);
+    } else if (!p->quiet) {
+        diag(p->o,
+             "%s: %s, %s, leaves no mark (Curator, kazoo, or clave without --fence), so nothing is "
+             "known of its end; it is not fenced (--fence-foreign never)",
+             p->path, lock_message_words(p)->before,
+             participant_text_format(who, text, sizeof text));
+    }
+}
+
 void lock_message_done(const struct run_plan *p, const clave_once_record *former)
 {
     struct json j;

@@ -60,6 +60,14 @@ void lock_message_denied(const struct run_plan *p, const struct holdout *h, int 
 void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause);
 /* The previous holder lost the lock: the command starts in `delay_ms`. */
 void lock_message_delay(const struct run_plan *p, const clave_identity *who, int64_t delay_ms);
+/* --fence: the last holder is being fenced; it has been; the attempt has failed, and another
+ * follows after pause_ms (0: none does); and it is not, since it leaves no mark (--fence-foreign).
+ */
+void lock_message_fencing(const struct run_plan *p, const struct fence_target *t);
+void lock_message_fenced(const struct run_plan *p, int64_t took_ms);
+void lock_message_fence_failed(const struct run_plan *p, const struct run_fence_end *end,
+                               int64_t took_ms, int64_t pause_ms);
+void lock_message_unfenced(const struct run_plan *p, const clave_identity *who);
 /* --once: the command has been run already. */
 void lock_message_done(const struct run_plan *p, const clave_once_record *former);
 /* The command has ended; the minimum hold lasts for another `left_ms`. */

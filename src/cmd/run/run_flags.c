@@ -55,6 +55,18 @@ static const struct {
     {{RUN_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
       "wait this long if the previous holder was lost"},
      EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_FENCE, "fence", "SHELL-COMMAND",
+      "run this first if the last holder's end was not in order"},
+     EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_FENCE_TIMEOUT, "fence-timeout", "DURATION",
+      "--fence: it has failed after this long [1m]"},
+     EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_FENCE_FAILS, "fence-fails", "WHAT",
+      "--fence: when it fails: wait (try again), pass or exit [wait]"},
+     EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_FENCE_FOREIGN, "fence-foreign", "WHEN",
+      "--fence: holders that leave no mark: always or never [never]"},
+     EXCLUSIVE},
     {{RUN_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"}, LOCKS},
     {{RUN_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"}, LOCKS},
     {{RUN_FLAG_ACL, "acl", "ACL", "of its node in the queue: see 'clave create' [open]"}, ALL},
@@ -90,30 +102,12 @@ const struct flag *run_flags_of(const struct verb *v, size_t i)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Parses a value that must be one of `words`; *out is its index. */
-static bool run_flags_take_word(struct options *o, const char *flag, const char *const *words,
-                                int *out)
-{
-    char list[64] = "";
-    size_t n = 0;
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(o->value, words[i]) == 0) {
-            *out = i;
-            return true;
-        }
-        const char *between = words[i + 1] ? ", " : " or ";
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i == 0 ? "" : between, words[i]);
-    }
-    diag_usage(o, "--%s '%s': expected %s", flag, o->value, list);
-    return false;
-}
-
 static bool run_flags_take_on_lost(struct options *o, enum on_lost *out)
 {
     static const char *const words[] = {
         [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_IGNORE] = "ignore", NULL};
     int n;
-    if (!run_flags_take_word(o, "on-lost", words, &n))
+    if (!options_word(o, "on-lost", words, &n))
         return false;
     *out = (enum on_lost)n;
     return true;
@@ -127,7 +121,7 @@ static bool run_flags_take_notify(struct options *o, enum sd_notify_when *out)
                                         [SD_NOTIFY_OFF] = "off",
                                         NULL};
     int n;
-    if (!run_flags_take_word(o, "notify", words, &n))
+    if (!options_word(o, "notify", words, &n))
         return false;
     *out = (enum sd_notify_when)n;
     return true;

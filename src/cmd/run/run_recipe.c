@@ -76,7 +76,7 @@ static size_t run_recipe_format_identity(const struct run_plan *plan, char *out,
     size_t n = clave_identity_format(&self.identity, out, cap);
     if (n >= cap)
         return cap - 1;
-    if (plan->stages.lock_delay_ms > 0)
+    if (plan->stages.marks)
         n = clave__lock_delay_field_put(out, n, cap);
     return held_since_promise(plan, out, n, cap);
 }

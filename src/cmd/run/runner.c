@@ -175,6 +175,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor, co
     struct runner *r = arg;
     r->waited = true;
     lock_wait_moved(&r->progress, ahead, predecessor, left_over);
+    run_fence_moved(r, predecessor);
     sd_status_waiting(r, ahead, true);
     nested_look(&r->nested, r->client);
 }
@@ -321,7 +322,7 @@ static void runner_on_withdrawn(struct runner *r)
 static void runner_on_judged(struct runner *r)
 {
     bool unhealthy = r->health.policy.phase == HEALTH_UNFIT;
-    if (r->phase == HOLDING)
+    if (r->phase == HOLDING && !r->fencing)
         child_on_judged(r);
     if (r->phase != CONNECTING && r->phase != WAITING)
         return;
@@ -725,6 +726,10 @@ static int runner_check_proc(const struct run_plan *p)
 static int runner_start_guardian(struct runner *r)
 {
     const struct run_plan *plan = r->plan;
+    bool fences = plan->stages.fence.command;
+    /* A lock delay is owed after a holder that was killed, though nothing of its command is left.
+     */
+    char *mark = fences && plan->stages.lock_delay_ms == 0 ? run_stages_mark(plan) : NULL;
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
                                      .path =
@@ -732,15 +737,21 @@ static int runner_start_guardian(struct runner *r)
                                      .holders = plan->holders,
                                      .owner = plan->owner,
                                      .command = &plan->command,
+                                     .fence = fences ? &plan->stages.fence.runs : NULL,
+                                     .mark = mark,
                                      .parent = &plan->parent};
     int code = runner_become_subreaper(plan);
     if (code == EXIT_OK)
         code = runner_check_proc(plan);
-    return code == EXIT_OK ? guardian_start(&r->guardian, &gp) : code;
+    if (code == EXIT_OK)
+        code = guardian_start(&r->guardian, &gp);
+    free(mark); /* the guardian has its own copy */
+    return code;
 }
 
 static const struct runner_events runner_events = {
     .cleared = child_begin,
+    .fence_ended = run_fence_ended,
     .ended = run_stages_end,
     .judged = runner_on_judged,
     .leave = runner_leave,

@@ -7,6 +7,9 @@
  *       │             │        SWEEPING ───────┘          │
  *       └─────────────┴────────────────────────────────────┘
  *
+ * A fence (--fence) is supervised as the command is, in HOLDING, and when it has ended the phase is
+ * WAITING once more; no other step goes back.
+ *
  * WAITING also covers what happens between the grant and the start of the command, and KEEPING is
  * what happens between the end of the command and the release of the lock; see once_and_min_hold.c
  * for both. In SWEEPING the guardian is dead or overdue, and this process kills what is left of the
@@ -19,7 +22,7 @@
  *   guardian/       the second process, which starts and ends the command
  *   run_recipe      the mutex, rwlock, semaphore or latch, and how others see this participant
  *   nested_lock     CLAVE_OWNER, and waiting for our own parent
- *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_slot
+ *   stages/         once_and_min_hold: --once, --lock-delay, --min-hold; run_fence; run_slot
  *   lock_messages   messages and JSON events, and the progress of a wait;
  *                   hook: --on-elected and so on
  *   health_check    --health: runs the checks and says what they mean
@@ -56,6 +59,8 @@ struct runner;
 struct runner_events {
     /* From once_and_min_hold.c: the command may start. This is child_begin. */
     void (*cleared)(struct runner *r);
+    /* From child.c: the fence has ended, and the hold is still ours. This is run_fence_ended. */
+    void (*fence_ended)(struct runner *r, const struct run_fence_end *end);
     /* From child.c: the command has ended, or was not started. This is run_stages_end. */
     void (*ended)(struct runner *r, int code);
     /* From health_check.c: the health may have changed. */
@@ -105,11 +110,12 @@ struct runner {
     int code;
 
     /* The rest is used while the command runs. */
-    struct guardian_task task;
+    struct guardian_task task; /* of the command, or of the fence before it */
     struct holder_policy hold_policy;
     bool unhealthy; /* the work is, and the guardian was told to end it */
     int failures;   /* of the check, in a row, that were reported last */
     struct held_text text;
+    bool fencing;        /* what runs is the fence, not the command */
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;

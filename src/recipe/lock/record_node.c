@@ -26,6 +26,30 @@ void clave__record_node_compose(struct record_node *l, const char *state, int64_
     l->len += tail->spec.len;
 }
 
+clave_err clave__record_node_compose_for(struct record_node *l, const char *id, int64_t token,
+                                         const clave_identity *who)
+{
+    size_t n = clave_identity_format(who, NULL, 0), cap = HEAD_CAP + n + 1;
+    cap = cap > l->cap ? cap : l->cap; /* our own entry must fit again later */
+    char *text = clave__mem_alloc(l->config.mem, cap);
+    if (!text)
+        return CLAVE_ENOMEM;
+    int head =
+        snprintf(text, cap, "clave/1\nstate=held\nid=%s\ntoken=%lld\n", id, (long long)token);
+    /* The identity begins with a line that the head has as well: it is written over the end of the
+     * head, which is then restored. */
+    char *at = text + head - IDENTITY_HEAD;
+    char kept[IDENTITY_HEAD];
+    memcpy(kept, at, IDENTITY_HEAD);
+    clave_identity_format(who, at, cap - (size_t)(at - text));
+    memcpy(at, kept, IDENTITY_HEAD);
+    clave__mem_free(l->config.mem, l->text);
+    l->text = text;
+    l->cap = cap;
+    l->len = (size_t)head + n - (size_t)IDENTITY_HEAD;
+    return CLAVE_OK;
+}
+
 /* The value of a line "key=value", cut to what fits; "" if there is none. */
 static void record_node_take_value(const char *text, const char *key, char *out, size_t cap)
 {

@@ -86,6 +86,29 @@ static bool guardian_put_tls(const struct options *o)
     return true;
 }
 
+/* What only the fence gets: CLAVE_EVENT and CLAVE_FENCE_...; without `fences` they are removed. */
+static bool guardian_put_fence(const struct guardian_task *task)
+{
+    const struct fence_target *t = &task->fence;
+    char pid[24] = "", token[24] = "";
+    if (t->pid != 0)
+        snprintf(pid, sizeof pid, "%lld", (long long)t->pid);
+    if (t->token != 0)
+        snprintf(token, sizeof token, "%lld", (long long)t->token);
+    const char *const put[][2] = {{"CLAVE_EVENT", "fence"},
+                                  {"CLAVE_FENCE_HOST", t->host},
+                                  {"CLAVE_FENCE_PID", pid},
+                                  {"CLAVE_FENCE_NAME", t->name},
+                                  {"CLAVE_FENCE_COMMAND", t->command},
+                                  {"CLAVE_FENCE_TEXT", t->text},
+                                  {"CLAVE_FENCE_TOKEN", token},
+                                  {"CLAVE_FENCE_CAUSE", t->foreign ? "foreign" : "lost"}};
+    bool fine = true;
+    for (size_t i = 0; i < sizeof put / sizeof *put && fine; i++)
+        fine = task->fences ? setenv(put[i][0], put[i][1], 1) == 0 : unsetenv(put[i][0]) == 0;
+    return fine;
+}
+
 /* Sets the command's variables in our own environment, which the command inherits: CLAVE_PATH,
  * CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_DEADLINE, CLAVE_OWNER, CLAVE_CONNECT, and the names
  * of the TLS files. false: no memory. */
@@ -94,8 +117,10 @@ static bool guardian_set_env(const struct guardian_plan *plan, const struct guar
 {
     char page[DEADLINE_PAGE_FILE_CAP];
     char *node = clave__path_child(NULL, plan->holders, task->node);
-    if (!node)
+    if (!node || (plan->fence && !guardian_put_fence(task))) {
+        free(node);
         return false;
+    }
     snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), deadline_page_fd);
     bool fine =
         setenv("CLAVE_PATH", plan->path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
@@ -108,6 +133,19 @@ static bool guardian_set_env(const struct guardian_plan *plan, const struct guar
 }
 
 enum { SPAWN_NO_PROCESS = -2 };
+
+/* A process that is not the command: it gets no standard input, standard output stays the
+ * command's, and the service manager is none of its business. */
+static void guardian_set_aside(void)
+{
+    int null = open("/dev/null", O_RDONLY);
+    if (null > 0) {
+        dup2(null, 0);
+        close(null);
+    }
+    dup2(2, 1);
+    sd_notify_pass_on(true);
+}
 
 /* In the forked child: becomes the command. This is where each member of struct command takes
  * effect. If exec fails, errno is written to the pipe `fault`; a successful exec closes it. */
@@ -122,6 +160,8 @@ static _Noreturn void guardian_become(const struct command *command,
     if (getppid() != parent) /* the guardian died before we asked to die with it */
         _exit(EXIT_INTERNAL);
     inheritance_restore(before);
+    if (command->aside)
+        guardian_set_aside();
     if (error == 0) {
         execvp(command->argv[0], command->argv);
         error = errno;
@@ -255,10 +295,22 @@ static void guardian_look_soon(struct guardian_process *g)
     g->look_at = clave_now() + g->look_ms;
 }
 
+/* Whether the next task may begin: the first, or one after a fence. */
+static bool guardian_is_free(const struct guardian_process *g)
+{
+    enum kill_policy_phase phase = g->kill_policy.phase;
+    return phase == KILL_POLICY_IDLE || (phase == KILL_POLICY_ENDED && g->task.fences);
+}
+
+/* Starts the command, or the fence, which is supervised in the same way. */
 static void guardian_start_command(struct guardian_process *g, const struct guardian_task *task)
 {
-    assert(g->kill_policy.phase == KILL_POLICY_IDLE && g->command == 0);
+    assert(guardian_is_free(g));
+    const struct command *command = task->fences ? g->plan->fence : g->plan->command;
     g->task = *task;
+    g->kill_policy = (struct kill_policy){.phase = KILL_POLICY_IDLE};
+    g->command = 0;
+    g->reaped = g->childless = false;
     if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
                                 clave_now())) {
         guardian_report(g, GUARDIAN_ENDED, 0);
@@ -267,7 +319,7 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     cgroup_make(&g->cgroup);
     pid_t pid = SPAWN_NO_PROCESS;
     if (guardian_set_env(g->plan, &g->task, g->deadline_page_fd))
-        pid = guardian_spawn(g->plan->command, &g->plan->o->inherited, &g->cgroup);
+        pid = guardian_spawn(command, &g->plan->o->inherited, &g->cgroup);
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);
@@ -430,7 +482,7 @@ static void guardian_obey(struct guardian_process *g, const struct order *order)
         g->session = order->session;
         break;
     case ORDER_RUN:
-        if (g->kill_policy.phase == KILL_POLICY_IDLE)
+        if (guardian_is_free(g))
             guardian_start_command(g, &order->task);
         break;
     case ORDER_FORWARD:
@@ -472,6 +524,23 @@ static void guardian_close_streams(void)
     syscall(SYS_close_range, 3u, ~0u, 0u);
 }
 
+/* Nothing of the command is left, so the next holder has nobody to fence. The multi is refused if
+ * the lock is no longer ours; if its answer is lost the mark may stand, and the next holder fences
+ * without need. A mark that stands because a fence had not succeeded is not ours: it stays. */
+static void guardian_remove_mark(const struct guardian_process *g, clave_client *c)
+{
+    if (!g->plan->mark || g->task.token == 0 || g->task.fences)
+        return;
+    char *node = clave__path_child(NULL, g->plan->holders, g->task.node);
+    const clave_op ops[] = {{.kind = CLAVE_OP_CHECK, .path = node, .version = -1},
+                            {.kind = CLAVE_OP_DELETE, .path = g->plan->mark, .version = -1}};
+    clave_reply *reply = NULL;
+    if (node)
+        (void)clave_multi(c, ops, sizeof ops / sizeof *ops, CLOSE_MS, &reply);
+    clave_reply_free(reply);
+    free(node);
+}
+
 /* The runner is dead but its session is not: closes the session, so that the lock, or the place in
  * the queue, passes on now and not when the session expires. */
 static void guardian_close_session(struct guardian_process *g)
@@ -486,6 +555,8 @@ static void guardian_close_session(struct guardian_process *g)
     if (clave_client_open(&c, NULL, g->plan->connect, &co) != CLAVE_OK)
         return;
     clave_err err = clave_client_wait(c, g->session.timeout_ms);
+    if (err == CLAVE_OK)
+        guardian_remove_mark(g, c);
     clave_client_close(c, err == CLAVE_OK ? CLOSE_MS : 0);
 }
 

@@ -26,6 +26,16 @@ struct command {
     /* sets PR_SET_NO_NEW_PRIVS: neither the command nor what it starts can become another user,
      * whose processes clave could not end */
     bool same_user;
+    /* not the command but something that clave runs besides: it gets no standard input, and its
+     * output goes to standard error */
+    bool aside;
+};
+
+/* The holder that a fence is run for, as the fence's environment tells it (CLAVE_FENCE_...). */
+struct fence_target {
+    int64_t token, pid;                                 /* 0: unknown */
+    bool foreign;                                       /* it left no mark */
+    char host[256], name[256], command[512], text[512]; /* "": unknown */
 };
 
 struct guardian_plan {
@@ -35,6 +45,10 @@ struct guardian_plan {
     const char *holders; /* the parent node of the holders' nodes */
     const char *owner;   /* CLAVE_OWNER of the command; "": not set */
     const struct command *command;
+    const struct command *fence; /* run before the command if its task says so; NULL: none */
+    /* The mark that the runner leaves while the command runs. If the runner is dead by the end of
+     * the command, the guardian removes it, since it knows that nothing is left. NULL: none. */
+    const char *mark;
     const struct parent_watch *parent;
 };
 
@@ -50,6 +64,8 @@ struct guardian_task {
     int64_t session_id;
     struct kill_policy_terms terms;
     char node[448]; /* name of the lock's node, below `holders`; that of a slot is long */
+    bool fences;    /* the fence is run, for `fence`, and not the command, which follows later */
+    struct fence_target fence;
 };
 
 enum guardian_event {
@@ -83,7 +99,7 @@ struct guardian {
 int guardian_start(struct guardian *g, const struct guardian_plan *plan);
 /* Tells the guardian which session to close if the runner dies. */
 void guardian_set_session(struct guardian *g, const struct session_key *key);
-/* Starts the command. The page must contain the deadline already. */
+/* Starts the command, or the fence before it. The page must contain the deadline already. */
 void guardian_run(struct guardian *g, const struct guardian_task *task);
 /* Sends a signal to the command's process group. */
 void guardian_forward(struct guardian *g, int sig);

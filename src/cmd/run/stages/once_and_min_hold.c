@@ -1,4 +1,4 @@
-/* once_and_min_hold.c - --once, --lock-delay and --min-hold as a state machine (see
+/* once_and_min_hold.c - --once, --fence, --lock-delay and --min-hold as a state machine (see
  * once_and_min_hold.h). runner.c and child.c call it. Whatever happens, it ends in child_begin or
  * in one runner_leave. */
 #include "cmd/run/stages/once_and_min_hold.h"
@@ -42,6 +42,9 @@ bool run_stages_take_flag(struct run_plan *p, int id)
     struct run_stages_plan *c = &p->stages;
     struct options *o = p->o;
     int64_t n;
+    int of_fence = run_fence_take_flag(p, id);
+    if (of_fence >= 0)
+        return of_fence > 0;
     switch (id) {
     case RUN_FLAG_ONCE:
         return once_and_min_hold_take_key(p);
@@ -65,27 +68,30 @@ bool run_stages_take_flag(struct run_plan *p, int id)
     }
 }
 
-int run_stages_check(const struct run_plan *p)
+int run_stages_check(struct run_plan *p)
 {
     const struct run_stages_plan *c = &p->stages;
     bool beside = c->once || c->marks;
     if (!c->once && (c->period_ms > 0 || c->at_most_once || c->done_code != 0))
         return diag_usage(p->o, "--for, --at-most-once and --done-code need --once KEY");
     if (beside && p->kind == KIND_READ)
-        return diag_usage(p->o, "--once and --lock-delay need an exclusive lock");
+        return diag_usage(p->o, "--once, --lock-delay and --fence need an exclusive lock");
     if (beside && strcmp(p->path, "/") == 0)
         return diag_usage(p->o,
-                          "--once and --lock-delay need a node next to the lock: PATH cannot be /");
+                          "--once, --lock-delay and --fence need a node next to the lock: PATH "
+                          "cannot be /");
     if (p->max_hold_ms > 0 && c->min_hold_ms > p->max_hold_ms)
         return diag_usage(p->o, "--min-hold is longer than --max-hold");
-    return EXIT_OK;
+    return run_fence_check(p);
 }
 
 /* ---- after the command ----------------------------------------------------------------------- */
 
-/* Clears the mark that --lock-delay left. The session is closed right after this. */
+/* Clears the mark, unless it is still that of a holder that was not fenced. The session is closed
+ * right after this. */
 void run_stages_release(struct runner *r)
 {
+    run_fence_release(r);
     if (r->stages.delay)
         (void)clave_async_delay_end(r->stages.delay, NULL, NULL);
     if (r->plan->stages.slot)
@@ -212,6 +218,11 @@ static char *once_and_min_hold_beside(const struct run_plan *p, const char *adde
     return asprintf(&out, "%s%s%s", p->path, added, key) < 0 ? NULL : out;
 }
 
+char *run_stages_mark(const struct run_plan *p)
+{
+    return once_and_min_hold_beside(p, "-held", "");
+}
+
 static void once_and_min_hold_give_up(struct runner *r, clave_err err)
 {
     if (err == CLAVE_ELOST) {
@@ -314,8 +325,10 @@ static void once_and_min_hold_delay(struct runner *r)
     clave_async_grant *g = NULL;
     const struct run_plan *plan = r->plan;
     struct participant_identity self;
+    struct held_mark_fence fence;
+    struct held_mark unmarked;
     clave_err err = CLAVE_ENOMEM;
-    char *path = once_and_min_hold_beside(plan, "-held", "");
+    char *path = run_stages_mark(plan);
     participant_identity_describe(&self, plan);
     const clave_delay_options o = {.size = sizeof o,
                                    .path = path,
@@ -328,7 +341,8 @@ static void once_and_min_hold_delay(struct runner *r)
     if (path)
         err = acquisition_grant(&r->acquisition, &g);
     if (err == CLAVE_OK)
-        err = clave_async_delay_begin(&r->stages.delay, g, &o, once_and_min_hold_on_delayed, r);
+        err = clave__delay_begin(&r->stages.delay, g, &o, run_fence_begin(r, &fence, &unmarked),
+                                 once_and_min_hold_on_delayed, r);
     clave_async_grant_free(g);
     free(path);
     if (err != CLAVE_OK)
@@ -354,17 +368,20 @@ void run_stages_open(struct runner *r)
 {
     uv_timer_init(&r->loop, &r->stages.rest);
     r->stages.rest.data = r;
+    run_fence_open(r);
 }
 
 void run_stages_close(struct runner *r)
 {
     uv_close((uv_handle_t *)&r->stages.rest, NULL);
+    run_fence_close(r);
 }
 
 void run_stages_free(struct runner *r)
 {
     clave_async_once_free(r->stages.once);
     clave_async_delay_free(r->stages.delay);
+    run_fence_free(r);
     run_slot_free(r);
     r->stages.once = NULL;
     r->stages.delay = NULL;

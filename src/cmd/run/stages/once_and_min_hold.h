@@ -1,7 +1,7 @@
 /* once_and_min_hold.h - the stages before and after the command while the lock is held. Before it:
- * the lock delay, then either the question whether the command has been run already (--once), or
- * taking a slot (run_slot.h). After it: recording the run, or giving the slot back; the minimum
- * hold; and clearing the mark that --lock-delay left.
+ * the fence (run_fence.h) and the lock delay, then either the question whether the command has been
+ * run already (--once), or taking a slot (run_slot.h). After it: recording the run, or giving the
+ * slot back; the minimum hold; and clearing the mark that --fence and --lock-delay leave.
  *
  *   the lock is granted                                the command has ended
  *     └─▶ DELAYING ─▶ ASKING ─▶ (cleared) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (leave)
@@ -19,6 +19,7 @@
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
 #include "clave/async/slots.h"
+#include "cmd/run/stages/run_fence.h"
 #include "cmd/run/stages/run_slot.h"
 
 struct run_plan;
@@ -33,14 +34,17 @@ struct run_stages_plan {
     bool at_most_once;
     int done_code;       /* exit code when it has been run already */
     int64_t min_hold_ms; /* 0: none */
-    bool marks;          /* --lock-delay: leave a mark while holding, and wait if one is found: */
+    bool marks;          /* leave a mark while holding, and if one is found, run the fence and wait
+                            this long: */
     int64_t lock_delay_ms;
+    struct run_fence_plan fence;
     const struct run_slot_plan *slot; /* NULL: no slot */
 };
 
 struct run_stages {
     enum { NOT_GRANTED, DELAYING, ASKING, TAKING, BEGUN, RECORDING, GIVING, RESTING } phase;
     clave_async_delay *delay;
+    struct run_fence fence;
     clave_async_once *once;
     clave_async_slots *slots;
     int64_t slot_token; /* 0: not taken */
@@ -55,7 +59,10 @@ struct run_stages {
  * and a message has been printed. */
 bool run_stages_take_flag(struct run_plan *p, int id);
 /* Checks that the flags go together. Returns EXIT_OK, or an exit code after a message. */
-int run_stages_check(const struct run_plan *p);
+int run_stages_check(struct run_plan *p);
+
+/* The path of the mark, to be freed by the caller; NULL: no memory. */
+char *run_stages_mark(const struct run_plan *p);
 
 void run_stages_open(struct runner *r); /* opens its libuv handle */
 /* The lock is granted. Ends in `cleared` or in `leave`. */

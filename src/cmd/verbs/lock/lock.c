@@ -117,8 +117,8 @@ const struct verb verb_lock = {
         "it already done; 69 no server reached;\n"
         "73 the parent cannot be watched; 75 not acquired in time; 76 the lock was lost, or the\n"
         "process of --with-parent has ended; 77 not authorised; 79 given up to end a deadlock, or\n"
-        "held by the clave lock it runs under; 80 unhealthy (--health); 126 command not\n"
-        "executable; 127 command not found.\n",
+        "held by the clave lock it runs under; 80 unhealthy (--health); 81 the last holder could\n"
+        "not be fenced; 126 command not executable; 127 command not found.\n",
     .flags = lock_flags,
     .more_flags = run_flags_of,
     .shares = RUN_LOCK,
