@@ -60,38 +60,36 @@ web_handler clave__web_rest_get, clave__web_rest_put, clave__web_rest_post, clav
 /* A request that names its session, the owner of the exchange (x->owned). The session's client is
  * present from the request's arrival until its answer, or until it hangs up: then the request
  * leaves the session. Invariant: after that nothing of the session is touched for this request. */
+struct session_request;
+typedef void session_step(struct session_request *k);
 struct session_request {
     struct web_exchange *x;
     struct http_session *s; /* NULL: it has left */
     struct session_wait wait;
     struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
-    bool waits, polls; /* `wait`, `poll` is in use */
-    bool told;         /* it has waited for news of the session's claims, and is answered now */
-    uint64_t since;    /* proofs of the session that were begun before it arrived */
-    uint64_t made_on;  /* the connection on which it has made `claim`; 0: it has not */
-    bool closes;       /* the session is this request's alone, and is closed with it */
-    void *arg;         /* the handler's */
-    void (*settled)(struct session_request *k); /* all claims are known as they are now */
+    bool waits, polls;  /* `wait`, `poll` is in use */
+    bool told;          /* it has waited for news of the session's claims, and is answered now */
+    uint64_t since;     /* proofs of the session that were begun before it arrived */
+    uint64_t made_on;   /* the connection on which it has made `claim`; 0: it has not */
+    bool closes;        /* the session is this request's alone, and is closed with it */
+    void *arg;          /* the handler's */
+    session_step *next; /* when what `wait` waits for has come */
+    session_step *settled, *informed;
     int settle_part;
+    unsigned looks;           /* how often the session's claims were listed for it */
     const char *path, *tried; /* of a claim that was not granted, and its id, while its holder is
                                * asked for */
-    /* The session is LIVE. */
-    void (*live)(struct session_request *k);
-    void (*informed)(struct session_request *k); /* and its claims are known; NULL: not asked */
-    unsigned looks;                              /* how often they were listed for it */
     void (*go)(struct web_exchange *x, clave_async_client *c); /* of clave__request_client */
 };
 
 /* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
  * has answered: 401 without the header, 403 for one that proves nothing or another session than
  * `id` (NULL: any), 410 when it has ended, 503. */
-void clave__session_request(struct web_exchange *x, const char *id,
-                            void (*live)(struct session_request *k));
+void clave__session_request(struct web_exchange *x, const char *id, session_step *live);
 /* The same, and `live` comes when all claims of the session are known here: those too that another
  * gate has made or given back (session/claim.h). */
-void clave__session_request_informed(struct web_exchange *x, const char *id,
-                                     void (*live)(struct session_request *k));
+void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *live);
 /* For an answer that something of the session does not exist. Memory does not show that: another
  * gate may have taken the session over and made it, and this one may not have heard of that yet.
  * true: the servers are asked, and `live` of _informed runs once more. false: they have been asked
@@ -100,8 +98,7 @@ bool clave__session_request_looks_once(struct session_request *k);
 /* Calls `settled` when the state of every claim is known, or when 1/part of the ttl has passed
  * since the request arrived. What another gate was granted is held here when its deadline is
  * confirmed, which takes a relay interval. */
-void clave__session_request_settle(struct session_request *k, int part,
-                                   void (*settled)(struct session_request *k));
+void clave__session_request_settle(struct session_request *k, int part, session_step *settled);
 /* For a session that is being made: `s` was entered. `leave` of the owner is the one below. NULL:
  * it has answered. */
 struct session_request *clave__session_request_new(struct web_exchange *x, struct http_session *s,
@@ -110,13 +107,12 @@ struct session_request *clave__session_request_new(struct web_exchange *x, struc
 void clave__session_request_leave(struct web_exchange *x);
 /* The session has ended, or was never there: answers. */
 void clave__session_request_gone(struct session_request *k, clave_err why);
-/* Prepares k->wait, which is called off when the request leaves its session. */
-void clave__session_request_await(struct session_request *k,
-                                  void (*done)(struct session_wait *w, clave_err err));
-static inline struct session_request *clave__session_request_of(struct session_wait *w)
-{
-    return LIST_ENTRY(w, struct session_request, wait);
-}
+/* Prepares k->wait, to be handed to a function of session/http_session.h: then `next` is called, or
+ * the request is answered, since the session has ended (clave__session_request_gone). The wait is
+ * called off when the request leaves its session. */
+struct session_wait *clave__session_request_await(struct session_request *k, session_step *next);
+/* Does so for clave__http_session_prove. */
+void clave__session_request_prove(struct session_request *k, session_step *next);
 
 /* Makes requests of the client, each with clave__web_expect(x) before; or answers. */
 typedef void request_client(struct web_exchange *x, clave_async_client *c);

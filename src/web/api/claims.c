@@ -23,7 +23,7 @@ struct claim_request {
     bool proved;    /* what the session has here was proved */
     bool again;     /* it was begun a second time: see _begin_again */
     const char *at; /* what is looked at */
-    void (*begin)(struct session_request *k);
+    session_step *begin;
     void *arg; /* the handler's */
 };
 
@@ -165,16 +165,12 @@ static void claim_request_refuse_for_now(struct session_request *k, const char *
                       "what this session had on %s is still being given back", path);
 }
 
-static void claim_request_look(struct session_request *k, void (*begin)(struct session_request *k));
+static void claim_request_look(struct session_request *k, session_step *begin);
 
-static void on_claim_request_proven(struct session_wait *w, clave_err err)
+static void claim_request_look_again(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
-    struct claim_request *o = k->arg;
-    if (err == CLAVE_OK)
-        claim_request_look(k, o->begin);
-    else
-        clave__session_request_gone(k, err);
+    const struct claim_request *o = k->arg;
+    claim_request_look(k, o->begin);
 }
 
 /* Another gate may have given back what is in the way. */
@@ -182,8 +178,7 @@ static void claim_request_prove(struct session_request *k)
 {
     struct claim_request *o = k->arg;
     o->proved = true;
-    clave__session_request_await(k, on_claim_request_proven);
-    clave__http_session_prove(k->s, &k->wait);
+    clave__session_request_prove(k, claim_request_look_again);
 }
 
 /* Sets k->claim to the claim of an earlier request for the same, if there is one. false: it has
@@ -369,7 +364,7 @@ static void claim_request_look_at_limit(struct web_exchange *x, clave_async_clie
 
 /* ---- all of it ---- */
 
-static void claim_request_look(struct session_request *k, void (*begin)(struct session_request *k))
+static void claim_request_look(struct session_request *k, session_step *begin)
 {
     assert(k->arg && k->s);
     struct claim_request *o = k->arg;
@@ -552,13 +547,8 @@ static void claim_await_place(struct session_request *k)
     clave__claim_await(k->claim, &k->poll, k->x->web->now + k->s->ttl_ms / SETTLING);
 }
 
-static void on_claim_proven(struct session_wait *w, clave_err err)
+static void claim_proven(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
-    if (err != CLAVE_OK) {
-        clave__session_request_gone(k, err);
-        return;
-    }
     clave__claim_poll_cancel(&k->poll);
     claim_await_place(k);
 }
@@ -573,8 +563,8 @@ static void claim_prove(struct session_request *k)
     k->poll.wants_end = holds;
     k->poll.wants_position = false;
     clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
-    clave__session_request_await(k, on_claim_proven);
-    clave__http_session_prove_since(k->s, &k->wait, holds ? k->s->asked : k->since);
+    clave__http_session_prove_since(k->s, clave__session_request_await(k, claim_proven),
+                                    holds ? k->s->asked : k->since);
 }
 
 /* true: what it is now will be known, and is answered then. That a claim waits is proved when it is
@@ -936,15 +926,6 @@ struct claim_leaving {
 
 static void claim_leave(struct session_request *k);
 
-static void on_claim_leave_looked(struct session_wait *w, clave_err err)
-{
-    struct session_request *k = clave__session_request_of(w);
-    if (err == CLAVE_OK)
-        claim_leave(k);
-    else
-        clave__session_request_gone(k, err);
-}
-
 static void claim_answer_left(struct session_request *k)
 {
     const struct claim_leaving *l = k->arg;
@@ -973,8 +954,7 @@ static void claim_leave_step(struct session_request *k)
     }
     l->again = false;
     k->s->looked_on = 0;
-    clave__session_request_await(k, on_claim_leave_looked);
-    clave__http_session_prove(k->s, &k->wait);
+    clave__session_request_prove(k, claim_leave);
 }
 
 static void on_claim_marked(clave_async_client *client, const clave_result *res, void *arg)
@@ -1264,14 +1244,9 @@ static void hold_claim(struct session_request *k)
     clave__claim_await(k->claim, &k->poll, wait > 0 ? now + wait : CLAVE_NEVER);
 }
 
-static void hold_on_session(struct session_wait *w, clave_err err)
+static void hold_look(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
-    k->x->deed.session = k->s->id;
-    if (err == CLAVE_OK)
-        claim_request_look(k, hold_claim);
-    else
-        clave__session_request_gone(k, err);
+    claim_request_look(k, hold_claim);
 }
 
 void clave__web_post_hold(struct web_exchange *x)
@@ -1298,9 +1273,8 @@ void clave__web_post_hold(struct web_exchange *x)
     h->s = s;
     k->arg = o;
     k->closes = true;
-    clave__session_request_await(k, hold_on_session);
     clave__http_session_flush(s);
-    clave__http_session_await(s, &k->wait);
+    clave__http_session_await(s, clave__session_request_await(k, hold_look));
 }
 
 /* ==== claims of either kind =================================================================== */

@@ -46,12 +46,28 @@ struct session_request *clave__session_request_new(struct web_exchange *x, struc
     return k;
 }
 
-void clave__session_request_await(struct session_request *k,
-                                  void (*done)(struct session_wait *w, clave_err err))
+static void session_request_on_waited(struct session_wait *w, clave_err err)
+{
+    struct session_request *k = LIST_ENTRY(w, struct session_request, wait);
+    k->x->deed.session = k->s->id;
+    if (err == CLAVE_OK)
+        k->next(k);
+    else
+        clave__session_request_gone(k, err);
+}
+
+struct session_wait *clave__session_request_await(struct session_request *k, session_step *next)
 {
     assert(k->s);
+    k->next = next;
     k->waits = true;
-    k->wait.done = done;
+    k->wait.done = session_request_on_waited;
+    return &k->wait;
+}
+
+void clave__session_request_prove(struct session_request *k, session_step *next)
+{
+    clave__http_session_prove(k->s, clave__session_request_await(k, next));
 }
 
 /* ---- what its claims are now ----------------------------------------------------------------- */
@@ -74,8 +90,7 @@ static void session_request_on_settled(struct claim_poll *p)
 }
 
 /* Their queues are being listed. */
-void clave__session_request_settle(struct session_request *k, int part,
-                                   void (*settled)(struct session_request *k))
+void clave__session_request_settle(struct session_request *k, int part, session_step *settled)
 {
     int64_t until = k->x->arrived + k->s->ttl_ms / part;
     struct claim *c = session_request_stale(k->s);
@@ -114,17 +129,6 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     }
 }
 
-static void session_request_inform(struct session_request *k);
-
-static void session_request_on_informed(struct session_wait *w, clave_err err)
-{
-    struct session_request *k = clave__session_request_of(w);
-    if (err == CLAVE_OK)
-        session_request_inform(k);
-    else
-        clave__session_request_gone(k, err);
-}
-
 /* What was listed may be out of date when the proof ends: the connection may be lost by then, or a
  * try has been given up and has left its node. */
 static void session_request_inform(struct session_request *k)
@@ -135,8 +139,7 @@ static void session_request_inform(struct session_request *k)
         return;
     }
     k->looks++;
-    clave__session_request_await(k, session_request_on_informed);
-    clave__http_session_prove(k->s, &k->wait);
+    clave__session_request_prove(k, session_request_inform);
 }
 
 bool clave__session_request_looks_once(struct session_request *k)
@@ -145,19 +148,8 @@ bool clave__session_request_looks_once(struct session_request *k)
         return false;
     k->looks++;
     k->s->looked_on = 0;
-    clave__session_request_await(k, session_request_on_informed);
-    clave__http_session_prove(k->s, &k->wait);
+    clave__session_request_prove(k, session_request_inform);
     return true;
-}
-
-static void session_request_on_live(struct session_wait *w, clave_err err)
-{
-    struct session_request *k = clave__session_request_of(w);
-    k->x->deed.session = k->s->id;
-    if (err == CLAVE_OK)
-        k->live(k);
-    else
-        clave__session_request_gone(k, err);
 }
 
 static void session_refuse(struct web_exchange *x, clave_err err)
@@ -173,9 +165,8 @@ static void session_refuse(struct web_exchange *x, clave_err err)
         clave__web_problem_err(x, err, "attach to the session", NULL);
 }
 
-static void session_request_begin(struct web_exchange *x, const char *id,
-                                  void (*live)(struct session_request *k),
-                                  void (*informed)(struct session_request *k), request_client *go)
+static void session_request_begin(struct web_exchange *x, const char *id, session_step *live,
+                                  session_step *informed, request_client *go)
 {
     static const struct exchange_owner owner = {.leave = clave__session_request_leave};
     const char *secret = clave__web_header(x, "Clave-Session");
@@ -205,21 +196,17 @@ static void session_request_begin(struct web_exchange *x, const char *id,
     }
     if (!clave__web_may_call(x)) /* asked when the session has heard of its client */
         return;
-    k->live = live;
     k->informed = informed;
     k->go = go;
-    clave__session_request_await(k, session_request_on_live);
-    clave__http_session_await(s, &k->wait);
+    clave__http_session_await(s, clave__session_request_await(k, live));
 }
 
-void clave__session_request(struct web_exchange *x, const char *id,
-                            void (*live)(struct session_request *k))
+void clave__session_request(struct web_exchange *x, const char *id, session_step *live)
 {
     session_request_begin(x, id, live, NULL, NULL);
 }
 
-void clave__session_request_informed(struct web_exchange *x, const char *id,
-                                     void (*live)(struct session_request *k))
+void clave__session_request_informed(struct web_exchange *x, const char *id, session_step *live)
 {
     session_request_begin(x, id, session_request_inform, live, NULL);
 }

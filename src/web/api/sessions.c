@@ -72,16 +72,10 @@ enum { SETTLING = 8 };            /* a renewal tells what is not known by then a
 
 /* ---- POST /v1/sessions ----------------------------------------------------------------------- */
 
-static void on_session_made(struct session_wait *w, clave_err err)
+static void session_answer_made(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
     struct web_exchange *x = k->x;
     char secret[SEAL_TEXT + 1];
-    if (err != CLAVE_OK) {
-        clave__session_request_gone(k, err);
-        return;
-    }
-    x->deed.session = k->s->id;
     clave__http_session_secret(k->s, secret);
     clave__web_set_header(x, "Location", "%s/v1/sessions/%lld", clave__web_prefix(x),
                           (long long)k->s->id);
@@ -163,9 +157,8 @@ void clave__web_post_session(struct web_exchange *x)
     struct session_request *k = clave__session_request_new(x, s, &session_maker);
     if (!k)
         return;
-    clave__session_request_await(k, on_session_made);
     clave__http_session_flush(s);
-    clave__http_session_await(s, &k->wait);
+    clave__http_session_await(s, clave__session_request_await(k, session_answer_made));
 }
 
 /* ---- renew ----------------------------------------------------------------------------------- */
@@ -210,20 +203,15 @@ static void session_answer_renewed(struct session_request *k)
     clave__web_answer_json(x, 200);
 }
 
-static void on_session_proven(struct session_wait *w, clave_err err)
+static void session_settle_renewed(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
-    if (err == CLAVE_OK)
-        clave__session_request_settle(k, SETTLING, session_answer_renewed);
-    else
-        clave__session_request_gone(k, err);
+    clave__session_request_settle(k, SETTLING, session_answer_renewed);
 }
 
 static void session_renew(struct session_request *k)
 {
     session_admit_claims(k->x, k->s);
-    clave__session_request_await(k, on_session_proven);
-    clave__http_session_prove(k->s, &k->wait);
+    clave__session_request_prove(k, session_settle_renewed);
 }
 
 void clave__web_renew_session(struct web_exchange *x)
@@ -329,13 +317,9 @@ static void session_show(struct session_request *k)
                         x->web->now + (wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait));
 }
 
-static void session_on_looked(struct session_wait *w, clave_err err)
+static void session_settle_shown(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
-    if (err == CLAVE_OK)
-        clave__session_request_settle(k, SETTLING, session_show);
-    else
-        clave__session_request_gone(k, err);
+    clave__session_request_settle(k, SETTLING, session_show);
 }
 
 static void session_look(struct session_request *k)
@@ -344,8 +328,7 @@ static void session_look(struct session_request *k)
         session_show(k);
         return;
     }
-    clave__session_request_await(k, session_on_looked);
-    clave__http_session_prove(k->s, &k->wait);
+    clave__session_request_prove(k, session_settle_shown);
 }
 
 void clave__web_get_session(struct web_exchange *x)
@@ -399,22 +382,15 @@ void clave__web_list_sessions(struct web_exchange *x)
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
-static void on_session_closed(struct session_wait *w, clave_err err)
+static void session_answer_closed(struct session_request *k)
 {
-    struct session_request *k = clave__session_request_of(w);
-    struct web_exchange *x = k->x;
-    if (err != CLAVE_OK) {
-        clave__session_request_gone(k, err);
-        return;
-    }
-    clave__web_answer_empty(x, 204);
+    clave__web_answer_empty(k->x, 204);
 }
 
 static void session_close(struct session_request *k)
 {
     k->x->begun = true;
-    clave__session_request_await(k, on_session_closed);
-    clave__http_session_close(k->s, &k->wait);
+    clave__http_session_close(k->s, clave__session_request_await(k, session_answer_closed));
 }
 
 void clave__web_delete_session(struct web_exchange *x)
