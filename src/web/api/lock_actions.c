@@ -81,8 +81,7 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
     clave__json_string(&x->json, "node", clave__path_name(r->path));
     if (!r->breaks && res->err == CLAVE_OK)
         revoke_put_revocable(x, res);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* By its path, though the token was checked before: ZooKeeper binds a delete to a version of the
@@ -247,8 +246,7 @@ static void transfer_on_done(clave_async_client *c, clave_err err, void *arg)
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "path", x->params[0]);
     clave__json_string(&x->json, "node", t->node);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* As the gate's copy of the tree has it. */

@@ -621,8 +621,7 @@ static void token_tell(struct web_exchange *x, const struct place_question *q, b
     clave__json_string(j, "path", q->path);
     clave__json_int64(j, "token", q->token);
     clave__json_bool(j, "holds", holds);
-    clave__json_close(j, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 static void on_token_checked(clave_async_client *c, const clave_result *res, void *arg)

@@ -438,14 +438,14 @@ void clave__web_get_locks(struct web_exchange *x)
     struct list_request request;
     if (!o || !list_request_read(x, &request))
         return;
-    struct lock_list *l = clave__web_alloc(x, sizeof *l);
-    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
-    if (l) {
-        *l = (struct lock_list){.x = x, .o = o, .request = request};
-        clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
-        if (request.after && strcmp(request.after, request.prefix) >= 0)
-            err = lock_list_remember(l, request.after, true);
-    }
+    struct lock_list *l = clave__web_must_alloc(x, sizeof *l);
+    clave_err err = CLAVE_OK;
+    if (!l)
+        return;
+    *l = (struct lock_list){.x = x, .o = o, .request = request};
+    clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
+    if (request.after && strcmp(request.after, request.prefix) >= 0)
+        err = lock_list_remember(l, request.after, true);
     if (err == CLAVE_OK)
         clave__web_answer_pieces(x, lock_list_next_piece, lock_list_end, l);
     else
@@ -491,14 +491,13 @@ void clave__web_get_lock(struct web_exchange *x)
     copy_etag(etag, clave__lock_etag(q));
     if (!copy_is_news(x, path, etag))
         return;
-    struct lock_one *l = clave__web_alloc(x, sizeof *l);
-    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
-    if (l) {
-        l->o = o;
-        err = clave__lock_walk_init(&l->walk, &x->web->mem, q);
-        l->walk.members = clave__observe_copy_json;
-        l->walk.arg = x;
-    }
+    struct lock_one *l = clave__web_must_alloc(x, sizeof *l);
+    if (!l)
+        return;
+    l->o = o;
+    clave_err err = clave__lock_walk_init(&l->walk, &x->web->mem, q);
+    l->walk.members = clave__observe_copy_json;
+    l->walk.arg = x;
     if (err == CLAVE_OK)
         clave__web_answer_pieces(x, lock_one_next_piece, lock_one_end, l);
     else
@@ -570,13 +569,12 @@ void clave__web_get_elections(struct web_exchange *x)
     struct list_request request;
     if (!o || !list_request_read(x, &request))
         return;
-    struct election_list *l = clave__web_alloc(x, sizeof *l);
-    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
-    if (l) {
-        *l = (struct election_list){.x = x, .o = o, .request = request, .left = request.limit};
-        clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
-        err = clave__buf_set_text(&l->at, request.after ? request.after : "");
-    }
+    struct election_list *l = clave__web_must_alloc(x, sizeof *l);
+    if (!l)
+        return;
+    *l = (struct election_list){.x = x, .o = o, .request = request, .left = request.limit};
+    clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
+    clave_err err = clave__buf_set_text(&l->at, request.after ? request.after : "");
     if (err == CLAVE_OK)
         clave__web_answer_pieces(x, election_list_piece, election_list_end, l);
     else
@@ -634,8 +632,7 @@ void clave__web_get_deadlocks(struct web_exchange *x)
     clave__json_close(&x->json, ']');
     clave__json_bool(&x->json, "complete", o->waits.complete);
     clave__observe_copy_json(&x->json, x);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* ==== /v1/history ============================================================================= */

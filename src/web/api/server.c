@@ -199,8 +199,7 @@ static void health_answer(struct web_exchange *x, const char *status)
 {
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "status", status);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 void clave__web_get_healthz(struct web_exchange *x)
@@ -250,8 +249,7 @@ void clave__web_get_server(struct web_exchange *x)
     server_trend_json(j, w, all);
     if (all && clave__web_query(x, "samples"))
         server_trend_samples_json(j, w);
-    clave__json_close(j, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* ==== /v1/whoami ============================================================================== */
@@ -271,8 +269,7 @@ void clave__web_get_whoami(struct web_exchange *x)
         clave__json_close(j, '}');
     }
     clave__json_close(j, ']');
-    clave__json_close(j, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* ==== /v1/openapi.json, /ui/ ================================================================== */

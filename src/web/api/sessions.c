@@ -83,8 +83,7 @@ static void session_answer_made(struct session_request *k)
     clave__json_int64(&x->json, "id", k->s->id);
     clave__json_string(&x->json, "secret", secret);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 201);
+    clave__web_answer_object(x, 201);
 }
 
 /* Nobody has learned its secret. */
@@ -199,8 +198,7 @@ static void session_answer_renewed(struct session_request *k)
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
     clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
     session_put_claims(x, k->s, true);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 static void session_settle_renewed(struct session_request *k)
@@ -376,8 +374,7 @@ void clave__web_list_sessions(struct web_exchange *x)
         clave__json_int64(&x->json, "next", last);
     else
         clave__json_string(&x->json, "next", NULL);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */

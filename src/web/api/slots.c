@@ -268,8 +268,7 @@ static void on_slots_waiting(clave_async_client *c, clave_err err, const clave_p
         clave__json_close(j, '}');
     }
     clave__json_close(j, ']');
-    clave__json_close(j, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 static void slots_put_view(struct web_exchange *x, const char *path, const clave_slots_view *view)
@@ -364,8 +363,7 @@ static void on_slots_limit(clave_async_slots *s, clave_err err, void *arg)
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "path", r->path);
     clave__json_int(&x->json, "limit", r->limit);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 static void slots_set_limit(struct web_exchange *x, clave_async_client *c)
@@ -423,8 +421,7 @@ static void on_slot_broken(clave_async_slots *s, clave_err err, const clave_slot
         clave__json_string(&x->json, "path", r->path);
         clave__json_string(&x->json, "owner", b->id);
         slot_put(&x->json, slot);
-        clave__json_close(&x->json, '}');
-        clave__web_answer_json(x, 200);
+        clave__web_answer_object(x, 200);
     }
 }
 

@@ -348,8 +348,7 @@ static void znode_open(struct web_exchange *x)
 static void znode_close(struct web_exchange *x, const clave_result *res)
 {
     clave__web_json_stat(&x->json, "stat", res->stat);
-    clave__json_close(&x->json, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */

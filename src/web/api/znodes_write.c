@@ -138,8 +138,7 @@ static void subtree_answer(struct subtree *s)
         clave__json_open(&x->json, NULL, '{');
         clave__json_string(&x->json, "path", x->params[0]);
         clave__json_int(&x->json, "deleted", (int64_t)s->deleted);
-        clave__json_close(&x->json, '}');
-        clave__web_answer_json(x, 200);
+        clave__web_answer_object(x, 200);
         return;
     }
     const char *at = s->at ? s->at : x->params[0];
@@ -784,8 +783,7 @@ static void multi_answer_done(struct web_exchange *x, const struct multi *m,
         clave__json_close(j, '}');
     }
     clave__json_close(j, ']');
-    clave__json_close(j, '}');
-    clave__web_answer_json(x, 200);
+    clave__web_answer_object(x, 200);
 }
 
 static void multi_put_index(struct json *j, const void *arg)

@@ -212,6 +212,12 @@ void clave__web_answer_json(struct web_exchange *x, unsigned status)
                            status >= 400 ? "application/problem+json" : "application/json");
 }
 
+void clave__web_answer_object(struct web_exchange *x, unsigned status)
+{
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, status);
+}
+
 void clave__web_answer_empty(struct web_exchange *x, unsigned status)
 {
     clave__buf_clear(&x->answer.body);

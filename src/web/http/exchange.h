@@ -262,6 +262,8 @@ clave__web_set_header(struct web_exchange *x, const char *name, const char *fmt,
 
 /* What x->json wrote, which is to be a whole value; 503 when it could not be written. */
 void clave__web_answer_json(struct web_exchange *x, unsigned status);
+/* The same, when all but the end of an object is written. */
+void clave__web_answer_object(struct web_exchange *x, unsigned status);
 /* What was written to x->answer.body by other means; x->json.err counts. `type` is static. */
 void clave__web_answer_text(struct web_exchange *x, unsigned status, const char *type);
 void clave__web_answer_empty(struct web_exchange *x, unsigned status);
