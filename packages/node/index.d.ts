@@ -154,7 +154,7 @@ export interface Slot extends Guarded {
 }
 
 export interface SlotOwner {
-  /** null: a node of others, which takes room and is no slot; `detail` says what removes it. */
+  /** null: a node that is not a slot but counts as one; `detail` says what removes it. */
   owner: string | null;
   detail?: string;
   token: string;

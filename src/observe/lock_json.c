@@ -148,8 +148,8 @@ static const char *lock_fault_text(const char *what, const char *to, const char 
 const char *clave__lock_stranger_what(const struct lock_stranger *s)
 {
     static const char *const what[LOCK_STRANGE_SIDES] = {
-        [LOCK_STRANGE_OWNERS] = "this is no slot, and takes room",
-        [LOCK_STRANGE_LEASES] = "this is no lease, and takes room",
+        [LOCK_STRANGE_OWNERS] = "this is not a slot, but counts as one",
+        [LOCK_STRANGE_LEASES] = "this is not a lease, but counts as one",
         [LOCK_STRANGE_QUEUE] = "this is no place in the queue",
         [LOCK_STRANGE_LOCKS] = "this is no place in the queue, but Curator may wait for it",
     };

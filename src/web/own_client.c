@@ -8,7 +8,7 @@
 #include "web/api/api.h"
 #include "web/session/claim.h"
 
-/* A server that starts again is back before. */
+/* A restarting server is back before this time. */
 enum { AWAY_MS = 5000 };
 
 /* ---- how fast it answers -------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static void own_client_on_marks(clave_async_client *c, const clave_result *r, vo
                    clave_strerror(r->err));
 }
 
-/* The directory of the marks by which a gate learns what was given back at another. */
+/* Creates the directory of the marks by which a gate learns what was released at another. */
 static void own_client_make_marks(struct web *w)
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
@@ -93,7 +93,8 @@ static void own_client_on_state(clave_async_client *c, clave_state state, clave_
         clave__web_timer_clear(w, &w->away);
         own_client_ask(w, clave__client_now(c));
         own_client_make_marks(w);
-        if (w->is_away) /* as severe, to be seen by whoever saw the other */
+        if (w->is_away) /* as severe as the other line, so that those who saw that one see this one
+                         */
             clave__log(&w->o.log, CLAVE_LOG_WARN, "a server of %s answers again", w->o.hosts);
         w->is_away = false;
     }

@@ -88,7 +88,7 @@ void clave__web_free(struct web *w)
     clave__rest_sessions_free(w);
     clave__http_sessions_free(w);
     clave__observe_feed_stop(w->observe);
-    clave__own_client_free(w); /* which ends what still expects a callback */
+    clave__own_client_free(w); /* this runs the callbacks that are still expected */
     assert(list_empty(&w->exchanges));
     assert(list_empty(&w->slot_places));
     clave__observe_free(w);
@@ -119,7 +119,7 @@ static bool web_exchange_may_be_done(const struct web_exchange *x)
            (asks && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD"));
 }
 
-/* Nobody waits for its answer any more: its owner forgets it. */
+/* Nobody waits for the answer any more, so the owner lets go of the exchange. */
 static void web_exchange_cancel(struct web_exchange *x)
 {
     if (x->owner && x->owner->hung_up)
@@ -127,7 +127,7 @@ static void web_exchange_cancel(struct web_exchange *x)
     clave__web_leave(x);
 }
 
-/* The servers have not answered; they may yet do what was asked for, if it was. */
+/* The servers have not answered in time, but may still carry out what they were asked for. */
 static void web_on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
@@ -217,7 +217,7 @@ void clave__web_end(struct web_exchange *x, int64_t now)
 
 /* ---- who may -------------------------------------------------------------------------------- */
 
-/* A stream of somebody who is not known any more. */
+/* Ends a stream whose sender has lost the right to it. */
 static clave_err web_revoked_more(void *arg, struct buf *out, bool *done)
 {
     (void)arg;

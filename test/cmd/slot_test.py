@@ -277,7 +277,7 @@ class Slots(unittest.TestCase):
             self.assertEqual(r.code, 0, r)
             said.append(r.err)
             for err in said:
-                self.assertIn(f"{node} is no slot, and takes room", err)
+                self.assertIn(f"{node} is not a slot, but counts as one", err)
             waits = Running("slot", "take", self.path, "--id", "a", connect=self.server.connect)
             until(lambda: self.waiters() == ["a"])
             if name == "foo":
@@ -287,7 +287,7 @@ class Slots(unittest.TestCase):
             self.assertEqual(r.code, 0, r)
             r = waits.end()
             self.assertEqual(r.code, 0, r)
-            self.assertIn(f"{node} is no slot, and takes room", r.err)
+            self.assertIn(f"{node} is not a slot, but counts as one", r.err)
             self.assertEqual(self.slot("give", self.path, "--id", "a").code, 0)
 
     def test_a_limit_that_is_text_is_said_and_set(self):

@@ -57,11 +57,11 @@ class Seen(unittest.TestCase):
         listed = self.gate.call("GET", "/v1/locks")[2]["locks"]
         self.assertEqual([l["strangers"] for l in listed], [lock["strangers"]])
         self.assertEqual(json.loads(tell(("locks", "--json")))["strangers"], lock["strangers"])
-        self.assertIn("this is no slot, and takes room", tell(("top", "--once")))
-        told = re.search(r"\((.*): this is no slot, and takes room; to remove it: clave (.*)\)", tell(("locks",)))
+        self.assertIn("this is not a slot, but counts as one", tell(("top", "--once")))
+        told = re.search(r"\((.*): this is not a slot, but counts as one; to remove it: clave (.*)\)", tell(("locks",)))
         self.assertEqual(told[1], node)
         detail = lock["strangers"][0]["detail"]
-        self.assertEqual(detail, f"this is no slot, and takes room; to remove it: clave {told[2]}")
+        self.assertEqual(detail, f"this is not a slot, but counts as one; to remove it: clave {told[2]}")
         tell(shlex.split(told[2]))
         self.await_true(lambda: "strangers" not in self.lock())
 
@@ -84,7 +84,7 @@ class Seen(unittest.TestCase):
         self.assertEqual(clave("create", node, "", connect=self.connect).code, 0)
         r = clave("locks", "/pool", connect=self.connect)
         self.assertEqual(r.code, 0, r)
-        self.assertIn(f"{node}: this is no lease, and takes room; to remove it: clave rm -r {node}", r.err)
+        self.assertIn(f"{node}: this is not a lease, but counts as one; to remove it: clave rm -r {node}", r.err)
         self.await_true(lambda: "strangers" in self.gate.call("GET", "/v1/locks/pool")[2])
 
     def test_owners_and_waiters_are_one_lock(self):

@@ -468,7 +468,7 @@ static void a_stranger_is_shown_with_what_removes_it(void **state)
     add_of(&m, 2, "/s/owners/a b;c'd", 0, "");
     assert_shows(&m, "/s",
                  "\"nstrangers\": 1, \"strangers\": [{\"node\": \"/s/owners/a b;c'd\", "
-                 "\"detail\": \"this is no slot, and takes room; to remove it: "
+                 "\"detail\": \"this is not a slot, but counts as one; to remove it: "
                  "clave rm -r '/s/owners/a b;c'\\\\''d'\"}]");
     add_of(&m, 3, "/s/owners/slot-a", 0, "clave/1\n");
     clave__lock_model_node(&m, 4, "/s/limit", &stat, "ten", 3);

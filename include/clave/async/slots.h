@@ -27,8 +27,8 @@
  * give that finds nothing: what was only read may come from a leader that was deposed and does not
  * know it.
  *
- * Every child of <path>/owners takes room, whatever its name. One that is not a slot is listed
- * without an id, and clave_async_slots_break removes it by its name.
+ * Every child of <path>/owners counts as a slot, whatever its name. One that is not a slot is
+ * listed without an id, and clave_async_slots_break removes it by its name.
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
  * is clave/slots.h. */

@@ -68,12 +68,12 @@ struct session_request {
     struct session_wait wait;
     struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
-    bool waits, polls;  /* `wait`, `poll` is in use */
-    bool told;          /* it has waited for news of the session's claims, and is answered now */
-    uint64_t since;     /* proofs of the session that were begun before it arrived */
-    uint64_t made_on;   /* the connection on which it has made `claim`; 0: it has not */
-    bool closes;        /* the session is this request's alone, and is closed with it */
-    void *arg;          /* the handler's */
+    bool waits, polls; /* `wait`, `poll` is in use */
+    bool told;        /* it has waited for news of the session's claims, and must be answered now */
+    uint64_t since;   /* proofs of the session that were begun before it arrived */
+    uint64_t made_on; /* the connection on which it has made `claim`; 0: it has not */
+    bool closes;      /* the session is this request's alone, and is closed with it */
+    void *arg;        /* the handler's */
     session_step *next; /* when what `wait` waits for has come */
     session_step *settled, *informed;
     int settle_part;
@@ -114,13 +114,13 @@ struct session_wait *clave__session_request_await(struct session_request *k, ses
 /* Does so for clave__http_session_prove. */
 void clave__session_request_prove(struct session_request *k, session_step *next);
 
-/* Makes requests of the client, each with clave__web_expect(x) before; or answers. */
+/* Makes requests of the client, each with clave__web_expect(x), or answers. */
 typedef void request_client(struct web_exchange *x, clave_async_client *c);
 
-/* Calls `go` with the client, now or when the session is attached to. Otherwise it has answered, or
- * will. What changes something is given to a client that is connected only, since it could
- * otherwise be done long after its sender has given up: the engine's own answers 503 then, that of
- * a session is waited for. */
+/* Calls `go` with the client, now or when the gate is attached to the session; otherwise the
+ * request is answered. A request that changes something is made only on a connected client, since
+ * it could otherwise be done long after its sender has given up: without a connection of the
+ * engine's own client it is answered 503, and for that of a session it waits. */
 void clave__request_client(struct web_exchange *x, request_client *go);
 
 /* A request was submitted to the client with this result: its callback is expected, or it could not
@@ -140,19 +140,20 @@ void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enu
 
 /* ==== sessions.c ============================================================================== */
 
-/* A claim as JSON, told to this request. `proven`: that it is held was proved since the request
- * arrived, or no other gate can have given it back; otherwise it is not said. */
+/* Writes a claim as JSON. `proven`: since the request arrived it was proved that the claim is held,
+ * or no other gate can have released it; otherwise the claim is not reported as held. */
 void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven);
-/* The sender of this request may lock there: clave__claim_admit. */
+/* From now on the claim is judged by the roles of this request's sender (clave__claim_admit). */
 clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
 
 /* ==== slots.c ================================================================================= */
 
-/* What the id of a claim of kind "slot" begins with. */
+/* The ids of claims of kind "slot" begin with this. */
 #define SLOT_CLAIM_ID "slot."
-/* Roles have changed: what nobody polls now is left, since nobody has shown that it may go on. */
+/* Roles have changed. Takes that nobody polls are given up, since no sender has shown that it may
+ * still wait. */
 void clave__slot_places_judge(struct web *w);
-/* The engine's session has ended, and the places with it. */
+/* The engine's session has ended, and with it the places in queues. */
 void clave__slot_places_lost(struct web *w);
 
 /* ==== locks.c ================================================================================= */
@@ -166,7 +167,7 @@ void clave__observe_copy_json(struct json *j, const void *x);
 void clave__observe_copy_set_headers(struct web_exchange *x);
 /* Answers 503: "WHAT PATH is not known". */
 void clave__observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what);
-/* The sender may read what is about this path; NULL: what is about no path. */
+/* True if the sender may read what concerns this path; NULL: what concerns no path. */
 bool clave__observe_may_see(const struct web_exchange *x, const char *path);
 
 /* ==== lock_token.c ============================================================================ */
@@ -180,11 +181,11 @@ bool clave__observe_may_see(const struct web_exchange *x, const char *path);
  * member that lags nor a leader that was deposed can hide a grant then. */
 
 enum place_found {
-    PLACE_HOLDS, /* or, asked for any: it is there */
-    PLACE_WAITS, /* it is there, and does not hold */
+    PLACE_HOLDS, /* or, if asked for any place: it exists */
+    PLACE_WAITS, /* it exists, but does not hold */
     PLACE_GONE,
 };
-/* `node` is its path, valid as long as the exchange; NULL when it is gone. */
+/* `node` is its path, valid as long as the exchange; NULL if it is gone. */
 typedef void place_found_cb(struct web_exchange *x, clave_async_client *c, void *arg,
                             enum place_found found, const char *node);
 
@@ -210,7 +211,7 @@ enum { MOST_GUARDS = 16 };
 struct guard {
     const char *path;
     int64_t token;
-    const char *node; /* whose check is in the transaction, once it is found */
+    const char *node; /* checked in the transaction, once it was found */
 };
 
 struct guards {
@@ -229,7 +230,7 @@ void clave__guards_find(struct web_exchange *x, clave_async_client *c, struct gu
                         void (*found)(struct web_exchange *x, clave_async_client *c));
 /* The operations that a transaction begins with: g->n of them. */
 void clave__guards_put_checks(const struct guards *g, clave_op *ops);
-/* The transaction failed by one of them: it has answered, 410 or 403. */
+/* True if the transaction failed because of a guard; then it has answered 410 or 403. */
 bool clave__guards_failed(struct web_exchange *x, const struct guards *g, const clave_result *res);
 
 /* ==== znodes.c ================================================================================ */

@@ -55,7 +55,7 @@ static bool claim_request_may(struct web_exchange *x, const char *path)
                              "the role \"lock\" is needed on %s: see /v1/whoami", path);
 }
 
-/* The mark of a lock delay is a node beside the lock's. */
+/* A lock delay is marked by a node beside the lock's, for which the sender needs the role, too. */
 static bool claim_request_may_mark(struct web_exchange *x, const struct claim_terms *t)
 {
     char *mark = t->lock_delay_ms > 0 ? clave__web_sprintf(x, "%s-held", t->path) : NULL;
@@ -143,7 +143,7 @@ static void claim_request_put_claim(struct json *j, const void *id)
     clave__json_string(j, "claim", id);
 }
 
-/* A session has one place a path and owner, which is another than this. */
+/* A session can have one place per path and owner, and has one that differs from this claim. */
 static void claim_request_refuse(struct session_request *k, const char *path, const char *id)
 {
     const struct problem p = {.status = 409,
@@ -173,7 +173,7 @@ static void claim_request_look_again(struct session_request *k)
     claim_request_look(k, o->begin);
 }
 
-/* Another gate may have given back what is in the way. */
+/* The claim that is in the way may have been released at another gate, so this is proved first. */
 static void claim_request_prove(struct session_request *k)
 {
     struct claim_request *o = k->arg;
@@ -190,7 +190,7 @@ static bool claim_request_find_own(struct session_request *k)
     struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
     if (keyed && clave__claim_is_over(keyed) && keyed->why == CLAVE_ENOAUTH &&
         keyed->granted_at == 0)
-        keyed = NULL; /* refused: the next one is judged anew */
+        keyed = NULL; /* it was refused, so this request is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
     bool leaving =
         c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
@@ -224,8 +224,8 @@ static bool claim_request_find_own(struct session_request *k)
     return false;
 }
 
-/* What the session has on the path, by another gate, is what is asked for, unless the key says that
- * it is another. */
+/* If the session got a place on this path at another gate, that is the claim that is asked for,
+ * unless the key names a different one. */
 static bool claim_request_is_excluded(struct session_request *k)
 {
     assert(k->arg && k->claim);
@@ -252,7 +252,8 @@ static bool claim_request_is_excluded(struct session_request *k)
 static void claim_request_begin(struct session_request *k)
 {
     struct claim_request *o = k->arg;
-    clave__web_timer_clear(k->x->web, &k->x->timer); /* what has waited for answers has them */
+    clave__web_timer_clear(k->x->web,
+                           &k->x->timer); /* it bounded the callbacks, which have all come */
     k->x->looking = false;
     if (claim_request_find_own(k))
         o->begin(k);
@@ -268,7 +269,7 @@ static bool claim_request_begin_again(struct session_request *k)
     return true;
 }
 
-/* False if the servers' answer is of no use; the request has been answered with that then. */
+/* Returns false if the servers' answer is of no use; then the request has been answered. */
 static bool claim_request_has_answer(struct session_request *k, clave_err err)
 {
     const struct claim_request *o = k->arg;
@@ -395,14 +396,14 @@ static void claim_put_cause(struct json *j, const void *arg)
     clave__web_put_cause(j, c->why);
 }
 
-/* Answers for a claim that was not granted, or is over. */
+/* Answers for a claim that was not granted, or has ended. */
 static void claim_answer_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
     assert(c->state >= CLAIM_LEAVING);
     struct claim_cause cause = {c->why};
-    /* Nothing is over: the node may not be made, or deleted. */
+    /* Nothing has ended: the node may not be created, or not deleted. */
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
     struct problem p = {.status = 410,
                         .err = CLAVE_ELOST,
@@ -440,15 +441,15 @@ static void claim_put_holder(struct json *j, const void *arg)
 
 static void on_claim_news(struct claim_poll *p);
 
-/* The claim that this node is of; NULL: none. */
+/* The id of the claim that this node belongs to; NULL: it is not a claim's. */
 static const char *claim_of_holder(struct session_request *k, const char *node)
 {
     bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
     return is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
 }
 
-/* The first of the queue is this session's: what another gate got after the try had ended, or what
- * was tried and is being deleted. */
+/* The first place in the queue is this session's own: either another gate was granted it after the
+ * try had ended, or it is the try's and is being deleted. */
 static void claim_is_own(struct session_request *k, const char *id)
 {
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
@@ -508,8 +509,8 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     }
 }
 
-/* It was not to wait, and is not free: whose is it? Its place is perhaps not yet deleted, so a
- * request that is not answered is not one of which nothing was done. */
+/* A try has found the lock taken: asks who holds it. The try's own place may not be deleted yet, so
+ * an answer that is lost leaves the outcome unknown. */
 static bool claim_ask_holder(struct session_request *k)
 {
     const struct claim *c = k->claim;
@@ -520,7 +521,7 @@ static bool claim_ask_holder(struct session_request *k)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->tried = clave__web_sprintf(k->x, "%s", c->place.uuid);
-    k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
+    k->claim = NULL; /* a repeated request makes a new claim, and this one is forgotten */
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);
     return true;
@@ -632,16 +633,15 @@ static void on_claim_polled(struct claim_poll *p)
     claim_answer(LIST_ENTRY(p, struct session_request, poll), 200);
 }
 
-/* false: it has answered that too many wait. That is asked after the session was found: a poll that
- * is refused is a sign of life, so that its place is kept. */
+/* Returns false if too many requests wait, which is answered. This is checked after the session was
+ * found, because a refused poll is a sign of life as well and keeps its place. */
 static bool claim_may_wait(struct session_request *k)
 {
     return clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
 }
 
-/* Without "Prefer: wait" the answer to a new claim comes as soon as the place in the queue is
- * known, and whoever looks at one is told what is known: such a request is not counted, so it must
- * not wait. */
+/* Without "Prefer: wait", a new claim is answered as soon as its place in the queue is known, and a
+ * GET with what is known already: it is not counted as waiting, so it must not wait. */
 static void claim_wait(struct session_request *k, void (*done)(struct claim_poll *p))
 {
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
@@ -654,7 +654,7 @@ static void claim_wait(struct session_request *k, void (*done)(struct claim_poll
     if (wait < 0 || wait > LONGEST_POLL_MS)
         wait = LONGEST_POLL_MS;
     if (k->claim->trying && !looks)
-        wait = LONGEST_POLL_MS; /* it does not wait for long by itself */
+        wait = LONGEST_POLL_MS; /* a try ends soon by itself */
     if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
         claim_prove(k);
     else
@@ -676,16 +676,16 @@ static void claim_refuse(struct session_request *k, clave_err err, const char *p
         clave__web_problem_err(x, err, "claim", path);
 }
 
-/* The session that the body names, if it names one. */
+/* True if the body names this session, or none. */
 static bool claim_is_of(const struct http_session *s, const struct claim_terms *t)
 {
     int64_t id;
     return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
 }
 
-/* The gate stops, and the place is kept: with the key another gate goes on with it. That it is held
- * was not proved. Without the key nobody can go on, and the place stands until the session expires.
- */
+/* The gate stops. With a shared key another gate can go on with the place, which is kept and
+ * reported without a proof that it is held. Without one nobody can, and the place stands until the
+ * session expires. */
 static void claim_stop(struct web_exchange *x)
 {
     struct session_request *k = x->owned;
@@ -792,7 +792,7 @@ static struct claim *claim_named(struct session_request *k)
     return NULL;
 }
 
-/* A sender that may no longer lock there may not wait there either. */
+/* A sender that has lost the role on the path may not wait there either. */
 static void claim_get(struct session_request *k)
 {
     struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
@@ -801,7 +801,8 @@ static void claim_get(struct session_request *k)
     struct web_exchange *x = k->x;
     x->acts_on = c->path;
     if (clave__web_may(x, WEB_LOCK, c->path)) {
-        (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+        (void)clave__web_admit_claim(
+            x, c); /* if there is no memory, the claim keeps its previous sender */
         claim_wait(k, on_claim_polled);
     } else {
         clave__web_must(x, WEB_LOCK, x->acts_on);
@@ -910,16 +911,16 @@ static void session_claim_patch(struct web_exchange *x)
 
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
-/* A claim is given back, whichever gate has made it. Its mark (session/claim.h) is sent
- * before the delete of its node, and both are answered before it is said to be over: no request of
- * before makes it anew then, at any gate. When the answer to the mark is lost, the mark is made
- * again, and what was made of the claim meanwhile is given back, too. */
+/* Releases a claim, whichever gate has made it. Its mark (session/claim.h) is sent before its node
+ * is deleted, and the release is reported only when both were answered: from then on no earlier
+ * request can make the claim anew, at any gate. If the answer to the mark is lost, the mark is made
+ * again, and whatever has become of the claim in the meantime is released as well. */
 struct claim_leaving {
     const char *id;
-    bool was_marked, known; /* it was given back before; there is such a claim here */
-    bool sought;            /* or there may be: a try of this id is looked for */
-    bool marking, ending;   /* answers that are to come: of the mark; of the claim's end */
-    bool again;             /* that of the mark was lost, or a node was left to another gate */
+    bool was_marked, known; /* it was released before; the claim is known here */
+    bool sought;          /* or may exist: the outcome of a try with this id is being looked for */
+    bool marking, ending; /* answers still to come: to the mark, and that the claim has ended */
+    bool again; /* the answer to the mark was lost, or a node had been left to another gate */
     bool ended;
     clave_err why;
 };
@@ -990,16 +991,19 @@ static void claim_leave(struct session_request *k)
     struct web_exchange *x = k->x;
     struct claim *c = clave__claim_find(s, l->id);
     x->begun = true;
-    /* Also when it is marked here: the mark of an earlier DELETE may have been lost on its way. */
+    /* Sent even if the claim is marked here, because the mark of an earlier DELETE may have been
+     * lost on its way. */
     if (clave__http_session_is_shared(s) &&
         clave__http_session_send_mark(s, l->id, on_claim_marked, x) == CLAVE_OK) {
         clave__web_expect(x);
         l->marking = true;
     }
-    (void)clave__http_session_mark(s, l->id); /* without memory the servers know it */
+    (void)clave__http_session_mark(
+        s, l->id); /* if there is no memory, the servers still know the mark */
     clave__http_session_trim_marks(s);
     k->claim = c;
-    if (c && c->place.spared) { /* its node was left to the gate that made it, and goes now */
+    if (c &&
+        c->place.spared) { /* its node had been left to the gate that made it, and is deleted now */
         c->place.spared = false;
         l->again = true;
     }
@@ -1034,7 +1038,8 @@ static void claim_delete_known(struct session_request *k)
 
 enum { LEAVING_SETTLES = 2 };
 
-/* What is held at another gate is released as such: with the mark of its lock delay. */
+/* A claim that was granted at another gate is settled first if it has a lock delay, so that it is
+ * released as a hold, with the mark of the delay. */
 static void claim_delete(struct session_request *k)
 {
     const struct claim *c = clave__claim_find(k->s, k->x->params[0]);
@@ -1051,15 +1056,15 @@ static void session_claim_delete(struct web_exchange *x)
 
 /* ==== /v1/hold ================================================================================ */
 
-/* A claim that lives as long as the connection it was asked for on, for shell scripts: `curl -N`
- * holds a lock as long as it runs. The claim has a session of its own, which is closed when the
- * exchange ends: at the client's FIN, whatever the request was waiting for. The answer is a stream
- * of events, one JSON object a line: queued, held, asked, lost, and heartbeats in between, by which
- * a connection that is gone is noticed. Invariant: an event is written when its reader asks for
- * more, from what is true then; only `held` has a valid_ms, counted from the request. */
+/* A claim that lives as long as the connection on which it was requested, for shell scripts: `curl
+ * -N` holds a lock for as long as it runs. The claim has a session of its own, which is closed when
+ * the exchange ends: at the client's FIN, whatever the request was waiting for. The answer is a
+ * stream of events, one JSON object per line (queued, held, asked, lost), with heartbeats in
+ * between that reveal a dead connection. Invariant: an event is written when its reader asks for
+ * more, and says what is true then; only `held` has a valid_ms, counted from the request. */
 enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
-/* Proxies give up a stream that is silent for longer: nginx after 60 s, HAProxy in Debian after 50.
- */
+/* Proxies close a stream that is silent for too long: nginx after 60 s, HAProxy in Debian after 50
+ * s. */
 enum { HOLD_MOST_BEAT_MS = 15000 };
 
 struct hold_stream {
@@ -1194,14 +1199,15 @@ static void hold_begin_stream(struct session_request *k, struct hold_stream *h)
     x->answer.more = hold_more;
     x->answer.end = hold_on_end;
     x->answer.arg = h;
-    x->answer.sending_ms = h->s->ttl_ms; /* a holder that takes nothing for its ttl is none */
+    x->answer.sending_ms =
+        h->s->ttl_ms; /* a client that reads nothing for a whole ttl is not a holder any more */
     clave__web_answer_stream(x, 200, "application/x-ndjson");
 }
 
 /* ---- until it begins ------------------------------------------------------------------------- */
 
-/* With "Prefer: wait" the stream begins when it is held, otherwise as soon as its place is known.
- */
+/* With "Prefer: wait" the stream begins when the claim is held, otherwise as soon as its place is
+ * known. */
 static void hold_on_first_news(struct claim_poll *p)
 {
     static const struct problem busy = {.status = 409, .err = CLAVE_EBUSY, .retry_after_s = 1};
@@ -1216,7 +1222,7 @@ static void hold_on_first_news(struct claim_poll *p)
     }
 }
 
-/* The gate stops. Its place goes with its session, which the servers may not have heard yet. */
+/* The gate stops. The place ends with its session, but the servers may not know that yet. */
 static void hold_stop(struct web_exchange *x)
 {
     clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);

@@ -253,7 +253,8 @@ struct contrib_rest_session {
     struct timer timer; /* ends it */
     struct session_wait wait;
     bool closing;
-    /* Begun, or ended; called once for each, with `arg`. NULL: nobody asks. */
+    /* Called once with `arg` when the session has begun, and once when it has ended. NULL: nobody
+     * waits. */
     void (*done)(struct contrib_rest_session *r, clave_err err, void *arg);
     void *arg;
 };
@@ -329,7 +330,8 @@ static clave_err contrib_rest_session_open(struct web *w, const struct session_t
     r->arg = arg;
     r->wait.done = on_rest_session_open;
     clave__rand_uuid(&w->rand, r->uuid);
-    clave__seal_uuid(w->sessions->key, r->uuid); /* what else is drawn is told to others */
+    clave__seal_uuid(w->sessions->key,
+                     r->uuid); /* other draws of the generator are visible to clients */
     clave__timer_init(&r->timer, on_rest_session_expired);
     list_push_back(&w->rest_sessions, &r->link);
     *out = r;
@@ -383,10 +385,10 @@ typedef void rest_done(struct web_exchange *x, const struct rest_call *k, const 
 
 struct rest_call {
     enum rest_format format;
-    rest_done *done; /* answers with what the servers say */
+    rest_done *done; /* answers with the servers' result */
     bool creates;
     const char *path, *uri;
-    const void *data; /* NULL: none, as ZooKeeper has it */
+    const void *data; /* NULL: no data, which is not the same as empty data */
     size_t len;
     clave_create_mode mode;
     int32_t version;
@@ -417,7 +419,7 @@ static void rest_put_stat(struct rest_document *d, const struct rest_call *k, co
     rest_add_number(d, "pzxid", st->pzxid);
 }
 
-/* "data64", or "dataUtf8" when that was asked for; neither when the node has no data. */
+/* Adds "data64", or "dataUtf8" if that was requested; neither if the node has no data. */
 static bool rest_put_data(struct web_exchange *x, struct rest_document *d, const clave_result *res)
 {
     const char *format = clave__web_query(x, "dataformat");
@@ -500,7 +502,7 @@ static struct rest_call *rest_call_new(struct web_exchange *x, rest_done *done)
     return rest_read_version(x, k) ? k : NULL;
 }
 
-/* With the client of the session that it names, or the engine's own. */
+/* Runs the request with the client of the session that it names, or with the engine's own. */
 static void rest_run(struct web_exchange *x, request_client *go)
 {
     const char *uuid = clave__web_query(x, "session");
@@ -687,7 +689,7 @@ static void rest_answer_session(struct web_exchange *x, unsigned status, const c
 
 /* ---- POST ----------------------------------------------------------------------------------- */
 
-/* Its maker has hung up: nobody knows its UUID. */
+/* The request that makes the session has hung up, so nobody knows its UUID. */
 static void on_rest_maker_gone(struct web_exchange *x)
 {
     struct contrib_rest_session *r = x->state;

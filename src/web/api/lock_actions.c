@@ -1,11 +1,11 @@
-/* lock_actions.c - what is done to the places of others in a queue, and what only a leader may do:
+/* lock_actions.c - acting on other clients' places in a queue, and what only a leader may do:
  * POST /v1/locks/PATH/revoke and /break, POST /v1/elections/PATH/transfer, PUT
  * /v1/elections/PATH/value.
  *
- * Invariants: revoke and break touch nothing but a place in a queue, which is a node that is named
- * as one and, to be asked, ephemeral; so the role "lock" on a path does not become a right to write
- * below it. The value of a leader is written only in one transaction with a check of the leader's
- * node. */
+ * Invariants: revoke and break touch nothing but a place in a queue, which is a node with the name
+ * of one that, for a revoke, is ephemeral; so the role "lock" on a path does not become a right to
+ * write below it. The value of a leader is written only in one transaction with a check of the
+ * leader's node. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -22,15 +22,15 @@
 /* ==== revoke, break =========================================================================== */
 
 struct revoke {
-    const char *node; /* its name; NULL: the token says which */
+    const char *node; /* its name; NULL: the node with the token */
     int64_t token;    /* 0: any, until the node is found */
     bool breaks, force;
     size_t place;     /* in `places`, below the lock's path */
     const char *path; /* of the node */
 };
 
-/* Where the nodes of a lock are: of a semaphore in the next two, of those who wait for slots in the
- * last. */
+/* Where the nodes of a lock can be, relative to its path: those of a semaphore in the next two,
+ * places that wait for slots in the last. */
 static const char *const places[] = {NULL, "leases", "locks", "queue"};
 
 static const char *revoke_verb(const struct revoke *r)
@@ -40,7 +40,8 @@ static const char *revoke_verb(const struct revoke *r)
 
 /* ---- the change ----------------------------------------------------------------------------- */
 
-/* Does its node say that the owner takes requests? It is asked in any case unless it says no. */
+/* Writes true if the node says that its owner responds to requests to release. The owner is asked
+ * in any case, unless its node says that it does not respond. */
 static void revoke_put_revocable(struct web_exchange *x, const clave_result *res)
 {
     clave_identity id = {.revocable = 0};
@@ -67,11 +68,13 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
                           clave_async_client_errmsg(c));
         return;
     }
-    if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
+    if (res->err != CLAVE_OK &&
+        res->err != CLAVE_ENONODE) { /* the node is gone: it was released a moment ago */
         clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
         return;
     }
-    /* Only what was carried out is said: an answer that is lost leaves the cause unknown. */
+    /* Only a break that was carried out is recorded; if its answer is lost, the cause stays
+     * unknown. */
     if (r->breaks && res->err == CLAVE_OK)
         clave__observe_cause(x->web->observe, r->token, LOCK_BROKEN);
     if (res->err == CLAVE_OK)
@@ -84,11 +87,11 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
     clave__web_answer_object(x, 200);
 }
 
-/* By its path, though the token was checked before: ZooKeeper binds a delete to a version of the
- * data, not to a czxid. But a name does not come again: its number grows as long as the parent
- * lives, and the nodes of clave, Curator and kazoo have a UUID beside it. The exception is a lease
- * of kazoo, which has the UUID of its object alone: one that was given back and taken again by the
- * same object, in the time of one round trip, is the one that goes. */
+/* Acts on the path, although the token was checked before, because ZooKeeper can make a delete
+ * depend on a version of the data but not on a czxid. That is safe since names do not recur: their
+ * numbers grow for as long as the parent exists, and the names of clave, Curator and kazoo contain
+ * a UUID as well. The exception is a kazoo lease, whose name is only the UUID of its object: if the
+ * same object releases and takes a lease again within one round trip, the new lease is deleted. */
 static void revoke_change(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
@@ -249,7 +252,7 @@ static void transfer_on_done(clave_async_client *c, clave_err err, void *arg)
     clave__web_answer_object(x, 200);
 }
 
-/* As the gate's copy of the tree has it. */
+/* The leader according to the gate's copy of the tree. */
 static int64_t transfer_leader(const struct web_exchange *x)
 {
     const struct lock_queue *q =
@@ -338,13 +341,13 @@ static void value_publish(struct session_request *k)
 
 enum { VALUE_SETTLING = 2 };
 
-/* Another gate may have been told that it leads. */
+/* The session may have been granted the leadership at another gate, so that is settled first. */
 static void value_put(struct session_request *k)
 {
     clave__session_request_settle(k, VALUE_SETTLING, value_publish);
 }
 
-/* The value's node is beside the election's. */
+/* The value is stored in a node beside the election's. */
 void clave__web_put_value(struct web_exchange *x)
 {
     if (!clave__param_path(x))

@@ -50,8 +50,8 @@ struct token_lookup {
     unsigned tries;
     clave_err err;
     bool fresh;     /* listed after a commit */
-    bool all;       /* `nodes` has those too that wait */
-    bool hidden;    /* there is one whose token may not be read */
+    bool all;       /* `nodes` includes those that wait */
+    bool hidden;    /* a node was found whose token may not be read */
     bool abandoned; /* nobody waits for the answer */
     bool counted, kazoo;
     bool slotted; /* the path has slots: clave/async/slots.h */
@@ -80,7 +80,7 @@ static void lookup_free(struct token_lookup *s)
     clave__mem_free(&mem, s);
 }
 
-/* Nothing was done: an answer that was lost leaves nothing in doubt. */
+/* Nothing was changed, so a lost answer leaves no doubt. */
 static void lookup_fail(struct token_lookup *s, clave_err err)
 {
     struct web_exchange *x = s->x;
@@ -104,7 +104,8 @@ static void lookup_finish(struct token_lookup *s, clave_async_client *c, enum pl
     q.done(x, c, q.arg, found, copy);
 }
 
-/* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
+/* An answer has come. Returns false if nobody waits for the result any more; the last answer then
+ * frees the search. */
 static bool lookup_expected(struct token_lookup *s)
 {
     assert(s->pending > 0);
@@ -126,7 +127,7 @@ static void lookup_expect(struct token_lookup *s, clave_err err)
     }
 }
 
-/* Something was submitted, or nothing could be: then it fails at once. */
+/* Fails at once if nothing could be submitted. */
 static void lookup_sent(struct token_lookup *s)
 {
     if (s->pending == 0)
@@ -149,7 +150,7 @@ static const struct lock_node *lookup_place_at(const struct token_lookup *s, con
     return NULL;
 }
 
-/* Its node is there and has the token. */
+/* The node exists and has the token: does it hold? */
 static void lookup_judge(struct token_lookup *s, clave_async_client *c)
 {
     assert(s->at < s->n);
@@ -184,8 +185,8 @@ static void lookup_on_read(clave_async_client *c, const clave_result *res, void 
         lookup_judge(s, c);
 }
 
-/* What the names do not tell: whether it is within its lock delay, or a lease has room by its own
- * limit and may be the one that waits for it. */
+/* Reads what the names do not tell: whether the place is within a lock delay, or whether a lease
+ * has room according to its own limit, and may be the one that waits for it. */
 static void lookup_read(struct token_lookup *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
@@ -242,7 +243,7 @@ static void lookup_on_stat(clave_async_client *c, const clave_result *res, void 
         lookup_next(s, c);
 }
 
-/* By their queues, in which they have numbers. */
+/* Sorts by queue, then by number. */
 static int lookup_compare(const void *a, const void *b)
 {
     const struct search_node *x = a, *y = b;
@@ -254,7 +255,7 @@ static int lookup_compare(const void *a, const void *b)
     return cmp ? cmp : strcmp(x->path, y->path);
 }
 
-/* Those that hold; `all`: those that wait too. */
+/* Collects the places that hold; if `all`, also those that wait. */
 static clave_err lookup_collect(struct token_lookup *s, bool all)
 {
     lookup_drop_nodes(s);
@@ -309,7 +310,7 @@ static void lookup_on_slots(clave_async_client *c, clave_err err, const clave_sl
         lookup_finish(s, c, PLACE_GONE, NULL);
 }
 
-/* Who owns a slot holds as long as its node is there. This follows the commit of the listing. */
+/* A slot is held for as long as its node exists. This list follows the commit of the listing. */
 static void lookup_slots(struct token_lookup *s, clave_async_client *c)
 {
     lookup_expect(s, clave_async_slots_list(c, s->q.path, lookup_on_slots, s));
@@ -336,7 +337,8 @@ static void lookup_exhausted(struct token_lookup *s, clave_async_client *c)
     }
 }
 
-/* The first in a queue holds in most cases; then the middle one of those that are left. */
+/* Looks at the first node of a queue, which holds in most cases, then always at the middle one of
+ * those that are left. */
 static void lookup_next(struct token_lookup *s, clave_async_client *c)
 {
     bool begins = s->low >= s->high;
@@ -386,7 +388,7 @@ static void lookup_on_names(clave_async_client *c, const clave_result *res, void
         lookup_listed(s, c);
 }
 
-/* Somebody else's node may be there, which may not be readable. */
+/* The node may be somebody else's, and unreadable. */
 static void lookup_on_mark(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
@@ -412,7 +414,7 @@ static void lookup_on_committed(clave_async_client *c, const clave_result *res, 
         lookup_listed(s, c);
 }
 
-/* A semaphore's sides, the leases first. */
+/* Lists a semaphore's sides, the leases first. */
 static void lookup_list_sides(struct token_lookup *s, clave_async_client *c)
 {
     for (enum lock_side side = LOCK_SIDE_LEASES; side < LOCK_SIDES; side++)
@@ -422,7 +424,7 @@ static void lookup_list_sides(struct token_lookup *s, clave_async_client *c)
     lookup_sent(s);
 }
 
-/* A flight has come back. One whose commit was lost is sent again. */
+/* All answers of a flight have come. If its commit was lost, it is sent again. */
 static void lookup_listed(struct token_lookup *s, clave_async_client *c)
 {
     if (clave_err_classify(s->err) == CLAVE_CLASS_UNKNOWN && s->tries < MOST_TRIES)
@@ -437,7 +439,7 @@ static void lookup_listed(struct token_lookup *s, clave_async_client *c)
         lookup_fail(s, CLAVE_ENOMEM);
 }
 
-/* From the beginning: at first as it comes, then behind a commit. */
+/* Begins anew. The first listing is taken as it comes, later ones follow a commit. */
 static void lookup_list(struct token_lookup *s, clave_async_client *c)
 {
     static const clave_op nothing = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
@@ -597,7 +599,7 @@ void clave__guards_put_checks(const struct guards *g, clave_op *ops)
         ops[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = g->list[i].node, .version = -1};
 }
 
-/* The operations before the one that failed would have succeeded. */
+/* The operations before the failed one would have succeeded. */
 bool clave__guards_failed(struct web_exchange *x, const struct guards *g, const clave_result *res)
 {
     size_t i = 0;

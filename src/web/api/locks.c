@@ -1,13 +1,13 @@
 /* locks.c - what is read from the gate's copy of the tree: locks, elections, deadlocks, history,
- * events, metrics. Their requests have in common that they wait until the tree is loaded, ask the
- * servers first
- * (?fresh), wait for a change (Prefer: wait), say how old the copy may be, and have the arguments
- * prefix, limit and after.
+ * events, metrics. These requests have in common that they wait until the tree is loaded, may ask
+ * the servers first (?fresh) or wait for a change (Prefer: wait), report how old the copy may be,
+ * and take the arguments prefix, limit and after.
  *
- * Invariants: nothing is said to be free, or unchanged, from a copy that is not current; a request
- * that waits for the first load is in observe.waiting until its `cancel`; a piece of an answer
- * shows a bounded number of places, each as it is at that moment; a deadlock is shown to those who
- * may see all of its locks; a stream of events is no sign of life of its session's client. */
+ * Invariants: a copy that is not current never shows that something is free or unchanged; a request
+ * that waits for the first load is in observe.waiting until its owner lets go of it; a piece of an
+ * answer shows a bounded number of places, each as it is at that moment; a deadlock is shown only
+ * to those who may see all of its locks; a stream of events does not keep its client's session
+ * alive. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -36,14 +36,14 @@ struct list_request {
 #define COPY_ETAG_NONE "\"none\"" /* of what is not there */
 enum { COPY_ETAG_CAP = 24 };
 
-/* Each takes some kilobytes, and all are answered in one turn. */
+/* Each takes a few kilobytes, and all of them are answered in one turn. */
 enum { MOST_WAITING = 1000, MOST_PROBES = 100 };
 
-/* In x->state: of a request that asks the servers, or waits for a change. */
+/* The x->state of a request that asks the servers or waits for a change. */
 struct observe_request {
     int64_t asked; /* the servers, then */
     unsigned probes;
-    bool fresh; /* the copy has what they knew then */
+    bool fresh; /* the copy includes everything that they knew then */
     bool polls;
     int64_t until; /* it waits for a change */
     struct lock_long_poll poll;
@@ -67,7 +67,7 @@ static void observe_request_leave(struct web_exchange *x)
     x->web->observe->nwaiting--;
 }
 
-/* NULL: it waits until that may be known, and is then handled again. */
+/* Returns NULL: the request waits for the first load, and is then handled again. */
 static struct observe *observe_request_wait(struct web_exchange *x)
 {
     assert(!x->answered && !x->owner);
@@ -90,8 +90,8 @@ static struct observe *observe_request_wait(struct web_exchange *x)
 
 /* ---- until the copy has what the servers know ------------------------------------------------ */
 
-/* They have answered a sync: every event of before has come. What it told of may still have to be
- * read. Each answer to a further request says how far that is. */
+/* The servers have answered a sync, so every earlier event has arrived; what the events announced
+ * may still have to be read. Each further answer tells how far that reading has come. */
 static void observe_request_catch_up(struct web_exchange *x);
 
 static void on_observe_probe(clave_async_client *c, const clave_result *res, void *arg)
@@ -102,7 +102,7 @@ static void on_observe_probe(clave_async_client *c, const clave_result *res, voi
     if (!clave__web_expected(x))
         return;
     w->now = now > w->now ? now : w->now;                  /* ages are counted by it */
-    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE) /* below a chroot that is not there */
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE) /* the chroot does not exist */
         observe_request_catch_up(x);
     else
         clave__web_problem_as(x, 503, res->err, "ask the servers", NULL);
@@ -116,7 +116,7 @@ static void observe_request_catch_up(struct web_exchange *x)
     clave_err err = CLAVE_OK;
     r->fresh = w->observe->loaded && w->observe->current && age >= 0 && w->now - age >= r->asked;
     if (r->fresh) {
-        /* That was for what was expected: it may wait for a change now. */
+        /* The timer bounded the callbacks; from here on the request may wait for a change. */
         clave__web_timer_clear(w, &x->timer);
         x->route->handle(x);
         return;
@@ -194,7 +194,7 @@ void clave__observe_copy_json(struct json *j, const void *arg)
     observe_copy_json(x, j, clave__observe_age(x->web->observe));
 }
 
-/* Its first piece was made then. */
+/* For an answer in pieces: the age as of its first piece. */
 static void copy_json_since(const struct web_exchange *x, struct json *j, int64_t as_of)
 {
     observe_copy_json(x, j, as_of < 0 ? -1 : x->web->now - as_of);
@@ -230,7 +230,7 @@ static void copy_etag(char out[COPY_ETAG_CAP], uint64_t digest)
     snprintf(out, COPY_ETAG_CAP, "\"%016" PRIx64 "\"", digest);
 }
 
-/* true: it waits, or may not, which is answered. */
+/* Returns false if the time to wait is over; true if the request waits, or was refused. */
 static bool observe_copy_waits(struct web_exchange *x, const char *path)
 {
     struct observe_request *r = observe_request_of(x);
@@ -268,7 +268,7 @@ static bool copy_is_news(struct web_exchange *x, const char *path, const char *e
     return false;
 }
 
-/* What is below a node that the gate may not read may be held by anybody. */
+/* Nothing is known about locks below a node that the gate may not read. */
 static bool observe_copy_knows(struct web_exchange *x, const char *path)
 {
     char *copy = clave__web_strndup(x, path, strlen(path));
@@ -298,7 +298,7 @@ static void copy_answer_none(struct web_exchange *x, const char *path, const cha
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Where a page goes on is a path that another page has told. */
+/* `after` must be a path that an earlier page of this list returned as "next". */
 static bool list_request_is_below(struct web_exchange *x, const struct list_request *l)
 {
     if (!l->after || !*l->after)
@@ -391,8 +391,8 @@ static clave_err lock_list_remember(struct lock_list *l, const char *path, bool 
     return clave__buf_set_text(&l->at, path);
 }
 
-/* Two locks of one path (a semaphore, and a queue right at it) are on one page, since `next` is a
- * path. */
+/* Two locks with the same path (a semaphore, and a queue directly at its path) are kept on one
+ * page, because `next` is a path. */
 static bool lock_list_is_full(const struct lock_list *l, const struct lock_queue *q)
 {
     return l->written >= l->request.limit && strcmp(q->path, clave__buf_text(&l->at)) != 0;
@@ -657,7 +657,7 @@ static bool history_list_takes(const struct history_list *l, const struct histor
            clave__observe_may_see(l->x, e->path);
 }
 
-/* One step back, until there are `before` entries that it takes. */
+/* Goes back one entry, until `before` matching entries have been passed. */
 static void history_list_seek(struct history_list *l)
 {
     const struct history *h = &l->o->history;
@@ -671,7 +671,7 @@ static void history_list_seek(struct history_list *l)
     l->n--;
 }
 
-/* One entry; false: that was the last one. */
+/* Writes one entry. Returns false after the last one. */
 static bool history_list_write(struct history_list *l, struct json *j, size_t *written)
 {
     const struct history_entry *e = l->left > 0 ? clave__history_after(&l->o->history, l->n) : NULL;
@@ -711,7 +711,7 @@ static clave_err history_list_piece(void *arg, struct json *j, bool *done)
     return CLAVE_OK;
 }
 
-/* After a number, or from a moment on. false: it is neither. */
+/* Begins after a number, or at a time. Returns false if `since` is neither. */
 static bool history_list_since(struct history_list *l, const char *since)
 {
     int64_t n;
@@ -808,7 +808,7 @@ static clave_err stream_put_lock(const struct event_stream *s, struct buf *out, 
     return err == CLAVE_OK ? stream_put(out, "\n\n") : err;
 }
 
-/* A lock that is gone: nobody holds it, and nobody waits. */
+/* A lock that has vanished: nobody holds it, and nobody waits for it. */
 static clave_err stream_put_vanished(const struct event_stream *s, struct buf *out,
                                      const struct event *e)
 {
@@ -843,7 +843,8 @@ static bool stream_takes_path(const struct event_stream *s, const char *path)
     return clave__observe_may_see(s->reader.x, path);
 }
 
-/* Its text names all locks of the deadlock. One that is over is not told any more. */
+/* The event names every lock of the deadlock, so the reader must be allowed to see all of them. A
+ * deadlock that is over is not reported any more. */
 static bool stream_may_see_deadlock(const struct event_stream *s, const struct event *e)
 {
     const struct list *found = &s->o->waits.found;
@@ -864,7 +865,7 @@ static bool stream_takes(const struct event_stream *s, const struct event *e)
     if (e->session)
         return s->session && strcmp(e->session, s->session) == 0;
     bool names_others = strcmp(e->name, "deadlock") == 0;
-    if (names_others && !e->path) /* there is none any more: that names no lock */
+    if (names_others && !e->path) /* the last deadlock is over: this event names no lock */
         return true;
     return stream_takes_path(s, e->path) && (!names_others || stream_may_see_deadlock(s, e));
 }
@@ -881,7 +882,7 @@ static clave_err stream_put_reset(struct event_stream *s, struct buf *out)
     return err == CLAVE_OK ? stream_put(out, "{}\n\n") : err;
 }
 
-/* One lock. Locks that change meanwhile come again as events. */
+/* Writes one lock. Locks that change in the meantime follow as events. */
 static clave_err stream_put_next_lock(struct event_stream *s, struct buf *out)
 {
     const struct lock_queue *q =
@@ -897,7 +898,7 @@ static clave_err stream_put_next_lock(struct event_stream *s, struct buf *out)
     return stream_put_lock(s, out, s->n, q);
 }
 
-/* *idle: there is nothing more now. */
+/* Sets *idle if there is nothing to write at present. */
 static clave_err stream_put_next_event(struct event_stream *s, struct buf *out, bool *idle)
 {
     const struct event *e = clave__event_ring_after(&s->o->ring, s->n);
@@ -1035,12 +1036,13 @@ static clave_err metrics_answer_more(void *arg, struct buf *out, bool *done)
     clave_err err = clave__lock_metrics_piece(&a->page, out, done);
     if (*done)
         clave__prometheus_end(&a->page.p);
-    else if (clave__buf_len(out) == before) /* a piece of locks that all count as "other" */
+    else if (clave__buf_len(out) == before) /* a piece in which every lock counts as "other" */
         clave__web_wake(a->x);
     return err == CLAVE_OK ? a->page.p.err : err;
 }
 
-/* It has paths and names from all of the tree, so it needs the right to read everything. */
+/* The metrics contain paths and names from the whole tree, so they require the right to read
+ * everything. */
 void clave__web_get_metrics(struct web_exchange *x)
 {
     const struct web_options *o = &x->web->o;

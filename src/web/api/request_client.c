@@ -1,8 +1,6 @@
-/* request_client.c - the ZooKeeper client that a request is made with: that of the session which
- * the request names, or the engine's own. Called by the endpoints. Invariants: a request that has
- * left its session touches nothing of it any more; nothing is created where the sender may not
- * create it.
- */
+/* request_client.c - the ZooKeeper client that serves a request: that of the session which the
+ * request names, or the engine's own. Called by the endpoints. Invariants: a request that has left
+ * its session does not touch it any more; nothing is created where the sender may not create it. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -72,7 +70,8 @@ void clave__session_request_prove(struct session_request *k, session_step *next)
 
 /* ---- what its claims are now ----------------------------------------------------------------- */
 
-/* A claim of which it is not known what has become of it while another gate was the session's. */
+/* A claim whose state is unknown because another gate may have had the session since; NULL: there
+ * is none. */
 static struct claim *session_request_stale(const struct http_session *s)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
@@ -89,7 +88,7 @@ static void session_request_on_settled(struct claim_poll *p)
     clave__session_request_settle(k, k->settle_part, k->settled);
 }
 
-/* Their queues are being listed. */
+/* Waits for the claims one after the other, while their queues are being listed. */
 void clave__session_request_settle(struct session_request *k, int part, session_step *settled)
 {
     int64_t until = k->x->arrived + k->s->ttl_ms / part;
@@ -129,8 +128,8 @@ void clave__session_request_gone(struct session_request *k, clave_err why)
     }
 }
 
-/* What was listed may be out of date when the proof ends: the connection may be lost by then, or a
- * try has been given up and has left its node. */
+/* Looks up to MOST_LOOKS times, since the listing may be out of date when the proof ends: the
+ * connection may have been lost, or a try may have been given up and have left its node. */
 static void session_request_inform(struct session_request *k)
 {
     assert(k->informed);
@@ -194,7 +193,8 @@ static void session_request_begin(struct web_exchange *x, const char *id, sessio
                           own);
         return;
     }
-    if (!clave__web_may_call(x)) /* asked when the session has heard of its client */
+    if (!clave__web_may_call(
+            x)) /* asked only now, so that a refused request still keeps the session alive */
         return;
     k->informed = informed;
     k->go = go;
@@ -213,8 +213,7 @@ void clave__session_request_informed(struct web_exchange *x, const char *id, ses
 
 /* ==== the client of a request ================================================================= */
 
-/* Requests whose senders have gone, and which no server has answered: they stay in the client until
- * one does. */
+/* How many requests whose senders have gone may stay in the client until a server answers them. */
 enum { MOST_GIVEN_UP = 2000 };
 
 static bool client_reads(const struct web_exchange *x)
@@ -307,11 +306,13 @@ void clave__request_client_sent(struct web_exchange *x, clave_async_client *c, c
 struct parents {
     struct web_exchange *x;
     enum web_role role;
-    char *path; /* the nearest that the sender may not make; those above it are of no interest */
+    char *path; /* the nearest one that the sender may not create; if it exists, so do those above
+                   it */
     request_client *go;
 };
 
-/* Cuts the path to the nearest node above it without the role. false: there is only the root. */
+/* Cuts the path to the nearest ancestor on which the sender lacks the role. false: only the root is
+ * left. */
 static bool parents_access_cut(const struct web_exchange *x, enum web_role role, char *path)
 {
     size_t n = clave__path_parent_len(path, strlen(path));

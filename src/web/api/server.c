@@ -1,7 +1,7 @@
-/* server.c - the gate itself: whether it lives and is ready, how it and the servers have been
- * doing, whom it takes the sender for, and what is the same for everybody: the contract and the
- * page. Invariant: the newest `n` samples of the trend end with the one before `next`, and are
- * SAMPLE_MS apart but for the time that the process was stopped. */
+/* server.c - the gate itself: its health, how it and the servers have been doing in the last hour,
+ * who the sender is, the contract (openapi.json) and the page. Invariant: the newest `n` samples of
+ * the trend end with the one before `next`, and are SAMPLE_MS apart, unless the process was stopped
+ * in between. */
 #include "web/api/api.h"
 
 #include <assert.h>
@@ -15,13 +15,13 @@
 /* ==== figures of the last hour ================================================================ */
 
 enum { SAMPLE_MS = 10000, SAMPLES = 360 };
-/* The server tells more often: nothing for so long, and it tells no more. */
+/* The figures of the server are out of date after this time without new ones. */
 enum { TELLS_WITHIN_MS = 30000 };
 
-/* Of the gate itself, behind those of the server. */
+/* The gate's own figures, which follow those of the server. */
 enum { GATE_LATENCY_MS = WEB_FIGURES, GATE_SESSIONS, GATE_WAITING, GATE_REQUESTS, GATE_FIGURES };
 
-/* The names in JSON. The sampled ones are drawn. */
+/* Their names in JSON. The page draws those that are sampled. */
 static const struct {
     const char *name;
     bool sampled;
@@ -84,7 +84,7 @@ static int64_t trend_now(const struct server_trend *f, size_t which)
     }
 }
 
-/* The latency in a sample was measured after the one before it. */
+/* The latency in a sample was measured after the previous sample. */
 static void trend_on_sample(struct timer *t, int64_t now)
 {
     struct server_trend *f = LIST_ENTRY(t, struct server_trend, sample);
@@ -212,7 +212,8 @@ void clave__web_get_readyz(struct web_exchange *x)
     clave_async_client *c = x->web->own;
     const struct observe *o = x->web->observe;
     int64_t heard = clave__client_contact(c);
-    /* While the feed runs there is always something to be answered. */
+    /* While the feed runs, its probes are answered all the time, so silence means that the server
+     * is gone. */
     bool silent = o->feed && heard != INT64_MIN && x->web->now - heard > OBSERVE_CURRENT_MS;
     if (clave_async_client_is_connected(c) && !silent)
         health_answer(x, "ready");
@@ -274,7 +275,7 @@ void clave__web_get_whoami(struct web_exchange *x)
 
 /* ==== /v1/openapi.json, /ui/ ================================================================== */
 
-/* Made of openapi.json by cmake/embed.cmake. */
+/* Made from openapi.json by cmake/embed.cmake. */
 extern const unsigned char clave__openapi_json[];
 extern const size_t clave__openapi_json_len;
 
@@ -284,8 +285,8 @@ void clave__web_get_openapi(struct web_exchange *x)
                             clave__openapi_json_len);
 }
 
-/* Of "/" and of "/ui": relative, so that it is right behind a proxy that serves the gate below a
- * path of its own. */
+/* Redirects "/" and "/ui". The target is relative, so it is right behind a proxy that serves the
+ * gate below another path, too. */
 void clave__web_get_to_page(struct web_exchange *x)
 {
     clave__web_set_header(x, "Location", "ui/");
@@ -300,7 +301,7 @@ static const struct web_asset *page_asset_find(const struct web *w, const char *
     return NULL;
 }
 
-/* A browser may keep them, and asks each time whether they are still the same. */
+/* A browser may cache the files, but asks each time whether they have changed. */
 void clave__web_get_page(struct web_exchange *x)
 {
     assert(x->params[0][0] == '/'); /* as every {path} */

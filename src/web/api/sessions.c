@@ -1,5 +1,5 @@
-/* sessions.c - /v1/sessions: a session is made, renewed, looked at, ended. Invariant: the secret is
- * told once, to whom the session was made for; `id` is public. */
+/* sessions.c - /v1/sessions: making, renewing, reading and ending a session. Invariant: the secret
+ * is told once, in the answer to the request that made the session; `id` is public. */
 #include "web/api/api.h"
 
 #include <inttypes.h>
@@ -39,7 +39,8 @@ clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
 void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
 {
     struct json *j = &x->json;
-    /* What another gate made is judged by whoever asks, until somebody who may lock there does. */
+    /* A claim that another gate has made has no sender here yet: until one who may lock there asks
+     * for it, each request is judged by its own roles. */
     proven = proven && (c->sender || clave__web_may(x, WEB_LOCK, c->path));
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "id", c->place.uuid);
@@ -67,8 +68,10 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
 /* ==== /v1/sessions ============================================================================ */
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
-#define NO_SESSION_TAG "\"none\"" /* of no session: "*" names each */
-enum { SETTLING = 8 };            /* a renewal tells what is not known by then as suspended */
+#define NO_SESSION_TAG "\"none\"" /* the tag of no session, so that "*" matches every one */
+enum {
+    SETTLING = 8
+}; /* part of the ttl after which a claim of unknown state is reported as suspended */
 
 /* ---- POST /v1/sessions ----------------------------------------------------------------------- */
 
@@ -86,7 +89,7 @@ static void session_answer_made(struct session_request *k)
     clave__web_answer_object(x, 201);
 }
 
-/* Nobody has learned its secret. */
+/* The request that makes the session has hung up, so nobody knows its secret: it is ended. */
 static void session_on_maker_gone(struct web_exchange *x)
 {
     struct session_request *k = x->owned;
@@ -162,13 +165,14 @@ void clave__web_post_session(struct web_exchange *x)
 
 /* ---- renew ----------------------------------------------------------------------------------- */
 
-/* A renewal vouches only for what its sender may lock. */
+/* A renewal keeps only those claims alive that its sender may lock. */
 static void session_admit_claims(const struct web_exchange *x, struct http_session *s)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         if (clave__web_may(x, WEB_LOCK, c->path))
-            (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+            (void)clave__web_admit_claim(
+                x, c); /* if there is no memory, the claim keeps its previous sender */
     }
 }
 
@@ -272,8 +276,8 @@ static void session_answer(struct session_request *k, bool proven)
 
 static void session_look(struct session_request *k);
 
-/* Where another gate may have the session by now, a look would take it back from there: the client
- * asks again, wherever it wants to. */
+/* If another gate may have the session by now, looking at it would take it away from there. So the
+ * request is answered with what is known, and its client asks again at the gate of its choice. */
 static void session_on_news(struct claim_poll *p)
 {
     struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
@@ -294,8 +298,9 @@ static bool session_waits(const struct http_session *s)
     return false;
 }
 
-/* All of it is known. With `Prefer: wait` the answer comes when other claims wait or are held than
- * If-None-Match says, so that one request waits for all of a session's. */
+/* All claims are known. With `Prefer: wait` the answer comes when the claims that wait or are
+ * held differ from those that If-None-Match names, so one request can wait for all claims of a
+ * session. */
 static void session_show(struct session_request *k)
 {
     struct web_exchange *x = k->x;
@@ -334,10 +339,10 @@ void clave__web_get_session(struct web_exchange *x)
     clave__session_request(x, x->params[0], session_look);
 }
 
-/* For who may do everything, since it has what is held on any path. It takes no session from
- * another gate, so what may be used there is not called held. In the order in which they came to
- * this gate; `after` is the id of the last of the page before.
- */
+/* Lists the sessions of this gate in the order in which they came; `after` is the id of the last
+ * one on the previous page. Requires the role admin everywhere, since the list shows what is held
+ * on every path. It takes no session away from another gate, so a claim that may be in use there is
+ * not reported as held. */
 void clave__web_list_sessions(struct web_exchange *x)
 {
     struct http_sessions *ss = x->web->sessions;

@@ -97,7 +97,7 @@ static const char *slot_encoded(struct web_exchange *x, const char *path)
 static const char *slot_strange_text(struct web_exchange *x, const char *node)
 {
     return clave__web_sprintf(x,
-                              "this is no slot, and takes room: to remove it: clave rm -r %s "
+                              "this is not a slot, but counts as one: to remove it: clave rm -r %s "
                               "(DELETE /v1/znodes%s)",
                               slot_quoted(x, node), slot_encoded(x, node));
 }
@@ -131,7 +131,8 @@ static const char *slot_room_text(struct web_exchange *x, const char *path,
         return slot_bad_limit_text(x, path);
     const char *before = r->ahead > 0 ? clave__web_sprintf(x, ", %zu before it", r->ahead) : "";
     bool whole = strlen(r->strange) < sizeof r->strange - 1; /* else no command may name it */
-    const char *what = whole ? slot_strange_text(x, r->strange) : "this is no slot, and takes room";
+    const char *what =
+        whole ? slot_strange_text(x, r->strange) : "this is not a slot, but counts as one";
     const char *strange =
         r->has_strange ? clave__web_sprintf(x, "; %s: %s", r->strange, what ? what : "") : "";
     return clave__web_sprintf(x,

@@ -127,7 +127,7 @@ struct znode_watch {
     enum znode_tag kind;
     bool asking;             /* its answer is to come */
     bool telling;            /* the polls */
-    bool missing;            /* the node: only `exists` leaves a watch then */
+    bool missing;            /* the node does not exist: then only `exists` leaves a watch */
     char tag[ZNODE_TAG_CAP]; /* of the newest answer */
     char path[];
 };
@@ -166,7 +166,8 @@ void clave__znode_polls_free(struct web *w)
 
 /* ---- a poll ---------------------------------------------------------------------------------- */
 
-/* Without polls nobody needs the watch; an answer that is under way frees it when it comes. */
+/* Frees the watch if no poll needs it any more; if an answer is under way, it is freed when the
+ * answer comes. */
 static void poll_drop(struct znode_watch *k)
 {
     struct web *w = k->web;
@@ -211,7 +212,7 @@ static void poll_on_time(struct timer *t, int64_t now)
 
 static void poll_ask(struct znode_watch *k);
 
-/* Each poll is handled once, though handling it may bring it back. */
+/* Handles each poll once, although handling may make it wait again. */
 static void poll_tell(struct znode_watch *k, clave_err err)
 {
     struct list polls;
@@ -424,7 +425,7 @@ static clave_err znode_list(clave_async_client *c, const char *path, clave_resul
     return clave_async_children(c, path, NULL, cb, arg);
 }
 
-/* The first whose argument is given counts; the last needs none. */
+/* The first whose argument is in the query counts; the last needs no argument. */
 static const struct znode_view {
     const char *argument, *verb;
     clave_err (*ask)(clave_async_client *c, const char *path, clave_result_cb *cb, void *arg);
@@ -445,7 +446,7 @@ struct znode_read {
     struct znode_long_poll poll;
 };
 
-/* It is as the sender knows it. */
+/* The sender already knows the node as it is now. */
 static void znode_is_known(struct web_exchange *x)
 {
     struct znode_read *r = x->state;
@@ -503,7 +504,7 @@ static void znode_ask(struct web_exchange *x, clave_async_client *c)
     clave__request_client_sent(x, c, err, r->view->verb, path);
 }
 
-/* How long it waits for a change; -1: it has answered that it cannot. */
+/* How long the request waits for a change, in ms; -1: it was refused. */
 static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
 {
     int64_t wait = clave__web_prefer_wait(x);
@@ -515,7 +516,7 @@ static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
             "the gate waits with its own identity: a wait for a change goes without Clave-Session";
     else if (v->tag == ZNODE_TAG_ACL)
         fault = "servers do not tell when an access list changes: it cannot be waited for";
-    else if (strcmp(x->params[0], "/") == 0) /* which has the persistent watch of the copy */
+    else if (strcmp(x->params[0], "/") == 0) /* its watch is that of the copy of the tree */
         fault = "a change of the root cannot be waited for";
     if (fault) {
         clave__web_bad_request(x, "%s", fault);
@@ -524,7 +525,8 @@ static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
     return wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS;
 }
 
-/* A page goes on after a name that another page has told, though it may be gone since. */
+/* A page continues after a name that an earlier page has returned; that child may be gone by
+ * now. */
 static bool znode_after_is_name(struct web_exchange *x)
 {
     const char *after = clave__web_query(x, "after");

@@ -59,7 +59,8 @@ static bool mode_parse(const char *name, clave_create_mode *out)
 
 static bool node_must_create(struct web_exchange *x, clave_create_mode mode, const char *path)
 {
-    /* Its number is not known yet, so a prefix covers it only if it covers all its siblings. */
+    /* The number of a sequential node is not known yet, so a prefix covers the node only if it
+     * covers all siblings. */
     const char *covered =
         mode_is_sequential(mode)
             ? clave__web_strndup(x, path, clave__path_parent_len(path, strlen(path)))
@@ -96,8 +97,8 @@ struct subtree {
     int64_t max;
     const char **paths; /* a parent before its children; NULL: it is gone */
     size_t n, cap;
-    size_t listed; /* so many were asked for their children */
-    size_t left;   /* so many of the first are still to be sent */
+    size_t listed; /* how many were asked for their children */
+    size_t left;   /* how many, from the first on, are still to be sent */
     size_t deleted;
     unsigned under_way, rounds;
     bool again;    /* one was gone: another round */
@@ -126,7 +127,7 @@ static void subtree_put_counts(struct json *j, const void *arg)
 {
     const struct subtree *s = arg;
     clave__json_int(j, "deleted", (int64_t)s->deleted);
-    if (s->rounds > 0) /* else they were not counted to the end */
+    if (s->rounds > 0) /* otherwise the count is not complete */
         clave__json_int(j, "left", (int64_t)subtree_left(s));
 }
 
@@ -215,7 +216,7 @@ static struct subtree_batch *subtree_batch_new(struct subtree *s, size_t first, 
     return b;
 }
 
-/* A request is under way, or the error that ends it is noted. */
+/* Notes that a request is under way, or the error with which it could not be sent. */
 static void subtree_sent(struct subtree *s, clave_err err, const char *at)
 {
     if (err == CLAVE_OK) {
@@ -237,7 +238,7 @@ static void subtree_list(struct subtree *s, clave_async_client *c)
 
 /* ---- deleting -------------------------------------------------------------------------------- */
 
-/* The operation of this number among those of the paths that are there. */
+/* Index of the path that operation number `op` of the batch deletes. */
 static size_t subtree_path_of(const struct subtree_batch *b, size_t op)
 {
     for (size_t i = b->end; i > b->first; i--)
@@ -282,7 +283,7 @@ static void on_recursive_deleted(clave_async_client *c, const clave_result *res,
     subtree_go_on(s, c);
 }
 
-/* The last of those that are left. */
+/* Sends a transaction that deletes the last of the nodes that are left. */
 static void subtree_delete(struct subtree *s, clave_async_client *c)
 {
     clave_op ops[OPS];
@@ -343,7 +344,8 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
         return;
     }
     if (s->err == CLAVE_OK && (s->left > 0 || s->again) && !clave__web_may_still(x))
-        subtree_fail(s, CLAVE_ENOAUTH, NULL); /* what was under way was not called off */
+        subtree_fail(s, CLAVE_ENOAUTH,
+                     NULL); /* requests that were under way have been left to finish */
     if (s->err == CLAVE_OK && (listing || s->again))
         subtree_begin_round(s);
     unsigned window = s->rounds == 1 ? TRANSACTIONS : SINGLE;
@@ -353,7 +355,7 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
         subtree_answer(s);
 }
 
-/* What was deleted so far is told. While it was only listed, nothing was. */
+/* Reports what was deleted so far. While the tree was only being listed, nothing was. */
 static void subtree_give_up(struct web_exchange *x)
 {
     struct subtree *s = x->state;
@@ -482,7 +484,7 @@ static void on_znode_written(clave_async_client *c, const clave_result *res, voi
 
 static void znode_look_for_parents(struct web_exchange *x, clave_async_client *c);
 
-/* Of parents: one is missing that was there, or there that was missing. */
+/* True if a parent has gone that was there, or has appeared that was missing. */
 static bool znode_parents_changed(const struct znode_write *w, clave_err err)
 {
     return (w->create.flags & CLAVE_CREATE_PARENTS) && w->rounds < MOST_ROUNDS &&
@@ -506,7 +508,7 @@ static void on_znode_guarded(clave_async_client *c, const clave_result *res, voi
         znode_answer_failed(x, w, res->err);
 }
 
-/* Parents are containers, as those are that the client makes by itself. */
+/* Missing parents are created as containers, as the client does with CLAVE_CREATE_PARENTS. */
 static clave_err znode_put_ops(struct web_exchange *x, struct znode_write *w)
 {
     w->nops = w->guards.n + w->nmissing + 1;
@@ -528,7 +530,7 @@ static clave_err znode_put_ops(struct web_exchange *x, struct znode_write *w)
 static void znode_write_guarded(struct web_exchange *x, clave_async_client *c)
 {
     struct znode_write *w = x->state;
-    if (!clave__web_may_still(x)) { /* an earlier transaction was under way when that changed */
+    if (!clave__web_may_still(x)) { /* the roles have changed during an earlier transaction */
         clave__web_refuse_now(x);
         return;
     }
@@ -547,7 +549,7 @@ static void znode_on_parent_looked(clave_async_client *c, const clave_result *re
     struct znode_write *w = x->state;
     clave_err err = res->err;
     if (err == CLAVE_ENONODE && !clave__web_may(x, WEB_WRITE, res->path))
-        err = CLAVE_ENOAUTH; /* it went after clave__web_check_parents */
+        err = CLAVE_ENOAUTH; /* it was deleted after clave__web_check_parents */
     if (err == CLAVE_ENONODE)
         w->missing[w->nmissing++] = strlen(res->path);
     else if (err != CLAVE_OK && w->looked == CLAVE_OK)
@@ -562,7 +564,7 @@ static void znode_on_parent_looked(clave_async_client *c, const clave_result *re
         clave__web_problem_err(x, w->looked, "look for the parents of", w->op.path);
 }
 
-/* All of them at once, the one nearest to the root first. */
+/* Looks for all parents at once, the one nearest to the root first. */
 static void znode_look_for_parents(struct web_exchange *x, clave_async_client *c)
 {
     struct znode_write *w = x->state;
@@ -633,7 +635,7 @@ static void znode_write_go(struct web_exchange *x, clave_async_client *c)
         znode_write_begin(x, c);
 }
 
-/* With what all of them have; NULL: it has answered. */
+/* Reads what PUT, POST and DELETE have in common. NULL: it has answered. */
 static struct znode_write *znode_write_new(struct web_exchange *x, const char *verb,
                                            clave_op_kind kind)
 {
@@ -713,7 +715,7 @@ void clave__web_post_znode(struct web_exchange *x)
     struct znode_write *w = znode_write_new(x, "create", CLAVE_OP_CREATE);
     if (!w)
         return;
-    /* Not one of the types that a page of another site can send without asking. */
+    /* A type that a page of another site cannot send without a CORS preflight. */
     if (clave__web_body_len(x) > 0 && !clave__web_has_type(x, "application/octet-stream")) {
         clave__web_refuse(x, 415, CLAVE_EINVAL, NULL,
                           "the body's Content-Type must be application/octet-stream");
@@ -791,8 +793,7 @@ static void multi_put_index(struct json *j, const void *arg)
     clave__json_int(j, "failed", (int64_t) * (const size_t *)arg);
 }
 
-/* The first operation that failed by itself: of the others the servers say that they were not
- * tried. */
+/* Names the first operation that failed by itself; the servers report the others as not tried. */
 static void multi_answer_failed(struct web_exchange *x, const struct multi *m,
                                 const clave_op_result *results, clave_err err)
 {
@@ -939,7 +940,8 @@ static bool multi_op_read(struct web_exchange *x, json_t *o, clave_op *op)
     return clave__web_must(x, op->kind == CLAVE_OP_CHECK ? WEB_READ : WEB_WRITE, op->path);
 }
 
-/* For the audit: "create /a, set /b", of a long transaction the beginning. */
+/* Describes the transaction for the audit log: "create /a, set /b"; of a long one, only the
+ * beginning. */
 static void multi_tell(struct web_exchange *x, const struct multi *m)
 {
     enum { MOST_TOLD = 4000, REST = 40 };

@@ -302,7 +302,7 @@ __attribute__((format(printf, 5, 6))) bool clave__web_refuse(struct web_exchange
                                                              unsigned status, clave_err err,
                                                              const char *path, const char *fmt,
                                                              ...);
-/* The same with 400 and EINVAL, about no path. */
+/* The same with status 400, EINVAL and no path. */
 __attribute__((format(printf, 2, 3))) bool clave__web_bad_request(struct web_exchange *x,
                                                                   const char *fmt, ...);
 
@@ -356,7 +356,7 @@ void clave__web_answer_pieces(struct web_exchange *x, pieces_next *next, void (*
 /* Keeps a piece of it. false: it has answered 413, 429 or 503. */
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n);
 
-/* The Content-Type is this one, whatever its parameters. */
+/* True if the Content-Type is this one, whatever its parameters. */
 bool clave__web_has_type(const struct web_exchange *x, const char *type);
 
 /* The body as an object, owned by the exchange; an empty body is an empty object. NULL: it has
@@ -390,9 +390,9 @@ bool clave__web_parse_int(const char *text, int64_t *out);
  * answered 400. */
 bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],
                       int64_t *out);
-/* The argument, if it is there, is the path of a znode. */
+/* Checks that the argument, if there is one, is the path of a znode. */
 bool clave__query_path(struct web_exchange *x, const char *name);
-/* The request's own path, params[0], is one. */
+/* Checks the request's own path, params[0]. */
 bool clave__param_path(struct web_exchange *x);
 
 /* ==== Prefer ================================================================================== */
@@ -418,7 +418,7 @@ struct condition {
 
 /* false: it has answered 400. */
 bool clave__condition_read(struct web_exchange *x, struct condition *out);
-/* Is this error the condition's, which was not met? Its status is 412. */
+/* True if the error means that the condition was not met, which is 412. */
 bool clave__condition_failed(const struct condition *k, clave_err err);
 
 /* The request's If-None-Match names this entity tag, which has its quotes: its sender knows it. "*"
@@ -435,12 +435,12 @@ bool clave__condition_knows(const struct web_exchange *x, const char *etag, cons
 /* Sets target, route, params and who. false: it has answered with what is wrong. */
 bool clave__web_admit(struct web_exchange *x);
 
-/* The access has changed. false: who sent it may not do so any more. */
+/* The access has changed. Returns false if the sender may not make this request any more. */
 bool clave__web_admit_again(struct web_exchange *x);
-/* As of the last of these. What acts in several steps asks before each: what is under way was not
- * called off. */
+/* The result of the latest of these. A request that acts in several steps asks before each step,
+ * because a step under way is not called off. */
 bool clave__web_may_still(const struct web_exchange *x);
-/* Answers 401 or 403, after that. */
+/* Answers 401 or 403 if the sender may not go on. */
 void clave__web_refuse_now(struct web_exchange *x);
 
 /* ==== limits ================================================================================== */

@@ -66,7 +66,7 @@ void clave__http_metrics_free(struct web *w)
     w->http_metrics = NULL;
 }
 
-/* The pair that was counted last is the first in the list. */
+/* The pair that was counted last is moved to the front of the list. */
 static struct http_count *http_count_of(struct http_metrics *m, const struct web_exchange *x,
                                         unsigned status)
 {
@@ -106,7 +106,7 @@ uint64_t clave__http_metrics_answered(const struct web *w)
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
-/* How many have no answer yet, and how many read a stream. */
+/* Writes how many requests have no answer yet, and how many read a stream. */
 static void http_put_waiting(const struct web *w, struct prometheus *p)
 {
     static const struct prometheus_family family = {

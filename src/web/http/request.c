@@ -16,7 +16,8 @@ bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)
     assert(!x->body); /* it is parsed when it is complete */
     if (!clave__web_may_receive(x, all < INT64_MAX ? (int64_t)all : INT64_MAX))
         return false;
-    /* All at once where its length is known, so that it takes no more than that. */
+    /* If the length is known, reserves all of it at once, so that the body takes no more than
+     * that. */
     int64_t whole = x->q->body_length;
     size_t room = whole > 0 && (uint64_t)whole >= all ? (size_t)whole - all + n : n;
     if (clave__buf_reserve(&x->received, room) == CLAVE_OK &&
@@ -44,8 +45,8 @@ bool clave__web_has_type(const struct web_exchange *x, const char *type)
     return given && (*given == '\0' || *given == ';' || *given == ' ');
 }
 
-/* What jansson takes for it at most, by the characters that values begin with or follow. An empty
- * object has a table of 8 places. */
+/* An upper bound of the memory that jansson needs for this text, estimated from the characters that
+ * begin or precede values. Even an empty object has a table of 8 entries. */
 static size_t body_tree(const char *text, size_t n)
 {
     enum { OBJECT = 256, ARRAY = 128, VALUE = 64 };
@@ -95,7 +96,7 @@ json_t *clave__web_body_of_any_type(struct web_exchange *x)
 
 /* ---- the members of an object ---- */
 
-/* false: it is no number of 64 bits. */
+/* Returns false if the value is not a 64-bit number. */
 static bool body_number(struct web_exchange *x, const json_t *v, int64_t *out)
 {
     if (json_is_integer(v)) {
@@ -222,7 +223,7 @@ enum { MOST_S = 1000000 };
 
 static const char blanks[] = " \t";
 
-/* Beyond the end of a token, or of a quoted string. */
+/* Returns the end of a token or quoted string. */
 static const char *prefer_end_of_word(const char *at)
 {
     if (*at != '"')

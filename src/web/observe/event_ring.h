@@ -1,7 +1,6 @@
-/* event_ring.h - what has happened, numbered, as far back as there is room. A change of a lock
- * stands for the state of the lock, not for the step: it replaces the one before of the same lock,
- * so that a reader who comes late reads each lock once, as it is. All other events are kept as they
- * were told. */
+/* event_ring.h - the most recent events, numbered, as many as there is room for. The event of a
+ * lock stands for the lock's present state and replaces the previous event of the same lock, so a
+ * late reader reads each lock only once. All other events are kept as they were reported. */
 #ifndef CLAVE_WEB_OBSERVE_EVENT_RING_H
 #define CLAVE_WEB_OBSERVE_EVENT_RING_H
 
@@ -27,7 +26,7 @@ struct event_ring {
     const struct clave_mem *mem; /* borrowed */
     struct ordered events;       /* by number */
     struct map by_path;
-    uint64_t epoch;   /* of this run: its numbers are not another run's */
+    uint64_t epoch;   /* identifies this run: numbers of other runs mean nothing */
     uint64_t last;    /* the number of the newest; 0: there was none */
     uint64_t dropped; /* the highest number that was dropped */
     size_t bytes, max_bytes, max_events;
@@ -37,7 +36,7 @@ struct event_ring {
 clave_err clave__event_ring_init(struct event_ring *r, const struct clave_mem *mem, uint64_t seed);
 void clave__event_ring_fini(struct event_ring *r);
 
-/* The lock has changed. Without memory all events so far count as dropped, so that every reader
+/* The lock has changed. If there is no memory, all events so far count as dropped, and every reader
  * starts afresh. */
 void clave__event_ring_lock(struct event_ring *r, const struct lock_queue *q);
 struct event_text {
@@ -51,12 +50,12 @@ void clave__event_ring_put(struct event_ring *r, const struct event_text *e);
 /* All events so far count as dropped. */
 void clave__event_ring_clear(struct event_ring *r);
 
-/* Has the reader of the events up to n missed none? */
+/* True if a reader that has seen the events up to n has missed none. */
 bool clave__event_ring_reaches(const struct event_ring *r, uint64_t n);
 /* The first one after number n; NULL: none. Valid until the next event is put. */
 const struct event *clave__event_ring_after(const struct event_ring *r, uint64_t n);
 
-/* "EPOCH-N", the id of a server-sent event, and back; _parse: false: it is not of this run. */
+/* "EPOCH-N", the id of a server-sent event. _parse returns false if it is not of this run. */
 enum { EVENT_ID_CAP = 48 };
 void clave__event_id_format(const struct event_ring *r, uint64_t n, char out[EVENT_ID_CAP]);
 bool clave__event_id_parse(const struct event_ring *r, const char *id, uint64_t *n);

@@ -15,7 +15,7 @@ struct metrics_labels {
     size_t max_paths; /* 0: 1000 */
 };
 
-/* Those without a path of their own, of one kind. */
+/* The sums of all locks of one kind whose path is not a label. */
 struct metrics_others {
     size_t n, holders, waiters, left_over;
     int64_t queued, held; /* the earliest; INT64_MAX: none */

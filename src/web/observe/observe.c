@@ -42,7 +42,8 @@ bool clave__observe_is_below(const char *path, const char *prefix)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Of several leaders since the last flush the newest is told; the terms have all of them. */
+/* If there were several leaders since the last flush, only the newest is reported; the terms have
+ * all of them. */
 static void observe_tell_election(struct observe *o, struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
@@ -68,7 +69,8 @@ static void observe_tell_election(struct observe *o, struct election *e)
     e->value_changed = false;
 }
 
-/* A look takes time in proportion to what it looks at; so does the pause before the next one. */
+/* The pause before the next look grows with the number of places that the last one had to
+ * examine. */
 static void observe_set_look(struct observe *o)
 {
     bool linked = clave__lock_model_linked_after(&o->model, NULL) != NULL;
@@ -198,15 +200,16 @@ static void observe_settle(struct timer *t, int64_t now)
         clave__web_timer_set(o->web, t, left > 0 ? next : now + 1);
 }
 
-/* While a tree never rests its load is over when some nodes are still to be read. */
+/* True if the driver reports this change, which is older than the first load. In a tree that never
+ * rests, the load ends while some nodes are still to be read. */
 static bool observe_is_replayed(const struct observe *o, enum lock_change what,
                                 const struct lock_node *p, int64_t at)
 {
     return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed && !p->unreadable;
 }
 
-/* The place that waited for this slot has become it, and was seen to go before: so it was told that
- * it queued, and how long it waited is known. false: there was none. */
+/* The place that waited for this slot was seen to go before the slot appeared. Its end is taken
+ * back: it was a grant, and how long it waited is known. false: there was no such place. */
 static bool observe_take_back_end(struct observe *o, const struct lock_node *slot, const char *path)
 {
     struct lock_end *end = clave__lock_end_causes_taken(&o->ends, slot, path);
@@ -267,7 +270,7 @@ void clave__observe_gone(struct observe *o, const char *path)
     observe_changed(o);
 }
 
-/* The next request of those that waited; NULL: there is none. */
+/* Removes the next waiting request; NULL: there is none. */
 static struct web_exchange *observe_pop_waiting(struct observe *o, struct list *from)
 {
     struct list *e = list_pop_front(from);
@@ -280,7 +283,7 @@ static struct web_exchange *observe_pop_waiting(struct observe *o, struct list *
     return x;
 }
 
-/* Each of them may have to wait again. */
+/* Handles all waiting requests; each may have to wait again. */
 static void observe_answer_waiting(struct observe *o)
 {
     struct list ready;
@@ -290,7 +293,7 @@ static void observe_answer_waiting(struct observe *o)
         x->route->handle(x);
 }
 
-/* Once: after a lost cache everything is told again, and the history goes on. */
+/* Called once. When the cache is lost, the tree is reported again and the history continues. */
 static void observe_begin(struct observe *o, int64_t zxid)
 {
     const struct web_env *env = o->web->o.env;
@@ -332,7 +335,7 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
     observe_answer_waiting(o);
 }
 
-/* A load that goes on takes as long as it takes; without a server nothing is loaded. */
+/* A load in progress may take any time, but without a server there is none. */
 static void observe_on_patience(struct timer *t, int64_t now)
 {
     struct observe *o = LIST_ENTRY(t, struct observe, patience);
@@ -492,7 +495,7 @@ static struct lock_long_poll_path *poll_path(struct observe *o, const char *path
     return at;
 }
 
-/* Takes the poll out of the list of its path. */
+/* Removes the poll from the list of its path. */
 static void poll_part(struct observe *o, struct lock_long_poll *p)
 {
     struct lock_long_poll_path *at = p->at;
@@ -548,7 +551,7 @@ static void poll_wake_all(struct observe *o, struct lock_long_poll_path *at)
     while (!list_empty(&at->polls)) {
         struct lock_long_poll *p = LIST_ENTRY(at->polls.next, struct lock_long_poll, link);
         bool last = at->polls.next == at->polls.prev;
-        poll_part(o, p); /* the last one takes `at` along */
+        poll_part(o, p); /* removing the last one frees `at` */
         list_push_back(&o->woken, &p->link);
         if (last)
             break;

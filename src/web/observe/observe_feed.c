@@ -26,7 +26,7 @@ struct observe_feed {
     bool told;      /* the model has been told something since it was empty */
 };
 
-/* The server's own nodes are no locks. */
+/* The server's own nodes are never locks. */
 static clave_cache_take feed_takes(const char *path, void *arg)
 {
     (void)arg;
@@ -121,7 +121,8 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     }
 }
 
-/* Of other nodes the data is of no use, and left out when it is long. */
+/* Only the data of these nodes is needed in part when it is long; long data of others is left
+ * out. */
 static bool feed_cuts(const char *path)
 {
     return clave__lock_is_place(path) || clave__election_value_of(path) > 0;
@@ -150,9 +151,9 @@ static void feed_open(struct observe_feed *f)
         feed_retry(f);
 }
 
-/* A server that is gone without a word is silent, and so is a tree in which nothing happens: an
- * answer tells them apart. Events come before it, so it also says as of when they are all known.
- * The next one is sent when this one, or a later request, was answered. */
+/* A server that has vanished is silent, and so is one whose tree does not change; only an answer
+ * tells them apart. Since events come before the answer, it also shows up to when all of them are
+ * known. The next probe is sent once this one, or a later request, was answered. */
 static void feed_on_probe(struct timer *t, int64_t now)
 {
     struct observe_feed *f = LIST_ENTRY(t, struct observe_feed, probe);

@@ -61,7 +61,7 @@ static const char *run_slot_hint_limit(const struct options *o, const char *path
 void run_slot_say_strange(const struct options *o, const char *path, const char *node)
 {
     char hint[HINT_CAP];
-    diag(o, "%s: %s is no slot, and takes room; to remove it: %s", path, node,
+    diag(o, "%s: %s is not a slot, but counts as one; to remove it: %s", path, node,
          hint_command(o, (const char *const[]){"rm", "-r", node, NULL}, hint));
 }
 
