@@ -115,8 +115,7 @@ static void web_exchange_refuse_closing(struct web_exchange *x)
 static bool web_exchange_may_be_done(const struct web_exchange *x)
 {
     bool asks = x->expected > 0 && !x->looking;
-    return x->begun ||
-           (asks && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD"));
+    return x->begun || (asks && !clave__web_reads(x));
 }
 
 /* Nobody waits for the answer any more, so the owner lets go of the exchange. */

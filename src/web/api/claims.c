@@ -29,6 +29,8 @@ struct claim_request {
 
 enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
 
+static const clave_err was_released = CLAVE_OK;
+
 static const struct claim_kind *claim_request_kind(const char *name)
 {
     const struct claim_kind *const *k = clave__claim_kinds;
@@ -132,12 +134,6 @@ static bool claim_request_is_for(const struct claim *c, const struct claim_terms
            (c->permits ? c->permits : 1) == (t->permits ? t->permits : 1);
 }
 
-static void claim_request_put_released(struct json *j, const void *arg)
-{
-    (void)arg;
-    clave__web_put_cause(j, CLAVE_OK);
-}
-
 static void claim_request_put_claim(struct json *j, const void *id)
 {
     clave__json_string(j, "claim", id);
@@ -202,7 +198,8 @@ static bool claim_request_find_own(struct session_request *k)
         const struct problem over = {.status = 410,
                                      .err = CLAVE_ELOST,
                                      .path = t->path,
-                                     .members = claim_request_put_released};
+                                     .members = clave__web_put_cause,
+                                     .arg = &was_released};
         clave__web_problem(k->x, &over, "the claim of this Idempotency-Key was given back");
     } else if (keyed && !claim_request_is_for(keyed, t)) {
         const struct problem reused = {.status = 409,
@@ -386,30 +383,20 @@ static void claim_request_look(struct session_request *k, session_step *begin)
 
 /* ---- what is answered ------------------------------------------------------------------------ */
 
-struct claim_cause {
-    clave_err why;
-};
-
-static void claim_put_cause(struct json *j, const void *arg)
-{
-    const struct claim_cause *c = arg;
-    clave__web_put_cause(j, c->why);
-}
-
 /* Answers for a claim that was not granted, or has ended. */
 static void claim_answer_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
     assert(c->state >= CLAIM_LEAVING);
-    struct claim_cause cause = {c->why};
+    clave_err why = c->why; /* the claim may be freed with the answer */
     /* Nothing has ended: the node may not be created, or not deleted. */
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
     struct problem p = {.status = 410,
                         .err = CLAVE_ELOST,
                         .path = clave__web_sprintf(x, "%s", c->path),
-                        .members = claim_put_cause,
-                        .arg = &cause};
+                        .members = clave__web_put_cause,
+                        .arg = &why};
     if (c->why == CLAVE_EBUSY || c->why == CLAVE_EDEADLOCK) {
         p.status = 409;
         p.err = c->why;
@@ -418,11 +405,11 @@ static void claim_answer_end(struct session_request *k)
     if (c->granted_at == 0 && p.status == 410 && !given_back)
         p.err = c->why;
     if (refused) {
-        clave__web_problem_err(x, cause.why, "claim or release", p.path);
+        clave__web_problem_err(x, why, "claim or release", p.path);
         return;
     }
     clave__web_problem(x, &p, "%s is not held: %s", p.path ? p.path : "it",
-                       cause.why == CLAVE_OK ? "it was given back" : clave_strerror(cause.why));
+                       why == CLAVE_OK ? "it was given back" : clave_strerror(why));
 }
 
 static void claim_put_holder(struct json *j, const void *arg)
@@ -589,7 +576,6 @@ static bool claim_looks_closer(struct session_request *k)
 
 static void claim_answer(struct session_request *k, unsigned held)
 {
-    static const struct problem half_left = {.status = 504, .err = CLAVE_EOPTIMEOUT};
     assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
@@ -604,7 +590,7 @@ static void claim_answer(struct session_request *k, unsigned held)
     if (tried && claim_ask_holder(k))
         return;
     if (clave__claim_is_half_left(c)) {
-        clave__web_problem(x, &half_left, "its release is not confirmed yet");
+        clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "its release is not confirmed yet");
         return;
     }
     if (c->state >= CLAIM_LEAVING) {
@@ -767,9 +753,8 @@ static void claim_tell_deed(struct session_request *k, const struct claim *c)
 /* NULL: it has answered, or the request begins once more when the servers have been asked. */
 static struct claim *claim_named(struct session_request *k)
 {
-    static const struct claim_cause released = {CLAVE_OK};
     const struct problem over = {
-        .status = 410, .err = CLAVE_ELOST, .members = claim_put_cause, .arg = &released};
+        .status = 410, .err = CLAVE_ELOST, .members = clave__web_put_cause, .arg = &was_released};
     struct web_exchange *x = k->x;
     bool marked = clave__http_session_has_mark(k->s, x->params[0]), blind = k->s->blind;
     k->claim = clave__claim_find(k->s, x->params[0]);
@@ -1120,7 +1105,7 @@ static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
 static clave_err hold_put_lost(struct hold_stream *h, struct buf *out)
 {
     struct json j = hold_line(out, "lost");
-    clave__web_put_cause(&j, h->claim->why);
+    clave__web_put_cause(&j, &h->claim->why);
     return hold_end_line(&j, out);
 }
 

@@ -106,16 +106,11 @@ void clave__session_request_settle(struct session_request *k, int part, session_
 
 /* ---- finding the session --------------------------------------------------------------------- */
 
-static void session_put_cause(struct json *j, const void *arg)
-{
-    clave__web_put_cause(j, *(const clave_err *)arg);
-}
-
 void clave__session_request_gone(struct session_request *k, clave_err why)
 {
     struct web_exchange *x = k->x;
     const struct problem over = {
-        .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
+        .status = 410, .err = CLAVE_ELOST, .members = clave__web_put_cause, .arg = &why};
     if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ETIMEDOUT ||
         why == CLAVE_ENOMEM) {
         clave__web_refuse(x, 503, why, NULL, "%s: %s", clave_strerror(why), k->s->fault);
@@ -216,11 +211,6 @@ void clave__session_request_informed(struct web_exchange *x, const char *id, ses
 /* How many requests whose senders have gone may stay in the client until a server answers them. */
 enum { MOST_GIVEN_UP = 2000 };
 
-static bool client_reads(const struct web_exchange *x)
-{
-    return clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
-}
-
 /* ---- of a session --------------------------------------------------------------------------- */
 
 static void on_client_connected(clave_async_client *c, const clave_result *res, void *arg)
@@ -243,7 +233,7 @@ static void client_on_session_live(struct session_request *k)
     struct web_exchange *x = k->x;
     struct http_session *s = k->s;
     clave_async_client *c = s->client;
-    if (client_reads(x) || clave_async_client_is_connected(c)) {
+    if (clave__web_reads(x) || clave_async_client_is_connected(c)) {
         k->go(x, c);
     } else if (clave_async_exists(c, "/", NULL, on_client_connected, x) == CLAVE_OK) {
         x->looking = true;
@@ -259,7 +249,7 @@ static void client_on_session_live(struct session_request *k)
 static void client_own(struct web_exchange *x, request_client *go)
 {
     clave_async_client *c = x->web->own;
-    if (!client_reads(x) && !clave_async_client_is_connected(c)) {
+    if (!clave__web_reads(x) && !clave_async_client_is_connected(c)) {
         clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, NULL,
                           "not connected to a ZooKeeper server: %s", clave_async_client_errmsg(c));
         return;

@@ -53,14 +53,14 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
             clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
         clave__json_string(j, "node", c->node);
         if (c->forbidden)
-            clave__web_put_cause(j, CLAVE_EAUTHFAILED);
+            clave__web_put_cause(j, &(const clave_err){CLAVE_EAUTHFAILED});
     } else if (c->state == CLAIM_QUEUED && c->part.s->attached &&
                clave__claim_is_fresh(c)) { /* else it is not known */
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
         if (c->left_over)
             clave__json_string(j, "left_over", c->left_over);
     } else if (clave__claim_is_over(c) && !clave__claim_is_half_left(c)) {
-        clave__web_put_cause(j, c->why);
+        clave__web_put_cause(j, &c->why);
     }
     clave__json_close(j, '}');
 }

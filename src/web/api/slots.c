@@ -660,11 +660,6 @@ static void on_slot_wait_poll_until(struct timer *t, int64_t now)
         slot_wait_tell_waits(r);
 }
 
-static bool slot_request_looks(const struct slot_request *r)
-{
-    return clave__web_is_method(r->x, "GET") || clave__web_is_method(r->x, "HEAD");
-}
-
 /* Answers at once if what is to be said is known, otherwise at news or at `until`. */
 static void slot_wait_await(struct slot_wait *p, struct slot_request *r, int64_t until)
 {
@@ -674,7 +669,7 @@ static void slot_wait_await(struct slot_wait *p, struct slot_request *r, int64_t
     list_push_back(&p->polls, &r->link);
     clave__timer_init(&r->until, on_slot_wait_poll_until);
     clave__web_timer_clear(p->web, &p->keep);
-    clave__web_own(r->x, slot_request_looks(r) ? &slot_look_owner : &slot_request_owner, r);
+    clave__web_own(r->x, clave__web_reads(r->x) ? &slot_look_owner : &slot_request_owner, r);
     bool at_once = until <= p->web->now;
     if (p->position > 0 && (at_once || r->wants_position)) {
         slot_wait_tell_waits(r);
@@ -689,7 +684,7 @@ static void slot_wait_poll(struct slot_wait *p, struct slot_request *r)
     int64_t wait = clave__web_prefer_wait(r->x);
     r->wants_position = wait < 0;
     if (wait < 0)
-        wait = slot_request_looks(r) ? 0 : WEB_PATIENCE_MS;
+        wait = clave__web_reads(r->x) ? 0 : WEB_PATIENCE_MS;
     slot_wait_await(p, r, p->web->now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS));
 }
 

@@ -478,7 +478,7 @@ static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, 
 static size_t limit_of_body(const struct web_exchange *x)
 {
     size_t most = clave__web_max_body(x->web), least = SHARES_SMALL;
-    if (!clave__shares_is_own(x) && !clave__shares_reads(x) && !clave__web_is_method(x, "DELETE"))
+    if (!clave__shares_is_own(x) && !clave__web_reads(x) && !clave__web_is_method(x, "DELETE"))
         least = x->who.is_known ? most : STRANGE_BODY;
     return most < least ? most : least;
 }

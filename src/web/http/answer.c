@@ -100,8 +100,7 @@ static const char *answer_audit_path(const struct web_exchange *x)
 static void answer_audit(struct web_exchange *x, unsigned status)
 {
     const struct web_env *env = x->web->o.env;
-    bool changes = !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD") &&
-                   x->route && !(x->route->flags & ROUTE_QUIET);
+    bool changes = !clave__web_reads(x) && x->route && !(x->route->flags & ROUTE_QUIET);
     if (!env->audit || (!changes && status != 401 && status != 403 && status != 421))
         return;
     env->audit(env->arg, &(struct web_audit){.user = x->who.name,
@@ -191,8 +190,7 @@ void clave__web_answer_text(struct web_exchange *x, unsigned status, const char 
                                "\"detail\": \"it may have been done, but there is no memory for "
                                "the answer, or it is too long\", \"code\": \"EOPTIMEOUT\", "
                                "\"class\": \"unknown\"}";
-    bool reads = clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
-    bool changed = !reads && (status < 300 || status == 504 || x->asked);
+    bool changed = !clave__web_reads(x) && (status < 300 || status == 504 || x->asked);
     if (x->json.err == CLAVE_OK) {
         answer_send(x, status, type);
         return;
@@ -339,8 +337,7 @@ bool clave__web_bad_request(struct web_exchange *x, const char *fmt, ...)
 static unsigned problem_status_of_class(const struct web_exchange *x, clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    bool changes =
-        !x->looking && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    bool changes = !x->looking && !clave__web_reads(x);
     if (class_ == CLAVE_CLASS_FINAL)
         return 400;
     return class_ == CLAVE_CLASS_UNKNOWN && changes ? 504 : 503;
@@ -401,9 +398,9 @@ const char *clave__web_cause(clave_err why)
     return word ? word : clave_strerror(why);
 }
 
-void clave__web_put_cause(struct json *j, clave_err why)
+void clave__web_put_cause(struct json *j, const void *why)
 {
-    clave__json_string(j, "cause", clave__web_cause(why));
+    clave__json_string(j, "cause", clave__web_cause(*(const clave_err *)why));
 }
 
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
@@ -461,22 +458,12 @@ bool clave__web_must(struct web_exchange *x, enum web_role role, const char *pat
         clave__web_refuse_role(x, role, path);
         return false;
     }
-    struct web_need *need = clave__web_must_alloc(x, sizeof *need);
+    struct web_need *need = clave__web_alloc(x, sizeof *need);
     if (!need)
-        return false;
+        return clave__web_refuse(x, 503, CLAVE_ENOMEM, path, "out of memory");
     *need = (struct web_need){x->needs, role, path};
     x->needs = need;
     return true;
-}
-
-void *clave__web_must_alloc(struct web_exchange *x, size_t n)
-{
-    void *p = clave__web_alloc(x, n);
-    if (p)
-        memset(p, 0, n);
-    else
-        clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
-    return p;
 }
 
 /* ==== long lists ============================================================================== */

@@ -29,6 +29,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/json_writer.h"
 #include "base/prometheus.h"
@@ -197,6 +198,11 @@ const char *clave__web_header_beyond(const struct web_exchange *x, const char *c
 /* True if the header has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);
 bool clave__web_is_method(const struct web_exchange *x, const char *method);
+/* True for GET and HEAD, which change nothing. */
+static inline bool clave__web_reads(const struct web_exchange *x)
+{
+    return strcmp(x->q->method, "GET") == 0 || strcmp(x->q->method, "HEAD") == 0;
+}
 
 /* A callback will come that has this exchange as its argument. What has no answer WEB_PATIENCE_MS
  * after its first one is answered 503, or 504 when it changes something. */
@@ -313,9 +319,6 @@ void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const ch
  * 503. */
 bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
 
-/* Zeroed memory that lasts as long as the exchange. NULL: it has answered 503. */
-void *clave__web_must_alloc(struct web_exchange *x, size_t n);
-
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
  * is a verb: "cannot create /a: no such node"; `path` may be NULL. */
@@ -328,8 +331,9 @@ void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err er
                            const char *path);
 /* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
 const char *clave__web_cause(clave_err why);
-/* As the member "cause". */
-void clave__web_put_cause(struct json *j, clave_err why);
+/* Writes it as the member "cause"; `why` is a pointer to the error, so that this can be the
+ * `members` of a problem. */
+void clave__web_put_cause(struct json *j, const void *why);
 /* True if the error has such a word, that is, if it ends a hold or a wait. */
 bool clave__web_is_cause(clave_err why);
 
@@ -352,6 +356,9 @@ void clave__web_answer_pieces(struct web_exchange *x, pieces_next *next, void (*
 /* Its body, a JSON object whose members are checked as they are read; the arguments of its query;
  * paths of znodes; the headers Prefer, If-Match and If-None-Match. A function that finds a fault
  * answers the request with what is wrong, and returns false or NULL. */
+
+/* Zeroed memory that lasts as long as the exchange, for what is read. NULL: it has answered 503. */
+void *clave__web_must_alloc(struct web_exchange *x, size_t n);
 
 /* Keeps a piece of it. false: it has answered 413, 429 or 503. */
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n);

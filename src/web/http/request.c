@@ -8,6 +8,16 @@
 
 #include "base/path.h"
 
+void *clave__web_must_alloc(struct web_exchange *x, size_t n)
+{
+    void *p = clave__web_alloc(x, n);
+    if (p)
+        memset(p, 0, n);
+    else
+        clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
+    return p;
+}
+
 /* ---- as it arrives -------------------------------------------------------------------------- */
 
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)

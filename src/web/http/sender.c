@@ -271,11 +271,6 @@ bool clave__shares_is_own(const struct web_exchange *x)
     return x->route && (x->route->flags & ROUTE_OWN);
 }
 
-bool clave__shares_reads(const struct web_exchange *x)
-{
-    return strcmp(x->q->method, "GET") == 0 || strcmp(x->q->method, "HEAD") == 0;
-}
-
 enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,
                                     size_t *most)
 {
@@ -368,7 +363,7 @@ enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size
 enum sender_found clave__shares_count_answer(struct web_exchange *x)
 {
     size_t n = limits_bytes(x, x->answer.body.cap), most;
-    bool must = clave__shares_is_own(x) || !clave__shares_reads(x);
+    bool must = clave__shares_is_own(x) || !clave__web_reads(x);
     enum sender_found found = limits_try_bytes(x, n, &most);
     if (found == SENDER_MAY || !must)
         return found;

@@ -90,8 +90,6 @@ enum { SHARES_SMALL_TREE = 4 * SHARES_SMALL };
 
 /* A renewal, a release, a look at one's own: it needs nothing of what all share. */
 bool clave__shares_is_own(const struct web_exchange *x);
-/* True for GET and HEAD, which change nothing. */
-bool clave__shares_reads(const struct web_exchange *x);
 
 /* There are n more for its sender. Otherwise *most is the limit that is reached. */
 enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,

@@ -63,7 +63,7 @@ static void claim_put_event(const struct claim *c, const char *name)
     if (c->part.token)
         clave__json_string(&j, "token", token);
     if (clave__claim_is_over(c))
-        clave__web_put_cause(&j, c->why);
+        clave__web_put_cause(&j, &c->why);
     claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
                      &text);
 }

@@ -282,7 +282,7 @@ static void http_session_publish_end(struct http_session *s, clave_err why)
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "session", id);
     clave__json_string(&j, "state", "ended");
-    clave__web_put_cause(&j, why ? why : CLAVE_ECLOSED);
+    clave__web_put_cause(&j, why ? &why : &(const clave_err){CLAVE_ECLOSED});
     clave__json_close(&j, '}');
     if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
         clave__observe_event(
