@@ -253,11 +253,11 @@ struct contrib_rest_session {
     struct timer timer; /* ends it */
     struct session_wait wait;
     bool closing;
-    /* Called once with `arg` when the session has begun, and once when it has ended. NULL: nobody
-     * waits. */
-    void (*done)(struct contrib_rest_session *r, clave_err err, void *arg);
-    void *arg;
+    struct web_exchange *x; /* the request that makes it or, while `closing`, ends it; NULL: none
+                             * that waits for an answer */
 };
+
+static void rest_answer_made(struct web_exchange *x, struct contrib_rest_session *r, clave_err err);
 
 static void contrib_rest_session_free(struct contrib_rest_session *r)
 {
@@ -266,12 +266,15 @@ static void contrib_rest_session_free(struct contrib_rest_session *r)
     clave__mem_free(&r->web->mem, r);
 }
 
+/* It was made, or not. */
 static void contrib_rest_session_tell(struct contrib_rest_session *r, clave_err err)
 {
-    void (*done)(struct contrib_rest_session *, clave_err, void *) = r->done;
-    r->done = NULL;
-    if (done)
-        done(r, err, r->arg);
+    struct web_exchange *x = r->x;
+    r->x = NULL;
+    if (!x)
+        return;
+    clave__web_disown(x);
+    rest_answer_made(x, r, err);
 }
 
 static void contrib_rest_session_use(struct contrib_rest_session *r)
@@ -282,10 +285,14 @@ static void contrib_rest_session_use(struct contrib_rest_session *r)
 static void on_rest_session_closed(struct session_wait *w, clave_err err)
 {
     struct contrib_rest_session *r = LIST_ENTRY(w, struct contrib_rest_session, wait);
+    struct web_exchange *x = r->x;
     (void)err;
     clave__http_session_leave(r->s);
-    contrib_rest_session_tell(r, CLAVE_OK);
     contrib_rest_session_free(r);
+    if (!x)
+        return;
+    clave__web_disown(x);
+    clave__web_answer_empty(x, 204);
 }
 
 static void on_rest_session_open(struct session_wait *w, clave_err err)
@@ -301,40 +308,43 @@ static void on_rest_session_open(struct session_wait *w, clave_err err)
     contrib_rest_session_free(r);
 }
 
-static void contrib_rest_session_close(struct contrib_rest_session *r,
-                                       void (*done)(struct contrib_rest_session *r, clave_err err,
-                                                    void *arg),
-                                       void *arg);
+/* Ends it for this request, which is answered then; NULL: for none. */
+static void contrib_rest_session_close(struct contrib_rest_session *r, struct web_exchange *x)
+{
+    assert(!r->closing);
+    r->closing = true;
+    r->x = x;
+    clave__web_timer_clear(r->web, &r->timer);
+    clave__session_wait_cancel(&r->wait); /* it may be opening still */
+    r->wait.done = on_rest_session_closed;
+    clave__http_session_close(r->s, &r->wait);
+}
 
 static void on_rest_session_expired(struct timer *t, int64_t now)
 {
     (void)now;
-    contrib_rest_session_close(LIST_ENTRY(t, struct contrib_rest_session, timer), NULL, NULL);
+    contrib_rest_session_close(LIST_ENTRY(t, struct contrib_rest_session, timer), NULL);
 }
 
-static clave_err contrib_rest_session_open(struct web *w, const struct session_terms *t,
-                                           void (*done)(struct contrib_rest_session *r,
-                                                        clave_err err, void *arg),
-                                           void *arg, struct contrib_rest_session **out)
+/* Makes one for this request, which is answered then. */
+static clave_err contrib_rest_session_open(struct web_exchange *x, const struct session_terms *t)
 {
-    assert(done);
+    struct web *w = x->web;
     struct contrib_rest_session *r = clave__mem_zalloc(&w->mem, sizeof *r);
     clave_err err = r ? clave__http_session_open(w->sessions, t, &r->s) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         clave__mem_free(&w->mem, r);
         return err;
     }
+    x->state = r;
     r->web = w;
+    r->x = x;
     r->expire_ms = t->ttl_ms;
-    r->done = done;
-    r->arg = arg;
     r->wait.done = on_rest_session_open;
     clave__rand_uuid(&w->rand, r->uuid);
-    clave__seal_uuid(w->sessions->key,
-                     r->uuid); /* other draws of the generator are visible to clients */
+    clave__seal_uuid(w->sessions->key, r->uuid); /* other draws of the generator are visible */
     clave__timer_init(&r->timer, on_rest_session_expired);
     list_push_back(&w->rest_sessions, &r->link);
-    *out = r;
     clave__http_session_await(r->s, &r->wait);
     return CLAVE_OK;
 }
@@ -351,21 +361,6 @@ static struct contrib_rest_session *contrib_rest_session_find(struct web *w, con
         return r;
     }
     return NULL;
-}
-
-static void contrib_rest_session_close(struct contrib_rest_session *r,
-                                       void (*done)(struct contrib_rest_session *r, clave_err err,
-                                                    void *arg),
-                                       void *arg)
-{
-    assert(!r->closing);
-    r->closing = true;
-    r->done = done;
-    r->arg = arg;
-    clave__web_timer_clear(r->web, &r->timer);
-    clave__session_wait_cancel(&r->wait); /* it may be opening still */
-    r->wait.done = on_rest_session_closed;
-    clave__http_session_close(r->s, &r->wait);
 }
 
 void clave__rest_sessions_free(struct web *w)
@@ -692,16 +687,13 @@ static void rest_answer_session(struct web_exchange *x, unsigned status, const c
 /* The request that makes the session has hung up, so nobody knows its UUID. */
 static void on_rest_maker_gone(struct web_exchange *x)
 {
-    struct contrib_rest_session *r = x->state;
-    if (r)
-        contrib_rest_session_close(r, NULL, NULL);
+    if (x->state)
+        contrib_rest_session_close(x->state, NULL);
 }
 
-static void on_rest_session_made(struct contrib_rest_session *r, clave_err err, void *arg)
+static void rest_answer_made(struct web_exchange *x, struct contrib_rest_session *r, clave_err err)
 {
-    struct web_exchange *x = arg;
     const char *uri = rest_uri(x);
-    clave__web_disown(x);
     if (err != CLAVE_OK) {
         rest_fault_err(x, err, "session", false);
         return;
@@ -709,7 +701,7 @@ static void on_rest_session_made(struct contrib_rest_session *r, clave_err err, 
     uri = uri ? clave__web_sprintf(x, "%s/%s", uri, r->uuid) : NULL;
     const char *id = clave__web_strndup(x, r->uuid, strlen(r->uuid));
     if (!uri || !id) {
-        contrib_rest_session_close(r, NULL, NULL);
+        contrib_rest_session_close(r, NULL);
         rest_fault_err(x, CLAVE_ENOMEM, "session", false);
         return;
     }
@@ -738,11 +730,8 @@ void clave__web_rest_post_session(struct web_exchange *x)
         .name = "contrib REST", .ttl_ms = (int32_t)s * 1000, .sender = clave__web_sender(x)};
     static const struct exchange_owner maker = {.hung_up = on_rest_maker_gone};
     clave__web_own(x, &maker, NULL);
-    struct contrib_rest_session *r = NULL;
-    clave_err err = contrib_rest_session_open(x->web, &terms, on_rest_session_made, x, &r);
-    if (err == CLAVE_OK)
-        x->state = r;
-    else
+    clave_err err = contrib_rest_session_open(x, &terms);
+    if (err != CLAVE_OK)
         rest_fault_err(x, err, "session", false);
 }
 
@@ -768,16 +757,7 @@ void clave__web_rest_put_session(struct web_exchange *x)
 
 static void on_rest_ender_gone(struct web_exchange *x)
 {
-    ((struct contrib_rest_session *)x->state)->done = NULL;
-}
-
-static void on_rest_session_ended(struct contrib_rest_session *r, clave_err err, void *arg)
-{
-    struct web_exchange *x = arg;
-    (void)r;
-    (void)err;
-    clave__web_disown(x);
-    clave__web_answer_empty(x, 204);
+    ((struct contrib_rest_session *)x->state)->x = NULL;
 }
 
 void clave__web_rest_delete_session(struct web_exchange *x)
@@ -789,5 +769,5 @@ void clave__web_rest_delete_session(struct web_exchange *x)
     static const struct exchange_owner ender = {.hung_up = on_rest_ender_gone};
     clave__web_own(x, &ender, NULL);
     x->begun = true;
-    contrib_rest_session_close(r, on_rest_session_ended, x);
+    contrib_rest_session_close(r, x);
 }
