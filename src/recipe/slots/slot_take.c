@@ -601,8 +601,9 @@ static void slot_take_wait(struct slot_take *t, size_t ahead)
 }
 
 /* Its place was created, or has moved up. */
-static void slot_take_move(struct slot_take *t)
+static void slot_take_on_moved(void *owner)
 {
+    struct slot_take *t = owner;
     if (t->state != TAKE_QUEUEING || !slot_take_has_place(t))
         return; /* what is under way will look where it stands */
     size_t ahead = slot_take_ahead(t);
@@ -614,11 +615,6 @@ static void slot_take_move(struct slot_take *t)
         slot_take_count(t);
     else
         slot_take_wait(t, ahead);
-}
-
-static void slot_take_on_moved(void *owner)
-{
-    slot_take_move(owner);
 }
 
 static void slot_take_on_gone(void *owner, clave_err why)
