@@ -21,9 +21,9 @@ struct web {
     struct web_options o; /* `hosts` is a copy */
     struct rand_state rand;
     struct timers timers;
-    int64_t now;           /* of the newest call into the engine or callback of a client */
-    struct list exchanges; /* all of them; an ended one that expects a callback too */
-    size_t given_up;       /* how many of them are those ended ones */
+    int64_t now; /* the time of the newest call into the engine, or callback of a client */
+    struct list exchanges; /* including ended ones that still expect a callback */
+    size_t given_up;       /* how many of them have ended and still expect a callback */
     bool closing;
     clave_async_client *own;           /* see own_client.c */
     struct timer away;                 /* of own_client.c: no server answers */
@@ -69,8 +69,8 @@ static inline void clave__web_flush(struct web *w, clave_async_client *c)
 clave_err clave__own_client_open(struct web *w);
 /* Ends the session; see _is_closed. */
 void clave__own_client_close(struct web *w, int64_t now);
-/* Asks the servers for something small: latency_ms is how long they took. It is -1 while they do
- * not answer. */
+/* Sends the servers a small request; latency_ms is how long they took to answer, or -1 while they
+ * do not. */
 void clave__own_client_measure(struct web *w);
 bool clave__own_client_is_closed(const struct web *w);
 void clave__own_client_free(struct web *w);

@@ -42,8 +42,8 @@ static bool head_is_header_name(const char *name)
     return c > name && *c == '\0';
 }
 
-/* Each of these decides something by its value. Of two values a proxy in front of the gate could
- * take the other one. */
+/* Headers whose value decides something. If one is given twice, a proxy in front of the gate could
+ * act on the other value. */
 static const char *head_twice(const struct web_exchange *x)
 {
     static const char *const once[] = {"Host",
@@ -70,8 +70,8 @@ static bool head_are_header_names(const struct web_request *q)
     return true;
 }
 
-/* Where the body ends must be beyond doubt: what follows it is taken for the next request. So the
- * connection is closed, too. */
+/* The end of the body must be beyond doubt, because what follows it is read as the next request. So
+ * the connection is closed, too. */
 static bool head_framing(struct web_exchange *x)
 {
     const char *coding = clave__web_header(x, "Transfer-Encoding"), *twice = NULL, *fault = NULL;
@@ -92,7 +92,7 @@ static bool head_framing(struct web_exchange *x)
     return clave__web_refuse(x, status, CLAVE_EINVAL, NULL, "%s%s", fault, twice ? twice : "");
 }
 
-/* A host in the target counts in place of that in the header. */
+/* A host in the target overrides the header. */
 static const char *head_named_host(const struct web_exchange *x)
 {
     return x->target.host ? x->target.host : clave__web_header(x, "Host");
@@ -135,7 +135,7 @@ static bool head_target(struct web_exchange *x)
     return text && !fault;
 }
 
-/* A route of GET takes HEAD, too. */
+/* A route for GET also serves HEAD. */
 static bool head_is_method(const struct web_exchange *x, const struct route *r)
 {
     return strcmp(x->q->method, r->method) == 0 ||
@@ -214,8 +214,8 @@ static bool head_route(struct web_exchange *x)
 
 /* ---- the sender ----------------------------------------------------------------------------- */
 
-/* A page of another site must not act through the browser of somebody who may. What needs no role
- * may be linked to from anywhere. */
+/* Pages of other sites must not act through the browser of a user who has a role. What needs no
+ * role may be linked to from anywhere. */
 static bool head_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
@@ -263,8 +263,8 @@ static bool head_is_word_of(const char *names, const char *name)
     return false;
 }
 
-/* A header that narrows a request, or lets it be repeated, is honoured or refused: its sender
- * relies on it. A GET may ignore If-None-Match, and does the same however often it is repeated. */
+/* Headers that restrict a request, or make it safe to repeat, are honoured or refused, since the
+ * sender relies on them. A GET may ignore If-None-Match, and is always safe to repeat. */
 static bool head_narrowing(struct web_exchange *x)
 {
     static const struct {
@@ -295,7 +295,7 @@ static bool head_narrowing(struct web_exchange *x)
     return true;
 }
 
-/* Arguments that are there or not. One of "false" would be taken for what it is not. */
+/* Arguments that are flags. A value such as "false" would be misleading, so none is accepted. */
 static bool head_flag(struct web_exchange *x, const struct target_arg *a)
 {
     static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
@@ -332,7 +332,8 @@ bool clave__web_admit(struct web_exchange *x)
            clave__web_may_receive(x, x->q->body_length);
 }
 
-/* Which of its roles the sender does not have; `route` is where that of the route is written. */
+/* Returns the first role that the request needs and the sender lacks; `route` has room for the role
+ * of its route. */
 static const struct web_need *head_missing(const struct web_exchange *x, struct web_need *route)
 {
     assert(x->route);
@@ -444,8 +445,8 @@ bool clave__web_may_make_session(struct web_exchange *x)
     return found == SENDER_MAY && clave__web_may_call(x);
 }
 
-/* What all have together is no reason: when another gate has gone, this one has all that was held
- * there, and no sender may keep another's holders from it. */
+/* The total of all senders does not matter here: when another gate fails, this one inherits
+ * everything that was held there, and no sender may keep out the holders of another. */
 bool clave__web_may_take_up(struct web_exchange *x)
 {
     size_t most = 0;
@@ -457,7 +458,8 @@ bool clave__web_may_take_up(struct web_exchange *x)
     return false;
 }
 
-/* n bytes alone are more than there can ever be for it, or there is no room at present. */
+/* Answers that n bytes are more than this sender can ever have, or that there is no room at
+ * present. */
 static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, size_t n,
                                size_t most)
 {
@@ -474,7 +476,7 @@ static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, 
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* A GET, a DELETE and a renewal need none. */
+/* GET, DELETE and renewals need no large body. */
 static size_t limit_of_body(const struct web_exchange *x)
 {
     size_t most = clave__web_max_body(x->web), least = SHARES_SMALL;

@@ -44,8 +44,8 @@ static bool answer_has(const struct web_exchange *x, const char *name)
     return false;
 }
 
-/* A browser neither guesses a type, nor runs or frames anything, nor keeps a copy. A handler's own
- * value of such a header stays. */
+/* Tells browsers not to guess types, run or frame anything, or keep a copy. A handler's own value
+ * of such a header stays. */
 static void answer_secure(struct web_exchange *x)
 {
     static const struct web_header always[] = {
@@ -62,7 +62,8 @@ static void answer_secure(struct web_exchange *x)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* The UUID of a session of the contrib REST gateway is all that it takes to use it. */
+/* Blanks the UUID of a session of the contrib REST gateway, since it is all that a client needs to
+ * use the session. */
 static const char *answer_audit_target(struct web_exchange *x)
 {
     static const char of_path[] = "/sessions/v1/", of_query[] = "session=";
@@ -96,7 +97,7 @@ static const char *answer_audit_path(const struct web_exchange *x)
     return has_path ? x->params[0] : NULL;
 }
 
-/* Every change, and every refusal of a sender. */
+/* Reports every change, and every refusal of a sender. */
 static void answer_audit(struct web_exchange *x, unsigned status)
 {
     const struct web_env *env = x->web->o.env;
@@ -114,7 +115,7 @@ static void answer_audit(struct web_exchange *x, unsigned status)
                                              .reason = x->deed.reason});
 }
 
-/* A client that does not read its stream has a piece of it here. */
+/* A piece of a stream counts as the sender's memory until the client has read it. */
 static clave_err answer_more(void *arg, struct buf *out, bool *done)
 {
     struct web_exchange *x = arg;
@@ -134,7 +135,7 @@ static void answer_count_pieces(struct web_exchange *x)
     x->answer.arg = x;
 }
 
-/* There is no room for what was read: the answer says that instead. */
+/* There is no room for the answer: replaces it with one that says so. */
 static unsigned answer_refuse(struct web_exchange *x, enum sender_found found, const char **type)
 {
     static const char
@@ -235,7 +236,7 @@ void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char
 void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type)
 {
     assert(x->answer.more);
-    /* nginx would keep its lines until there are some kilobytes of them */
+    /* nginx would hold back lines until it has a few kilobytes */
     clave__web_set_header(x, "X-Accel-Buffering", "no");
     answer_send(x, status, type);
 }
@@ -248,7 +249,7 @@ void clave__web_wake(struct web_exchange *x)
 
 /* ==== problems ================================================================================ */
 
-/* What a client that may try again should wait at least. */
+/* How long a client should wait before it tries again. */
 enum { RETRY_AFTER_S = 1, DETAIL_CAP = 512 };
 
 static const char *problem_class(clave_err err)
@@ -261,8 +262,8 @@ static const char *problem_class(clave_err err)
     return names[clave_err_classify(err)];
 }
 
-/* Beside our own members, those that a client of FleetLock reads: whatever it is refused, and
- * however early (421 comes before there is a route). */
+/* Adds the members that a FleetLock client reads, to whatever problem and however early (421 comes
+ * before the route is known). */
 static void problem_put_fleetlock(struct web_exchange *x, clave_err err, const char *detail)
 {
     bool asked = x->is_fleetlock || clave__web_header(x, "fleet-lock-protocol");
@@ -363,7 +364,7 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err)
     return problem_status_of_class(x, err);
 }
 
-/* NULL: nothing that was had can end by it. */
+/* Returns NULL if no hold or wait can end with this error. */
 static const char *problem_cause(clave_err why)
 {
     static const struct {
@@ -406,7 +407,7 @@ void clave__web_put_cause(struct json *j, const void *why)
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
                            const char *path)
 {
-    /* Whatever the server was asked for, it did nothing. */
+    /* The server has done nothing, whatever it was asked for. */
     bool unproved = err == CLAVE_ESASLREQUIRED;
     if (unproved)
         status = 401;
@@ -482,8 +483,8 @@ static void json_pieces_end(void *arg)
         p->end(p->arg);
 }
 
-/* The writer goes on where it was, into another buffer. A piece is empty when nothing that it
- * looked at was for this answer. */
+/* The writer continues in another buffer. A piece is empty if nothing that was examined belongs in
+ * the answer. */
 static clave_err json_pieces_more(void *arg, struct buf *out, bool *done)
 {
     struct pieces *p = arg;

@@ -40,7 +40,7 @@ static bool authorization_prefix_covers(const char *prefix, const char *path, si
     return n <= len && memcmp(path, prefix, n) == 0 && (n == len || path[n] == '/');
 }
 
-/* Locking makes nodes, and none of them belongs among the server's own. */
+/* Locking creates nodes, which do not belong below the server's own /zookeeper. */
 static bool authorization_covers(const struct web_grant *grants, size_t n, enum web_role role,
                                  const char *path, size_t len)
 {
@@ -70,7 +70,7 @@ static const struct web_user loopback = {
 static const struct web_user machine = {
     .name = "fleetlock", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
 
-/* How long it takes says nothing about where they differ. */
+/* The time does not depend on where the two differ. */
 static bool authorization_token_is(const char *token, const char *given, size_t n)
 {
     size_t len = strlen(token);
@@ -138,7 +138,7 @@ enum access_found clave__access_find(const struct web_access *a, const struct we
 
 /* ---- hosts and origins ---------------------------------------------------------------------- */
 
-/* Whatever the case of letters; `text` has its NUL. */
+/* True if `text` begins with the n characters of `s`, ignoring case. */
 static bool authorization_text_is(const char *text, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -213,8 +213,8 @@ static bool authorization_copy_user(struct web_exchange *x, const struct web_use
     return true;
 }
 
-/* A machine of a fleet, at the endpoints that are open to it. Of what a proxy has passed on, the
- * client must be known. */
+/* True if this is a machine of a fleet at an endpoint that is open to it. If a proxy has passed the
+ * request on, the machine's address must be known. */
 static bool authorization_is_machine(const struct web_exchange *x)
 {
     const struct web_access *a = x->web->o.access;
@@ -279,7 +279,7 @@ bool clave__guard_next(const char **text, size_t *len, const char **number, size
     return true;
 }
 
-/* "PATH-once", the parent of the records of this lock, or one of them. */
+/* True if `path` is "PATH-once", the parent of the records of this lock, or one of the records. */
 static bool authorization_is_record(const char *path, const char *lock, size_t n)
 {
     static const char suffix[] = "-once";
@@ -373,7 +373,7 @@ static size_t forwarded_last(const char *list, size_t *n, const char **entry)
     return *entry < list + end ? (size_t)(list + end - *entry) : 0;
 }
 
-/* NULL: none of the proxies has said whom the request is from. */
+/* Returns NULL if no trusted proxy has named the client. */
 static const char *forwarded_client(struct web_exchange *x, bool *is_loopback)
 {
     const struct web_access *a = x->web->o.access;
@@ -405,7 +405,7 @@ static bool forwarded_is_passed_on(const struct web_exchange *x)
     return clave__web_header_beyond(x, headers, sizeof headers / sizeof *headers, 0);
 }
 
-/* What is loopback to a proxy elsewhere is that machine. */
+/* A loopback address that a proxy on another machine reports is that machine's own. */
 void clave__web_find_peer(struct web_exchange *x)
 {
     bool is_loopback = false;

@@ -13,12 +13,12 @@ struct ip_range;
 struct web_exchange;
 struct web_peer;
 
-/* Each includes those before it. NONE: anybody, without proof. */
+/* Each role includes those before it. NONE needs no proof. */
 enum web_role { WEB_NONE, WEB_READ, WEB_LOCK, WEB_WRITE, WEB_ADMIN };
 
 /* "none", "read", "lock", "write", "admin". A static string. */
 const char *clave__web_role_name(enum web_role role);
-/* The role of this name, NONE excepted; false: there is none. */
+/* Finds the role of this name, except NONE. false: there is none. */
 bool clave__web_role_parse(const char *name, enum web_role *out);
 
 /* `role` on `prefix` and everything below it; "/" is everything. */
@@ -27,7 +27,7 @@ struct web_grant {
     const char *prefix;
 };
 
-/* Somebody, known by any of token, uid and certificate. */
+/* A user, known by any of token, uid and certificate. */
 struct web_user {
     const char *name;        /* NULL: it has none */
     const char *token;       /* NULL: none */
@@ -37,8 +37,8 @@ struct web_user {
     size_t ngrants;
 };
 
-/* On a Unix socket the uid of the gate's owner, and root, are admin. Without any user a loopback
- * address may read and lock. Nobody else may anything that needs a role. */
+/* On a Unix socket, root and the gate's owner have the role admin. If there are no users, a
+ * loopback address may read and lock. Everyone else has no role. */
 struct web_access {
     const struct web_user *users;
     size_t nusers;
@@ -50,28 +50,30 @@ struct web_access {
     const char *prefix;             /* may stand before every path: "/clave"; NULL: none */
     const struct ip_range *proxies; /* that are believed */
     size_t nproxies;
-    bool unix_proxies;     /* whoever comes by a Unix socket is one */
+    bool unix_proxies;     /* a peer on a Unix socket is a proxy */
     const char *fleetlock; /* the path of the slots of FleetLock; NULL: its endpoints are off */
     const struct ip_range *fleets; /* whose machines need no token there */
     size_t nfleets;
 };
 
 enum access_found { ACCESS_KNOWN, ACCESS_NOBODY, ACCESS_WRONG_TOKEN };
-/* Whom a request is from; `authorization` is the header, or NULL. KNOWN: *out, borrowed from `a` or
- * static. A token that is given counts, whatever else is known. `a` NULL: no users. */
+/* Finds the user that a request is from; `authorization` is the header, or NULL. If
+ * ACCESS_KNOWN, *out is borrowed from `a` or static. A token, if given, decides alone. `a` may
+ * be NULL: no users. */
 enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
                                      const char *authorization, const struct web_user **out);
 
-/* Any of the grants gives the role on the path; with NULL, on any path. */
+/* True if one of the grants gives the role on this path; NULL: on any path. */
 bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
                           const char *path);
 
-/* The Host header names this gate: "localhost", an address, or one of a->hosts. A page that was
- * loaded under another name, which now leads here (DNS rebinding), is told apart by it. NULL: the
- * request has none, as those of no browser have. */
+/* True if the Host header names this gate: "localhost", an address, or one of a->hosts. This
+ * detects pages that were loaded under another name which now leads here (DNS rebinding). NULL: the
+ * request has none; those of browsers always have one. */
 bool clave__access_host_ok(const struct web_access *a, const char *host);
-/* The Origin header, or NULL, is this host's, or one of a->origins. A page that came without TLS is
- * not this host's, if the request has come with it: anybody on the way could have written it. */
+/* True if the Origin header is NULL, this host's, or one of a->origins. If the request has come by
+ * TLS, a page that was loaded without it is foreign, since anyone on the network path could have
+ * written it. */
 bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
                              bool is_tls);
 
@@ -84,9 +86,9 @@ bool clave__guard_next(const char **text, size_t *len, const char **number, size
 
 /* Sets x->who, from the peer and the header Authorization. false: no memory. */
 bool clave__web_identify(struct web_exchange *x);
-/* The sender has the role on this path; NULL: on any. Who may lock a path may also write the
- * records of `clave lock --once` beside it, PATH-once/KEY, in a request that holds the lock:
- * Clave-Guard names it, and the handler has the servers check that. */
+/* True if the sender has the role on this path; NULL: on any path. A sender that may lock a path
+ * may also write the records of `clave lock --once` beside it, PATH-once/KEY, in a request that
+ * holds the lock: Clave-Guard names the lock, and the handler has the servers check it. */
 bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
 
 /* ==== behind a proxy ========================================================================== */
@@ -105,7 +107,7 @@ struct web_peer;
 
 /* "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT". false: it is none. */
 bool clave__forwarded_parse(struct ip_range *out, const char *text, size_t n);
-/* The connection is one of a proxy that is named. */
+/* True if the connection comes from a proxy that the configuration names. */
 bool clave__forwarded_is_proxy(const struct web_access *a, const struct web_peer *peer);
 /* Sets x->peer, from the connection's peer and the headers. */
 void clave__web_find_peer(struct web_exchange *x);

@@ -296,7 +296,7 @@ static const char *target_add_arg(struct target *t, char *text)
     return NULL;
 }
 
-/* `lower` with capitals, too, is what it begins with: how many bytes; 0: it does not. */
+/* Returns the length of `lower` if the text begins with it, ignoring case, else 0. */
 static size_t target_scheme(const char *text, const char *lower)
 {
     size_t n = 0;
@@ -308,8 +308,8 @@ static size_t target_scheme(const char *text, const char *lower)
     return n;
 }
 
-/* RFC 9112, 3.2.2: a client that takes the gate for a proxy sends the whole URI. The host moves to
- * the front, and makes room for the slash of an empty path. Returns the path. */
+/* A client that takes the gate for a proxy sends the whole URI (RFC 9112, 3.2.2). Moves the host to
+ * the front, which makes room for the slash of an empty path. Returns the path. */
 static char *target_take_host(struct target *t, char *text)
 {
     size_t scheme = target_scheme(text, "http://") + target_scheme(text, "https://");
@@ -369,7 +369,7 @@ static bool target_part_of_path(const char *rest, const char *path, struct targe
     return true;
 }
 
-/* Where a pattern has no slash before {path}, the path's own is there, or there is no path. */
+/* If the pattern has no slash before {path}, the path must begin with its own or be empty. */
 static bool target_is_path_apart(const char *pattern, const char *at, const char *path)
 {
     return (at > pattern && at[-1] == '/') || *path == '/' || *path == '\0';

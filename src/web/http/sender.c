@@ -50,7 +50,7 @@ static size_t sender_v6_groups(const char *text, const char *end, uint8_t *out, 
     return len;
 }
 
-/* The network that one host has: 64 bits of its address. */
+/* The network of one host: the first 64 bits of its address. */
 static void sender_v6_prefix(const char *text, size_t n, uint8_t out[V6_PREFIX])
 {
     uint8_t back[V6_BYTES], all[V6_BYTES] = {0};
@@ -127,7 +127,7 @@ void clave__sender_unref(struct web *w, struct sender *s)
 
 /* ---- whose a request is --------------------------------------------------------------------- */
 
-/* The address as the rules about proxies give it. */
+/* The address according to the rules about proxies. */
 static const char *sender_of_address(const struct web_exchange *x)
 {
     return x->peer.address ? x->peer.address : "";
@@ -150,13 +150,12 @@ enum {
     MOST_WAITING = 15000,
     MOST_SESSIONS = 10000,
     MOST_BYTES = 256 << 20,
-    /* Of what there is, one sender may have 4 in 5: whoever takes that much leaves some for others.
-     */
+    /* One sender may have 4 in 5 of the total, so that some is left for others. */
     ONE_SENDER = 4,
     OF_ALL = 5,
-    /* Requests that do not ask to wait have a sixth more than those that do: with three quarters of
-     * the connections for these, an eighth is left for renewals and releases alone. Where few may
-     * wait at all they have some more: they are answered soon. */
+    /* Requests that do not ask to wait have a sixth more room than those that do. With three
+     * quarters of the connections for the latter, an eighth is left for renewals and releases
+     * alone. Where only few may wait, they have a few more, since they are answered soon. */
     CALLS_MORE = 6,
     LEAST_CALLS_MORE = 16,
     /* Strangers together may have an eighth of the bytes; one other sender, half of the rest. */
@@ -342,7 +341,7 @@ enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size
     return n <= SHARES_SMALL || n <= x->bytes ? SENDER_MAY : limits_try_bytes(x, n, most);
 }
 
-/* The body, as it came and as JSON, and what there is of the answer. */
+/* Counts the body, as received and as JSON, and the present part of the answer. */
 static size_t limits_bytes(const struct web_exchange *x, size_t answer)
 {
     size_t body = x->received.cap + x->tree;
