@@ -314,13 +314,12 @@ static bool list_request_is_below(struct web_exchange *x, const struct list_requ
 
 static bool list_request_read(struct web_exchange *x, struct list_request *out)
 {
-    static const int64_t limits[2] = {1, LIST_LIMIT_MAX};
     const char *prefix = clave__web_query(x, "prefix");
     int64_t n = LIST_LIMIT, age = clave__observe_age(x->web->observe);
     *out = (struct list_request){.prefix = prefix && *prefix ? prefix : "/",
                                  .after = clave__web_query(x, "after"),
                                  .as_of = age < 0 ? -1 : x->web->now - age};
-    if (!clave__query_int(x, "limit", limits, &n) ||
+    if (!clave__query_int(x, "limit", 1, LIST_LIMIT_MAX, &n) ||
         (out->prefix == prefix && !clave__query_path(x, "prefix")) ||
         !list_request_is_below(x, out))
         return false;

@@ -346,12 +346,11 @@ void clave__web_get_session(struct web_exchange *x)
 void clave__web_list_sessions(struct web_exchange *x)
 {
     struct http_sessions *ss = x->web->sessions;
-    static const int64_t limits[2] = {1, MOST_SESSIONS_LISTED};
-    static const int64_t ids[2] = {INT64_MIN, INT64_MAX};
     int64_t limit = 100, last = 0, n = 0;
     struct list *l = ss->all.next;
-    if (!clave__web_must(x, WEB_ADMIN, "/") || !clave__query_int(x, "limit", limits, &limit) ||
-        !clave__query_int(x, "after", ids, &last))
+    if (!clave__web_must(x, WEB_ADMIN, "/") ||
+        !clave__query_int(x, "limit", 1, MOST_SESSIONS_LISTED, &limit) ||
+        !clave__query_int(x, "after", INT64_MIN, INT64_MAX, &last))
         return;
     if (clave__web_query(x, "after")) {
         struct http_session *s = clave__http_session_by_id(ss, last);

@@ -338,8 +338,6 @@ static void znode_long_poll_enter(struct znode_long_poll *p, struct web_exchange
 
 /* ==== GET ===================================================================================== */
 
-static const int64_t child_limits[2] = {1, INT64_MAX};
-
 static void znode_open(struct web_exchange *x)
 {
     clave__json_open(&x->json, NULL, '{');
@@ -382,7 +380,7 @@ static void znode_answer_children(struct web_exchange *x, const clave_result *re
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", x->params[0]);
         return;
     }
-    clave__query_int(x, "limit", child_limits, &left); /* which was checked */
+    clave__query_int(x, "limit", 1, INT64_MAX, &left); /* which was checked */
     memcpy(names, res->names, res->nnames * sizeof *names);
     qsort(names, res->nnames, sizeof *names, znode_compare_names);
     znode_open(x);
@@ -547,7 +545,7 @@ static struct znode_read *znode_read_new(struct web_exchange *x)
             return NULL;
         }
     int64_t limit, wait = znode_wait(x, v);
-    if (wait < 0 || !clave__query_int(x, "limit", child_limits, &limit) || !znode_after_is_name(x))
+    if (wait < 0 || !clave__query_int(x, "limit", 1, INT64_MAX, &limit) || !znode_after_is_name(x))
         return NULL;
     struct znode_read *r = x->state = clave__web_must_alloc(x, sizeof *r);
     if (r)

@@ -380,10 +380,9 @@ static void subtree_begin(struct web_exchange *x, clave_async_client *c)
 
 static void znodes_delete_subtree(struct web_exchange *x)
 {
-    static const int64_t bounds[2] = {1, SUBTREE_MOST_MAX};
     const char *path = x->params[0];
     int64_t max = SUBTREE_MAX;
-    if (!clave__param_path(x) || !clave__query_int(x, "max", bounds, &max))
+    if (!clave__param_path(x) || !clave__query_int(x, "max", 1, SUBTREE_MOST_MAX, &max))
         return;
     if (clave__web_header(x, "Clave-Guard") || clave__web_header(x, "If-Match") ||
         clave__web_header(x, "If-None-Match")) {

@@ -395,7 +395,7 @@ bool clave__web_read_object(struct web_exchange *x, json_t *o, const struct body
 bool clave__web_parse_int(const char *text, int64_t *out);
 /* An argument that may be missing: *out stays as it was then. From least to most. false: it has
  * answered 400. */
-bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],
+bool clave__query_int(struct web_exchange *x, const char *name, int64_t least, int64_t most,
                       int64_t *out);
 /* Checks that the argument, if there is one, is the path of a znode. */
 bool clave__query_path(struct web_exchange *x, const char *name);

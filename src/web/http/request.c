@@ -191,17 +191,17 @@ bool clave__web_parse_int(const char *text, int64_t *out)
     return true;
 }
 
-bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],
+bool clave__query_int(struct web_exchange *x, const char *name, int64_t least, int64_t most,
                       int64_t *out)
 {
-    assert(bounds[0] <= bounds[1]);
+    assert(least <= most);
     const char *text = clave__web_query(x, name);
     int64_t n;
     if (!text)
         return true;
-    if (!clave__web_parse_int(text, &n) || n < bounds[0] || n > bounds[1])
-        return clave__web_bad_request(x, "%s is a number from %" PRId64 " to %" PRId64, name,
-                                      bounds[0], bounds[1]);
+    if (!clave__web_parse_int(text, &n) || n < least || n > most)
+        return clave__web_bad_request(x, "%s is a number from %" PRId64 " to %" PRId64, name, least,
+                                      most);
     *out = n;
     return true;
 }
