@@ -1,6 +1,7 @@
 """Services and their instances: `clave instances`, /v1/services, and Debian's Prometheus, which reads the latter."""
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -94,6 +95,94 @@ class Instances(OnServer):
         self.verb("instances", "..", code=66)
 
 
+class Register(OnServer):
+    def register(self, *words, service="web", command=("sleep", "1000")):
+        running = Running("register", "--session-timeout", "4s", "--base", self.base, "--address", "10.0.0.1", *words, service, "--",
+                          *command, connect=self.server.connect)
+        self.addCleanup(lambda: (running.process.kill(), running.process.wait()))
+        return running
+
+    def listed(self, service="web"):
+        return [json.loads(line) for line in self.verb("instances", "--base", self.base, "--json", service).out.splitlines()]
+
+    def paths(self):
+        return [i["path"].rsplit("/", 1)[1] for i in self.listed()]
+
+    def test_an_instance_is_there_while_its_command_runs(self):
+        before = time.time() * 1000
+        running = self.register("--id", "a", "--port", 80, "--ssl-port", 443, "--payload", '{"zone": 3}',
+                                command=("sh", "-c", "echo begun; exec sleep 1000"))
+        self.assertEqual(running.line(), "begun")  # and so it is registered
+        [told] = self.listed()
+        self.assertEqual([told[k] for k in ("id", "address", "port", "ssl_port", "payload", "type", "state")],
+                         ["a", "10.0.0.1", 80, 443, {"zone": 3}, "DYNAMIC", "up"])
+        self.assertTrue(before - 1000 < told["registered"] < time.time() * 1000 + 1000)
+        self.assertNotEqual(told["stat"]["ephemeral_owner"], "0x0")
+        data = self.verb("get", told["path"]).out
+        self.assertEqual(data, '{"name":"web","id":"a","address":"10.0.0.1","port":80,"sslPort":443,"payload":{"zone": 3},'
+                         f'"registrationTimeUTC":{told["registered"]},"serviceType":"DYNAMIC","uriSpec":null}}')
+        self.assertEqual(running.end(signal.SIGTERM).code, 143)
+        self.assertEqual(self.listed(), [])
+
+    def test_the_exit_code_is_the_commands(self):
+        self.assertEqual(self.register("--id", "a", command=("sh", "-c", "exit 7")).end().code, 7)
+        self.assertEqual(self.register("--id", "a", command=("/no/such/command",)).end().code, 127)
+        self.assertEqual(self.listed(), [])
+
+    def test_it_is_registered_again(self):
+        running = self.register("--id", "a", command=("sh", "-c", "echo $$; exec sleep 1000"))
+        self.addCleanup(os.kill, int(running.line()), signal.SIGKILL)  # which outlives it
+        self.verb("rm", f"{self.base}/web/a")
+        until(lambda: self.paths() == ["a"], "it is there again")
+        running.process.kill()
+        until(lambda: self.paths() == [], "it goes with the session of a killed process")
+
+    def test_another_of_the_id_takes_its_place(self):
+        first = self.register("--id", "a", "--port", 1, command=("sh", "-c", "echo begun; exec sleep 1000"))
+        first.line()
+        second = self.register("--id", "a", "--port", 2, command=("sh", "-c", "echo begun; exec sleep 1000"))
+        second.line()
+        self.assertEqual([i["port"] for i in self.listed()], [2])
+        self.assertEqual(first.end(signal.SIGTERM).code, 143)
+        self.assertEqual([i["port"] for i in self.listed()], [2])
+
+    def test_types(self):
+        for kind, stays in ("STATIC", False), ("PERMANENT", True):
+            running = self.register("--id", kind, "--type", kind, command=("sh", "-c", "echo begun; exec sleep 1000"))
+            running.line()
+            self.assertEqual([(i["type"], i["stat"]["ephemeral_owner"]) for i in self.listed()], [(kind, "0x0")])
+            running.end(signal.SIGTERM)
+            self.assertEqual(self.paths(), [kind] if stays else [])
+        self.verb("rm", f"{self.base}/web/PERMANENT")
+        running = self.register("--id", "s", "--type", "DYNAMIC_SEQUENTIAL", command=("sh", "-c", "echo begun; exec sleep 1000"))
+        running.line()
+        self.assertRegex(self.paths()[0], r"^s\d{10}$")
+        running.end(signal.SIGTERM)
+        self.assertEqual(self.paths(), [])
+
+    def test_a_server_set(self):
+        running = self.register("--serverset", "--port", 9, command=("sh", "-c", "echo begun; exec sleep 1000"))
+        running.line()
+        [told] = self.listed()
+        self.assertRegex(told["path"], r"/web/member_\d{10}$")
+        self.assertEqual(json.loads(self.verb("get", told["path"]).out),
+                         {"serviceEndpoint": {"host": "10.0.0.1", "port": 9}, "additionalEndpoints": {}, "status": "ALIVE"})
+        self.assertEqual((told["type"], told["state"], told["address"], told["port"]), ("SERVERSET", "up", "10.0.0.1", 9))
+
+    def test_disabled(self):
+        self.register("--id", "a", "--disabled", command=("sh", "-c", "echo begun; exec sleep 1000")).line()
+        self.assertEqual([i["state"] for i in self.listed()], ["disabled"])
+
+    def test_wrong_words_are_refused(self):
+        for words, says in ((["--port", "0"], "--port"), (["--port", "65536"], "--port"), (["--type", "SERVERSET"], "--type"),
+                            (["--id", "a/b"], "has no id that can be part of a path"), (["--payload", "x"], "payload"),
+                            (["--serverset"], "no port")):
+            r = self.register(*words).end()
+            self.assertEqual(r.code, 64, (words, r))
+            self.assertIn(says, r.err)
+        self.assertIn("--address is missing", self.verb("register", "--base", self.base, "web", "--", "true", code=64).err)
+
+
 class Prometheus:
     """Debian's, with one job whose targets a gate tells."""
 
@@ -168,6 +257,25 @@ class WithPrometheus(OnServer):
         self.assertEqual({k: v for k, v in labels.items() if k.startswith("__meta_clave_")},
                          {"__meta_clave_service": "web", "__meta_clave_id": "a", "__meta_clave_type": "DYNAMIC",
                           "__meta_clave_path": f"{self.base}/web/a"})
+
+
+    def test_serverset_sd_configs(self):
+        prometheus = Prometheus(self.configure(
+            f"  serverset_sd_configs: [{{servers: ['{self.server.connect}'], paths: ['{self.base}/web']}}]\n"))
+
+        def member(port):
+            running = Running("register", "--session-timeout", "4s", "--base", self.base, "--serverset", "--address", "127.0.0.1",
+                              "--port", port, "web", "--", "sleep", "1000", connect=self.server.connect)
+            self.addCleanup(lambda: (running.process.kill(), running.process.wait()))
+            return running
+        first, second = member(81), member(82)
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], "both members are targets")
+        first.process.kill()
+        until(lambda: prometheus.addresses() == ["127.0.0.1:82"], "the killed one is gone")
+        member(81)
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], "both are targets again")
+        second.end(signal.SIGTERM)
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], "the ended one is gone")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ LIKE_THEM = (
     "set -c {name} /q data", "rm -c {name} -r /none", "stat -c {name} /q", "getacl -c {name} /q",
     "setacl -c {name} /q world:anyone:cdrwa", "sync -c {name} /q", "sessions -c {name}",
     "instances -c {name}", "members -c {name} /q",
+    "mirror -c {name} --once /q {home}/mirror",
 )
 LOCAL = ("lock /x -- true", "ls /")
 FILES = ("data check {data}", "data dump {data}", "data digest {data}", "grow --out {home}/g h1 h2 h3",

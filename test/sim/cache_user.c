@@ -7,6 +7,7 @@
 #include "checker.h"
 #include "inspector.h"
 #include "lib/cache_mirror.h"
+#include "lib/mirror_disk.h"
 
 struct cache_user {
     struct workload *load;
@@ -14,6 +15,8 @@ struct cache_user {
     struct cache_mirror mirror;
     char path[PATH_SIZE];
     clave_cache_options o;
+    struct mirror *on_disk; /* of /mirrored; NULL: none */
+    struct mirror_disk *disk;
 };
 
 static void cache_user_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
@@ -77,6 +80,88 @@ static void cache_user_draw(struct cache_user *u)
     u->o.refresh_ms = cache_user_needs_refresh(u) || world_chance(w, 200) ? 2000 : 0;
 }
 
+/* ---- the same on a disk ---------------------------------------------------------------------- */
+
+static void on_news(void *arg)
+{
+    (void)arg; /* the disk is as slow as the process: cache_user_act */
+}
+
+/* A small tree that those who mirror it change, so that its nodes get children and lose them. */
+static const char *const mirrored[] = {"/mirrored", "/mirrored/a", "/mirrored/a/b", "/mirrored/c"};
+
+static void change_mirrored(struct cache_user *u)
+{
+    struct host *h = u->load->host;
+    const char *path = mirrored[world_between(h->w, 0, 3)];
+    const char *data = world_chance(h->w, 500) ? "x" : "yy";
+    switch (world_between(h->w, 0, 2)) {
+    case 0:
+        (void)clave_async_create(h->client, path, data, strlen(data), NULL, NULL, NULL);
+        break;
+    case 1:
+        (void)clave_async_set(h->client, path, data, strlen(data), -1, NULL, NULL);
+        break;
+    default:
+        (void)clave_async_delete(h->client, path, -1, NULL, NULL);
+        break;
+    }
+}
+
+/* Memory may run out: then it is made anew, as the program is started anew. */
+static void mirror_begin(struct cache_user *u)
+{
+    struct host *h = u->load->host;
+    mirror_disk_free(u->disk);
+    u->disk = NULL;
+    if (clave__mirror_new(&u->on_disk, h->client, mirrored[0], on_news, u) != CLAVE_OK)
+        return;
+    u->disk = mirror_disk_new();
+}
+
+static void mirror_end(struct cache_user *u)
+{
+    clave__mirror_free(u->on_disk);
+    u->on_disk = NULL;
+}
+
+/* Takes this many steps. */
+static void mirror_act(struct cache_user *u, int64_t most)
+{
+    struct mirror_step s;
+    while (most-- > 0 && clave__mirror_next(u->on_disk, &s))
+        if (!mirror_disk_do(u->disk, &s))
+            clave__mirror_again(u->on_disk, s.path);
+    if (clave__mirror_err(u->on_disk) == CLAVE_ENOMEM) {
+        mirror_end(u);
+        mirror_begin(u);
+    }
+}
+
+void cache_user_act(struct workload *l)
+{
+    struct cache_user *u = l->cache;
+    if (!u || l->host->closing)
+        return;
+    if (u->on_disk)
+        mirror_act(u, world_between(l->host->w, 0, 2));
+    if (!l->day_is_over && world_chance(l->host->w, 20))
+        change_mirrored(u);
+}
+
+/* When nobody changes anything any more, what is left is done at once. */
+static void mirror_tell(struct cache_user *u, char *out, size_t cap)
+{
+    enum { ALL = 10000 };
+    mirror_act(u, ALL);
+    if (!u->on_disk || !clave__mirror_is_current(u->on_disk))
+        snprintf(out, cap, "the mirror of %s is not current", mirrored[0]);
+    else
+        mirror_disk_compare(u->disk, clave__mirror_cache(u->on_disk), mirrored[0], out, cap);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
 void cache_user_begin(struct workload *l)
 {
     struct cache_user *u = world_alloc(sizeof *u);
@@ -90,6 +175,7 @@ void cache_user_begin(struct workload *l)
               u->o.single_node ? " alone" : "", u->o.without_data ? " without data" : "",
               u->o.without_persistent_watch ? ", a watch each" : "", (unsigned)u->o.window);
     l->cache = u;
+    mirror_begin(u);
 }
 
 void cache_user_end(struct workload *l)
@@ -98,6 +184,8 @@ void cache_user_end(struct workload *l)
     if (!u)
         return;
     l->cache = NULL;
+    mirror_end(u);
+    mirror_disk_free(u->disk);
     clave_async_cache_free(u->cache);
     cache_mirror_fini(&u->mirror);
     free(u);
@@ -115,6 +203,8 @@ void cache_user_tell(const struct workload *l, char *out, size_t cap)
         snprintf(out, cap, "%s: %s", u->path, u->mirror.fault);
     else
         inspector_compare(l->checker->server, u->cache, u->path, &u->o, out, cap);
+    if (!out[0] && u->disk)
+        mirror_tell(u, out, cap);
 }
 
 bool cache_user_is_right(const struct workload *l)

@@ -123,6 +123,7 @@ static void on_act(struct host *h)
     znode_client_act(&l->znodes);
     slot_user_act(l);
     keeper_act(l);
+    cache_user_act(l);
 }
 
 static void on_start(struct host *h)

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,28 +19,18 @@
 
 #include "base/path.h"
 #include "clave/cache.h"
-#include "clave/persistent_node.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant.h"
+#include "cmd/verbs/lock/member.h"
 
 enum { MEMBER_ID = FLAG_LONG, MEMBER_DATA, MEMBER_REPLACE };
 enum { MEMBERS_WATCH = FLAG_LONG };
-enum { CLOSE_MS = 5000, LOOK_MS = 200, GATHER_MS = 50, HOST_CAP = 256, COLUMN_CAP = 256 };
+enum { CLOSE_MS = 5000, LOOK_MS = 200, GATHER_MS = 50, COLUMN_CAP = 256 };
 
 /* ---- the command ----------------------------------------------------------------------------- */
-
-struct member {
-    struct options *o;
-    const char *path; /* of its node */
-    const char *data;
-    bool replace;
-    int signals;         /* a signalfd, of SIGCHLD too */
-    pid_t pid;           /* of the command; 0: none */
-    atomic_bool started; /* once it has been: a refusal before that ends this process */
-};
 
 /* Called on the loop's thread. */
 static void member_on_event(clave_async_persistent_node *n, const clave_persistent_node_event *ev,
@@ -58,8 +47,8 @@ static void member_on_event(clave_async_persistent_node *n, const clave_persiste
     else if (ev->type == CLAVE_PERSISTENT_NODE_FAILED)
         diag_note(m->o, "%s: refused: %s", ev->path, clave_strerror(ev->err));
     else if (ev->owner != 0)
-        diag(m->o, "%s: session 0x%llx has a member of this id; waiting until it is gone", ev->path,
-             (unsigned long long)ev->owner);
+        diag(m->o, "%s: session 0x%llx has %s of this id; waiting until it is gone", ev->path,
+             (unsigned long long)ev->owner, m->what);
     else
         diag(m->o, "%s: a node that is no member is in the way; waiting until it is removed",
              ev->path);
@@ -143,6 +132,7 @@ static int member_keep(struct member *m, clave_client *session)
 {
     clave_persistent_node_options no = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
     clave_persistent_node *n;
+    no.kind = m->kind;
     no.replace = m->replace;
     no.data = m->data;
     no.len = strlen(m->data);
@@ -157,14 +147,14 @@ static int member_keep(struct member *m, clave_client *session)
         code = member_start(m);
     if (m->pid > 0)
         code = member_wait(m);
-    err = clave_persistent_node_close(n, CLOSE_MS);
+    err = m->stays ? CLAVE_OK : clave_persistent_node_close(n, CLOSE_MS);
     if (err != CLAVE_OK)
         diag_note(m->o, "%s: it goes with the session: %s", m->path, clave_strerror(err));
     clave_persistent_node_free(n);
     return code;
 }
 
-static int member_open(struct member *m)
+int member_run(struct member *m)
 {
     clave_client *session;
     m->signals = inheritance_open_signals(SIGCHLD); /* the loop's thread blocks all signals */
@@ -179,11 +169,19 @@ static int member_open(struct member *m)
     return code;
 }
 
+const char *member_default_id(char out[MEMBER_ID_CAP])
+{
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(out, MEMBER_ID_CAP, "%s-%ld", host, (long)getpid());
+    return out;
+}
+
 static int run_member(struct options *o, int argc, char **argv)
 {
-    struct member m = {.o = o, .data = ""};
-    char host[HOST_CAP] = "", id[HOST_CAP + 24];
-    const char *name = NULL;
+    struct member m = {.o = o, .data = "", .what = "a member"};
+    char id[MEMBER_ID_CAP];
+    const char *name = member_default_id(id);
     int flag;
     while ((flag = options_next(o, argc, argv)) > 0) {
         if (flag == MEMBER_ID)
@@ -196,9 +194,6 @@ static int run_member(struct options *o, int argc, char **argv)
         return o->status;
     if (!options_args(o, 2, -1))
         return EXIT_USAGE;
-    (void)gethostname(host, sizeof host - 1);
-    snprintf(id, sizeof id, "%s-%ld", host, (long)getpid());
-    name = name ? name : id;
     if (name[0] == '\0' || strchr(name, '/'))
         return diag_usage(o, "--id: \"%s\" is not the name of a node: it is empty or has a '/'",
                           name);
@@ -208,7 +203,7 @@ static int run_member(struct options *o, int argc, char **argv)
     if (!path)
         return diag_err(o, o->argv[0], CLAVE_ENOMEM, NULL);
     m.path = path;
-    int code = connect_path_ok(o, path) ? member_open(&m) : EXIT_PATH;
+    int code = connect_path_ok(o, path) ? member_run(&m) : EXIT_PATH;
     free(path);
     return code;
 }
