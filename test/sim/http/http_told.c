@@ -105,6 +105,23 @@ static void told_is_barred(struct http_call *c, const struct http_place *p, int6
                          (long long)((until - p->told_to) / MS));
 }
 
+/* Longer than since it was first told, and noted at the servers, which takes as long as a session
+ * lives without an answer. The servers' wall clock says how long it has been held, so
+ * nothing is known once that was set. */
+static void told_is_overheld(struct http_call *c, const struct http_place *p, int64_t valid_ms)
+{
+    struct http_world *h = c->from->of;
+    int64_t most = h->sites[p->site].max_hold_ms, until = c->begun_at + valid_ms * MS;
+    int64_t slack = h->timeout_us + most * MS / 32;
+    if (most > 0 && valid_ms > 0 && p->told_at > 0 && h->server->wall_shift_ms == 0 &&
+        until > p->told_at + most * MS + slack && !checker_is_beyond(h->checker))
+        http_rule_broken(h->w, RULE_HOLD_IS_LIMITED,
+                         "%s tells %s of %s that it is held until %lld ms after it was first told, "
+                         "with a limit of %lld",
+                         c->gate->name, c->from->name, p->node,
+                         (long long)((until - p->told_at) / MS), (long long)most);
+}
+
 static unsigned told_site(const struct http_world *h, const char *node)
 {
     for (unsigned i = 0; i < HTTP_SITES; i++)
@@ -138,6 +155,7 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
         return NULL;
     }
     told_is_barred(c, p, valid);
+    told_is_overheld(c, p, valid);
     if (p->gone == HTTP_NEVER)
         told_is_over(h, p, true);
     int64_t until = c->begun_at + valid * MS;
