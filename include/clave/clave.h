@@ -24,6 +24,7 @@
  *   cache        cache.h           async/cache.h            CuratorCache
  *   persistent_watcher -(b)        async/persistent_watcher.h PersistentWatcher
  *   instances    instances.h       async/instances.h        ServiceCache, ServiceProvider
+ *   counter      counter.h         async/counter.h          DistributedAtomicLong
  *   persistent_node persistent_node.h async/persistent_node.h PersistentNode, GroupMember
  *
  *   (a) a function that may block needs a thread: on a loop use the latch
@@ -66,6 +67,7 @@
 
 #include "clave/async/cache.h"
 #include "clave/async/client.h"
+#include "clave/async/counter.h"
 #include "clave/async/deadlock.h"
 #include "clave/async/grant.h"
 #include "clave/async/instances.h"
@@ -82,6 +84,7 @@
 #include "clave/async/slots.h"
 #include "clave/cache.h"
 #include "clave/client.h"
+#include "clave/counter.h"
 #include "clave/deadlock.h"
 #include "clave/err.h"
 #include "clave/grant.h"

@@ -20,6 +20,7 @@
 
 #include "clave/cpp/cache.hpp"
 #include "clave/cpp/client.hpp"
+#include "clave/cpp/counter.hpp"
 #include "clave/cpp/grant.hpp"
 #include "clave/cpp/instances.hpp"
 #include "clave/cpp/latch.hpp"

@@ -43,7 +43,7 @@ LIKE_THEM = (
     "transfer -c {name} /q somebody", "check -c {name} /q 1", "get -c {name} /q",
     "set -c {name} /q data", "rm -c {name} -r /none", "stat -c {name} /q", "getacl -c {name} /q",
     "setacl -c {name} /q world:anyone:cdrwa", "sync -c {name} /q", "sessions -c {name}",
-    "instances -c {name}", "members -c {name} /q",
+    "instances -c {name}", "members -c {name} /q", "counter -c {name} /q",
     "mirror -c {name} --once /q {home}/mirror",
 )
 LOCAL = ("lock /x -- true", "ls /")

@@ -15,7 +15,7 @@ WORDS = {
     "lock": "{} -- true", "rwlock": "-r {} -- true", "semaphore": "-n 2 {} -- true", "slot": "limit {} 2", "locks": "{}",
     "top": "--once {}", "elect": "{} -- true", "leader": "{}", "candidates": "{}", "resign": "{}", "transfer": "{} id",
     "check": "{} 1", "ctdb-lock": "{}", "get": "{}", "set": "{} data", "create": "{}/new", "rm": "{}/child", "ls": "{}",
-    "tree": "{}", "instances": "--base {}", "register": "--base {} --address h --id i web -- true", "mirror": "--once {} " + scratch("mirror"), "member": "{} --id a -- true", "members": "{}", "stat": "{}/child", "getacl": "{}", "setacl": "{} open", "acl": None, "watch": "{}", "sync": "{}",
+    "tree": "{}", "instances": "--base {}", "register": "--base {} --address h --id i web -- true", "mirror": "--once {} " + scratch("mirror"), "counter": "{} +1", "member": "{} --id a -- true", "members": "{}", "stat": "{}/child", "getacl": "{}", "setacl": "{} open", "acl": None, "watch": "{}", "sync": "{}",
     "ping": "-n 1", "serve": None, "gate": None, "sessions": "", "data": None, "history": None, "grow": None,
     "version": None, "completion": None, "help": None,
 }
@@ -29,7 +29,7 @@ NO_NODE = {
 }
 # These make it, take it for an empty queue, or name none.
 NEED_NO_NODE = {"lock", "rwlock", "semaphore", "slot", "locks", "top", "elect", "leader", "candidates", "check", "ctdb-lock", "watch",
-                "sync", "ping", "sessions", "instances", "register", "mirror", "member", "members"}
+                "sync", "ping", "sessions", "instances", "register", "mirror", "member", "members", "counter"}
 
 
 def verbs():

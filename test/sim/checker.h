@@ -6,6 +6,7 @@
 #include "keeper.h"
 #include "server_host.h"
 #include "slot_world.h"
+#include "tally.h"
 #include "token_set.h"
 #include "unguarded.h"
 #include "workload.h"
@@ -48,6 +49,7 @@ struct checker {
     struct znode_world znodes;
     struct slot_world slots;
     struct keeper_world kept;
+    struct tally_world tally;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
     bool restores;     /* a backup may be restored: */

@@ -228,10 +228,22 @@ static void draw_keepers(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_tally(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x74616c6c);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (world_chance(&s->w, 250))
+        s->work.tally_rest_us = world_between(&s->w, 2 * MS, s->timeout_us / 8);
+    world_use_rng(&s->w, before);
+}
+
 static void draw_others(struct scenario *s)
 {
     draw_slots(s);
     draw_keepers(s);
+    draw_tally(s);
     draw_witnesses(s);
     http_world_draw(&s->http, &s->checker, &s->net, s->has_ensemble ? &s->ensemble : NULL,
                     s->timeout_us);

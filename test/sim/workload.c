@@ -9,6 +9,7 @@
 #include "leader_watcher.h"
 #include "runner.h"
 #include "slot_user.h"
+#include "tally.h"
 
 const struct lock_layout *workload_layout(const struct workload *l, unsigned lock)
 {
@@ -124,6 +125,7 @@ static void on_act(struct host *h)
     slot_user_act(l);
     keeper_act(l);
     cache_user_act(l);
+    tally_act(l);
 }
 
 static void on_start(struct host *h)
@@ -137,6 +139,7 @@ static void on_start(struct host *h)
         cache_user_begin(l);
     slot_user_begin(l);
     keeper_begin(l);
+    tally_begin(l);
 }
 
 /* The states follow one another as Curator's do. */
@@ -183,6 +186,7 @@ void workload_put_away(struct workload *l)
     cache_user_end(l);
     slot_user_put_away(l);
     keeper_put_away(l);
+    tally_put_away(l);
     for (unsigned i = 0; i < l->o->actors; i++)
         if (l->actors[i].object)
             workload_discard(l, &l->actors[i]);
@@ -231,6 +235,7 @@ static void on_ended(struct host *h)
                     h->name);
     slot_user_ended(l);
     keeper_ended(l);
+    tally_ended(l);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -268,5 +273,5 @@ bool workload_is_done(const struct workload *l)
         if (!leader_watcher_sees_nobody(l, i))
             return false;
     return l->listings_out == 0 && !l->runners && znode_client_is_idle(&l->znodes) &&
-           slot_user_is_done(l);
+           slot_user_is_done(l) && tally_is_done(l);
 }

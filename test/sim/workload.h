@@ -44,6 +44,7 @@ struct workload_options {
     uint32_t slot_limit; /* at most; 0: there are no slots */
     int64_t slot_rest_us;
     int64_t keeper_rest_us; /* 0: nobody keeps nodes */
+    int64_t tally_rest_us;  /* 0: nobody counts */
 };
 
 struct workload_stats {
@@ -87,6 +88,7 @@ struct workload {
     struct cache_user *cache;   /* NULL: none */
     struct slot_user *slots;    /* likewise */
     struct keeper_user *keeper; /* likewise */
+    struct tally_user *tally;   /* likewise */
     struct znode_client znodes;
     struct runner *runners; /* those of processes before this one too */
     bool day_is_over;       /* what waits is served, and then no more */

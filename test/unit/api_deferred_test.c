@@ -10,6 +10,7 @@
 
 #include "clave/async/cache.h"
 #include "clave/async/client.h"
+#include "clave/async/counter.h"
 #include "clave/async/instances.h"
 #include "clave/async/latch.h"
 #include "clave/async/leader.h"
@@ -750,6 +751,36 @@ static void play_persistent_node(struct memnet *p, clave_async_client *c,
     DO_VOID(clave_async_persistent_node_free(n));
 }
 
+static void on_counted(clave_async_counter *n, clave_err err, int64_t before, int64_t after,
+                       void *arg)
+{
+    (void)n, (void)err, (void)before, (void)after, (void)arg;
+    on_answer();
+}
+
+static void play_counter(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
+{
+    clave_async_counter *n;
+    assert_int_equal(clave_async_counter_new(&n, c, "/n"), CLAVE_OK);
+    ASK(clave_async_counter_set(n, 1, on_counted, NULL));
+    memnet_settle(p);
+    set(p);
+    ASK(clave_async_counter_add(n, 1, on_counted, NULL));
+    ASK(clave_async_counter_get(n, on_counted, NULL));
+    ASK(clave_async_counter_compare_and_set(n, 2, 3, on_counted, NULL));
+    memnet_clear(p);
+    memnet_refuse(p, 0, false);
+    memnet_settle(p);
+    memnet_advance(p, 60000);
+    DO_VOID(clave_async_counter_free(n));
+}
+
+static void no_counter_answers_inside_a_call(void **state)
+{
+    (void)state;
+    at_every_stage(play_counter);
+}
+
 static void no_persistent_node_answers_inside_a_call(void **state)
 {
     (void)state;
@@ -768,6 +799,7 @@ int main(void)
         cmocka_unit_test(no_latch_answers_inside_a_call),
         cmocka_unit_test(no_job_answers_inside_a_call),
         cmocka_unit_test(no_persistent_node_answers_inside_a_call),
+        cmocka_unit_test(no_counter_answers_inside_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

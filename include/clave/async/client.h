@@ -133,11 +133,11 @@ CLAVE_METHOD clave_err clave_async_client_set_hosts(clave_async_client *c, const
 
 /* Completes everything pending with ECLOSED, then frees. It does not end the session at the server:
  * use _close first for that. Watches, mutexes, read-write locks, multilocks, semaphores, latches,
- * leader watches, persistent nodes, onces and delays made on it may be freed before or after it.
- * After it they hold nothing, get no more callbacks, and refuse requests with ECLOSED (a latch,
- * being closed, with EINVAL; the release of a lost hold with ELOST), and their _free frees them.
- * They stay on the client's thread, and the client's memory and memory hooks remain in use until
- * the last of them is freed. NULL is ignored. */
+ * leader watches, persistent nodes, counters, onces and delays made on it may be freed before or
+ * after it. After it they hold nothing, get no more callbacks, and refuse requests with ECLOSED (a
+ * latch, being closed, with EINVAL; the release of a lost hold with ELOST), and their _free frees
+ * them. They stay on the client's thread, and the client's memory and memory hooks remain in use
+ * until the last of them is freed. NULL is ignored. */
 CLAVE_EXPORT void clave_async_client_free(clave_async_client *c);
 
 /* Starts the client: it begins to connect. `now` is the caller's clock, as in all calls below. */

@@ -236,6 +236,16 @@ void bridge_on_transfer(clave_async_client *client, clave_err err, void *arg)
     answer_end(arg, err);
 }
 
+void bridge_on_counted(clave_async_counter *counter, clave_err err, int64_t before, int64_t after,
+                       void *arg)
+{
+    (void)counter;
+    struct bridge_note *n = answer_begin(arg, err);
+    bridge__put_int(n, before);
+    bridge__put_int(n, after);
+    bridge__complete(arg);
+}
+
 void bridge_on_persistent_node(clave_async_persistent_node *node, clave_err err, void *arg)
 {
     (void)node;

@@ -150,6 +150,7 @@ CLAVE_EXPORT clave_async_slots_list_cb bridge_on_slots_list;
 CLAVE_EXPORT clave_async_latch_cb bridge_on_leader, bridge_on_latch_closed;
 CLAVE_EXPORT clave_async_transfer_cb bridge_on_transfer;
 CLAVE_EXPORT clave_async_once_cb bridge_on_once;
+CLAVE_EXPORT clave_async_counter_cb bridge_on_counted;
 CLAVE_EXPORT clave_async_persistent_node_cb bridge_on_persistent_node;
 CLAVE_EXPORT clave_async_delay_cb bridge_on_delay;
 CLAVE_EXPORT clave_result_cb bridge_on_result;

@@ -12,6 +12,7 @@ from ._lib import Data
 from ._lib import library as _library
 from .cache import Cache, CacheEvent, CacheStatus, Watcher, WatchEvent
 from .client import Client, Tls
+from .counter import Change, Counter
 from .election import Candidate, Election, LeaderWatch, Term
 from .errors import (BadVersion, Busy, Closed, Deadlock, Done, Error, Forked, Lost, NoAuth, NodeExists, NoNode, NotEmpty,
                      NotHeld, NotSent, Unknown, Unreachable)
@@ -29,10 +30,11 @@ from .znodes import Acl, Check, Create, Delete, Mode, Node, Perm, Set, Stat
 __version__: str = _library.clave_version().decode()
 
 __all__ = [
-    "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Check", "Client", "Closed",
-    "Create", "Data", "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election", "Error", "Forked", "Hold",
-    "Identity", "Instance", "Instances", "InstancesEvent", "Kept", "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold",
-    "Multilock", "NoAuth", "NoNode", "Node", "NodeEvent", "NodeExists", "NotEmpty", "NotHeld", "NotSent",
-    "Participant", "Perm", "PersistentNode", "Pick", "RWLock", "Ran", "Record", "Semaphore", "Set", "Slot", "Slots",
-    "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher", "metrics",
+    "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Change", "Check", "Client",
+    "Closed", "Counter", "Create", "Data", "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election",
+    "Error", "Forked", "Hold", "Identity", "Instance", "Instances", "InstancesEvent", "Kept", "LeaderWatch", "Lock",
+    "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node", "NodeEvent", "NodeExists", "NotEmpty",
+    "NotHeld", "NotSent", "Participant", "Perm", "PersistentNode", "Pick", "RWLock", "Ran", "Record", "Semaphore",
+    "Set", "Slot", "Slots", "SlotsView", "Stat", "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
+    "metrics",
 ]

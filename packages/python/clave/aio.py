@@ -28,6 +28,7 @@ from ._lib import Data
 from ._session import Patience, ProcessBound, Session, take_async
 from .cache import CacheCallback, CacheCore, Watcher, WatchEvent
 from .client import ClientCore
+from .counter import Change, CounterCore
 from .election import CandidateCore, ElectionCore, TermCore
 from .errors import ELOST, ETIMEDOUT, Error, check, error
 from .hold import HoldCore
@@ -399,6 +400,26 @@ class Instances(InstancesCore):
         self.close()
 
 
+class Counter(CounterCore):
+    """A counter, in asyncio."""
+
+    async def get(self) -> int:
+        """The value; 0 if there is no node."""
+        return (await self._ask("get")).after
+
+    async def add(self, delta: int = 1) -> Change:
+        """Adds, and creates the node if it is missing."""
+        return await self._ask("add", delta)
+
+    async def set(self, value: int) -> Change:
+        """Sets it, whatever it is."""
+        return await self._ask("set", value)
+
+    async def compare_and_set(self, expected: int, value: int) -> Change:
+        """Sets it if it is `expected`."""
+        return await self._ask("compare_and_set", expected, value)
+
+
 class PersistentNode(PersistentNodeCore):
     """A node that stays, in asyncio."""
 
@@ -568,6 +589,10 @@ class Client(ClientCore):
                   base: str = "/services", down_errors: int = 2, down: Duration = 30) -> Instances:
         """As `clave.Client.instances`."""
         return Instances(self._session, service, callback, base=base, down_errors=down_errors, down=down)
+
+    def counter(self, path: str) -> Counter:
+        """As `clave.Client.counter`."""
+        return Counter(self._session, path)
 
     def persistent_node(self, path: str, data: Data = b"", callback: Optional[NodeCallback] = None, *,
                         kind: Kept = Kept.EPHEMERAL, ttl: Duration = 0, replace: bool = False,

@@ -12,6 +12,7 @@ from ._session import Patience, ProcessBound, Session, run
 from .errors import error
 from .hold import Hold
 from .cache import Cache, CacheCallback, WatchEvent, Watcher
+from .counter import Counter
 from .election import Election, Term
 from .instances import Instances, InstancesCallback
 from .lock import Lock, LockOptions, Multilock, Part, RWLock
@@ -240,6 +241,10 @@ class Client(ClientCore):
                   base: str = "/services", down_errors: int = 2, down: Duration = 30) -> Instances:
         """The instances of a service, or of all below `base`; `callback(event, now, was)`."""
         return Instances(self._session, service, callback, base=base, down_errors=down_errors, down=down)
+
+    def counter(self, path: str) -> Counter:
+        """A number that several processes change, each time exactly once."""
+        return Counter(self._session, path)
 
     def persistent_node(self, path: str, data: Data = b"", callback: Optional[NodeCallback] = None, *,
                         kind: Kept = Kept.EPHEMERAL, ttl: Duration = 0, replace: bool = False,

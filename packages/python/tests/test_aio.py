@@ -295,6 +295,9 @@ class Elections(Case):
         await c.create("/services/web/a", b'{"name":"web","id":"a"}', parents=True)
         async with c.instances("web") as web:
             self.assertEqual([i.id for i in web], ["a"])
+        number = c.counter("/counters/n")
+        self.assertEqual([(await number.add(2)).after, (await number.set(7)).before, await number.get()], [2, 2, 7])
+        self.assertEqual(await number.compare_and_set(7, 8), (7, 8))
         async with c.persistent_node("/group/a", b"up") as node:
             await node.set(b"busy")
             self.assertEqual((await c.get("/group/a")).data, b"busy")

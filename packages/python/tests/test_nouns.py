@@ -320,6 +320,26 @@ class Copies(Case):
             with self.assertRaises(clave.Error):
                 everything.pick()
 
+    def test_counter(self):
+        c = self.open()
+        orders = c.counter("/counters/orders")
+        self.assertEqual(orders.get(), 0)
+        with self.assertRaises(clave.NoNode):
+            orders.compare_and_set(0, 1)
+        self.assertEqual([orders.add(), orders.add(-3)], [(0, 1), (1, -2)])
+        self.assertEqual(c.get("/counters/orders").data, (-2).to_bytes(8, "big", signed=True))  # as Curator's
+        self.assertEqual(orders.set(2**62), (-2, 2**62))
+        with self.assertRaises(clave.BadVersion):
+            orders.compare_and_set(1, 2)
+        self.assertEqual(orders.compare_and_set(2**62, 5).after, 5)
+        many = [self.open().counter("/counters/orders") for _ in range(4)]
+        threads = [threading.Thread(target=lambda n=n: [n.add() for _ in range(25)]) for n in many]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(orders.get(), 105)
+
     def test_persistent_node(self):
         c, other, seen = self.open(), self.open(), []
         with c.persistent_node("/group/a", b"up", lambda event, path, number: seen.append((event.name, path))) as node:

@@ -67,6 +67,7 @@ extern const struct verb verb_acl;
 extern const struct verb verb_candidates;
 extern const struct verb verb_check;
 extern const struct verb verb_completion;
+extern const struct verb verb_counter;
 extern const struct verb verb_create;
 extern const struct verb verb_ctdb_lock;
 extern const struct verb verb_data;
