@@ -15,6 +15,7 @@
  *     answer was lost is therefore just sent again: NODEEXISTS, and the owner tells.
  *   - The node of a former session is replaced in one transaction that names the version that was
  *     seen. That session may be held open by nobody but this object, so nothing is taken away.
+ *   - A set names the version, and another's node may have the same one: the answer's czxid tells.
  *   - Every look arms the watch, and every step that ends with a node is followed by a look.
  *   - After the end nothing is created: a create under way is awaited, and its node deleted. */
 #include "clave/async/persistent_node.h"
@@ -438,7 +439,9 @@ static void node_on_set(clave_async_client *c, const clave_result *res, void *ar
     clave_async_persistent_node *n = arg;
     (void)c;
     bool passes = clave__err_passes(res->err);
-    if (res->err == CLAVE_OK) {
+    if (res->err == CLAVE_OK && node_is_ephemeral(n) && res->stat->czxid != n->czxid) {
+        n->need = NEED_LOOK; /* ours was gone; another's has the same version, and now our data */
+    } else if (res->err == CLAVE_OK) {
         n->failures = 0;
         n->version = res->stat->version;
         n->written = n->sent;

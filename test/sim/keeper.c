@@ -11,7 +11,7 @@
 
 #define KEPT_SHARED "/kept/shared"
 
-enum { OWN, SHARED, KEPT, DATA_SIZE = 16 };
+enum { OWN, SHARED, KEPT, DATA_SIZE = 32 };
 
 /* One node that a process keeps, and what it was told of it. */
 struct kept {
@@ -144,7 +144,7 @@ static void kept_on_closed(clave_async_persistent_node *n, clave_err err, void *
 static void kept_write(struct kept *k)
 {
     struct keeper_user *u = k->user;
-    snprintf(k->data, sizeof k->data, "%u", ++u->writes);
+    snprintf(k->data, sizeof k->data, "%s-%u", u->load->host->name, ++u->writes);
     k->changed_at = keeper_of_world(u)->now;
 }
 
@@ -238,6 +238,13 @@ void keeper_act(struct workload *l)
 /* ---- what must hold ----------------------------------------------------------------------------
  */
 
+/* Each text begins with the name of the process that wrote it. */
+static bool kept_wrote(const struct host *h, struct jbytes data)
+{
+    size_t n = strlen(h->name);
+    return (size_t)data.n > n && memcmp(data.p, h->name, n) == 0 && data.p[n] == '-';
+}
+
 static void kept_look(const struct kept *k, int64_t most)
 {
     const struct keeper_user *u = k->user;
@@ -258,6 +265,8 @@ static void kept_look(const struct kept *k, int64_t most)
     }
     struct jbytes data = clave__node_data(n);
     bool same = (size_t)data.n == strlen(k->data) && memcmp(data.p, k->data, strlen(k->data)) == 0;
+    if (k == &u->kept[SHARED] && !kept_wrote(h, data))
+        return; /* another's write was under way when the node changed hands, at one version */
     if (n->stat.owner == session && !same)
         world_break(h->w, "a node has the newest data of its owner", "%s: %s is %.*s, not %s",
                     h->name, k->path, data.n > 0 ? (int)data.n : 0, data.n > 0 ? data.p : "",

@@ -520,6 +520,35 @@ static void others_may_change_the_data(void **state)
     end(p);
 }
 
+/* A write of A's is under way when its node is deleted and B's takes the place, at the same
+ * version: the server does it, and A learns that the node is another's. */
+static void a_write_to_anothers_node_is_not_taken_for_done(void **state)
+{
+    (void)state;
+    struct memnet *p = world();
+    struct keeper a, b;
+    stay(&a, p, A);
+    stay(&b, p, B);
+    memnet_rule(p, (struct memnet_rule){A, MEMNET_REQUEST, OP_SET_DATA, MEMNET_HOLD, 0});
+    set(&a, "late");
+    memnet_settle(p);
+    assert_int_equal(memnet_delete(p, OTHER, "/group/a"), CLAVE_OK);
+    memnet_settle(p);
+    expect(p, "/group/a", B, "up");
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 0);
+    told(&a, "present absent:ENONODE conflict ");
+    expect(p, "/group/a", B, "late");
+    leave(&b);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    expect(p, "/group/a", A, "late");
+    leave(&a);
+    end(p);
+}
+
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* testEphemeralSequentialWithProtectionReconnection, testSettingDataSequential: one node, always of
@@ -806,6 +835,7 @@ int main(void)
         cmocka_unit_test(testSettingData),
         cmocka_unit_test(data_set_without_a_connection_or_an_answer),
         cmocka_unit_test(others_may_change_the_data),
+        cmocka_unit_test(a_write_to_anothers_node_is_not_taken_for_done),
         cmocka_unit_test(a_sequential_node_keeps_its_name),
         cmocka_unit_test(a_persistent_node_outlives_its_owner),
         cmocka_unit_test(a_ttl_node_is_kept_by_its_child),

@@ -17,6 +17,11 @@
  *
  * Nothing excludes two owners with the same path on one client: give each its own path.
  *
+ * What others write to the node stays until its owner sets data again. ZooKeeper can make a write
+ * depend on a version but not on which node it is: if the node of one owner is deleted while its
+ * write is under way, and another owner's node of the same version has taken the place, that node
+ * gets the data. The writer is not told OK then, but the other owner's data are overwritten.
+ *
  * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
  * is clave/persistent_node.h. */
 #ifndef CLAVE_ASYNC_PERSISTENT_NODE_H
