@@ -340,6 +340,54 @@ static void a_guaranteed_delete_ends_with_its_session(void **state)
     fake_close(&s);
 }
 
+/* The sync is sent at once after a lost answer, else after the question about the ensemble. */
+static void answer_look(struct fake_server *s, bool lost, int64_t czxid)
+{
+    if (!lost) {
+        fake_config(s, true);
+        fake_advance_to(s, s->now + 1);
+    }
+    fake_expect(s, OP_SYNC);
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/n")});
+    if (lost)
+        fake_config(s, true);
+    fake_expect(s, OP_EXISTS);
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.stat = {.czxid = czxid}});
+}
+
+/* Of a node whose name may come again: without a connection, and after a lost answer, it is looked
+ * at first, and another node of its name is left alone. */
+static void a_delete_of_one_node_spares_the_next_of_its_name(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        for (int czxid = 7; czxid <= 8; czxid++) {
+            struct fake_server s;
+            struct outcome a = {0};
+            connected(&s);
+            if (!lost)
+                fake_hang_up(&s);
+            assert_int_equal(clave__client_delete_node(s.c, "/n", 7, outcome_cb, &a), CLAVE_OK);
+            if (lost) {
+                fake_expect(&s, OP_DELETE);
+                fake_hang_up(&s);
+            }
+            fake_dial(&s);
+            fake_answer_handshake(&s, FAKE_SESSION, T, false);
+            answer_look(&s, lost, czxid);
+            if (czxid == 7) {
+                fake_expect(&s, OP_DELETE);
+                assert_int_equal(a.times, 0);
+                fake_answer(&s, CLAVE_OK, NULL);
+            }
+            assert_int_equal(a.times, 1);
+            assert_int_equal(a.err, CLAVE_OK);
+            assert_true(fake_is_quiet(&s));
+            fake_close(&s);
+        }
+    }
+}
+
 /* ---- identities ---------------------------------------------------------------------- */
 
 static void identities_go_first_on_every_connection(void **state)
@@ -735,6 +783,7 @@ int main(void)
         cmocka_unit_test(a_multi_tells_each_of_its_ops),
         cmocka_unit_test(a_guaranteed_delete_is_asked_for_until_it_is_done),
         cmocka_unit_test(a_guaranteed_delete_ends_with_its_session),
+        cmocka_unit_test(a_delete_of_one_node_spares_the_next_of_its_name),
         cmocka_unit_test(identities_go_first_on_every_connection),
         cmocka_unit_test(a_refused_identity_is_told_and_not_tried_again),
         cmocka_unit_test(identities_of_the_options_precede_everything),

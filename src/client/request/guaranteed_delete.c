@@ -4,7 +4,8 @@
  * Recipes use them to release.
  *
  * If others may create a node of the same name as soon as ours is gone, the czxid tells them apart:
- * after a lost answer, the node is looked up before the next attempt. */
+ * after a lost answer, and if there is no connection when the delete is asked for, the node is
+ * looked up before it is deleted. */
 #include <assert.h>
 #include <string.h>
 
@@ -177,6 +178,11 @@ clave_err clave__client_delete_node(clave_async_client *c, const char *path, int
     k->arg = arg;
     clave__timer_init(&k->pause, guaranteed_delete_on_pause);
     memcpy(k->path, path, n);
+    if (czxid && c->session.state == CLAVE_STATE_SUSPENDED) {
+        list_push_back(&c->cleanups, &k->link);
+        clave__timers_set(&c->timers, &k->pause, c->now);
+        return CLAVE_OK;
+    }
     err = clave__submit_delete(c, path, -1, guaranteed_delete_on_deleted, k);
     if (err) {
         clave__mem_free(&c->mem, k);

@@ -234,11 +234,13 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
 }
 
 /* Deletes the node. The watch on our own node stays armed: its event comes before the answer, and
- * costs the server less than a request to forget it. */
+ * costs the server less than a request to forget it. A node's name may come again in a race, and in
+ * a place whose name another process knows, if the queue's parent was made anew meanwhile: there
+ * the czxid tells whether the node is still this one. */
 static void contender_remove_node(struct contender *c, const char *path)
 {
-    clave_err err = clave__client_delete_node(c->client, path, c->acquire.race ? c->node.token : 0,
-                                              contender_on_deleted, c);
+    int64_t czxid = c->acquire.race || c->place ? c->node.token : 0;
+    clave_err err = clave__client_delete_node(c->client, path, czxid, contender_on_deleted, c);
     c->leaving.must_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
