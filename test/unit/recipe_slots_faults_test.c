@@ -283,6 +283,51 @@ static void waiting_goes_on_in_a_new_session(void **state)
     close_two(&a, &b);
 }
 
+/* One round trip of this client alone; stops before a request of this kind. */
+static void trip(struct memnet *p, size_t client, int stop)
+{
+    int next;
+    while ((next = memnet_next(p, client, MEMNET_REQUEST)) != MEMNET_NONE && next != stop)
+        memnet_pass(p, client, MEMNET_REQUEST);
+    while (memnet_next(p, client, MEMNET_REPLY) != MEMNET_NONE)
+        memnet_pass(p, client, MEMNET_REPLY);
+}
+
+/* A's place is made anew in another session, with the queue, and its answer overtakes those of a
+ * count, which then says nothing about the places before it: C's is there, and about to take. */
+static void a_new_place_waits_for_those_before_it(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct slot_user a, b, c;
+    open_two(p, &c, &b, true);
+    slot_user_open(&a, p, 2, 1);
+    slot_user_take(&c, "c", OWNER_FOREVER);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    memnet_freeze(p, 2, true);
+    memnet_expire(p, 2);
+    assert_int_equal(clave_async_slots_cancel(c.s, 0), CLAVE_OK);
+    slot_user_give(&b, "b", 0);
+    assert_int_equal(memnet_delete(p, 1, "/s/queue"), CLAVE_OK);
+    memnet_freeze(p, 2, false);
+    memnet_sever(p, 2);
+    memnet_connect(p, 2);
+    trip(p, 2, MEMNET_NONE);
+    slot_user_begin_take(&c, 0, "c", OWNER_FOREVER);
+    for (int i = 0; i < 10; i++)
+        trip(p, 0, OP_MULTI);
+    assert_int_equal(memnet_next(p, 0, MEMNET_REQUEST), OP_MULTI);
+    for (int i = 0; i < 10; i++)
+        trip(p, 2, MEMNET_NONE);
+    assert_int_equal(a.answers, 0);
+    memnet_settle(p);
+    assert_true(c.taken);
+    memnet_advance(p, 1000);
+    assert_int_equal(a.answers, 0);
+    slot_user_close(&a);
+    close_two(&c, &b);
+}
+
 /* Somebody deletes the place of the first one, and so ends its take. */
 static void a_place_that_is_deleted_ends_its_take(void **state)
 {
@@ -607,6 +652,7 @@ int main(void)
         cmocka_unit_test(a_lost_answer_is_looked_up),
         cmocka_unit_test(a_session_that_ends_is_survived),
         cmocka_unit_test(waiting_goes_on_in_a_new_session),
+        cmocka_unit_test(a_new_place_waits_for_those_before_it),
         cmocka_unit_test(a_place_that_is_deleted_ends_its_take),
         cmocka_unit_test(two_takes_of_one_reading_are_one),
         cmocka_unit_test(a_limit_that_changes_under_the_transaction_counts),

@@ -527,13 +527,19 @@ static void slot_take_on_done(clave_async_client *c, const clave_result *res, vo
         slot_take_refused(t, res);
 }
 
+/* True if the count was read after the place was created. */
+static bool slot_take_is_counted_in_line(const struct slot_take *t)
+{
+    return t->count.place != 0 && t->count.place == t->place->node.token;
+}
+
 /* Creates the slot before it changes the count, so that a reader in between sees one slot too many
  * rather than one too few. */
 static void slot_take_submit(struct slot_take *t)
 {
     const clave_async_slots *s = t->slots;
     const struct contender_spec *spec = &s->queue.spec;
-    bool in_line = t->count.place != 0 && t->count.place == t->place->node.token;
+    bool in_line = slot_take_is_counted_in_line(t);
     const clave_op ops[OPS] = {
         {.kind = CLAVE_OP_CHECK, .path = s->paths.limit, .version = t->count.limit_version},
         {.kind = CLAVE_OP_CREATE,
@@ -692,7 +698,9 @@ static void slot_take_decide(struct slot_take *t)
         slot_take_enter(t, TAKE_QUEUEING);
         return;
     }
-    size_t ahead = t->count.before; /* not c->now: see the top of the file */
+    /* Not c->now: see the top of the file. A count of before the place says nothing of the queue,
+     * but is good with the places that are before it now, as long as nobody has taken since. */
+    size_t ahead = slot_take_is_counted_in_line(t) ? t->count.before : slot_take_ahead(t);
     if (slot_take_has_room(t, ahead)) {
         slot_take_submit(t);
     } else if (t->trying && t->count.now < ahead) {
