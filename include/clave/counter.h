@@ -2,7 +2,8 @@
  * DistributedAtomicLong. The asynchronous form, which explains how each change is done exactly
  * once, is clave/async/counter.h.
  *
- *     if (clave_counter_new(&orders, client, "/counters/orders") == CLAVE_OK)
+ *     err = clave_counter_new(&orders, client, "/counters/orders");
+ *     if (err == CLAVE_OK)
  *         err = clave_counter_add(orders, 1, 5000, &change);
  *
  * Any thread may call anything here, several at a time; on the loop's thread (in a callback) what

@@ -3,12 +3,14 @@
  * options and the events, is clave/async/instances.h.
  *
  *     clave_instances *web;
- *     const clave_instances_options o = {.size = sizeof o, .service = "web"};
+ *     clave_instances_options o = CLAVE_INSTANCES_OPTIONS_INIT;
+ *     o.service = "web";
  *     err = clave_instances_new(&web, client, &o, NULL, NULL);
  *     if (err == CLAVE_OK)
  *         err = clave_instances_wait(web, 10000);
  *     if (err == CLAVE_OK)
- *         err = clave_instances_pick(web, CLAVE_PICK_ROUND_ROBIN, connect_to_it, NULL);
+ *         err = clave_instances_pick(web, CLAVE_PICK_ROUND_ROBIN,
+ *                                    connect_to_it, NULL);
  *
  * Threads  any thread may call anything here; on the loop's thread (in a callback) the call that
  *          waits, clave_instances_wait, returns ELOOPTHREAD.

@@ -2,8 +2,11 @@
  * PersistentNode, PersistentTtlNode and GroupMember. The asynchronous form, which explains when a
  * node is created and what a conflict is, is clave/async/persistent_node.h.
  *
- *     const clave_persistent_node_options o = {.size = sizeof o, .data = "up", .len = 2};
- *     if (clave_persistent_node_new(&node, client, "/workers/a", &o) == CLAVE_OK)
+ *     clave_persistent_node_options o = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
+ *     o.data = "up";
+ *     o.len = 2;
+ *     err = clave_persistent_node_new(&node, client, "/workers/a", &o);
+ *     if (err == CLAVE_OK)
  *         err = clave_persistent_node_await(node, 5000);
  *     ...
  *     clave_persistent_node_free(node);

@@ -151,7 +151,7 @@ class Help(unittest.TestCase):
         self.assertIn("76 lock lost", clave("help", "exit-codes").out)
 
     def test_each_verb_is_in_a_topic(self):
-        kinds = "".join(clave("help", kind).out for kind in ("locking", "elections", "nodes", "servers"))
+        kinds = "".join(clave("help", kind).out for kind in ("locking", "elections", "nodes", "services", "servers"))
         listed = {line.split()[0] for line in kinds.splitlines()}
         verbs = {line.split()[0] for line in clave("help").out.split("\nVerbs:\n")[1].split("\n\n")[0].splitlines()}
         self.assertEqual(verbs - listed, {"version", "completion", "help"})

@@ -4,13 +4,15 @@
  * The owner says once what node there is to be. It is created, with missing parents, and created
  * again whenever somebody has deleted it and in each new session. What Curator does not do:
  *
- *   - An ephemeral node of another session is never adopted: it would vanish with that session.
- *     If an earlier session of this very object made it, one transaction deletes it and creates
- *     the new node, so that there is no moment without one.
- *   - If another owner's node is in the way, that is told (CONFLICT), and the node is created when
- *     the other one is gone. `replace` takes the place at the start instead: the last to come has
- *     it, and the former owner is told of the conflict.
- *   - An answer that was lost makes neither a second node nor an unknown outcome.
+ * An ephemeral node of another session is never adopted: it would vanish with that session. If an
+ * earlier session of this very object made it, one transaction deletes it and creates the new node,
+ * so that there is no moment without one.
+ *
+ * If another owner's node is in the way, that is told (CONFLICT), and the node is created when the
+ * other one is gone. With `replace`, it takes the place at the start instead: the last to come has
+ * it, and the former owner is told of the conflict.
+ *
+ * An answer that was lost makes neither a second node nor an unknown outcome.
  *
  * A server refuses for good (ENOAUTH, for instance): FAILED tells, and it is tried again on the
  * next connection, not in a loop.

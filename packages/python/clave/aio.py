@@ -417,7 +417,7 @@ class Counter(CounterCore):
 
     async def compare_and_set(self, expected: int, value: int) -> Change:
         """Sets it if it is `expected`."""
-        return await self._ask("compare_and_set", expected, value)
+        return await self._ask("compare and set", expected, value)
 
 
 class PersistentNode(PersistentNodeCore):

@@ -14,6 +14,10 @@ class Change(NamedTuple):
     after: int
 
 
+FUNCTIONS = {"get": "clave_async_counter_get", "add": "clave_async_counter_add", "set": "clave_async_counter_set",
+             "compare and set": "clave_async_counter_compare_and_set"}
+
+
 class CounterCore(ProcessBound):
     """A counter, in the layout of Curator's DistributedAtomicLong. Each change is done exactly once; Unknown is raised if
     the session was lost together with the answer, or after the client's timeout: it may have been done."""
@@ -32,9 +36,8 @@ class CounterCore(ProcessBound):
         self._session.free_object(self._pointer)
 
     async def _ask(self, what: str, *args: Any) -> Change:
-        values: List[Any] = await self._session.ask(f"cannot {what.replace('_', ' ')} {self.path}",
-                                                    f"clave_async_counter_{what}", "bridge_on_counted", self._pointer,
-                                                    *args)
+        values: List[Any] = await self._session.ask(f"cannot {what} {self.path}", FUNCTIONS[what],
+                                                    "bridge_on_counted", self._pointer, *args)
         return Change(*values)
 
 
@@ -55,4 +58,4 @@ class Counter(CounterCore):
 
     def compare_and_set(self, expected: int, value: int) -> Change:
         """Sets it if it is `expected`. BadVersion: it is not. NoNode: it is not created."""
-        return run(self._ask("compare_and_set", expected, value))
+        return run(self._ask("compare and set", expected, value))

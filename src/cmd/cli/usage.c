@@ -108,6 +108,7 @@ static const struct topic topics[] = {
     {"locking", " lock rwlock semaphore slot locks top check history ctdb-lock ", NULL},
     {"elections", " elect leader candidates resign transfer top ", NULL},
     {"nodes", " get set create rm ls tree stat getacl setacl watch sync ", NULL},
+    {"services", " register instances member members counter mirror ", NULL},
     {"servers", " serve gate ping sessions data grow acl ", NULL},
     {"environment", NULL,
      "Flags not given are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
