@@ -41,7 +41,6 @@ static void own_client_on_marks(clave_async_client *c, const clave_result *r, vo
 {
     struct web *w = arg;
     (void)c;
-    w->has_marks |= r->err == CLAVE_OK || r->err == CLAVE_ENODEEXISTS;
     if (r->err != CLAVE_OK && r->err != CLAVE_ENODEEXISTS &&
         clave_err_classify(r->err) == CLAVE_CLASS_FINAL)
         clave__log(&w->o.log, CLAVE_LOG_WARN,

@@ -543,177 +543,55 @@ static void the_first_request_after_a_release_elsewhere_has_a_place(void **state
     webrig_free(r);
 }
 
-/* Of a lock and of an election, whose place says the candidate's id alone. */
 static void the_mark_of_a_lock_delay_goes_with_a_release_elsewhere(void **state)
 {
-    static const char *const delayed[] = {
-        "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000}",
-        "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000, \"kind\": \"election\"}"};
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        struct user u;
-        struct webrig *r = two_gates(&u);
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, delayed[i]), 201));
-        assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 2); /* the lock, the mark */
-        webrig_second(r);
-        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
-        assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 1);
-        webrig_free(r);
-    }
-}
-
-/* ---- the longest hold ---- */
-
-/* Whether its place may be written to, and what that may say, differs; for how long it is held does
- * not. */
-static const struct {
-    const char *body;
-    size_t kind; /* of `kinds` */
-} limited[] = {
-    {"{\"path\": \"/l\", \"max_hold_ms\": 4000}", 0},
-    {"{\"path\": \"/l\", \"max_hold_ms\": 4000, \"revocable\": true}", 0},
-    {"{\"path\": \"/l\", \"max_hold_ms\": 4000, \"kind\": \"write\"}", 2},
-    {"{\"path\": \"/e\", \"max_hold_ms\": 4000, \"kind\": \"election\"}", 3},
-    {"{\"path\": \"/e\", \"max_hold_ms\": 4000, \"kind\": \"election\", \"revocable\": true}", 3},
-    {"{\"path\": \"/s\", \"max_hold_ms\": 4000, \"kind\": \"semaphore\", \"limit\": 3, "
-     "\"permits\": 3, \"revocable\": true}",
-     5},
-};
-enum { LIMITED = sizeof limited / sizeof *limited };
-
-/* Held since then, and for 4 s, at whichever gate it is renewed. */
-static void check_longest_hold(struct webrig *r, const struct user *u, size_t i, int64_t since)
-{
-    size_t kind = limited[i].kind, n = kind == 5 ? 3 : 1;
-    while (r->net->now < since + 3500) {
-        struct webrig_call *c = ends(r, renews(r, u), 200);
-        const char *valid = strstr(webrig_body(c), "\"token\"");
-        assert_non_null(valid);
-        assert_true(atoll(strstr(valid, "valid_ms\": ") + 11) <= 4000 - (r->net->now - since));
-        assert_null(strstr(webrig_body(c), "asked"));
-        webrig_end(c);
-        assert_int_equal(places(r, kind), n);
-        webrig_advance(r, 500);
-        webrig_other(r);
-    }
-    webrig_advance(r, since + 5700 - r->net->now); /* one gate trusts what the other has told */
-    struct webrig_call *c = ends(r, renews(r, u), 200);
-    assert_null(strstr(webrig_body(c), "\"held\""));
-    webrig_end(c);
-    assert_int_equal(places(r, kind), 0);
-}
-
-/* Nothing is left of what the gates tell each other of a claim. */
-static void check_no_notes(struct webrig *r, const struct user *u)
-{
-    char names[16][96];
-    webrig_end(ends(r, renews(r, u), 200));
-    size_t n = memnet_list(r->net, 0, "/clave-gate", names, 16);
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(strncmp(names[i], "gone-", 5), 0);
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(
+        r, user_sends(r, &u, "POST", 5, KEYED, "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000}"),
+        201));
+    assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 2); /* the lock, the mark */
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+    assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 1);
+    webrig_free(r);
 }
 
 /* At whichever gates it is renewed, and whether it was granted at once or after others. */
 static void a_longest_hold_goes_on_at_the_next_gate(void **state)
 {
+    static const char limited[] = "{\"path\": \"/l\", \"max_hold_ms\": 4000}";
     (void)state;
-    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+    for (int waits = 0; waits < 2; waits++) {
         struct user u, v;
         struct webrig *r = two_gates(&u);
-        const char *body = limited[i / 2].body;
         user_enter(r, &v);
-        if (i % 2) {
-            user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, body), 201));
-            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, body), 202));
+        if (waits) {
+            user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 201));
+            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, limited), 202));
             webrig_advance(r, 3000);
             webrig_end(ends(r, renews(r, &u), 200));
             webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
         }
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, body), 201));
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited), 201));
         int64_t since = r->net->now;
         webrig_second(r);
-        check_longest_hold(r, &u, i / 2, since);
-        check_no_notes(r, &u);
-        webrig_free(r);
-    }
-}
-
-/* It waits at the first gate, and is granted at the second, which knows the terms as well. */
-static void a_longest_hold_begins_where_it_is_granted(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < LIMITED; i++) {
-        struct user u, v;
-        struct webrig *r = two_gates(&u);
-        user_enter(r, &v);
-        user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, limited[i].body), 201));
-        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, limited[i].body), 202));
-        webrig_second(r);
-        webrig_end(ends(r, renews(r, &u), 200));
-        webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
-        webrig_end(ends(r, user_sends(r, &u, "GET", 5, NULL, NULL), 200));
-        int64_t since = r->net->now;
-        webrig_other(r);
-        check_longest_hold(r, &u, i, since);
-        webrig_free(r);
-    }
-}
-
-/* What a released claim had told other gates is gone with it, at whichever gate that was. */
-static void a_release_leaves_no_note(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
-        struct user u;
-        struct webrig *r = two_gates(&u);
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i / 2].body), 201));
-        assert_int_equal(memnet_list(r->net, 0, "/clave-gate", NULL, 0), 1);
-        if (i % 2)
-            webrig_second(r);
-        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
-        check_no_notes(r, &u);
-        webrig_free(r);
-    }
-}
-
-/* The note is lost with the connection: it is made again on the next one. */
-static void a_note_that_was_lost_is_made_again(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < LIMITED; i++) {
-        struct user u;
-        struct webrig *r = two_gates(&u);
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i].body), 201));
-        int64_t since = r->net->now;
-        assert_int_equal(memnet_delete(r->net, 0, "/clave-gate/claim-" UUID), CLAVE_OK);
-        webrig_advance(r, 1000);
-        loses_connection(r);
-        webrig_end(ends(r, renews(r, &u), 200));
-        webrig_second(r);
-        check_longest_hold(r, &u, i, since);
-        check_no_notes(r, &u);
-        webrig_free(r);
-    }
-}
-
-/* The answers to a release are lost, and so is the delete of the note. */
-static void a_note_that_stayed_behind_is_deleted(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < LIMITED; i++) {
-        struct user u;
-        struct webrig *r = two_gates(&u);
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i].body), 201));
-        memnet_rule(r->net,
-                    (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
-        struct webrig_call *gives = user_sends(r, &u, "DELETE", -1, NULL, NULL);
-        assert_int_equal(places(r, limited[i].kind), 0);
-        webrig_second(r);
-        webrig_end(ends(r, renews(r, &u), 200));
-        assert_int_equal(memnet_list(r->net, 0, "/clave-gate", NULL, 0), 1); /* the mark */
-        memnet_clear(r->net);
-        webrig_end(gives);
-        check_no_notes(r, &u);
+        while (r->net->now < since + 3500) {
+            struct webrig_call *c = ends(r, renews(r, &u), 200);
+            const char *valid = strstr(webrig_body(c), "\"token\"");
+            assert_non_null(valid);
+            assert_true(atoll(strstr(valid, "valid_ms\": ") + 11) <= 4000 - (r->net->now - since));
+            webrig_end(c);
+            assert_int_equal(places(r, 0), 1);
+            webrig_advance(r, 500);
+            webrig_other(r);
+        }
+        webrig_advance(r, since + 4200 - r->net->now);
+        struct webrig_call *c = ends(r, renews(r, &u), 200);
+        assert_null(strstr(webrig_body(c), "\"held\""));
+        webrig_end(c);
+        assert_int_equal(places(r, 0), 0);
         webrig_free(r);
     }
 }
@@ -756,10 +634,6 @@ int main(void)
         cmocka_unit_test(the_first_request_after_a_release_elsewhere_has_a_place),
         cmocka_unit_test(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere),
         cmocka_unit_test(a_longest_hold_goes_on_at_the_next_gate),
-        cmocka_unit_test(a_longest_hold_begins_where_it_is_granted),
-        cmocka_unit_test(a_release_leaves_no_note),
-        cmocka_unit_test(a_note_that_was_lost_is_made_again),
-        cmocka_unit_test(a_note_that_stayed_behind_is_deleted),
         cmocka_unit_test(sessions_that_are_taken_up_count_for_their_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

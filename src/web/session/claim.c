@@ -252,6 +252,26 @@ static void claim_drop(struct claim *c)
     c->kind->drop(c);
 }
 
+/* Another gate may be the session's next, and max_hold_ms goes on there: the node says that it is
+ * granted, and when is the time of this write, by the servers' clock (session_claims.c). A write
+ * to the node of a revocable claim is taken for a request, and another one's node says nothing. */
+static void claim_say_granted(struct claim *c)
+{
+    const struct clave_mem *mem = &c->part.s->all->web->mem;
+    static const char granted[] = CLAIM_GRANTED "=1\n";
+    if (c->max_hold_ms == 0 || c->revocable || c->kind->plain || c->at || !c->part.s->client ||
+        !clave__http_session_is_shared(c->part.s))
+        return;
+    char *data = clave__mem_alloc(mem, c->len + sizeof granted);
+    if (!data)
+        return; /* it begins anew at the next gate */
+    memcpy(data, c->data, c->len);
+    memcpy(data + c->len, granted, sizeof granted);
+    (void)clave_async_set(c->part.s->client, c->node, data, c->len + sizeof granted - 1, -1, NULL,
+                          NULL);
+    clave__mem_free(mem, data);
+}
+
 static void claim_on_limit(struct timer *t, int64_t now)
 {
     struct claim *c = LIST_ENTRY(t, struct claim, ends);
@@ -263,12 +283,12 @@ static void claim_on_limit(struct timer *t, int64_t now)
         clave__claim_release(c);
 }
 
-void clave__claim_limit(struct claim *c, int64_t ends_at, int64_t gone_at)
+void clave__claim_limit(struct claim *c, int64_t ends_at)
 {
     c->ends_at = ends_at;
     clave__timer_init(&c->ends, claim_on_limit);
     if (ends_at != CLAVE_NEVER)
-        clave__web_timer_set(c->part.s->all->web, &c->ends, gone_at);
+        clave__web_timer_set(c->part.s->all->web, &c->ends, ends_at);
 }
 
 static void claim_stop_proof(struct claim *c)
@@ -280,7 +300,7 @@ static void claim_on_held(struct claim *c)
 {
     c->granted_at = c->part.s->all->web->now;
     c->told_token = c->grant.token;
-    clave__claim_note_held(c);
+    claim_say_granted(c);
 }
 
 static void claim_move(struct claim *c, enum claim_state to);
@@ -292,7 +312,6 @@ static void claim_on_sought(struct claim *c)
     clave__web_timer_clear(c->part.s->all->web, &c->ends);
     claim_say_cause(c);
     claim_drop(c);
-    clave__claim_note_drop(c);
     if (c->state == CLAIM_SOUGHT && c->place.ncontenders == 0)
         claim_move(c, CLAIM_OVER);
 }
@@ -347,25 +366,15 @@ void clave__claim_end(struct claim *c, clave_err why)
     claim_move(c, CLAIM_SOUGHT);
 }
 
-/* Its max_hold_ms is over then, by a clock of which another one may differ: of a gate, over all of
- * max_hold_ms; of its client, over what is left. */
-static int64_t claim_told_limit(const struct claim *c, int64_t arrived)
-{
-    int64_t at = c->ends_at != CLAVE_NEVER ? c->ends_at - c->max_hold_ms / VALIDITY_RATE
-                                           : c->granted_at + c->max_hold_ms;
-    return at > arrived ? at - (at - arrived) / VALIDITY_RATE : at;
-}
-
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
 {
     const struct http_session *s = c->part.s;
     struct grant_facts g;
     if (c->state != CLAIM_HELD || !c->kind->grant(c, &g))
         return 0;
-    int64_t limit = c->max_hold_ms > 0 ? claim_told_limit(c, arrived) : CLAVE_NEVER;
     struct validity v = {.arrived = arrived,
                          .granted = c->granted_at,
-                         .hold_deadline = g.deadline < limit ? g.deadline : limit,
+                         .hold_deadline = g.deadline < c->ends_at ? g.deadline : c->ends_at,
                          .ttl_ms = s->ttl_ms,
                          .now = s->all->web->now};
     return clave__validity_ms(&v);
@@ -414,13 +423,10 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err)
  * others, may have been given back at another gate meanwhile. */
 static void claim_hold(struct claim *c)
 {
-    bool found = c->waited || (c->place.search && c->max_hold_ms > 0);
-    bool proves = found && clave__http_session_is_shared(c->part.s);
+    bool proves = c->waited && clave__http_session_is_shared(c->part.s);
     claim_move(c, proves ? CLAIM_DOUBTED : CLAIM_HELD);
-    if (!proves)
-        return;
-    clave__claim_note_read(c); /* it may have been held there since */
-    clave__http_session_prove(c->part.s, &c->proof);
+    if (proves)
+        clave__http_session_prove(c->part.s, &c->proof);
 }
 
 static void claim_on_delayed(clave_async_delay *d, clave_err err, void *arg)

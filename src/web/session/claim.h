@@ -55,9 +55,7 @@ struct claim_terms {
         const char *node;
         const void *data;
         size_t len;
-        bool noted; /* its note is there (session_claims.c) */
-        /* As of clave__claim_limit; CLAVE_NEVER: that is not known, or there is none. */
-        int64_t ends_at, gone_at;
+        int64_t ends_at; /* its max_hold_ms is over then; CLAVE_NEVER: that is not known, or none */
     } found;
 };
 
@@ -130,7 +128,6 @@ struct claim {
     struct claim_other other; /* over with ENODEEXISTS: what the session has there already */
     char *path;
     char *at;    /* the name of the node that another gate made; NULL: it is this gate's */
-    bool noted;  /* of session_claims.c, while it looks: its note is there */
     bool there;  /* of session_claims.c, while it looks: the session has a node of it */
     bool leased; /* likewise, while it waits: a lease, which another gate may have been granted */
     bool left_there; /* likewise, when it was over: a node that it deletes, or that is not its own
@@ -138,7 +135,6 @@ struct claim {
     bool marked;     /* over with ENODEEXISTS: it was given back, so that it is not made anew */
     uint32_t limit, permits;
     int64_t lock_delay_ms, max_hold_ms;
-    int64_t recipe_hold_ms; /* of max_hold_ms, what its recipe is to end it at; 0: nothing */
     bool revocable, trying;
     char *data; /* of its node */
     size_t len;
@@ -157,9 +153,8 @@ struct claim {
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
     struct timer gives_back;     /* while `forbidden` */
-    struct timer ends;           /* max_hold_ms is over, and the place is deleted */
-    int64_t ends_at;             /* until when it is told as held at most; CLAVE_NEVER: not HELD
-                                  * yet, without a limit, or the recipe ends it */
+    struct timer ends;           /* max_hold_ms, as another gate has begun it: at `ends_at` */
+    int64_t ends_at;             /* CLAVE_NEVER: it began here, and the recipe ends it */
     bool overheld;
     bool forbidden; /* its sender may not hold it any more */
     enum claim_event told;
@@ -212,9 +207,8 @@ uint64_t clave__claims_tag(const struct http_session *s);
 /* Gives it back, or gives up waiting. It is over, now or later. */
 void clave__claim_release(struct claim *c);
 
-/* At first: its max_hold_ms is over at `ends_at` (CLAVE_NEVER: that is not known), and whatever any
- * gate has told of it at `gone_at`. */
-void clave__claim_limit(struct claim *c, int64_t ends_at, int64_t gone_at);
+/* It was granted by another gate, and its max_hold_ms is over then. */
+void clave__claim_limit(struct claim *c, int64_t ends_at);
 
 /* ==== the claims of a session ================================================================ */
 
@@ -246,6 +240,9 @@ bool clave__claim_is_id(const char *text);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
+
+/* The field by which a node says that its claim was granted by a gate, if it has a max_hold_ms. */
+#define CLAIM_GRANTED "granted"
 
 /* All nodes of the session, as listed on its present connection behind a commit. */
 void clave__claims_look(struct http_session *s, const clave_result *res);
@@ -282,48 +279,6 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err);
  * here for its turn would take the session back from there: such a request is answered, and its
  * client asks again. */
 void clave__claim_went_elsewhere(struct claim *c);
-
-/* ==== notes =================================================================================== */
-
-/* What a note of claim_note.c says. */
-struct claim_note {
-    long long max_hold_ms, lock_delay_ms;
-    long long held_ms; /* for how long, when it was written; < 0: not at all */
-    long long since;   /* held since then, by the servers' clock; 0: see held_ms */
-};
-
-/* A note that is read or written: counted by its session's `taking`. */
-struct claim_noting {
-    struct http_session *s;
-    char uuid[CLAVE_UUID_TEXT + 1]; /* the claim's id */
-    struct claim_note note;         /* all zero: there is none, or it says nothing */
-    bool noted;                     /* there is one */
-    int64_t asked;                  /* when it was written, by our clock */
-    int64_t ends_at, gone_at;       /* as of clave__claim_limit; CLAVE_NEVER: not known */
-    void (*done)(struct claim_noting *n, clave_err err);
-};
-
-void clave__claim_noting_init(struct claim_noting *n, struct http_session *s, const char *uuid,
-                              void (*done)(struct claim_noting *n, clave_err err));
-/* `done` later, once, if it returns OK; then _end. */
-clave_err clave__claim_noting_read(struct claim_noting *n);
-void clave__claim_noting_end(struct claim_noting *n);
-
-/* The path is that of a note; *id: of which claim. */
-bool clave__claim_note_is(const char *path, const char **id);
-/* Its max_hold_ms is ended here, since other gates are told of it; else its recipe ends it. */
-bool clave__claim_limits(const struct claim *c);
-/* Before its place is made. If that is lost, the next listing shows it. Nothing where the claim
- * needs no note. */
-void clave__claim_note_make(struct claim *c);
-/* It is DOUBTED: since when it is held at another gate is known before the next proof is. */
-void clave__claim_note_read(struct claim *c);
-/* It is HELD. */
-void clave__claim_note_held(struct claim *c);
-/* Since when it is held is written; `makes`: there is no note. */
-void clave__claim_note_write(struct claim *c, bool makes);
-/* It is over. */
-void clave__claim_note_drop(struct claim *c);
 
 /* ==== roles =================================================================================== */
 

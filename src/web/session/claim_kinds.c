@@ -67,7 +67,7 @@ static clave_mutex_options lock_claim_options(struct claim *c)
                                  .data = c->data,
                                  .len = c->len,
                                  .revocable = c->revocable,
-                                 .max_hold_ms = c->recipe_hold_ms,
+                                 .max_hold_ms = c->max_hold_ms,
                                  .event_cb = lock_claim_on_event,
                                  .event_arg = c};
 }
@@ -290,7 +290,7 @@ static clave_err semaphore_claim_begin(struct claim *c)
     o.data = c->data;
     o.len = c->len;
     o.revocable = c->revocable;
-    o.max_hold_ms = c->recipe_hold_ms;
+    o.max_hold_ms = c->max_hold_ms;
     o.event_cb = semaphore_claim_on_event;
     o.event_arg = c;
     own->leases = clave__mem_zalloc(&c->part.s->all->web->mem, n * sizeof *own->leases);
@@ -443,7 +443,7 @@ static clave_err election_claim_begin(struct claim *c)
     o.id = c->data;
     o.policy = CLAVE_POLICY_SESSION;
     o.revocable = c->revocable;
-    o.max_term_ms = c->recipe_hold_ms;
+    o.max_term_ms = c->max_hold_ms;
     o.event_cb = election_claim_on_event;
     o.event_arg = c;
     clave_err err = clave_async_latch_new(&own->latch, c->part.s->client, c->path, &o);

@@ -5,7 +5,6 @@
  *   http_session_secret.c  the secret that proves it
  *   claim.c                what it holds or waits for: the state machine of one claim
  *   claim_kinds.c          on which recipe: a table
- *   claim_note.c           since when it is held, for the next gate
  *   session_claims.c       all claims of a session; those that another gate made or gave back
  *
  * Three times matter, in this order: the client's deadline (the client counts it from when it sent
@@ -137,7 +136,7 @@ struct http_session {
     struct list polls;  /* claim_poll: they wait for news of any claim */
     bool blind;         /* the servers are older than 3.6, and list none */
     bool left_behind;   /* a node was left to another gate, since its sender may not lock there */
-    unsigned taking;    /* nodes that are being read, and notes that are being made */
+    unsigned taking;    /* nodes that are being read */
     struct list marks;  /* claims that were given back, the oldest first */
     size_t nmarks;
     clave_err why;   /* ENDED. OK: closed by its client */

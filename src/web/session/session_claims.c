@@ -337,7 +337,6 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     c->permits = t->permits;
     c->max_hold_ms = t->max_hold_ms;
     c->lock_delay_ms = t->lock_delay_ms;
-    c->recipe_hold_ms = clave__claim_limits(c) ? 0 : t->max_hold_ms;
     c->revocable = t->revocable;
     c->trying = t->trying;
     if (t->id)
@@ -352,7 +351,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     bool queues = c->kind->queue != QUEUE_LEASE;
     c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
     c->place.below = has_more ? "/" : NULL;
-    clave__claim_limit(c, t->found.node ? t->found.ends_at : CLAVE_NEVER, t->found.gone_at);
+    clave__claim_limit(c, t->found.node ? t->found.ends_at : CLAVE_NEVER);
     if (t->found.node) {
         c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
         c->place.at = queues ? c->at : NULL;
@@ -381,8 +380,6 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     clave_async_client_tick(s->client, s->all->web->now);
     if (err == CLAVE_OK && s->state != HTTP_SESSION_LIVE)
         err = CLAVE_ECLOSED; /* its time was up just now */
-    if (err == CLAVE_OK && !t->found.noted)
-        clave__claim_note_make(c);
     if (err == CLAVE_OK)
         err = c->kind->begin(c);
     if (err != CLAVE_OK) {
@@ -400,9 +397,13 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 
 /* A node of the session that no claim here has, while what it says is read. */
 struct claim_found {
-    struct claim_noting of; /* first: the session, the claim's id, and its note */
-    char *data;             /* what the node says, while its note is read */
+    struct http_session *s;
+    char uuid[CLAVE_UUID_TEXT + 1]; /* the claim's id */
+    /* While max_hold_ms is measured: what the node said, when it was granted by the servers' clock,
+     * and when that was asked by ours. */
+    char *data;
     size_t len;
+    int64_t granted, asked, ends_at;
     char node[];
 };
 
@@ -445,7 +446,7 @@ static size_t claim_found_path(const struct claim_found *f, uint32_t limit, enum
 static char *claim_found_terms(const struct claim_found *f, const clave_result *res,
                                struct claim_terms *t)
 {
-    const struct clave_mem *mem = &f->of.s->all->web->mem;
+    const struct clave_mem *mem = &f->s->all->web->mem;
     clave_identity said = {.limit = 0};
     enum queue_kind queue = QUEUE_OTHER;
     char *text = clave__mem_strndup(mem, res->len > 0 ? res->data : "", res->len);
@@ -459,18 +460,11 @@ static char *claim_found_terms(const struct claim_found *f, const clave_result *
         .kind = claim_kind_of_nodes(queue),
         .limit = queue == QUEUE_LEASE ? said.limit : 0,
         .permits = (uint32_t)claim_found_number(res, "permits"),
-        .lock_delay_ms = f->of.note.lock_delay_ms > 0 ? f->of.note.lock_delay_ms
-                                                      : claim_found_number(res, "lock_delay_ms"),
-        .max_hold_ms = f->of.note.max_hold_ms > 0 ? f->of.note.max_hold_ms
-                                                  : claim_found_number(res, "max_hold_ms"),
+        .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
+        .max_hold_ms = claim_found_number(res, "max_hold_ms"),
         .revocable = said.revocable > 0,
-        .id = f->of.uuid,
-        .found = {.node = f->node,
-                  .data = res->data,
-                  .len = res->len,
-                  .noted = f->of.noted,
-                  .ends_at = f->of.ends_at,
-                  .gone_at = f->of.gone_at}};
+        .id = f->uuid,
+        .found = {.node = f->node, .data = res->data, .len = res->len, .ends_at = f->ends_at}};
     clave__mem_free(mem, text);
     return path;
 }
@@ -480,20 +474,25 @@ static void claim_on_found_gone(clave_async_client *client, const clave_result *
 /* It was given back, but the delete of its node was lost: nobody else makes that any more. */
 static bool claim_found_delete(struct claim_found *f)
 {
-    return clave_async_delete(f->of.s->client, f->node, -1, claim_on_found_gone, f) == CLAVE_OK;
+    return clave_async_delete(f->s->client, f->node, -1, claim_on_found_gone, f) == CLAVE_OK;
 }
 
 /* true: its delete is under way. */
 static bool claim_found_take(struct claim_found *f, const clave_result *res)
 {
-    struct http_session *s = f->of.s;
+    struct http_session *s = f->s;
     struct claim_terms t;
     struct claim *c;
-    if (clave__http_session_has_mark(s, f->of.uuid))
+    char id[CLAVE_UUID_TEXT + 1];
+    /* One of several leases says which claim they are of. */
+    if (clave__identity_get_field(res->data, res->len, "claim", id, sizeof id) &&
+        clave__claim_is_id(id))
+        memcpy(f->uuid, id, sizeof f->uuid);
+    if (clave__http_session_has_mark(s, f->uuid))
         return claim_found_delete(f);
     char *path = claim_found_terms(f, res, &t);
-    const struct claim *known = path ? clave__claim_on_path(s, path, f->of.uuid) : NULL;
-    bool taken = known && strcmp(known->place.uuid, f->of.uuid) == 0; /* by another of its nodes */
+    const struct claim *known = path ? clave__claim_on_path(s, path, f->uuid) : NULL;
+    bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* by another of its nodes */
     if (path && !taken && t.kind && !t.kind->misfit(&t))
         (void)clave__claim_new(s, &t, &c); /* else it is looked for on the next connection */
     clave__mem_free(&s->all->web->mem, path);
@@ -502,10 +501,12 @@ static bool claim_found_take(struct claim_found *f, const clave_result *res)
 
 static void claim_found_end(struct claim_found *f)
 {
-    const struct clave_mem *mem = &f->of.s->all->web->mem;
-    clave__claim_noting_end(&f->of);
-    clave__mem_free(mem, f->data);
-    clave__mem_free(mem, f);
+    struct http_session *s = f->s;
+    clave__mem_free(&s->all->web->mem, f->data);
+    clave__mem_free(&s->all->web->mem, f);
+    assert(s->taking > 0);
+    if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
+        clave__http_session_known(s);
 }
 
 static void claim_on_found_gone(clave_async_client *client, const clave_result *res, void *arg)
@@ -513,51 +514,63 @@ static void claim_on_found_gone(clave_async_client *client, const clave_result *
     struct claim_found *f = arg;
     (void)client;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
-        f->of.s->looked_on = 0;
+        f->s->looked_on = 0;
     claim_found_end(f);
 }
 
-/* ---- its note ---- */
+/* ---- for how long it has been held ---- */
 
-/* What its note says is known, if there is one. */
-static void claim_found_known(struct claim_noting *n, clave_err err)
+/* By the servers' clock alone: the time of a write, which says when it was granted, for the next
+ * gate, less that of the write by which the granting gate said so. From when it was asked for, so
+ * the hold ends early by a round trip at most. */
+static void claim_on_measured(clave_async_client *client, const clave_result *res, void *arg)
 {
-    struct claim_found *f = LIST_ENTRY(n, struct claim_found, of);
-    const clave_result said = {.data = f->data, .len = f->len};
-    bool goes_on = n->s->state == HTTP_SESSION_LIVE && (err == CLAVE_OK || err == CLAVE_ENONODE);
-    if (!goes_on)
-        n->s->looked_on = 0;
-    if (!goes_on || !claim_found_take(f, &said))
-        claim_found_end(f);
+    struct claim_found *f = arg;
+    struct http_session *s = f->s;
+    clave_result said = {.err = res->err, .data = f->data, .len = f->len};
+    (void)client;
+    if (res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE) {
+        int64_t held = res->stat->mtime - f->granted;
+        f->ends_at = f->asked + claim_found_number(&said, "max_hold_ms") - (held > 0 ? held : 0);
+        if (claim_found_take(f, &said))
+            return;
+    } else if (res->err != CLAVE_ENONODE) {
+        s->looked_on = 0;
+    }
+    claim_found_end(f);
 }
 
-/* false: it has none. */
-static bool claim_found_read_note(struct claim_found *f, const clave_result *res)
+static bool claim_found_measure(struct claim_found *f, const clave_result *res)
 {
-    char id[CLAVE_UUID_TEXT + 1];
-    bool plain = clave__queue_kind_of(clave__path_name(f->node)) == QUEUE_LATCH;
-    /* One of several leases says which claim they are of. */
-    if (clave__identity_get_field(res->data, res->len, "claim", id, sizeof id) &&
-        clave__claim_is_id(id))
-        memcpy(f->of.uuid, id, sizeof f->of.uuid);
-    if (!plain && claim_found_number(res, "max_hold_ms") == 0)
+    const struct clave_mem *mem = &f->s->all->web->mem;
+    char field[48];
+    int64_t since = claim_found_number(res, "since");
+    bool limited = claim_found_number(res, "max_hold_ms") > 0 &&
+                   (since > 0 || claim_found_number(res, CLAIM_GRANTED) > 0);
+    if (!limited)
         return false;
-    f->data = clave__mem_strndup(&f->of.s->all->web->mem, res->len > 0 ? res->data : "", res->len);
-    f->len = res->len;
-    if (!f->data || clave__claim_noting_read(&f->of) != CLAVE_OK)
-        claim_found_known(&f->of, CLAVE_ENOMEM);
-    return true;
+    f->granted = since > 0 ? since : res->stat->mtime;
+    int n = since > 0 ? 0 : snprintf(field, sizeof field, "since=%" PRId64 "\n", f->granted);
+    f->data = clave__mem_alloc(mem, res->len + sizeof field);
+    if (!f->data)
+        return false;
+    memcpy(f->data, res->data, res->len);
+    memcpy(f->data + res->len, field, (size_t)n);
+    f->len = res->len + (size_t)n;
+    f->asked = f->s->all->web->now;
+    return clave_async_set(f->s->client, f->node, f->data, f->len, res->stat->version,
+                           claim_on_measured, f) == CLAVE_OK;
 }
 
 static void claim_on_found(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim_found *f = arg;
-    bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == f->of.s->id;
+    bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == f->s->id;
     (void)client;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
-        f->of.s->looked_on = 0;
-    bool goes_on = own && f->of.s->state == HTTP_SESSION_LIVE;
-    if (goes_on && claim_found_read_note(f, res))
+        f->s->looked_on = 0;
+    bool goes_on = own && f->s->state == HTTP_SESSION_LIVE;
+    if (goes_on && claim_found_measure(f, res))
         return;
     if (!goes_on || !claim_found_take(f, res))
         claim_found_end(f);
@@ -569,9 +582,12 @@ static void claim_find_terms(struct http_session *s, const char *node, const cha
     struct claim_found *f = clave__mem_zalloc(mem, sizeof *f + strlen(node) + 1);
     if (!f)
         return;
+    f->s = s;
+    f->ends_at = CLAVE_NEVER;
     memcpy(f->node, node, strlen(node) + 1);
+    memcpy(f->uuid, uuid, CLAVE_UUID_TEXT);
     if (clave_async_get(s->client, f->node, NULL, claim_on_found, f) == CLAVE_OK)
-        clave__claim_noting_init(&f->of, s, uuid, claim_found_known);
+        s->taking++;
     else
         clave__mem_free(mem, f);
 }
@@ -633,50 +649,12 @@ static void claims_end_missing(struct http_session *s)
     }
 }
 
-/* One of the nodes that are listed is a place of this claim, which no claim here has. */
-static bool claim_is_listed(struct http_session *s, const clave_result *res, const char *id)
-{
-    for (size_t i = 0; i < res->nnames; i++) {
-        const char *path = clave__client_own_path(s->client, res->names[i]);
-        const char *name = path ? clave__path_name(path) : "";
-        if (strncmp(name, "_c_", NODE_ID) == 0 && strncmp(name + NODE_ID, id, CLAVE_UUID_TEXT) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Deletes the notes of claims that are over, and makes again those that were lost: nobody is told
- * of such a claim before. */
-static void claims_look_at_notes(struct http_session *s, const clave_result *res)
-{
-    const char *path, *id;
-    for (size_t i = 0; i < res->nnames; i++) {
-        path = clave__client_own_path(s->client, res->names[i]);
-        if (!path || !clave__claim_note_is(path, &id))
-            continue;
-        struct claim *c = clave__claim_find(s, id);
-        if (c && !clave__claim_is_over(c))
-            c->noted = true;
-        else if (!claim_is_listed(s, res, id))
-            (void)clave_async_delete(s->client, path, -1, NULL, NULL);
-    }
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (c->noted && c->state == CLAIM_DOUBTED)
-            clave__claim_note_read(c);
-        else if (!c->noted && clave__claim_limits(c) && c->state == CLAIM_HELD)
-            clave__claim_note_write(c, true);
-        else if (!c->noted && c->state < CLAIM_HELD)
-            clave__claim_note_make(c);
-    }
-}
-
 void clave__claims_look(struct http_session *s, const clave_result *res)
 {
     const char *path, *id;
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        c->there = c->leased = c->noted = false;
+        c->there = c->leased = false;
     }
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);
@@ -691,6 +669,5 @@ void clave__claims_look(struct http_session *s, const clave_result *res)
             claim_look_at(s, path);
     }
     claims_end_missing(s);
-    claims_look_at_notes(s, res);
     clave__http_session_trim_marks(s);
 }

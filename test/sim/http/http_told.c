@@ -105,23 +105,6 @@ static void told_is_barred(struct http_call *c, const struct http_place *p, int6
                          (long long)((until - p->told_to) / MS));
 }
 
-/* Longer than since it was first told, and noted at the servers, which takes as long as a session
- * lives without an answer. The servers' wall clock says how long it has been held, so
- * nothing is known once that was set. */
-static void told_is_overheld(struct http_call *c, const struct http_place *p, int64_t valid_ms)
-{
-    struct http_world *h = c->from->of;
-    int64_t most = h->sites[p->site].max_hold_ms, until = c->begun_at + valid_ms * MS;
-    int64_t slack = h->timeout_us + most * MS / 32;
-    if (most > 0 && valid_ms > 0 && p->told_at > 0 && h->server->wall_shift_ms == 0 &&
-        until > p->told_at + most * MS + slack && !checker_is_beyond(h->checker))
-        http_rule_broken(h->w, RULE_HOLD_IS_LIMITED,
-                         "%s tells %s of %s that it is held until %lld ms after it was first told, "
-                         "with a limit of %lld",
-                         c->gate->name, c->from->name, p->node,
-                         (long long)((until - p->told_at) / MS), (long long)most);
-}
-
 static unsigned told_site(const struct http_world *h, const char *node)
 {
     for (unsigned i = 0; i < HTTP_SITES; i++)
@@ -155,7 +138,6 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
         return NULL;
     }
     told_is_barred(c, p, valid);
-    told_is_overheld(c, p, valid);
     if (p->gone == HTTP_NEVER)
         told_is_over(h, p, true);
     int64_t until = c->begun_at + valid * MS;
@@ -192,17 +174,9 @@ void http_told_piece(struct http_call *c, const void *bytes, size_t n)
         told_held(c, at, 0);
 }
 
-/* A limited hold ends by the servers' wall clock: two gates that count it before and after that was
- * set differ by as much. */
-static bool told_by_a_clock_that_was_set(const struct http_world *h, const struct http_place *p)
-{
-    return h->sites[p->site].max_hold_ms > 0 && h->server->wall_shift_ms != 0;
-}
-
 void http_told_gone(struct http_world *h, const struct http_place *p)
 {
-    if (p->gone >= p->relied_to || told_is_own_deed(h, p) || checker_is_beyond(h->checker) ||
-        told_by_a_clock_that_was_set(h, p))
+    if (p->gone >= p->relied_to || told_is_own_deed(h, p) || checker_is_beyond(h->checker))
         return;
     http_rule_broken(h->w, RULE_RELIED_ON_STANDS,
                      "%s is gone, of which was told that it is held for %lld ms more", p->node,

@@ -184,13 +184,6 @@ static void http_draw_site(struct http_world *h, unsigned i)
         s->layout.limit = (unsigned)world_between(w, 1, 3);
         n += snprintf(s->body + n, sizeof s->body - (size_t)n, ", \"limit\": %u", s->layout.limit);
     }
-    if (world_chance(w, 300)) {
-        s->max_hold_ms = world_between(w, 20, 2 * h->timeout_us / MS);
-        n += snprintf(s->body + n, sizeof s->body - (size_t)n, ", \"max_hold_ms\": %lld",
-                      (long long)s->max_hold_ms);
-    }
-    if (world_chance(w, 300))
-        n += snprintf(s->body + n, sizeof s->body - (size_t)n, ", \"revocable\": true");
     snprintf(s->body + n, sizeof s->body - (size_t)n, "}");
     s->grows = kind != LOCK_SEMAPHORE;
 }

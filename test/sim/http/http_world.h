@@ -21,8 +21,7 @@ enum { HTTP_USERS = 4 };
 
 struct http_site {
     struct lock_layout layout;
-    char body[160];      /* of POST /v1/claims */
-    int64_t max_hold_ms; /* 0: none */
+    char body[160]; /* of POST /v1/claims */
     int64_t last_token;
     bool grows; /* its tokens are granted in their order */
 };
