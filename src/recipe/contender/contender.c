@@ -233,10 +233,9 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
     clave__contender_end(c);
 }
 
-/* Deletes the node. The watch on our own node stays armed: its event comes before the answer, and
- * costs the server less than a request to forget it. A node's name may come again in a race, and in
- * a place whose name another process knows, if the queue's parent was made anew meanwhile: there
- * the czxid tells whether the node is still this one. */
+/* Deletes the node. Its watch stays armed: its event comes before the answer, and costs the server
+ * less than a request to forget it. In a race, and in a place whose name another process knows, the
+ * name may come again if the queue's parent was made anew: the czxid tells the nodes apart. */
 static void contender_remove_node(struct contender *c, const char *path)
 {
     int64_t czxid = c->acquire.race || c->place ? c->node.token : 0;
