@@ -273,7 +273,9 @@ static bool was_before(const struct actor *a, const struct actor *winner)
 
 /* What those who hold a semaphore have of it, and those who waited before the winner need. The
  * server's nodes count: one whose session has ended may not have heard of it yet, and one that
- * releases believes that it holds until the answer. */
+ * releases believes that it holds until the answer. One that was a place before the winner when
+ * that asked counts once, however many leases it has got since: a place does not say how many it
+ * wants. */
 struct room {
     const struct actor *winner;
     unsigned taken;
@@ -283,11 +285,18 @@ static void add_to_room(struct checker *c, struct actor *a, void *arg)
 {
     struct room *r = arg;
     bool placed = a->host->client && inspector_has_session(c->server, a->queued_session);
-    r->taken += was_before(a, r->winner) && placed && !a->disturbed;
-    for (unsigned i = 0; i < a->nholds; i++)
-        if (a->holds[i].believed && a->holds[i].lock == r->winner->lock &&
-            inspector_has_node(c->server, a->holds[i].node, a->holds[i].session))
-            r->taken += hold_weight(&a->holds[i], layout_of(c, a->holds[i].lock));
+    bool was_place = was_before(a, r->winner) && placed && !a->disturbed;
+    for (unsigned i = 0; i < a->nholds; i++) {
+        const struct hold *h = &a->holds[i];
+        if (!h->believed || h->lock != r->winner->lock ||
+            !inspector_has_node(c->server, h->node, h->session))
+            continue;
+        if (h->called_at < r->winner->started && h->granted_at >= r->winner->started)
+            was_place = true;
+        else
+            r->taken += hold_weight(h, layout_of(c, h->lock));
+    }
+    r->taken += was_place;
 }
 
 static bool is_larger_semaphore(const struct lock_layout *at)
