@@ -125,7 +125,8 @@ static char *held_text_compose(const clave_result *res, const char *text, size_t
         free(copy);
         return NULL;
     }
-    memcpy(copy, res->data, len);
+    if (len > 0)
+        memcpy(copy, res->data, len);
     held_text_remove(copy, &len, said);
     char *data = clave__identity_extend(&mem, copy, len, &more, n), *out = NULL;
     free(copy);

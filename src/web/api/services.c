@@ -220,7 +220,8 @@ void clave__web_get_services(struct web_exchange *x)
         clave__web_bad_request(x, "there are more than 20000 instances: ask for one service");
         return;
     }
-    qsort(l->paths, l->n, sizeof *l->paths, service_compare_paths);
+    if (l->n > 0)
+        qsort(l->paths, l->n, sizeof *l->paths, service_compare_paths);
     clave__observe_copy_set_headers(x);
     if (l->ready)
         service_list_count_ready(l);

@@ -210,7 +210,8 @@ static bool is_as_wanted(const struct mirror_run *r, int at, const char *name, c
     bool same = now && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size == len &&
                 (st.st_mode & 07777) == r->mode && (r->uid == (uid_t)-1 || st.st_uid == r->uid) &&
                 (r->gid == (gid_t)-1 || st.st_gid == r->gid) && st.st_nlink == 1;
-    same = same && read(fd, now, len + 1) == (ssize_t)len && memcmp(now, data, len) == 0;
+    same =
+        same && read(fd, now, len + 1) == (ssize_t)len && (len == 0 || memcmp(now, data, len) == 0);
     free(now);
     close(fd);
     return same;
@@ -372,7 +373,7 @@ static int sweep(struct mirror_run *r, int fd, const char *dir, int depth)
             failed = -1;
             break;
         }
-        if (!bsearch(&name, r->made, r->nmade, sizeof *r->made, compare_names))
+        if (r->nmade == 0 || !bsearch(&name, r->made, r->nmade, sizeof *r->made, compare_names))
             failed |= remove_at(dirfd(d), e->d_name, 0);
         else if (depth < DEPTH_MAX) {
             int below =
@@ -391,7 +392,8 @@ static int sweep(struct mirror_run *r, int fd, const char *dir, int depth)
 
 static int sweep_all(struct mirror_run *r)
 {
-    qsort(r->made, r->nmade, sizeof *r->made, compare_names);
+    if (r->nmade > 0)
+        qsort(r->made, r->nmade, sizeof *r->made, compare_names);
     int failed = sweep(r, openat(r->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "", 0);
     forget_made(r);
     return failed;
