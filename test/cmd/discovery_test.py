@@ -11,20 +11,13 @@ import unittest
 
 from gate_rig import Gate
 from harness import PATIENCE, Running, clave, free_port, scratch, server, spawn
+from lock_rig import until
 
 
 def instance(name, ident, port, **more):
     """As Curator writes it."""
     return json.dumps({"name": name, "id": ident, "address": "127.0.0.1", "port": port, "sslPort": None, "payload": None,
                        "registrationTimeUTC": 1, "serviceType": "DYNAMIC", "uriSpec": None, **more})
-
-
-def until(holds, what):
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"in {PATIENCE} s it was never so that {what}")
-        time.sleep(0.05)
 
 
 class OnServer(unittest.TestCase):
@@ -133,9 +126,9 @@ class Register(OnServer):
         running = self.register("--id", "a", command=("sh", "-c", "echo $$; exec sleep 1000"))
         self.addCleanup(os.kill, int(running.line()), signal.SIGKILL)  # which outlives it
         self.verb("rm", f"{self.base}/web/a")
-        until(lambda: self.paths() == ["a"], "it is there again")
+        until(lambda: self.paths() == ["a"], what="it is there again")
         running.process.kill()
-        until(lambda: self.paths() == [], "it goes with the session of a killed process")
+        until(lambda: self.paths() == [], what="it goes with the session of a killed process")
 
     def test_another_of_the_id_takes_its_place(self):
         first = self.register("--id", "a", "--port", 1, command=("sh", "-c", "echo begun; exec sleep 1000"))
@@ -228,18 +221,18 @@ class WithPrometheus(OnServer):
     def follow(self, prometheus, lose):
         """Finds, loses and finds again, each within its refresh; and keeps what it has while the gate is away."""
         self.put("web", "a", instance("web", "a", 81))
-        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], "the first instance is a target")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], what="the first instance is a target")
         [labels] = prometheus.targets()
         self.put("web", "b", instance("web", "b", 82))
-        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], "both instances are targets")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], what="both instances are targets")
         self.verb("rm", f"{self.base}/web/a")
-        until(lambda: prometheus.addresses() == ["127.0.0.1:82"], "one of them is gone")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:82"], what="one of them is gone")
         lose()
         self.assertEqual(prometheus.addresses(), ["127.0.0.1:82"])
         self.verb("rm", "-r", f"{self.base}/web")
-        until(lambda: prometheus.addresses() == [], "no instance is a target")
+        until(lambda: prometheus.addresses() == [], what="no instance is a target")
         self.put("web", "a", instance("web", "a", 81))
-        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], "the first instance is a target again")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], what="the first instance is a target again")
         return labels
 
     def test_http_sd_configs(self):
@@ -251,7 +244,7 @@ class WithPrometheus(OnServer):
 
         def lose():
             gate.stop()
-            until(lambda: prometheus.failures() >= 2, "a refresh has failed twice")
+            until(lambda: prometheus.failures() >= 2, what="a refresh has failed twice")
             gate.start()
         labels = self.follow(prometheus, lose)
         self.assertEqual({k: v for k, v in labels.items() if k.startswith("__meta_clave_")},
@@ -269,13 +262,13 @@ class WithPrometheus(OnServer):
             self.addCleanup(lambda: (running.process.kill(), running.process.wait()))
             return running
         first, second = member(81), member(82)
-        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], "both members are targets")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], what="both members are targets")
         first.process.kill()
-        until(lambda: prometheus.addresses() == ["127.0.0.1:82"], "the killed one is gone")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:82"], what="the killed one is gone")
         member(81)
-        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], "both are targets again")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81", "127.0.0.1:82"], what="both are targets again")
         second.end(signal.SIGTERM)
-        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], "the ended one is gone")
+        until(lambda: prometheus.addresses() == ["127.0.0.1:81"], what="the ended one is gone")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,12 @@
 """`clave member` and `clave members`: who is in a group while a command runs."""
 import json
 import signal
-import time
 import unittest
 
-from harness import PATIENCE, Running, clave, server
+from harness import Running, clave, server
+from lock_rig import until
 
 FOREVER = ("--", "sleep", "1000")
-
-
-def until(true, what):
-    end = time.monotonic() + PATIENCE
-    while not true():
-        if time.monotonic() > end:
-            raise AssertionError(f"not in time: {what}")
-        time.sleep(0.02)
 
 
 class Member(unittest.TestCase):
@@ -48,10 +40,10 @@ class Member(unittest.TestCase):
 
     def test_while_the_command_runs(self):
         member = self.join("a", "--data", "10.0.0.7 80")
-        until(lambda: self.ids() == ["a"], "the member")
+        until(lambda: self.ids() == ["a"], what="the member")
         self.assertRegex(self.verb("members", self.group).out, r"^a \S+ 10\.0\.0\.7 80\n$")
         self.verb("rm", f"{self.group}/a")
-        until(lambda: self.ids() == ["a"], "the member again")
+        until(lambda: self.ids() == ["a"], what="the member again")
         ended = member.end(signal.SIGTERM)
         self.assertEqual(ended.code, 128 + signal.SIGTERM)
         self.assertIn("created again", ended.err)
@@ -67,17 +59,17 @@ class Member(unittest.TestCase):
 
     def test_one_id_twice(self):
         first = self.join("a", "--data", "first")
-        until(lambda: self.says("first"), "the first")
+        until(lambda: self.says("first"), what="the first")
         second = self.join("a", "--data", "second")
         self.assertIn("has a member of this id", second.process.stderr.readline())
         first.end(signal.SIGTERM)
-        until(lambda: self.says("second"), "the second")
+        until(lambda: self.says("second"), what="the second")
         third = self.join("a", "--data", "third", "--replace")
-        until(lambda: self.says("third"), "the third")
+        until(lambda: self.says("third"), what="the third")
         self.assertIn("is created again", second.process.stderr.readline())
         self.assertIn("has a member of this id", second.process.stderr.readline())
         third.end(signal.SIGTERM)
-        until(lambda: self.says("second"), "the second again")
+        until(lambda: self.says("second"), what="the second again")
         second.end(signal.SIGTERM)
 
     def test_a_wait_can_be_ended(self):

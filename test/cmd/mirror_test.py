@@ -4,34 +4,29 @@ import random
 import signal
 import stat
 import threading
-import time
 import unittest
 
 from harness import PATIENCE, Running, clave, scratch, server, spawn
-
-
-def until(holds, what):
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"in {PATIENCE} s it was never so that {what}")
-        time.sleep(0.02)
+from lock_rig import until
 
 
 def listing(folder):
-    """{name: content}; of a directory None, of a symlink what it says."""
+    """{name: content}; of a directory None, of a symlink what it says. What is renamed or deleted meanwhile is not there."""
     found = {}
     for at, folders, files in os.walk(folder):
         for name in folders + files:
             path = os.path.join(at, name)
             key = os.path.relpath(path, folder)
-            if os.path.islink(path):
-                found[key] = "-> " + os.readlink(path)
-            elif os.path.isdir(path):
-                found[key] = None
-            else:
-                with open(path, "rb") as f:
-                    found[key] = f.read()
+            try:
+                if os.path.islink(path):
+                    found[key] = "-> " + os.readlink(path)
+                elif os.path.isdir(path):
+                    found[key] = None
+                else:
+                    with open(path, "rb") as f:
+                        found[key] = f.read()
+            except (FileNotFoundError, IsADirectoryError):
+                pass
     del found["%mirror"]
     return found
 
@@ -67,7 +62,7 @@ class Mirror(unittest.TestCase):
 
     def becomes(self, **files):
         wanted = {k.replace("__", "/"): v for k, v in files.items()}
-        until(lambda: listing(self.dir) == wanted, f"the directory has {wanted}: {listing(self.dir)}")
+        until(lambda: listing(self.dir) == wanted, what=f"the directory has {wanted}: {listing(self.dir)}")
 
     def test_nodes_are_files_and_directories(self):
         self.mirror()
@@ -88,7 +83,7 @@ class Mirror(unittest.TestCase):
     def test_a_file_becomes_a_directory_and_back(self):
         self.put("/n", "1")
         self.follow()
-        until(lambda: os.path.exists(f"{self.dir}/n"), "it is there")
+        until(lambda: os.path.exists(f"{self.dir}/n"), what="it is there")
         self.becomes(n=b"1")
         self.put("/n/below", "2")
         self.becomes(**{"n": None, "n__%data": b"1", "n__below": b"2"})
@@ -109,10 +104,10 @@ class Mirror(unittest.TestCase):
                 return []
             with open(told, encoding="utf-8") as f:
                 return f.read().splitlines()
-        until(lambda: lines() == ["1"], "the command has run")
+        until(lambda: lines() == ["1"], what="the command has run")
         for i in range(20):
             self.verb("set", f"{self.path}/a", f"v{i}")
-        until(lambda: lines()[-1] == "v19", "it has run after the last change")
+        until(lambda: lines()[-1] == "v19", what="it has run after the last change")
         self.assertLessEqual(len(lines()), 21)
         self.assertEqual(lines(), sorted(set(lines()), key=lines().index))  # none twice
 
@@ -179,10 +174,10 @@ class Mirror(unittest.TestCase):
         clave("create", "--parents", "/t/a", "1", connect=own.connect)
         running = Running("mirror", "/t", self.dir, connect=own.connect)
         self.addCleanup(lambda: (running.process.kill(), running.process.wait()))
-        until(lambda: os.path.exists(f"{self.dir}/a"), "it is there")
+        until(lambda: os.path.exists(f"{self.dir}/a"), what="it is there")
         own.stop(signal.SIGKILL)
         own.start()
-        until(lambda: clave("set", "/t/a", "2", connect=own.connect).code == 0, "the server is back")
+        until(lambda: clave("set", "/t/a", "2", connect=own.connect).code == 0, what="the server is back")
         clave("create", "/t/b", "3", connect=own.connect)
         self.becomes(a=b"2", b=b"3")
 
@@ -208,8 +203,8 @@ class Mirror(unittest.TestCase):
         try:
             self.assertEqual(zk.wait(4 * PATIENCE), 0)
             wanted = {f"n{i:05}": b"z" * size for i in range(many) if i % 10}
-            until(lambda: len(os.listdir(self.dir)) == len(wanted) + 1, "as many files as nodes are there")
-            until(lambda: listing(self.dir) == wanted, "the directory equals the tree")
+            until(lambda: len(os.listdir(self.dir)) == len(wanted) + 1, what="as many files as nodes are there")
+            until(lambda: listing(self.dir) == wanted, what="the directory equals the tree")
             with open(f"/proc/{running.process.pid}/stat", encoding="utf-8") as f:
                 ticks = sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
             changes = 3 * many + many // 10

@@ -268,8 +268,8 @@ void child_asked(struct runner *r)
     lock_message_asked(r->plan);
 }
 
-/* What the node says while the check fails. What it says of a process that cannot be killed is more
- * important. */
+/* Shows in the node why the check fails, unless it already names a process that cannot be killed,
+ * which matters more. */
 static void child_say_health(struct runner *r)
 {
     const struct health_policy *p = &r->health.policy;

@@ -86,7 +86,7 @@ static bool guardian_put_tls(const struct options *o)
     return true;
 }
 
-/* What only the fence gets: CLAVE_EVENT and CLAVE_FENCE_...; without `fences` they are removed. */
+/* Sets CLAVE_EVENT and CLAVE_FENCE_... for the fence; if the task is not a fence, removes them. */
 static bool guardian_put_fence(const struct guardian_task *task)
 {
     const struct fence_target *t = &task->fence;
