@@ -166,10 +166,55 @@ class Register(OnServer):
         self.register("--id", "a", "--disabled", command=("sh", "-c", "echo begun; exec sleep 1000")).line()
         self.assertEqual([i["state"] for i in self.listed()], ["disabled"])
 
+    def test_health(self):
+        """What clients see while the check fails: no instance, or a disabled one, and one server set that has stopped."""
+        well = scratch("well")
+        check = ["--health-every", "50ms", "--health", f"test -e {well}"]
+        begun = ("sh", "-c", "echo begun; exec sleep 1000")
+        for flags, sick, healthy in (([], [], ["up"]), (["--on-unhealthy", "disable"], ["disabled"], ["up"]),
+                                     (["--on-unhealthy", "disable", "--type", "STATIC"], ["disabled"], ["up"]),
+                                     (["--on-unhealthy", "disable", "--serverset", "--port", "9"], ["disabled"], ["up"])):
+            running = self.register("--id", "a", *check, *flags, command=begun)
+            running.line()
+            states = lambda: [i["state"] for i in self.listed()]
+            self.assertEqual(states(), sick, flags)
+            for _ in range(2):
+                with open(well, "w", encoding="utf-8"):
+                    pass
+                until(lambda healthy=healthy: states() == healthy, what=f"healthy {flags}")
+                os.unlink(well)
+                until(lambda sick=sick: states() == sick, what=f"unhealthy {flags}")
+            self.assertEqual(running.end(signal.SIGTERM).code, 143)
+            self.assertEqual(self.listed(), [])
+
+    def test_what_the_check_says_while_there_is_no_server(self):
+        """It is done when the server is back: the node of the session that goes on is deleted."""
+        well = scratch("well")
+        own = server()
+        self.addCleanup(own.stop)
+        running = Running("register", "--session-timeout", "4s", "--address", "h", "--id", "a", "--health-every", "50ms", "--health",
+                          f"test -e {well}", "web", "--", "sh", "-c", "echo begun; exec sleep 1000", connect=own.connect)
+        self.addCleanup(lambda: (running.process.kill(), running.process.wait()))
+        running.line()
+        ids = lambda: [json.loads(line)["id"] for line in clave("instances", "--json", connect=own.connect).out.splitlines()]
+        with open(well, "w", encoding="utf-8"):
+            pass
+        until(lambda: ids() == ["a"], what="registered")
+        own.stop(signal.SIGKILL)
+        os.unlink(well)
+        until(lambda: "unhealthy" in running.process.stderr.readline(), what="it is told without the server")
+        own.start()
+        until(lambda: ids() == [], what="gone")
+        with open(well, "w", encoding="utf-8"):
+            pass
+        until(lambda: ids() == ["a"], what="registered again")
+        self.assertEqual(running.end(signal.SIGTERM).code, 143)
+
     def test_wrong_words_are_refused(self):
         for words, says in ((["--port", "0"], "--port"), (["--port", "65536"], "--port"), (["--type", "SERVERSET"], "--type"),
                             (["--id", "a/b"], "has no id that can be part of a path"), (["--payload", "x"], "payload"),
-                            (["--serverset"], "no port")):
+                            (["--serverset"], "no port"), (["--on-unhealthy", "disable"], "needs --health"),
+                            (["--health", "true", "--type", "STATIC"], "needs --on-unhealthy disable")):
             r = self.register(*words).end()
             self.assertEqual(r.code, 64, (words, r))
             self.assertIn(says, r.err)

@@ -1,10 +1,11 @@
 """`clave member` and `clave members`: who is in a group while a command runs."""
 import json
+import os
 import signal
 import unittest
 
-from harness import Running, clave, server
-from lock_rig import until
+from harness import Running, clave, scratch, server
+from lock_rig import alive, until
 
 FOREVER = ("--", "sleep", "1000")
 
@@ -77,6 +78,66 @@ class Member(unittest.TestCase):
         waiting = self.join("a")
         self.assertIn("no member is in the way", waiting.process.stderr.readline())
         self.assertEqual(waiting.end(signal.SIGTERM).code, 128 + signal.SIGTERM)
+
+    # ---- health
+
+    def join_checked(self, *flags, script="echo $$; exec sleep 1000"):
+        """Its check fails while there is no file self.well, and prints what it is told."""
+        self.well = scratch("well")
+        return self.start("member", self.group, "--id", "a", "--health-every", "50ms", "--health",
+                          f'echo "$CLAVE_EVENT $CLAVE_PATH"; test -e {self.well}', *flags, "--", "sh", "-c", script)
+
+    def test_it_is_there_while_it_is_healthy(self):
+        member = self.join_checked()
+        command = int(member.line())  # it runs before its node is there
+        self.assertIn(f"{self.group}/a: not healthy yet, its node is not there: the health check failed with exit "
+                      f"code 1: unhealthy {self.group}/a", member.process.stderr.readline())
+        self.assertEqual(self.ids(), [])
+        sessions = set()
+        for _ in range(2):
+            with open(self.well, "w", encoding="utf-8"):
+                pass
+            self.assertIn("healthy: its node is there", member.process.stderr.readline())
+            until(lambda: self.ids() == ["a"], what="the member")
+            sessions.add(json.loads(self.verb("members", "--json", self.group).out)["stat"]["ephemeral_owner"])
+            os.unlink(self.well)
+            self.assertIn(f"unhealthy, its node is not there: the health check failed with exit code 1: healthy {self.group}/a",
+                          member.process.stderr.readline())
+            until(lambda: self.ids() == [], what="no member")
+        self.assertEqual(len(sessions), 1, "it keeps its session")
+        self.assertTrue(alive(command))
+        self.assertEqual(member.end(signal.SIGTERM).code, 128 + signal.SIGTERM)
+        self.assertFalse(alive(command))
+
+    def test_a_node_that_somebody_deletes_comes_back_while_it_is_healthy(self):
+        member = self.join_checked()
+        member.line()
+        with open(self.well, "w", encoding="utf-8"):
+            pass
+        until(lambda: self.ids() == ["a"], what="the member")
+        self.verb("rm", f"{self.group}/a")
+        until(lambda: self.ids() == ["a"], what="the member again")
+        member.end(signal.SIGTERM)
+        self.assertEqual(self.ids(), [])
+
+    def test_it_ends_the_command_when_asked(self):
+        member = self.join_checked("--on-unhealthy", "end", "--health-grace", "0")
+        command = int(member.line())
+        r = member.end()
+        self.assertEqual(r.code, 80, r)
+        self.assertIn("ending the command: the health check failed with exit code 1", r.err)
+        self.assertFalse(alive(command))
+        count = scratch("count")
+        slow = self.start("member", self.group, "--id", "a", "--health-every", "50ms", "--health-grace", "1h",
+                          "--on-unhealthy", "end", "--health", f"echo >>{count}; false", "--", "sh", "-c",
+                          f"until test $(wc -l <{count}) -ge 6; do sleep 0.05; done; exit 3")
+        self.assertEqual(slow.end().code, 3, "it may take its time to become healthy")
+
+    def test_health_usage(self):
+        for flags, why in ((["--health-every", "1s"], "need --health"), (["--on-unhealthy", "end"], "needs --health"),
+                           (["--health", "true", "--on-unhealthy", "disable"], "expected remove or end"),
+                           (["--health", "true", "--health-timeout", "6s"], "longer than --health-every (5s)")):
+            self.assertIn(why, self.verb("member", self.group, *flags, "--", "true", code=64).err)
 
     def test_watch(self):
         watch = self.start("members", "--watch", "--json", self.group)

@@ -146,7 +146,7 @@ static void child_hold(struct runner *r)
     atomic_store(&page->session_id, r->task.session_id);
     r->phase = HOLDING;
     if (!r->fencing)
-        health_run(r);
+        health_run(&r->health);
     child_publish(r);
 }
 
@@ -205,7 +205,7 @@ static void child_conclude_fence(struct runner *r, enum kill_policy_cause cause,
     r->reaped = false;
     if (swept || cut_short || r->asked) {
         r->events->leave(r, EXIT_LOST);
-    } else if (!health_lets_stand(r)) {
+    } else if (!health_lets_stand(&r->health)) {
         r->events->leave(r, EXIT_UNHEALTHY);
     } else if (r->told_to_end) {
         r->events->leave(r, end->code != EXIT_OK ? end->code : EXIT_LOST);
@@ -292,7 +292,7 @@ void child_on_judged(struct runner *r)
         return;
     if (p->phase == HEALTH_OVER) {
         r->unhealthy = true;
-        health_stop(r);
+        health_stop(&r->health);
         child_stop(r, CAUSE_UNHEALTHY);
         lock_message_unhealthy(r->plan, true, r->health.why);
     } else if (p->failures > r->failures) {
@@ -314,7 +314,7 @@ bool child_reap(struct runner *r)
         if (pid == 0)
             return false;
         if (pid == r->health.pid) {
-            health_reap(r);
+            health_reap(&r->health);
             continue;
         }
         waitpid(pid, &status, WNOHANG);

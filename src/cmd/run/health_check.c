@@ -1,4 +1,5 @@
-/* health_check.c - see health_check.h. runner.c and child.c call it.
+/* health_check.c - see health_check.h. runner.c, child.c and member.c call
+ * it.
  *
  * What must stay true: at most one check runs; everything in its process group is dead before the
  * next is started, unless it cannot be killed; and nothing here waits. */
@@ -17,8 +18,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant.h"
-#include "cmd/run/hook.h"
-#include "cmd/run/runner.h"
+#include "cmd/run/run_flags.h"
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
@@ -94,10 +94,9 @@ static void health_read(struct health_check *h)
 
 static void health_on_output(uv_poll_t *poll, int status, int events)
 {
-    struct runner *r = poll->data;
     (void)status;
     (void)events;
-    health_read(&r->health);
+    health_read(poll->data);
 }
 
 static void health_say_why(struct health_check *h, const char *what)
@@ -109,18 +108,14 @@ static void health_say_why(struct health_check *h, const char *what)
 
 /* ---- its process ----------------------------------------------------------------------------- */
 
-static void health_start_check(struct runner *r)
+static void health_start_check(struct health_check *h)
 {
-    struct health_check *h = &r->health;
-    const struct run_plan *plan = r->plan;
-    bool holds = r->phase == HOLDING && !r->fencing;
     char what[96];
     assert(h->pid == 0);
     health_read(h); /* what is left of the check before */
     h->line[0] = '\0';
     h->line_ended = false;
-    pid_t pid = hook_start_check(plan, plan->health.command, holds ? "holding" : "waiting",
-                                 holds ? r->task.token : 0, h->ends[1]);
+    pid_t pid = h->owner->start(h->arg, h->plan->command, h->ends[1]);
     if (pid > 0) {
         h->pid = pid;
         return;
@@ -130,50 +125,47 @@ static void health_start_check(struct runner *r)
     clave__health_policy_ended(&h->policy, false);
 }
 
-static void health_kill_check(struct runner *r)
+static void health_kill_check(struct health_check *h)
 {
-    struct health_check *h = &r->health;
     char what[96], time[DURATION_CAP];
     if (h->pid > 0)
         kill(-h->pid, SIGKILL);
     health_read(h);
     snprintf(what, sizeof what, "the health check did not end within %s",
-             clave__duration_format(r->plan->health.terms.timeout_ms, time));
+             clave__duration_format(h->plan->terms.timeout_ms, time));
     health_say_why(h, what);
 }
 
 /* Carries out what is due, and tells what has changed. */
-static void health_look(struct runner *r)
+static void health_look(struct health_check *h)
 {
-    struct health_check *h = &r->health;
     unsigned todo;
     while (h->on && (todo = clave__health_policy_step(&h->policy, clave_now())) != 0) {
         if (todo & HEALTH_KILL_CHECK)
-            health_kill_check(r);
+            health_kill_check(h);
         if (todo & HEALTH_START_CHECK)
-            health_start_check(r);
+            health_start_check(h);
     }
-    r->events->judged(r);
+    h->owner->judged(h->arg);
     int64_t at = clave__health_policy_wake_at(&h->policy);
     uv_timer_stop(&h->timer);
     if (!h->on || at == CLAVE_NEVER)
         return;
     int64_t left = at - clave_now();
-    uv_update_time(&r->loop);
+    uv_update_time(h->loop);
     uv_timer_start(&h->timer, h->timer.timer_cb, left > 0 ? (uint64_t)left : 0, 0);
 }
 
 /* If it was this process that did not run, the check may have ended in time. */
 static void health_on_timer(uv_timer_t *timer)
 {
-    struct runner *r = timer->data;
-    health_reap(r);
-    health_look(r);
+    struct health_check *h = timer->data;
+    health_reap(h);
+    health_look(h);
 }
 
-void health_reap(struct runner *r)
+void health_reap(struct health_check *h)
 {
-    struct health_check *h = &r->health;
     siginfo_t end = {.si_pid = 0};
     char what[96];
     if (h->pid == 0 || waitid(P_PID, (id_t)h->pid, &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -194,56 +186,54 @@ void health_reap(struct runner *r)
     if (ran && !passed)
         health_say_why(h, what);
     clave__health_policy_ended(&h->policy, passed);
-    health_look(r);
+    health_look(h);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int health_open(struct runner *r)
+int health_open(struct health_check *h, const struct health_plan *plan, uv_loop_t *loop,
+                const struct health_owner *owner, void *arg)
 {
-    struct health_check *h = &r->health;
-    uv_timer_init(&r->loop, &h->timer);
-    h->timer.data = h->output.data = r;
+    *h = (struct health_check){.plan = plan, .owner = owner, .arg = arg, .loop = loop};
+    uv_timer_init(loop, &h->timer);
+    h->timer.data = h->output.data = h;
     h->ends[0] = h->ends[1] = -1;
-    if (!r->plan->health.command)
+    if (!plan->command)
         return 0;
     if (pipe2(h->ends, O_CLOEXEC) != 0 || fcntl(h->ends[0], F_SETFL, O_NONBLOCK) != 0)
         return -errno;
-    int err = uv_poll_init(&r->loop, &h->output, h->ends[0]);
+    int err = uv_poll_init(loop, &h->output, h->ends[0]);
     return err != 0 ? err : uv_poll_start(&h->output, UV_READABLE, health_on_output);
 }
 
-void health_begin(struct runner *r)
+void health_begin(struct health_check *h)
 {
-    struct health_check *h = &r->health;
-    h->on = r->plan->health.command != NULL;
+    h->on = h->plan->command != NULL;
     if (!h->on)
         return;
-    clave__health_policy_begin(&h->policy, &r->plan->health.terms, clave_now());
+    clave__health_policy_begin(&h->policy, &h->plan->terms, clave_now());
     uv_timer_start(&h->timer, health_on_timer, 0, 0);
 }
 
-void health_run(struct runner *r)
+void health_run(struct health_check *h)
 {
-    if (!r->health.on)
+    if (!h->on)
         return;
-    clave__health_policy_run(&r->health.policy, clave_now());
-    health_look(r);
+    clave__health_policy_run(&h->policy, clave_now());
+    health_look(h);
 }
 
-void health_stop(struct runner *r)
+void health_stop(struct health_check *h)
 {
-    struct health_check *h = &r->health;
     h->on = false;
     uv_timer_stop(&h->timer);
     if (h->pid > 0)
         kill(-h->pid, SIGKILL);
 }
 
-void health_close(struct runner *r)
+void health_close(struct health_check *h)
 {
-    struct health_check *h = &r->health;
-    health_stop(r);
+    health_stop(h);
     uv_close((uv_handle_t *)&h->timer, NULL);
     if (h->ends[0] < 0)
         return;
@@ -252,7 +242,7 @@ void health_close(struct runner *r)
     close(h->ends[1]);
 }
 
-bool health_lets_stand(const struct runner *r)
+bool health_lets_stand(const struct health_check *h)
 {
-    return !r->plan->health.command || r->health.policy.phase == HEALTH_FIT;
+    return !h->plan->command || h->policy.phase == HEALTH_FIT;
 }

@@ -1,9 +1,10 @@
-/* health_check.h - the health of the work under a lock (--health): runs the checks beside the lock,
- * each a shell command in a process group of its own, and has supervise/health_policy.h judge. A
- * check that hangs is killed and delays nothing: this process only ever waits for it on the loop.
+/* health_check.h - the health of the work under a lock or behind a registration (--health): runs
+ * the checks beside it, each a shell command in a process group of its own, and has
+ * supervise/health_policy.h judge. A check that hangs is killed and delays nothing: this process
+ * only ever waits for it on the loop.
  *
- * What the checks say decides whether the runner stands (before the command) and whether child.c
- * has the command ended; both hear of it through struct runner_events. */
+ * What the checks say decides whether the runner stands (before the command), whether child.c has
+ * the command ended, and whether member.c keeps its node. */
 #ifndef CLAVE_CMD_RUN_HEALTH_CHECK_H
 #define CLAVE_CMD_RUN_HEALTH_CHECK_H
 
@@ -15,8 +16,6 @@
 #include "cmd/cli/cmd_options.h"
 #include "supervise/health_policy.h"
 #include "supervise/kill_policy.h"
-
-struct runner;
 
 struct health_plan {
     const char *command; /* NULL: no check */
@@ -38,7 +37,18 @@ int health_plan_check(struct health_plan *p, struct options *o, enum on_lost on_
 
 enum { HEALTH_LINE_CAP = 200, HEALTH_WHY_CAP = HEALTH_LINE_CAP + 112 };
 
+/* The process whose work is checked. */
+struct health_owner {
+    /* Starts the user's command, its output to the descriptor; returns as hook_start_check. */
+    pid_t (*start)(void *arg, const char *command, int output);
+    void (*judged)(void *arg); /* the policy has been asked; it may have changed */
+};
+
 struct health_check {
+    const struct health_plan *plan;
+    const struct health_owner *owner;
+    void *arg;
+    uv_loop_t *loop;
     struct health_policy policy;
     bool on;
     uv_timer_t timer;
@@ -51,18 +61,19 @@ struct health_check {
     char why[HEALTH_WHY_CAP]; /* why the latest check that failed did; "": none has */
 };
 
-/* Opens its libuv handles. Returns 0, or an error of libuv. */
-int health_open(struct runner *r);
+/* Opens its libuv handles, and keeps the pointers. Returns 0, or an error of libuv. */
+int health_open(struct health_check *h, const struct health_plan *plan, uv_loop_t *loop,
+                const struct health_owner *owner, void *arg);
 /* Begins the checks. */
-void health_begin(struct runner *r);
+void health_begin(struct health_check *h);
 /* The command is being started. */
-void health_run(struct runner *r);
+void health_run(struct health_check *h);
 /* Waits for the check if it has ended. */
-void health_reap(struct runner *r);
+void health_reap(struct health_check *h);
 /* There is nothing left to check. A check that runs is killed. */
-void health_stop(struct runner *r);
-void health_close(struct runner *r); /* closes its libuv handles */
-/* Whether this process may queue: it has a healthy machine, or no check. */
-bool health_lets_stand(const struct runner *r);
+void health_stop(struct health_check *h);
+void health_close(struct health_check *h); /* closes its libuv handles */
+/* Whether this process may queue or be registered: it is healthy, or has no check. */
+bool health_lets_stand(const struct health_check *h);
 
 #endif

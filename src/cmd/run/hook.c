@@ -52,18 +52,16 @@ static char **hook_env_join(char *const added[HOOK_ENV_ADDED])
     return env;
 }
 
-/* The environment of a hook: ours without the service manager's variables, plus CLAVE_EVENT,
- * CLAVE_PATH, CLAVE_CONNECT and, unless it is 0, CLAVE_TOKEN. false: no memory. Call hook_env_fini
- * in either case. */
-static bool hook_env_init(struct hook_env *e, const struct run_plan *p, const char *event,
-                          int64_t token)
+/* The environment of a hook: ours without the service manager's variables, plus the facts. false:
+ * no memory. Call hook_env_fini in either case. */
+static bool hook_env_init(struct hook_env *e, const struct hook_facts *facts)
 {
     char number[24];
-    snprintf(number, sizeof number, "%" PRId64, token);
-    char *added[HOOK_ENV_ADDED] = {hook_env_text("CLAVE_EVENT", event),
-                                   hook_env_text("CLAVE_PATH", p->path),
-                                   hook_env_text("CLAVE_CONNECT", p->connect),
-                                   token != 0 ? hook_env_text("CLAVE_TOKEN", number) : NULL};
+    snprintf(number, sizeof number, "%" PRId64, facts->token);
+    char *added[HOOK_ENV_ADDED] = {hook_env_text("CLAVE_EVENT", facts->event),
+                                   hook_env_text("CLAVE_PATH", facts->path),
+                                   hook_env_text("CLAVE_CONNECT", facts->connect),
+                                   facts->token != 0 ? hook_env_text("CLAVE_TOKEN", number) : NULL};
     memcpy(e->added, added, sizeof added);
     e->all = added[0] && added[1] && added[2] ? hook_env_join(added) : NULL;
     return e->all != NULL;
@@ -107,10 +105,11 @@ static int hook_start(const char *command, char **env)
 
 void hook_run(const struct run_plan *p, const char *command, const char *event, int64_t token)
 {
+    const struct hook_facts facts = {event, p->path, p->connect, token};
     struct hook_env env;
     if (!command)
         return;
-    if (!hook_env_init(&env, p, event, token) || hook_start(command, env.all) != 0)
+    if (!hook_env_init(&env, &facts) || hook_start(command, env.all) != 0)
         diag(p->o, "%s: cannot run the hook: %s", p->path, command);
     hook_env_fini(&env);
 }
@@ -141,8 +140,7 @@ static _Noreturn void hook_become(char *const *argv, char **env, int output, pid
 
 /* Not with posix_spawn, which waits for exec: if the disk that /bin/sh is on stalls, so would the
  * heartbeats. */
-pid_t hook_start_check(const struct run_plan *p, const char *command, const char *event,
-                       int64_t token, int output)
+pid_t hook_start_check(const struct hook_facts *facts, const char *command, int output)
 {
     struct hook_env env;
     sigset_t all, before;
@@ -150,7 +148,7 @@ pid_t hook_start_check(const struct run_plan *p, const char *command, const char
     char shell[] = "sh", flag[] = "-c";
     char *text = strdup(command);
     char *argv[] = {shell, flag, text, NULL};
-    bool ready = hook_env_init(&env, p, event, token) && text;
+    bool ready = hook_env_init(&env, facts) && text;
     sigfillset(&all);
     /* until the child has given up our handlers: they would tell our own loop of its signals */
     sigprocmask(SIG_SETMASK, &all, &before);

@@ -15,12 +15,18 @@
  * cannot be started, prints a message. */
 void hook_run(const struct run_plan *p, const char *command, const char *event, int64_t token);
 
-/* Starts the shell command of a check with the same environment, in a process group of its own,
+/* What a command of the user is told in its environment: CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT
+ * and, unless it is 0, CLAVE_TOKEN. */
+struct hook_facts {
+    const char *event, *path, *connect;
+    int64_t token;
+};
+
+/* Starts the shell command of a check with that environment, in a process group of its own,
  * which has its process id; its output goes to the descriptor `output`. It is killed if this
  * process dies. Never waits for a disk. A check that cannot be executed ends with HOOK_FAILED. -1:
  * the system has no process for it. */
 enum { HOOK_FAILED = 127 };
-pid_t hook_start_check(const struct run_plan *p, const char *command, const char *event,
-                       int64_t token, int output);
+pid_t hook_start_check(const struct hook_facts *facts, const char *command, int output);
 
 #endif

@@ -1,6 +1,7 @@
-/* run_flags.c - the flags that lock, rwlock, semaphore and elect share: the table of them, and how
- * each one is parsed into the plan. The verbs call this and add flags of their own. The runner can
- * carry out every plan that is accepted here. */
+/* run_flags.c - the flags that lock, rwlock, semaphore and elect share, and those of health that
+ * member and register have too: the table of them, and how each one is parsed into the plan. The
+ * verbs call this and add flags of their own. The runner can carry out every plan that is accepted
+ * here. */
 #include "cmd/run/run_flags.h"
 
 #include <stdio.h>
@@ -17,7 +18,9 @@ enum {
     EXCLUSIVE = RUN_LOCK | RUN_RWLOCK,
     LOCKS = EXCLUSIVE | RUN_SEMAPHORE,
     ALL = LOCKS | RUN_ELECT,
-    HEALTH = ALL | RUN_SLOT,
+    HOLDERS = ALL | RUN_SLOT,
+    NODES = RUN_MEMBER | RUN_REGISTER,
+    HEALTH = HOLDERS | NODES,
 };
 
 static const struct {
@@ -75,7 +78,8 @@ static const struct {
      LOCKS},
     {{RUN_FLAG_HEALTH, "health", "SHELL-COMMAND",
       "stand only while this succeeds; end the command when it fails"},
-     HEALTH},
+     HOLDERS},
+    {{RUN_FLAG_HEALTH, "health", "SHELL-COMMAND", "be there only while this succeeds"}, NODES},
     {{RUN_FLAG_HEALTH_EVERY, "health-every", "DURATION", "--health: from check to check [5s]"},
      HEALTH},
     {{RUN_FLAG_HEALTH_TIMEOUT, "health-timeout", "DURATION",
@@ -85,7 +89,16 @@ static const struct {
      HEALTH},
     {{RUN_FLAG_HEALTH_GRACE, "health-grace", "DURATION",
       "--health: how long after its start the command may fail [30s]"},
-     HEALTH},
+     HOLDERS},
+    {{RUN_FLAG_HEALTH_GRACE, "health-grace", "DURATION",
+      "--on-unhealthy end: not so soon after its start [30s]"},
+     NODES},
+    {{RUN_FLAG_ON_UNHEALTHY, "on-unhealthy", "WHAT",
+      "remove: no node meanwhile; end: the command, too [remove]"},
+     RUN_MEMBER},
+    {{RUN_FLAG_ON_UNHEALTHY, "on-unhealthy", "WHAT",
+      "remove: no node meanwhile; disable; end the command [remove]"},
+     RUN_REGISTER},
     {{RUN_FLAG_NOTIFY, "notify", "WHEN",
       "systemd: ready when held, waiting, command, or off [held]"},
      ALL},

@@ -89,11 +89,13 @@ enum {
     RUN_FLAG_HEALTH_TIMEOUT,
     RUN_FLAG_HEALTH_FAILS,
     RUN_FLAG_HEALTH_GRACE,
+    RUN_FLAG_ON_UNHEALTHY,
     RUN_FLAG_OWN
 };
 
 /* The verbs, as bits of `shares` in struct verb: which rows of the table each one has. */
 enum { RUN_LOCK = 1, RUN_RWLOCK = 2, RUN_SEMAPHORE = 4, RUN_ELECT = 8, RUN_SLOT = 16 };
+enum { RUN_MEMBER = 32, RUN_REGISTER = 64 };
 /* `more_flags` of struct verb for these verbs. */
 const struct flag *run_flags_of(const struct verb *v, size_t i);
 

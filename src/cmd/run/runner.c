@@ -51,7 +51,7 @@ static void runner_stop(struct runner *r)
     parent_alarm_close(&r->parent);
     run_stages_close(r);
     sd_status_close(r);
-    health_close(r);
+    health_close(&r->health);
     lock_wait_close(&r->progress);
 }
 
@@ -73,7 +73,7 @@ static void runner_leave(struct runner *r, int code)
     lock_wait_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    health_stop(r);
+    health_stop(&r->health);
     uv_timer_start(&r->phase_timer, runner_on_phase_timeout, limit_ms, 0);
     sd_status_leaving(r);
     run_stages_release(r);
@@ -148,7 +148,7 @@ static void runner_on_verdict(void *arg, clave_err err)
     if (r->phase != WAITING)
         return;
     bool ended = err == CLAVE_ECANCELED || err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE ||
-                 (err == CLAVE_OK && !health_lets_stand(r));
+                 (err == CLAVE_OK && !health_lets_stand(&r->health));
     if (r->stand == WITHDRAWING && ended) {
         runner_on_withdrawn(r);
         return;
@@ -286,7 +286,7 @@ static void runner_stay_away(struct runner *r)
 static void runner_stand_or_not(struct runner *r)
 {
     assert(r->phase == WAITING);
-    bool fit = health_lets_stand(r);
+    bool fit = health_lets_stand(&r->health);
     switch (r->stand) {
     case AWAY:
         if (fit)
@@ -319,8 +319,18 @@ static void runner_on_withdrawn(struct runner *r)
     runner_stand_or_not(r);
 }
 
-static void runner_on_judged(struct runner *r)
+static pid_t runner_start_check(void *arg, const char *command, int output)
 {
+    const struct runner *r = arg;
+    bool holds = r->phase == HOLDING && !r->fencing;
+    const struct hook_facts facts = {holds ? "holding" : "waiting", r->plan->path, r->plan->connect,
+                                     holds ? r->task.token : 0};
+    return hook_start_check(&facts, command, output);
+}
+
+static void runner_on_judged(void *arg)
+{
+    struct runner *r = arg;
     bool unhealthy = r->health.policy.phase == HEALTH_UNFIT;
     if (r->phase == HOLDING && !r->fencing)
         child_on_judged(r);
@@ -337,6 +347,8 @@ static void runner_on_judged(struct runner *r)
     if (r->phase == WAITING)
         runner_stand_or_not(r);
 }
+
+static const struct health_owner runner_health = {runner_start_check, runner_on_judged};
 
 static void runner_begin_waiting(struct runner *r)
 {
@@ -634,7 +646,7 @@ static int runner_open_loop(struct runner *r)
     lock_wait_init(&r->progress, r->plan, &r->loop);
     r->parent =
         (struct parent_alarm){.watch = &r->plan->parent, .ended = runner_on_parent_end, .arg = r};
-    err = health_open(r);
+    err = health_open(&r->health, &r->plan->health, &r->loop, &runner_health, r);
     if (err == 0)
         err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
     r->reports.data = r->phase_timer.data = r->watchdog.data = r;
@@ -681,7 +693,7 @@ static void runner_loop(struct runner *r)
     uv_timer_start(&r->phase_timer, runner_on_connecting_ends, (uint64_t)runner_connect_within(r),
                    0);
     lock_wait_connect(&r->progress, r->client, r->began + runner_connect_within(r));
-    health_begin(r);
+    health_begin(&r->health);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     run_stages_free(r);
     acquisition_free(&r->acquisition);
@@ -753,7 +765,6 @@ static const struct runner_events runner_events = {
     .cleared = child_begin,
     .fence_ended = run_fence_ended,
     .ended = run_stages_end,
-    .judged = runner_on_judged,
     .leave = runner_leave,
 };
 

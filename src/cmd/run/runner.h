@@ -54,8 +54,7 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* How once_and_min_hold.c, child.c and health_check.c report to the runner without knowing
- * runner.c. */
+/* How once_and_min_hold.c and child.c report to the runner without knowing runner.c. */
 struct runner_events {
     /* From once_and_min_hold.c: the command may start. This is child_begin. */
     void (*cleared)(struct runner *r);
@@ -63,8 +62,6 @@ struct runner_events {
     void (*fence_ended)(struct runner *r, const struct run_fence_end *end);
     /* From child.c: the command has ended, or was not started. This is run_stages_end. */
     void (*ended)(struct runner *r, int code);
-    /* From health_check.c: the health may have changed. */
-    void (*judged)(struct runner *r);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
 };

@@ -162,7 +162,7 @@ void run_stages_end(struct runner *r, int code)
     c->code = code;
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    health_stop(r);
+    health_stop(&r->health);
     clave_err err = CLAVE_ELOST;
     if (r->hold_policy.lost) {
         if (c->once)

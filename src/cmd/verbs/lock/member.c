@@ -4,7 +4,11 @@
  * The command is not ended when the session is lost: being seen is no right to be alone, and the
  * node is created again. So there is no guardian here. What must stay true: the command is started
  * when the node is there, the node is deleted when the command has ended, and this process ends as
- * the command did. */
+ * the command did.
+ *
+ * With --health the node is there while the command is known to be healthy. A check usually asks
+ * the command, so that one runs before its node is there. Neither the session nor the command
+ * depends on the check, unless --on-unhealthy says that the command is ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,20 +23,24 @@
 
 #include "base/path.h"
 #include "clave/cache.h"
+#include "clave/uv.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant.h"
+#include "cmd/run/hook.h"
 #include "cmd/verbs/lock/member.h"
+#include "runtime/thread_start.h"
 
-enum { MEMBER_ID = FLAG_LONG, MEMBER_DATA, MEMBER_REPLACE };
+enum { MEMBER_ID = RUN_FLAG_OWN, MEMBER_DATA, MEMBER_REPLACE };
 enum { MEMBERS_WATCH = FLAG_LONG };
-enum { CLOSE_MS = 5000, LOOK_MS = 200, GATHER_MS = 50, COLUMN_CAP = 256 };
+enum { CLOSE_MS = 5000, SET_MS = 1000, KILL_MS = 10000 };
+enum { LOOK_MS = 200, GATHER_MS = 50, COLUMN_CAP = 256 };
 
-/* ---- the command ----------------------------------------------------------------------------- */
+/* ---- the node -------------------------------------------------------------------------------- */
 
-/* Called on the loop's thread. */
+/* Called on the thread of the client's loop. */
 static void member_on_event(clave_async_persistent_node *n, const clave_persistent_node_event *ev,
                             void *arg)
 {
@@ -53,6 +61,84 @@ static void member_on_event(clave_async_persistent_node *n, const clave_persiste
         diag(m->o, "%s: a node that is no member is in the way; waiting until it is removed",
              ev->path);
 }
+
+/* Begins to keep the node. It takes another's place only when this process has just come. */
+static clave_err member_appear(struct member *m)
+{
+    const char *data = m->disabled ? m->disabled : m->data; /* until it is known to be healthy */
+    clave_persistent_node_options no = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
+    no.kind = m->kind;
+    no.replace = m->replace && m->told == HEALTH_UNTRIED;
+    no.data = data;
+    no.len = strlen(data);
+    no.event_cb = member_on_event;
+    no.event_arg = m;
+    return clave_persistent_node_new(&m->node, m->session, m->path, &no);
+}
+
+static void member_show(struct member *m, bool healthy)
+{
+    clave_err err = CLAVE_OK;
+    if (m->disabled) { /* if this is not answered in time, the node gets it later */
+        const char *data = healthy ? m->data : m->disabled;
+        err = clave_persistent_node_set(m->node, data, strlen(data), SET_MS);
+    } else if (healthy && !m->node) {
+        err = member_appear(m);
+    } else if (!healthy) {
+        clave_persistent_node_free(m->node);
+        m->node = NULL;
+    }
+    if (err != CLAVE_OK && err != CLAVE_ETIMEDOUT)
+        diag(m->o, "%s: %s", m->path, clave_strerror(err));
+}
+
+/* ---- its health ------------------------------------------------------------------------------ */
+
+static void member_end_command(struct member *m)
+{
+    diag(m->o, "%s: ending the command: %s", m->path, m->check.why);
+    m->ending = true;
+    kill(m->pid, SIGTERM);
+    uv_timer_start(&m->kill, m->kill.timer_cb, KILL_MS, 0);
+}
+
+static void member_on_kill(uv_timer_t *timer)
+{
+    struct member *m = timer->data;
+    kill(m->pid, SIGKILL);
+}
+
+static void member_on_judged(void *arg)
+{
+    struct member *m = arg;
+    const struct health_policy *p = &m->check.policy;
+    const char *gone = m->disabled ? "disabled" : "not there";
+    bool too_often = p->phase == HEALTH_UNFIT && p->failures >= p->terms.fails;
+    if (p->phase != m->told && p->phase == HEALTH_FIT) {
+        member_show(m, true);
+        diag(m->o, "%s: healthy: its node is %s", m->path, m->disabled ? "enabled" : "there");
+    } else if (p->phase != m->told && m->told == HEALTH_UNTRIED) {
+        diag(m->o, "%s: not healthy yet, its node is %s: %s", m->path, gone, m->check.why);
+    } else if (p->phase != m->told) {
+        member_show(m, false);
+        diag(m->o, "%s: unhealthy, its node is %s: %s", m->path, gone, m->check.why);
+    }
+    m->told = p->phase;
+    if (m->on_unhealthy == ON_UNHEALTHY_END && too_often && !m->ending &&
+        clave_now() >= m->grace_until)
+        member_end_command(m);
+}
+
+static pid_t member_start_check(void *arg, const char *command, int output)
+{
+    const struct member *m = arg;
+    const struct hook_facts facts = {.event = m->told == HEALTH_FIT ? "healthy" : "unhealthy",
+                                     .path = m->path,
+                                     .connect = m->o->connect ? m->o->connect : "local:"};
+    return hook_start_check(&facts, command, output);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* In the child: as the command should find the process. Says in the pipe why it could not start. */
 static void member_exec(const struct member *m, int failure)
@@ -89,81 +175,134 @@ static int member_start(struct member *m)
 
 /* Takes what has been signalled, and passes it on to the command unless the terminal has sent it to
  * both. Returns 0, or the signal that ends this process since there is no command. */
-static int member_take_signal(struct member *m, bool *ended, int *status)
+static int member_take_signal(struct member *m, bool *child_ended)
 {
     struct signalfd_siginfo info;
     if (read(m->signals, &info, sizeof info) != sizeof info)
         return 0;
     int sig = (int)info.ssi_signo;
-    if (sig == SIGCHLD)
-        *ended = m->pid > 0 && waitpid(m->pid, status, WNOHANG) == m->pid;
-    else if (m->pid > 0 && info.ssi_code <= 0)
+    *child_ended = sig == SIGCHLD;
+    if (sig != SIGCHLD && m->pid > 0 && info.ssi_code <= 0)
         kill(m->pid, sig);
     return sig != SIGCHLD && m->pid == 0 ? sig : 0;
 }
 
 /* Waits until the node is there. Returns an exit code. */
-static int member_await(struct member *m, clave_persistent_node *n, clave_client *session)
+static int member_await(struct member *m)
 {
     struct pollfd p = {.fd = m->signals, .events = POLLIN};
     for (;;) {
-        bool ended = false;
-        int status;
-        clave_err err = clave_persistent_node_await(n, LOOK_MS);
+        bool child_ended;
+        clave_err err = clave_persistent_node_await(m->node, LOOK_MS);
         if (err != CLAVE_ETIMEDOUT && err != CLAVE_EBUSY)
-            return err == CLAVE_OK ? EXIT_OK : diag_err(m->o, m->path, err, session);
-        int sig = poll(&p, 1, 0) == 1 ? member_take_signal(m, &ended, &status) : 0;
+            return err == CLAVE_OK ? EXIT_OK : diag_err(m->o, m->path, err, m->session);
+        int sig = poll(&p, 1, 0) == 1 ? member_take_signal(m, &child_ended) : 0;
         if (sig != 0)
             return 128 + sig;
     }
 }
 
-/* Waits for the end of the command. Returns its exit code. */
-static int member_wait(struct member *m)
+static void member_on_signal(uv_poll_t *poll, int status, int events)
 {
-    bool ended = false;
-    int status = 0;
-    while (!ended)
-        (void)member_take_signal(m, &ended, &status);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    struct member *m = poll->data;
+    bool child_ended = false;
+    (void)status;
+    (void)events;
+    (void)member_take_signal(m, &child_ended);
+    if (!child_ended)
+        return;
+    health_reap(&m->check);
+    if (waitpid(m->pid, &m->status, WNOHANG) == m->pid)
+        uv_stop(&m->loop);
 }
 
-static int member_keep(struct member *m, clave_client *session)
+/* Returns 0, or an error of libuv. */
+static int member_open_loop(struct member *m)
 {
-    clave_persistent_node_options no = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
-    clave_persistent_node *n;
-    no.kind = m->kind;
-    no.replace = m->replace;
-    no.data = m->data;
-    no.len = strlen(m->data);
-    no.event_cb = member_on_event;
-    no.event_arg = m;
-    clave_err err = clave_persistent_node_new(&n, session, m->path, &no);
+    static const struct health_owner owner = {member_start_check, member_on_judged};
+    int err = -clave__loop_init(&m->loop);
+    if (err != 0)
+        return err;
+    uv_timer_init(&m->loop, &m->kill);
+    m->kill.timer_cb = member_on_kill;
+    m->kill.data = m->signalled.data = m;
+    err = health_open(&m->check, &m->health, &m->loop, &owner, m);
+    if (err == 0)
+        err = uv_poll_init(&m->loop, &m->signalled, m->signals);
+    return err != 0 ? err : uv_poll_start(&m->signalled, UV_READABLE, member_on_signal);
+}
+
+/* Runs the command, and waits for its end. Returns its exit code, or another one after a message.
+ */
+static int member_run_command(struct member *m)
+{
+    int err = member_open_loop(m); /* if this fails, this process ends */
+    if (err != 0)
+        return diag_end(m->o, m->path, EXIT_INTERNAL, "cannot start: %s", uv_strerror(err));
+    int code = member_start(m);
+    if (code == EXIT_OK) {
+        m->grace_until = clave_now() + m->health.terms.grace_ms;
+        health_begin(&m->check);
+        uv_run(&m->loop, UV_RUN_DEFAULT);
+        code = WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
+    }
+    health_close(&m->check);
+    uv_close((uv_handle_t *)&m->kill, NULL);
+    uv_close((uv_handle_t *)&m->signalled, NULL);
+    uv_run(&m->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&m->loop);
+    return m->ending ? EXIT_UNHEALTHY : code;
+}
+
+static int member_keep(struct member *m)
+{
+    bool comes_later = m->health.command && !m->disabled;
+    clave_err err = comes_later ? CLAVE_OK : member_appear(m);
     if (err != CLAVE_OK)
-        return diag_err(m->o, m->path, err, session);
-    int code = member_await(m, n, session);
+        return diag_err(m->o, m->path, err, m->session);
+    int code = comes_later ? EXIT_OK : member_await(m);
     m->started = code == EXIT_OK;
     if (code == EXIT_OK)
-        code = member_start(m);
-    if (m->pid > 0)
-        code = member_wait(m);
-    err = m->stays ? CLAVE_OK : clave_persistent_node_close(n, CLOSE_MS);
+        code = member_run_command(m);
+    if (m->node && !m->stays)
+        err = clave_persistent_node_close(m->node, CLOSE_MS);
     if (err != CLAVE_OK)
         diag_note(m->o, "%s: it goes with the session: %s", m->path, clave_strerror(err));
-    clave_persistent_node_free(n);
+    clave_persistent_node_free(m->node);
     return code;
+}
+
+bool member_take_flag(struct member *m, int id)
+{
+    static const char *const words[] = {[ON_UNHEALTHY_REMOVE] = "remove",
+                                        [ON_UNHEALTHY_END] = "end",
+                                        [ON_UNHEALTHY_DISABLE] = "disable",
+                                        NULL};
+    static const char *const of_members[] = {"remove", "end", NULL};
+    int n;
+    if (id != RUN_FLAG_ON_UNHEALTHY)
+        return health_plan_take_flag(&m->health, m->o, id);
+    if (!options_word(m->o, "on-unhealthy", m->o->verb->shares == RUN_MEMBER ? of_members : words,
+                      &n))
+        return false;
+    m->on_unhealthy = (enum on_unhealthy)n;
+    return true;
 }
 
 int member_run(struct member *m)
 {
-    clave_client *session;
+    if (m->on_unhealthy != ON_UNHEALTHY_REMOVE && !m->health.command)
+        return diag_usage(m->o, "--on-unhealthy needs --health COMMAND");
+    int code = health_plan_check(&m->health, m->o, ON_LOST_TERM);
+    if (code != EXIT_OK)
+        return code;
     m->signals = inheritance_open_signals(SIGCHLD); /* the loop's thread blocks all signals */
     if (m->signals < 0)
         return diag_err(m->o, m->path, CLAVE_EFILES, NULL);
-    int code = connect_open(m->o, NULL, &session);
+    code = connect_open(m->o, NULL, &m->session);
     if (code == EXIT_OK) {
-        code = member_keep(m, session);
-        connect_close(session);
+        code = member_keep(m);
+        connect_close(m->session);
     }
     close(m->signals);
     return code;
@@ -179,16 +318,22 @@ const char *member_default_id(char out[MEMBER_ID_CAP])
 
 static int run_member(struct options *o, int argc, char **argv)
 {
-    struct member m = {.o = o, .data = "", .what = "a member"};
+    struct member m = MEMBER_INIT;
     char id[MEMBER_ID_CAP];
     const char *name = member_default_id(id);
     int flag;
+    m.o = o;
+    m.data = "";
+    m.what = "a member";
     while ((flag = options_next(o, argc, argv)) > 0) {
         if (flag == MEMBER_ID)
             name = o->value;
         else if (flag == MEMBER_DATA)
             m.data = o->value;
-        m.replace |= flag == MEMBER_REPLACE;
+        else if (flag == MEMBER_REPLACE)
+            m.replace = true;
+        else if (!member_take_flag(&m, flag))
+            return EXIT_USAGE;
     }
     if (flag == OPTIONS_STOP)
         return o->status;
@@ -222,8 +367,12 @@ const struct verb verb_member = {
     .text =
         "The node PATH/ID is there while the command runs, over every loss of the session. The\n"
         "command starts when it is; a member of the same id is waited for, or with --replace\n"
-        "loses its place. The exit code is the command's.\n",
+        "loses its place. With --health the command starts at once, and the node is there while\n"
+        "the check succeeds; the command and the session go on. The exit code is the command's;\n"
+        "80: it was unhealthy, and --on-unhealthy is end.\n",
     .flags = member_flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_MEMBER,
     .max_args = 1,
     .runs_command = true,
     .run = run_member,

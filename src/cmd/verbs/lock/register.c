@@ -14,7 +14,7 @@
 #include "runtime/clock.h"
 
 enum {
-    REGISTER_BASE = FLAG_LONG,
+    REGISTER_BASE = RUN_FLAG_OWN,
     REGISTER_ID,
     REGISTER_ADDRESS,
     REGISTER_PORT,
@@ -29,6 +29,7 @@ struct registration {
     struct options *o;
     const char *base;
     clave_instance instance;
+    struct member member;
 };
 
 /* ---- what is registered ---------------------------------------------------------------------- */
@@ -73,8 +74,10 @@ static bool register_take_flag(struct registration *r, int id)
     case REGISTER_SERVERSET:
         i->type = CLAVE_SERVICE_SERVERSET;
         return true;
-    default:
+    case REGISTER_DISABLED:
         return i->disabled = true;
+    default:
+        return member_take_flag(&r->member, id);
     }
 }
 
@@ -95,25 +98,37 @@ static clave_persistent_node_kind register_kind(clave_service_type type)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
+/* NULL: out of memory. */
+static char *register_format(clave_instance i, bool disabled)
+{
+    i.disabled |= disabled;
+    size_t n = clave_instance_format(&i, NULL, 0);
+    char *json = malloc(n + 1);
+    if (json)
+        clave_instance_format(&i, json, n + 1);
+    return json;
+}
+
 /* Returns an exit code. */
 static int register_run_at(struct registration *r, const char *path)
 {
-    const clave_instance *i = &r->instance;
+    clave_service_type type = r->instance.type;
+    struct member *m = &r->member;
+    bool disables = m->on_unhealthy == ON_UNHEALTHY_DISABLE;
     if (!connect_path_ok(r->o, path))
         return EXIT_PATH;
-    size_t n = clave_instance_format(i, NULL, 0);
-    char *json = malloc(n + 1);
-    if (!json)
-        return diag_err(r->o, path, CLAVE_ENOMEM, NULL);
-    clave_instance_format(i, json, n + 1);
-    struct member m = {.o = r->o,
-                       .path = path,
-                       .data = json,
-                       .what = "an instance",
-                       .kind = register_kind(i->type),
-                       .replace = true,
-                       .stays = i->type == CLAVE_SERVICE_PERMANENT};
-    int code = member_run(&m);
+    char *json = register_format(r->instance, false);
+    char *disabled = disables ? register_format(r->instance, true) : NULL;
+    m->path = path;
+    m->data = json;
+    m->disabled = disabled;
+    m->what = "an instance";
+    m->kind = register_kind(type);
+    m->replace = true;
+    m->stays = type == CLAVE_SERVICE_PERMANENT;
+    bool no_memory = !json || (disables && !disabled);
+    int code = no_memory ? diag_err(r->o, path, CLAVE_ENOMEM, NULL) : member_run(m);
+    free(disabled);
     free(json);
     return code;
 }
@@ -126,6 +141,12 @@ static int register_run(struct registration *r)
         return diag_usage(r->o, "--address is missing: where the instance can be reached");
     if (fault)
         return diag_usage(r->o, "%s %s", i->name, fault);
+    if (register_kind(i->type) == CLAVE_KEPT_PERSISTENT && r->member.health.command &&
+        r->member.on_unhealthy != ON_UNHEALTHY_DISABLE)
+        return diag_usage(r->o,
+                          "--health with --type %s needs --on-unhealthy disable: its node "
+                          "stays",
+                          clave_service_type_name(i->type));
     char *service = clave__path_child(NULL, r->base, i->name);
     char *path = NULL;
     if (service)
@@ -139,9 +160,10 @@ static int register_run(struct registration *r)
 
 static int run_register(struct options *o, int argc, char **argv)
 {
-    struct registration r = {.o = o, .base = "/services"};
+    struct registration r = {.o = o, .base = "/services", .member = MEMBER_INIT};
     char id[MEMBER_ID_CAP];
     int flag;
+    r.member.o = o;
     r.instance.id = member_default_id(id);
     r.instance.registered = clave__clock_wall();
     while ((flag = options_next(o, argc, argv)) > 0)
@@ -177,9 +199,13 @@ const struct verb verb_register = {
             "x-discovery\n"
             "has it. It is there from before the command starts until it has ended, over every "
             "loss of\n"
-            "the session; another registration of this id loses its place. The exit code is the\n"
-            "command's.\n",
+            "the session; another registration of this id loses its place. With --health the\n"
+            "command starts at once, and is registered while the check succeeds; it runs on\n"
+            "meanwhile. The exit code is the command's; 80: it was unhealthy, and --on-unhealthy\n"
+            "is end.\n",
     .flags = flags,
+    .more_flags = run_flags_of,
+    .shares = RUN_REGISTER,
     .max_args = 1,
     .runs_command = true,
     .run = run_register,
