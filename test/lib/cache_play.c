@@ -1,14 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/cache_play.h"
+
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 void play_init(struct play *y, bool each)
 {

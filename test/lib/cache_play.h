@@ -7,6 +7,7 @@
 #include "clave/async/cache.h"
 #include "lib/cache_mirror.h"
 #include "lib/memnet.h"
+#include "lib/unit.h"
 
 enum { PLAY_TIMEOUT = 6000, ACTOR = 0, USER = 1 };
 
@@ -17,14 +18,15 @@ struct play {
     bool each; /* a watch for each node */
 };
 
-/* Both ways. */
-#define BOTH(test)                                                                                 \
-    static void test##_both(void **state)                                                          \
+/* TEST_BOTH(name) { ... } is a test that is played both ways: `each` says which. */
+#define TEST_BOTH(name)                                                                            \
+    static void name(bool each);                                                                   \
+    TEST(name##_both)                                                                              \
     {                                                                                              \
-        (void)state;                                                                               \
-        test(false);                                                                               \
-        test(true);                                                                                \
-    }
+        name(false);                                                                               \
+        name(true);                                                                                \
+    }                                                                                              \
+    static void name(bool each)
 
 clave_cache_options play_options(void);
 void play_init(struct play *y, bool each);

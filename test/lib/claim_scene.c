@@ -1,14 +1,6 @@
 /* claim_scene.c - see claim_scene.h. */
 #include "lib/claim_scene.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 void user_expects(struct webrig_call *c, unsigned status)
 {

@@ -1,13 +1,5 @@
 #include "lib/deadlock_cycle.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 struct memnet *cycle_world(size_t clients)
 {

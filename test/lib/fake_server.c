@@ -1,14 +1,7 @@
 #include "lib/fake_server.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "lib/unit.h"
 #include "wire/frame.h"
 
 static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)

@@ -1,14 +1,6 @@
 /* observe_scene.c - see observe_scene.h. */
 #include "lib/observe_scene.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 void scene_open(struct scene *s)
 {

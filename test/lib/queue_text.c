@@ -1,14 +1,5 @@
 #include "lib/queue_text.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "lib/unit.h"
 
 const char *queue_text(const struct lock_queue *q)
 {

@@ -1,11 +1,7 @@
 #include "lib/semaphore_user.h"
+
 #include "lib/async_grants.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {

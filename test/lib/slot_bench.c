@@ -1,11 +1,5 @@
 #include "lib/slot_bench.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 static void slot_bench_on_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
 {

@@ -1,10 +1,5 @@
 #include "lib/slot_user.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 static void on_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
 {

@@ -1,11 +1,5 @@
 #include "lib/webrig_answer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "lib/unit.h"
 
 struct webrig_call *webrig_answer(struct webrig *r, const char *method, const char *target,
                                   const char *headers, const char *body, unsigned status)

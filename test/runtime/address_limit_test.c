@@ -1,8 +1,6 @@
 /* address_limit_test.c - how many connections one address may have. */
 #include "rig.h"
 
-#include <string.h>
-
 #include "base/memory.h"
 #include "runtime/server/address_limit.h"
 
@@ -43,9 +41,8 @@ static void leave(struct address *a)
     clave__address_limit_leave(&limit, a, false);
 }
 
-static void each_address_has_its_own(void **state)
+TEST_WITH(each_address_has_its_own, set_up, tear_down)
 {
-    (void)state;
     clave__address_limit_set(&limit, 2, 0);
     struct address *a = enter(peer(4, 1, 1)), *b = enter(peer(4, 1, 1)), *c = enter(peer(4, 1, 2));
     assert_ptr_equal(a, b);
@@ -58,9 +55,8 @@ static void each_address_has_its_own(void **state)
     leave(c);
 }
 
-static void a_network_of_ipv6_is_one_address(void **state)
+TEST_WITH(a_network_of_ipv6_is_one_address, set_up, tear_down)
 {
-    (void)state;
     clave__address_limit_set(&limit, 1, 0);
     struct address *a = enter(peer(6, 1, 1)), *b = enter(peer(6, 2, 1));
     assert_non_null(a);
@@ -70,9 +66,8 @@ static void a_network_of_ipv6_is_one_address(void **state)
     leave(b);
 }
 
-static void a_session_makes_room_for_one_without(void **state)
+TEST_WITH(a_session_makes_room_for_one_without, set_up, tear_down)
 {
-    (void)state;
     clave__address_limit_set(&limit, 3, 1);
     struct address *a = enter(peer(4, 1, 1));
     assert_null(enter(peer(4, 1, 1)));
@@ -83,9 +78,8 @@ static void a_session_makes_room_for_one_without(void **state)
     leave(a);
 }
 
-static void unix_sockets_are_not_counted(void **state)
+TEST_WITH(unix_sockets_are_not_counted, set_up, tear_down)
 {
-    (void)state;
     struct address *a;
     const struct peer_addr local = peer(0, 0, 0);
     clave__address_limit_set(&limit, 1, 1);
@@ -97,9 +91,8 @@ static void unix_sockets_are_not_counted(void **state)
     leave(NULL);
 }
 
-static void the_default_is_sixty_and_a_negative_number_no_limit(void **state)
+TEST_WITH(the_default_is_sixty_and_a_negative_number_no_limit, set_up, tear_down)
 {
-    (void)state;
     struct address *a = NULL;
     int n = 0;
     clave__address_limit_set(&limit, 0, 0);
@@ -110,17 +103,4 @@ static void the_default_is_sixty_and_a_negative_number_no_limit(void **state)
     assert_non_null(enter(peer(4, 1, 1)));
     for (n++; n > 0; n--)
         leave(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_address_has_its_own, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_network_of_ipv6_is_one_address, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_session_makes_room_for_one_without, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unix_sockets_are_not_counted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_default_is_sixty_and_a_negative_number_no_limit, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

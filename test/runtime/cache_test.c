@@ -3,10 +3,6 @@
  * session. */
 #include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "clave/testserver.h"
 
 enum { PATIENCE = RIG_PATIENCE_MS, EVENT_TYPES = CLAVE_CACHE_ENDED + 1 };
@@ -117,9 +113,8 @@ static bool count_visit(const clave_cache_node *node, void *arg)
     return ++*(unsigned *)arg < 2;
 }
 
-static void answers_from_memory(void **state)
+TEST_WITH(answers_from_memory, set_up, tear_down)
 {
-    (void)state;
     clave_cache *cache = load(NULL, NULL);
     clave_reply *r;
     unsigned visits = 0;
@@ -149,9 +144,8 @@ static void answers_from_memory(void **state)
     clave_cache_free(NULL);
 }
 
-static void what_cannot_be_made(void **state)
+TEST_WITH(what_cannot_be_made, set_up, tear_down)
 {
-    (void)state;
     clave_cache *cache;
     const clave_cache_options wide = {.size = sizeof wide, .window = UINT32_MAX};
     assert_int_equal(clave_cache_new(&cache, session, "t", NULL, NULL, NULL), CLAVE_EPATH);
@@ -160,9 +154,8 @@ static void what_cannot_be_made(void **state)
     assert_null(cache);
 }
 
-static void what_does_not_fit_is_left_out(void **state)
+TEST_WITH(what_does_not_fit_is_left_out, set_up, tear_down)
 {
-    (void)state;
     struct record r = RECORD_INIT;
     const clave_cache_options o = {.size = sizeof o, .max_nodes = 2};
     clave_cache *cache = load(&o, &r);
@@ -172,9 +165,8 @@ static void what_does_not_fit_is_left_out(void **state)
     clave_cache_free(cache);
 }
 
-static void data_that_is_not_kept_has_a_length(void **state)
+TEST_WITH(data_that_is_not_kept_has_a_length, set_up, tear_down)
 {
-    (void)state;
     const clave_cache_options o = {.size = sizeof o, .without_data = true};
     clave_cache *cache = load(&o, NULL);
     clave_reply *r;
@@ -187,9 +179,8 @@ static void data_that_is_not_kept_has_a_length(void **state)
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
-static void follows_what_happens(void **state)
+TEST_WITH(follows_what_happens, set_up, tear_down)
 {
-    (void)state;
     struct record r = RECORD_INIT;
     clave_cache *cache = load(NULL, &r);
     await_event(&r, CLAVE_CACHE_INITIALIZED, 1);
@@ -208,9 +199,8 @@ static void follows_what_happens(void **state)
     assert_int_equal(r.seen[CLAVE_CACHE_ENDED], 0);
 }
 
-static void is_stale_without_a_server_and_current_again_with_it(void **state)
+TEST_WITH(is_stale_without_a_server_and_current_again_with_it, set_up, tear_down)
 {
-    (void)state;
     struct record r = RECORD_INIT;
     clave_cache *cache = load(NULL, &r);
     assert_int_equal(clave_test_server_stop(server), CLAVE_OK);
@@ -226,9 +216,8 @@ static void is_stale_without_a_server_and_current_again_with_it(void **state)
     clave_cache_free(cache);
 }
 
-static void learns_what_happened_while_its_session_was_killed(void **state)
+TEST_WITH(learns_what_happened_while_its_session_was_killed, set_up, tear_down)
 {
-    (void)state;
     struct record r = RECORD_INIT;
     clave_cache *cache = load(NULL, &r);
     clave_client *other = rig_session(clave_test_server_connect_string(server));
@@ -280,9 +269,8 @@ static void *read_until_last(void *arg)
     return NULL;
 }
 
-static void threads_read_while_it_changes(void **state)
+TEST_WITH(threads_read_while_it_changes, set_up, tear_down)
 {
-    (void)state;
     clave_cache *cache = load(NULL, NULL);
     struct reader readers[READERS];
     for (size_t i = 0; i < READERS; i++) {
@@ -313,9 +301,8 @@ static void *wait_for_ever(void *arg)
     return NULL;
 }
 
-static void a_wait_ends_with_the_session(void **state)
+TEST_WITH(a_wait_ends_with_the_session, set_up, tear_down)
 {
-    (void)state;
     struct record r = RECORD_INIT;
     struct waiting w = {.err = CLAVE_OK};
     clave_client *s;
@@ -357,9 +344,8 @@ static void ask_and_free(clave_async_cache *cache, const clave_cache_event *ev, 
     record_event(cache, ev, &in->record);
 }
 
-static void a_callback_asks_and_frees(void **state)
+TEST_WITH(a_callback_asks_and_frees, set_up, tear_down)
 {
-    (void)state;
     struct inside in = {.record = RECORD_INIT};
     assert_int_equal(clave_cache_new(&in.cache, session, "/t", NULL, ask_and_free, &in), CLAVE_OK);
     assert_int_equal(clave_cache_wait(in.cache, PATIENCE), CLAVE_OK);
@@ -368,22 +354,4 @@ static void a_callback_asks_and_frees(void **state)
     assert_int_equal(in.wait, CLAVE_ELOOPTHREAD);
     assert_int_equal(in.get, CLAVE_OK);
     assert_int_equal(in.count, 3);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(answers_from_memory),
-        TEST(what_cannot_be_made),
-        TEST(what_does_not_fit_is_left_out),
-        TEST(data_that_is_not_kept_has_a_length),
-        TEST(follows_what_happens),
-        TEST(is_stale_without_a_server_and_current_again_with_it),
-        TEST(learns_what_happened_while_its_session_was_killed),
-        TEST(threads_read_while_it_changes),
-        TEST(a_wait_ends_with_the_session),
-        TEST(a_callback_asks_and_frees),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * bytes, back-pressure, the states, and that closing is reported once. */
 #include "rig.h"
 
-#include <string.h>
 #include <sys/socket.h>
 
 #include "base/list.h"
@@ -217,9 +216,8 @@ static void open_end(struct end *e)
 }
 
 /* The reader starts late: the writer has to wait for the socket, and fetches nothing meanwhile. */
-static void bytes_keep_their_order(void **state)
+TEST(bytes_keep_their_order)
 {
-    (void)state;
     struct pair p;
     open_pair(&p);
     struct end *from = p.ends[0], *to = p.ends[1];
@@ -242,9 +240,8 @@ static void bytes_keep_their_order(void **state)
     close_pair(&p);
 }
 
-static void what_a_lingering_channel_gets_is_dropped(void **state)
+TEST(what_a_lingering_channel_gets_is_dropped)
 {
-    (void)state;
     struct pair p;
     open_pair(&p);
     p.ends[0]->to_send = p.ends[1]->to_send = 1000;
@@ -262,9 +259,8 @@ static void what_a_lingering_channel_gets_is_dropped(void **state)
 }
 
 /* Without memory for what has to wait the connection is lost. */
-static void without_memory_it_closes(void **state)
+TEST(without_memory_it_closes)
 {
-    (void)state;
     struct pair p;
     open_pair(&p);
     p.ends[0]->to_send = TOTAL;
@@ -275,14 +271,4 @@ static void without_memory_it_closes(void **state)
     assert_int_equal(p.ends[0]->why, UV_ENOMEM);
     assert_false(clave__channel_write(&p.ends[0]->channel));
     close_pair(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_keep_their_order),
-        cmocka_unit_test(what_a_lingering_channel_gets_is_dropped),
-        cmocka_unit_test(without_memory_it_closes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

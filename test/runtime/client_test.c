@@ -3,9 +3,6 @@
 
 #include <arpa/inet.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -117,15 +114,13 @@ static void every_call(const char *address)
     assert_int_equal(rig_stop(rig), CLAVE_OK);
 }
 
-static void calls_over_tcp(void **state)
+TEST(calls_over_tcp)
 {
-    (void)state;
     every_call("127.0.0.1:0");
 }
 
-static void calls_over_ipv6(void **state)
+TEST(calls_over_ipv6)
 {
-    (void)state;
     int fd = socket(AF_INET6, SOCK_STREAM, 0);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     bool has = fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0;
@@ -135,15 +130,13 @@ static void calls_over_ipv6(void **state)
     every_call("[::1]:0");
 }
 
-static void calls_over_unix(void **state)
+TEST(calls_over_unix)
 {
-    (void)state;
     every_call(rig_unix());
 }
 
-static void a_name_is_resolved(void **state)
+TEST(a_name_is_resolved)
 {
-    (void)state;
     struct rig *rig = rig_start(rig_dir(), "127.0.0.1:0");
     char connect[64];
     snprintf(connect, sizeof connect, "localhost%s", strrchr(rig->connect, ':'));
@@ -151,9 +144,8 @@ static void a_name_is_resolved(void **state)
     rig_stop(rig);
 }
 
-static void closing_ends_the_session_at_the_server(void **state)
+TEST(closing_ends_the_session_at_the_server)
 {
-    (void)state;
     clave_create_options eph = {.size = sizeof eph, .mode = CLAVE_EPHEMERAL};
     struct rig *rig = rig_start(rig_dir(), NULL);
     clave_client *a = rig_session(rig->connect), *b = rig_session(rig->connect);
@@ -201,9 +193,8 @@ static void assert_unreachable(const char *connect, const char *why)
     clave_client_close(s, 1000);
 }
 
-static void nobody_listens(void **state)
+TEST(nobody_listens)
 {
-    (void)state;
     uint16_t port;
     int fd = open_port(false, &port);
     char connect[64];
@@ -213,9 +204,8 @@ static void nobody_listens(void **state)
     close(fd);
 }
 
-static void a_name_that_does_not_exist(void **state)
+TEST(a_name_that_does_not_exist)
 {
-    (void)state;
     assert_unreachable("no-such-host.invalid:2181", "no-such-host.invalid");
 }
 
@@ -231,9 +221,8 @@ static void *answer_http(void *arg)
     return NULL;
 }
 
-static void a_peer_that_speaks_http(void **state)
+TEST(a_peer_that_speaks_http)
 {
-    (void)state;
     uint16_t port;
     pthread_t thread;
     char connect[64];
@@ -246,9 +235,8 @@ static void a_peer_that_speaks_http(void **state)
     close(fd);
 }
 
-static void a_list_that_makes_no_sense(void **state)
+TEST(a_list_that_makes_no_sense)
 {
-    (void)state;
     clave_client *s;
     assert_int_equal(clave_client_open(&s, NULL, "host:port", NULL), CLAVE_EHOST);
     assert_null(s);
@@ -258,9 +246,8 @@ static void a_list_that_makes_no_sense(void **state)
 
 /* The kernel accepts for a listener that never does: connected, and not a word. Calls that
  * were given up must leave nothing behind (ASan tells). */
-static void calls_end_in_time(void **state)
+TEST(calls_end_in_time)
 {
-    (void)state;
     uint16_t port;
     clave_client *s;
     clave_reply *r;
@@ -290,9 +277,8 @@ static void *list_for_ever(void *arg)
     return NULL;
 }
 
-static void closing_ends_waiting_calls(void **state)
+TEST(closing_ends_waiting_calls)
 {
-    (void)state;
     clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
     clave_test_server *server;
     pthread_t thread;
@@ -334,9 +320,8 @@ static void block_on_the_loop(clave_async_client *c, void *arg)
     d->set_hosts = clave_client_set_hosts(d->s, d->hosts);
 }
 
-static void blocking_on_the_loop_is_refused(void **state)
+TEST(blocking_on_the_loop_is_refused)
 {
-    (void)state;
     struct rig *rig = rig_start(rig_dir(), NULL);
     struct deadlock d = {.s = rig_session(rig->connect), .hosts = rig->connect};
     assert_int_equal(clave_client_run(d.s, block_on_the_loop, &d), CLAVE_OK);
@@ -363,9 +348,8 @@ static void post_again(clave_async_client *c, void *arg)
 }
 
 /* What is posted without an end, by the loop's thread or by others, leaves time for the socket. */
-static void posts_without_an_end(void **state)
+TEST(posts_without_an_end)
 {
-    (void)state;
     struct rig *rig = rig_start(rig_dir(), NULL);
     struct relay r = {.ends = false};
     assert_int_equal(clave_client_open(&r.s, NULL, rig->connect, NULL), CLAVE_OK);
@@ -397,9 +381,8 @@ static void *create_many(void *arg)
     return NULL;
 }
 
-static void threads_share_sessions_and_a_loop(void **state)
+TEST(threads_share_sessions_and_a_loop)
 {
-    (void)state;
     struct rig *rig = rig_start(rig_dir(), NULL);
     clave_loop *loop;
     struct crowd crowds[THREADS];
@@ -460,9 +443,8 @@ static void await_state(struct states *st, clave_state state, unsigned times)
 
 /* TestInterProcessSemaphoreCluster.testKilledServerWithEnsembleProvider: every server is another
  * one, at another address; the session goes on, and a waiter is served. */
-static void every_server_may_be_replaced(void **state)
+TEST(every_server_may_be_replaced)
 {
-    (void)state;
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 20000};
     clave_semaphore_options one = {.size = sizeof one, .limit = 1};
     const char *data = rig_dir();
@@ -487,9 +469,8 @@ static void every_server_may_be_replaced(void **state)
     rig_stop(rig);
 }
 
-static void a_session_outlives_its_server(void **state)
+TEST(a_session_outlives_its_server)
 {
-    (void)state;
     struct states st = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
     clave_client_options o = {
         .size = sizeof o, .session_timeout_ms = 20000, .state_cb = note_state, .state_arg = &st};
@@ -515,27 +496,4 @@ static void a_session_outlives_its_server(void **state)
     assert_int_equal(st.seen[CLAVE_STATE_LOST], 0);
     clave_client_close(s, 5000);
     rig_stop(rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closing_ends_waiting_calls),
-        cmocka_unit_test(calls_over_tcp),
-        cmocka_unit_test(calls_over_ipv6),
-        cmocka_unit_test(calls_over_unix),
-        cmocka_unit_test(a_name_is_resolved),
-        cmocka_unit_test(closing_ends_the_session_at_the_server),
-        cmocka_unit_test(nobody_listens),
-        cmocka_unit_test(a_name_that_does_not_exist),
-        cmocka_unit_test(a_peer_that_speaks_http),
-        cmocka_unit_test(a_list_that_makes_no_sense),
-        cmocka_unit_test(calls_end_in_time),
-        cmocka_unit_test(blocking_on_the_loop_is_refused),
-        cmocka_unit_test(posts_without_an_end),
-        cmocka_unit_test(threads_share_sessions_and_a_loop),
-        cmocka_unit_test(a_session_outlives_its_server),
-        cmocka_unit_test(every_server_may_be_replaced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 enum { PATIENCE = RIG_PATIENCE_MS, THREADS = 6 };
 
@@ -64,9 +63,8 @@ static void expect_closed_lock(clave_mutex *l)
     assert_string_equal(clave_mutex_deadlock(l, text, sizeof text), "");
 }
 
-static void a_lock_may_be_freed_behind_its_session(void **state)
+TEST(a_lock_may_be_freed_behind_its_session)
 {
-    (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
         clave_mutex *held, *idle, *read, *write;
@@ -90,9 +88,8 @@ static void a_lock_may_be_freed_behind_its_session(void **state)
     }
 }
 
-static void a_lockset_may_be_freed_behind_its_session(void **state)
+TEST(a_lockset_may_be_freed_behind_its_session)
 {
-    (void)state;
     static const clave_multilock_part parts[] = {{"/close/a", CLAVE_MULTILOCK_MUTEX},
                                                  {"/close/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
@@ -110,9 +107,8 @@ static void a_lockset_may_be_freed_behind_its_session(void **state)
     }
 }
 
-static void permits_may_be_freed_behind_their_session(void **state)
+TEST(permits_may_be_freed_behind_their_session)
 {
-    (void)state;
     const clave_semaphore_options o = {.size = sizeof o, .limit = 3};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
@@ -137,9 +133,8 @@ static void permits_may_be_freed_behind_their_session(void **state)
     }
 }
 
-static void a_candidate_may_be_freed_behind_its_session(void **state)
+TEST(a_candidate_may_be_freed_behind_its_session)
 {
-    (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
         clave_latch *c[3];
@@ -176,9 +171,8 @@ static void lead_until_interrupted(clave_selector *s, void *arg)
     atomic_fetch_add(led, 1);
 }
 
-static void a_selector_may_be_freed_behind_its_session(void **state)
+TEST(a_selector_may_be_freed_behind_its_session)
 {
-    (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
         atomic_int led = 0;
@@ -214,9 +208,8 @@ static void a_selector_may_be_freed_behind_its_session(void **state)
     }
 }
 
-static void a_job_may_be_freed_behind_its_session(void **state)
+TEST(a_job_may_be_freed_behind_its_session)
 {
-    (void)state;
     static const char *const paths[WAYS] = {"/close-once-0", "/close-once-1", "/close-once-2"};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
@@ -248,9 +241,8 @@ static bool never_visited(const clave_cache_node *node, void *arg)
     return true;
 }
 
-static void a_cache_may_be_freed_behind_its_session(void **state)
+TEST(a_cache_may_be_freed_behind_its_session)
 {
-    (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
         clave_cache *loaded, *fresh;
@@ -287,9 +279,8 @@ static void make_mutex(clave_async_client *c, void *arg)
     assert_int_equal(clave_async_mutex_new(arg, c, "/close/async", NULL), CLAVE_OK);
 }
 
-static void a_mutex_of_its_client_may_be_freed_behind_a_session(void **state)
+TEST(a_mutex_of_its_client_may_be_freed_behind_a_session)
 {
-    (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
         clave_async_mutex *m;
@@ -322,9 +313,8 @@ static void *wait_for_ever(void *arg)
 }
 
 /* A close ends every wait; what was waited in is freed after it. */
-static void a_wait_ends_with_its_session(void **state)
+TEST(a_wait_ends_with_its_session)
 {
-    (void)state;
     const clave_semaphore_options o = {.size = sizeof o, .limit = 1};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e, other;
@@ -393,9 +383,8 @@ static void *use_until_closed(void *arg)
     return NULL;
 }
 
-static void a_session_may_close_under_threads_that_use_and_free(void **state)
+TEST(a_session_may_close_under_threads_that_use_and_free)
 {
-    (void)state;
     for (unsigned round = 0; round < 4 * WAYS; round++) {
         struct end e;
         struct user_thread u[THREADS];
@@ -444,9 +433,8 @@ static void ask_for_ever(clave_async_client *c, void *arg)
     assert_int_equal(clave_async_get(c, "/", NULL, free_lock_inside, arg), CLAVE_OK);
 }
 
-static void a_callback_may_free_while_the_session_closes(void **state)
+TEST(a_callback_may_free_while_the_session_closes)
 {
-    (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e = {.way = way};
         struct in_callback x = {0};
@@ -464,20 +452,4 @@ static void a_callback_may_free_while_the_session_closes(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lock_may_be_freed_behind_its_session),
-        cmocka_unit_test(a_lockset_may_be_freed_behind_its_session),
-        cmocka_unit_test(permits_may_be_freed_behind_their_session),
-        cmocka_unit_test(a_candidate_may_be_freed_behind_its_session),
-        cmocka_unit_test(a_selector_may_be_freed_behind_its_session),
-        cmocka_unit_test(a_job_may_be_freed_behind_its_session),
-        cmocka_unit_test(a_cache_may_be_freed_behind_its_session),
-        cmocka_unit_test(a_mutex_of_its_client_may_be_freed_behind_a_session),
-        cmocka_unit_test(a_wait_ends_with_its_session),
-        cmocka_unit_test(a_session_may_close_under_threads_that_use_and_free),
-        cmocka_unit_test(a_callback_may_free_while_the_session_closes),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

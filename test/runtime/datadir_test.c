@@ -4,9 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -230,9 +227,8 @@ static void unreadable_newest_snapshot(const char *data)
 }
 
 /* What Apache's scripts and common layouts put beside version-2. */
-static void files_of_apache_are_left_alone(void **state)
+TEST(files_of_apache_are_left_alone)
 {
-    (void)state;
     static const char *const names[] = {"zoo.cfg",
                                         "zoo.cfg.bak",
                                         "zoo.cfg.dynamic",
@@ -354,9 +350,8 @@ static void assert_refused(const char *data, const struct damage *d)
     assert_true(fingerprint(data) == before);
 }
 
-static void damage_is_refused(void **state)
+TEST(damage_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         const char *data = used_directory();
         damages[i].apply(data);
@@ -365,17 +360,15 @@ static void damage_is_refused(void **state)
     }
 }
 
-static void a_path_that_is_a_file(void **state)
+TEST(a_path_that_is_a_file)
 {
-    (void)state;
     const char *data = rig_path(rig_dir(), "file");
     rig_write(data, "x", 1);
     assert_refused(data, &(struct damage){"file", NULL, CLAVE_EIO, {"cannot open", "irectory"}});
 }
 
-static void no_permission(void **state)
+TEST(no_permission)
 {
-    (void)state;
     if (geteuid() == 0)
         skip();
     const char *data = used_directory();
@@ -466,9 +459,8 @@ static const struct mend {
     {"damaged newest snapshot", damaged_newest_snapshot, RUNS *EACH},
 };
 
-static void leftovers_are_put_right(void **state)
+TEST(leftovers_are_put_right)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof mends / sizeof *mends; i++) {
         const char *data = used_directory();
         mends[i].apply(data);
@@ -502,14 +494,13 @@ static bool is_padding(const char *p, size_t n)
 }
 
 /* An old log that somebody may have cut off: the start is not refused, and not silent. */
-static void a_record_cut_off_before_a_later_leader(void **state)
+TEST(a_record_cut_off_before_a_later_leader)
 {
     const char *listen = "127.0.0.1:0", *data = used_directory();
     struct server_run_options o = rig_options(data, &listen);
     struct lines lines = {""};
     struct server_run *run;
     char fault[512] = "", at[64];
-    (void)state;
     const char *log = file_of(data, FILE_LOG, 1);
     size_t last = last_record(log);
     later_leader(data);
@@ -524,9 +515,8 @@ static void a_record_cut_off_before_a_later_leader(void **state)
 
 /* The newest record, torn at every byte: everything before it is there, the rest is cut off
  * and said to be. */
-static void a_torn_tail_is_cut_off(void **state)
+TEST(a_torn_tail_is_cut_off)
 {
-    (void)state;
     const char *data = used_directory(), *log = file_of(data, FILE_LOG, -1);
     size_t n, record = 0;
     char *whole = rig_read(log, &n);
@@ -563,9 +553,8 @@ static void a_torn_tail_is_cut_off(void **state)
 
 /* ---- one at a time ------------------------------------------------------------------------ */
 
-static void a_locked_directory_names_its_holder(void **state)
+TEST(a_locked_directory_names_its_holder)
 {
-    (void)state;
     const char *data = rig_dir(), *listen = "127.0.0.1:0";
     struct rig *r = rig_start(data, NULL);
     struct server_run_options o = rig_options(data, &listen);
@@ -579,9 +568,8 @@ static void a_locked_directory_names_its_holder(void **state)
     rig_stop(rig_start(data, NULL));
 }
 
-static void a_new_directory_has_a_snapshot_first(void **state)
+TEST(a_new_directory_has_a_snapshot_first)
 {
-    (void)state;
     const char *data = rig_path(rig_path(rig_dir(), "made"), "up");
     struct rig *r = rig_start(data, NULL);
     assert_int_equal(access(rig_path(data, "version-2/snapshot.0"), R_OK), 0);
@@ -609,9 +597,8 @@ struct dirent *__wrap_readdir(DIR *dir)
 
 /* A name that is not shown may be that of the newest snapshot, or of a file that is not ours. Only
  * the sizes of the files, which are measured last, may be wrong. */
-static void names_that_cannot_be_read(void **state)
+TEST(names_that_cannot_be_read)
 {
-    (void)state;
     const char *data = rig_dir(), *address = rig_unix();
     struct server_run_options o = rig_options(data, &address);
     struct server_run *run;
@@ -645,9 +632,8 @@ static void names_that_cannot_be_read(void **state)
 
 /* ---- the longest session ------------------------------------------------------------------ */
 
-static void a_damaged_note_of_the_longest_session(void **state)
+TEST(a_damaged_note_of_the_longest_session)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t n;
@@ -694,9 +680,8 @@ static void a_damaged_note_of_the_longest_session(void **state)
 }
 
 /* In its place a link to itself, which can be replaced, and a directory, which cannot. */
-static void an_unreadable_note_of_the_longest_session(void **state)
+TEST(an_unreadable_note_of_the_longest_session)
 {
-    (void)state;
     const char *data = rig_dir();
     char text[1024];
     const struct fault fault = {text, sizeof text};
@@ -724,23 +709,4 @@ static void an_unreadable_note_of_the_longest_session(void **state)
         assert_int_equal(ms, replaceable ? 70000 : 0);
         clave__datadir_close(&d);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_damaged_note_of_the_longest_session),
-        cmocka_unit_test(an_unreadable_note_of_the_longest_session),
-        cmocka_unit_test(files_of_apache_are_left_alone),
-        cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(a_path_that_is_a_file),
-        cmocka_unit_test(no_permission),
-        cmocka_unit_test(leftovers_are_put_right),
-        cmocka_unit_test(a_record_cut_off_before_a_later_leader),
-        cmocka_unit_test(a_torn_tail_is_cut_off),
-        cmocka_unit_test(a_locked_directory_names_its_holder),
-        cmocka_unit_test(a_new_directory_has_a_snapshot_first),
-        cmocka_unit_test(names_that_cannot_be_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* deadlock_test.c - threads whose locks wait for each other, on one session and on several. */
 #include "rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { DELAY = 200 };
@@ -57,9 +54,8 @@ static void run_both(struct worker *w)
     assert_string_equal(w[1 - victim].text, "");
 }
 
-static void threads_of_one_session_deadlock(void **state)
+TEST(threads_of_one_session_deadlock)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *a, *b;
     clave_mutex_options o = options();
@@ -74,9 +70,8 @@ static void threads_of_one_session_deadlock(void **state)
     clave_client_close(s, 1000);
 }
 
-static void sessions_deadlock(void **state)
+TEST(sessions_deadlock)
 {
-    (void)state;
     clave_client *s[2];
     clave_mutex *locks[2][2];
     clave_mutex_options o = options();
@@ -132,9 +127,8 @@ static size_t count_cycles(clave_client *s, clave_deadlocks **out)
 }
 
 /* The permit is this thread's, which waits for the lock of the other, who waits for the permit. */
-static void a_permit_and_a_lock(void **state)
+TEST(a_permit_and_a_lock)
 {
-    (void)state;
     static const char *const root = "/permits";
     static const char form[] = "clave/1\nhost=h\n";
     struct taker t = {.session = rig_session(rig->connect)};
@@ -183,9 +177,8 @@ static void *take_two_permits(void *arg)
 }
 
 /* A thread has the only permit, and wants another; it does not look. */
-static void a_deadlock_is_seen_from_outside(void **state)
+TEST(a_deadlock_is_seen_from_outside)
 {
-    (void)state;
     static const char *const nowhere[] = {"nowhere"};
     struct taker t = {.session = rig_session(rig->connect)};
     clave_client *other = rig_session(rig->connect);
@@ -221,9 +214,8 @@ static void a_deadlock_is_seen_from_outside(void **state)
 }
 
 /* A program under a `clave lock` is a part of that one's owner. */
-static void locks_say_what_they_are_a_part_of(void **state)
+TEST(locks_say_what_they_are_a_part_of)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_reply *names, *node;
     clave_mutex *l;
@@ -245,14 +237,4 @@ static void locks_say_what_they_are_a_part_of(void **state)
     clave_client_close(s, 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_of_one_session_deadlock),
-        cmocka_unit_test(sessions_deadlock),
-        cmocka_unit_test(a_permit_and_a_lock),
-        cmocka_unit_test(a_deadlock_is_seen_from_outside),
-        cmocka_unit_test(locks_say_what_they_are_a_part_of),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

@@ -41,9 +41,8 @@ static void exhaust(size_t i)
     clave__fair_reading_count(&turns, ALL);
 }
 
-static void what_one_has_left_is_read_by_the_next(void **state)
+TEST_WITH(what_one_has_left_is_read_by_the_next, set_up, NULL)
 {
-    (void)state;
     const size_t all = share(0);
     assert_int_equal(all, ALL);
     clave__fair_reading_count(&turns, 1000);
@@ -53,9 +52,8 @@ static void what_one_has_left_is_read_by_the_next(void **state)
     assert_in_range(clave__fair_reading_share(&turns, &readers[0], 10), all / 2, all - 10);
 }
 
-static void who_is_declined_is_read_first(void **state)
+TEST_WITH(who_is_declined_is_read_first, set_up, NULL)
 {
-    (void)state;
     exhaust(0);
     assert_int_equal(share(1), 0);
     assert_true(clave__fair_reader_is_declined(&readers[1]));
@@ -69,9 +67,8 @@ static void who_is_declined_is_read_first(void **state)
     assert_int_equal(share(3), ALL);
 }
 
-static void who_is_overdue_reads_though_nothing_is_left(void **state)
+TEST_WITH(who_is_overdue_reads_though_nothing_is_left, set_up, NULL)
 {
-    (void)state;
     exhaust(0);
     assert_int_equal(share(1), 0);
     begin_turn();
@@ -80,9 +77,8 @@ static void who_is_overdue_reads_though_nothing_is_left(void **state)
     assert_int_equal(share(2), 0);
 }
 
-static void who_has_had_some_comes_after_the_others(void **state)
+TEST_WITH(who_has_had_some_comes_after_the_others, set_up, NULL)
 {
-    (void)state;
     exhaust(0);
     assert_int_equal(share(0), 0);
     assert_int_equal(share(1), 0);
@@ -95,9 +91,8 @@ static void who_has_had_some_comes_after_the_others(void **state)
     assert_int_equal(resumed[0], 0);
 }
 
-static void nobody_waits_for_one_that_does_not_read(void **state)
+TEST_WITH(nobody_waits_for_one_that_does_not_read, set_up, NULL)
 {
-    (void)state;
     exhaust(0);
     assert_int_equal(share(1), 0);
     assert_int_equal(share(2), 0);
@@ -110,9 +105,8 @@ static void nobody_waits_for_one_that_does_not_read(void **state)
     assert_false(clave__fair_reading_has_more(&turns));
 }
 
-static void thousands_are_not_looked_at_in_one_turn(void **state)
+TEST_WITH(thousands_are_not_looked_at_in_one_turn, set_up, NULL)
 {
-    (void)state;
     exhaust(0);
     for (size_t i = 1; i < READERS; i++)
         assert_int_equal(share(i), 0);
@@ -125,17 +119,4 @@ static void thousands_are_not_looked_at_in_one_turn(void **state)
     }
     begin_turn();
     assert_int_equal(first + nresumed, READERS - 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_one_has_left_is_read_by_the_next, set_up),
-        cmocka_unit_test_setup(who_is_declined_is_read_first, set_up),
-        cmocka_unit_test_setup(who_is_overdue_reads_though_nothing_is_left, set_up),
-        cmocka_unit_test_setup(who_has_had_some_comes_after_the_others, set_up),
-        cmocka_unit_test_setup(nobody_waits_for_one_that_does_not_read, set_up),
-        cmocka_unit_test_setup(thousands_are_not_looked_at_in_one_turn, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

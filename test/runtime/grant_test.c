@@ -30,9 +30,8 @@ static void *write_elsewhere(void *arg)
 }
 
 /* The grant is not its thread's: what has it, writes. */
-static void any_thread_writes_under_it(void **state)
+TEST(any_thread_writes_under_it)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l;
     clave_grant *g;
@@ -57,9 +56,8 @@ static void any_thread_writes_under_it(void **state)
     clave_client_close(s, PATIENCE);
 }
 
-static void no_copy_writes_after_a_release(void **state)
+TEST(no_copy_writes_after_a_release)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l;
     clave_grant *first, *second;
@@ -83,9 +81,8 @@ static void no_copy_writes_after_a_release(void **state)
     clave_client_close(s, PATIENCE);
 }
 
-static void it_may_outlive_the_session(void **state)
+TEST(it_may_outlive_the_session)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     const clave_semaphore_options o = {.size = sizeof o, .limit = 1};
     clave_semaphore *permits;
@@ -114,9 +111,8 @@ static void it_may_outlive_the_session(void **state)
     clave_grant_free(of_latch);
 }
 
-static void several_guard_one_write(void **state)
+TEST(several_guard_one_write)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
     const clave_multilock_part parts[] = {{.path = "/grants/a"}, {.path = "/grants/b"}};
     const clave_op make = {.kind = CLAVE_OP_CREATE, .path = "/grants/made"};
@@ -151,9 +147,8 @@ static void several_guard_one_write(void **state)
 }
 
 /* What the program does after an answer that was lost: clave/err.h. */
-static void after_a_lost_answer_it_syncs_and_reads(void **state)
+TEST(after_a_lost_answer_it_syncs_and_reads)
 {
-    (void)state;
     clave_test_server *server;
     clave_test_fault lost = {.size = sizeof lost, .action = CLAVE_TEST_LOSE_REPLY, .times = 1};
     clave_mutex *l;
@@ -180,14 +175,4 @@ static void after_a_lost_answer_it_syncs_and_reads(void **state)
     clave_test_server_free(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_thread_writes_under_it),
-        cmocka_unit_test(no_copy_writes_after_a_release),
-        cmocka_unit_test(it_may_outlive_the_session),
-        cmocka_unit_test(several_guard_one_write),
-        cmocka_unit_test(after_a_lost_answer_it_syncs_and_reads),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

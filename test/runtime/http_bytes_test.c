@@ -4,8 +4,6 @@
 #include "rig.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -215,11 +213,10 @@ static const struct row rows[] = {
     {POST "Transfer-Encoding: gzip\r\n\r\n", "501", 0},
 };
 
-static void test_what_comes_in_any_pieces(void **state)
+TEST(test_what_comes_in_any_pieces)
 {
     struct world w;
     char told[1000];
-    (void)state;
     world_open(&w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t len = rows[i].len > 0 ? rows[i].len : strlen(rows[i].raw);
@@ -233,11 +230,10 @@ static void test_what_comes_in_any_pieces(void **state)
     world_close(&w);
 }
 
-static void test_heads_that_are_too_long(void **state)
+TEST(test_heads_that_are_too_long)
 {
     char raw[4000], told[1000];
     struct world w;
-    (void)state;
     world_open(&w);
     snprintf(raw, sizeof raw, "GET /%0*d HTTP/1.1\r\n\r\n", MAX_HEAD + 1, 0);
     world_exchange(&w, raw, strlen(raw), 0, 0);
@@ -252,13 +248,12 @@ static void test_heads_that_are_too_long(void **state)
 }
 
 /* Of a body that was refused little is read, whatever its sender goes on to send. */
-static void test_a_refused_body_is_not_read(void **state)
+TEST(test_a_refused_body_is_not_read)
 {
     enum { MANY = 64 << 20, MOST = 40 << 20 };
     static const char *const ways[] = {"Content-Length: 67108864", "Transfer-Encoding: chunked"};
     static char zeros[1 << 16];
     struct world w;
-    (void)state;
     world_open(&w);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char head[200];
@@ -284,14 +279,4 @@ static void test_a_refused_body_is_not_read(void **state)
         close(fd);
     }
     world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_comes_in_any_pieces),
-        cmocka_unit_test(test_heads_that_are_too_long),
-        cmocka_unit_test(test_a_refused_body_is_not_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

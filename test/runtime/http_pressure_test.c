@@ -6,8 +6,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -190,9 +188,8 @@ static void close_all(const int *fds, int n)
 /* ---- tests ---------------------------------------------------------------------------------- */
 
 /* The flood may come from the holder's own address, and go on. */
-static void test_a_holder_gets_in_and_stays(void **state)
+TEST(test_a_holder_gets_in_and_stays)
 {
-    (void)state;
     for (unsigned host = 1; host <= 2; host++) {
         struct world w;
         int silent[PLACES], more[3 * PLACES];
@@ -215,11 +212,10 @@ static void test_a_holder_gets_in_and_stays(void **state)
 }
 
 /* Whatever others do, an address with few connections keeps them; one that floods loses its own. */
-static void test_an_address_loses_its_own(void **state)
+TEST(test_an_address_loses_its_own)
 {
     struct world w;
     int quiet[2], flood[4 * PLACES];
-    (void)state;
     world_open(&w, true);
     dial_all(&w, quiet, 2, 3);
     dial_all(&w, flood, 4 * PLACES, 1);
@@ -232,11 +228,10 @@ static void test_an_address_loses_its_own(void **state)
 }
 
 /* Turned away before idle, idle before asking, oldest first. */
-static void test_who_goes_first(void **state)
+TEST(test_who_goes_first)
 {
     struct world w;
     int fds[PLACES], more[3];
-    (void)state;
     world_open(&w, true);
     dial_all(&w, fds, 3, 1); /* below half, a 401 keeps its connection */
     assert_int_equal(ask(&w, fds[2], "/401", false), 401);
@@ -257,9 +252,8 @@ static void test_who_goes_first(void **state)
 }
 
 /* Nobody has to go: further ones wait until there is room. */
-static void test_who_stays(void **state)
+TEST(test_who_stays)
 {
-    (void)state;
     for (int how = 0; how < 3; how++) { /* known; exempt; nobody has an identity */
         struct world w;
         int fds[PLACES];
@@ -283,11 +277,10 @@ static void test_who_stays(void **state)
 
 /* A proxy keeps what it has opened: with all places taken the one that was idle for the longest
  * goes, whatever its last request was, never one whose request is not answered. */
-static void test_a_proxy_loses_idle_ones_alone(void **state)
+TEST(test_a_proxy_loses_idle_ones_alone)
 {
     struct world w;
     int fds[PLACES];
-    (void)state;
     world_open(&w, true);
     w.exempt = INADDR_LOOPBACK;
     dial_all(&w, fds, PLACES, 1);
@@ -313,11 +306,10 @@ static void test_a_proxy_loses_idle_ones_alone(void **state)
 }
 
 /* From its next connection on it is none any more. */
-static void test_a_proxy_that_is_named_no_more(void **state)
+TEST(test_a_proxy_that_is_named_no_more)
 {
     struct world w;
     int fds[PLACES];
-    (void)state;
     world_open(&w, true);
     w.exempt = INADDR_LOOPBACK;
     dial_all(&w, fds, PLACES - 1, 1);
@@ -358,10 +350,9 @@ static int other_end(int fd)
 
 /* A client without power sends no FIN: the kernel asks for it, whether something was sent or not.
  */
-static void test_a_client_that_is_gone_is_noticed_in_20_s(void **state)
+TEST(test_a_client_that_is_gone_is_noticed_in_20_s)
 {
     struct world w;
-    (void)state;
     world_open(&w, true);
     int fd = dial(&w, 1);
     turn_until_accepted(&w);
@@ -382,10 +373,9 @@ static void on_line(uv_timer_t *t)
 }
 
 /* It takes what its kernel has room for, and then it is closed within the answer's own limit. */
-static void test_a_stream_that_is_not_read(void **state)
+TEST(test_a_stream_that_is_not_read)
 {
     struct world w;
-    (void)state;
     world_open(&w, true);
     int fd = rig_dial(w.port, 2048);
     static const char get[] = "GET /stream HTTP/1.1\r\n\r\n";
@@ -400,19 +390,4 @@ static void test_a_stream_that_is_not_read(void **state)
     assert_true(uv_now(&w.loop) >= from + LIMIT_MS);
     close(fd);
     world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_holder_gets_in_and_stays),
-        cmocka_unit_test(test_an_address_loses_its_own),
-        cmocka_unit_test(test_who_goes_first),
-        cmocka_unit_test(test_who_stays),
-        cmocka_unit_test(test_a_proxy_loses_idle_ones_alone),
-        cmocka_unit_test(test_a_proxy_that_is_named_no_more),
-        cmocka_unit_test(test_a_client_that_is_gone_is_noticed_in_20_s),
-        cmocka_unit_test(test_a_stream_that_is_not_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

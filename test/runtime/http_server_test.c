@@ -3,8 +3,6 @@
 #include "rig.h"
 
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -274,10 +272,9 @@ static void await_none(struct world *w)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static void test_requests_in_a_row(void **state)
+TEST(test_requests_in_a_row)
 {
     struct world w;
-    (void)state;
     world_open(&w);
     int fd = rig_dial(w.port, 0);
     say(fd, "PUT /echo?a=%20b&c HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
@@ -298,10 +295,9 @@ static void test_requests_in_a_row(void **state)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static void test_answers_that_wait(void **state)
+TEST(test_answers_that_wait)
 {
     struct world w;
-    (void)state;
     world_open(&w);
     int first = rig_dial(w.port, 0), second = rig_dial(w.port, 0);
     say(first, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -324,7 +320,7 @@ static void test_answers_that_wait(void **state)
 }
 
 /* The library does not see these hang up. */
-static void test_clients_that_vanish(void **state)
+TEST(test_clients_that_vanish)
 {
     static const char *const parts[] = {
         "",
@@ -336,7 +332,6 @@ static void test_clients_that_vanish(void **state)
         "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"};
     enum { PARTS = sizeof parts / sizeof *parts };
     struct world w;
-    (void)state;
     world_open(&w);
     for (int how = 0; how < 3; how++)
         for (int i = 0; i < PARTS; i++) {
@@ -362,11 +357,10 @@ static void test_clients_that_vanish(void **state)
     world_close(&w);
 }
 
-static void test_many_that_wait(void **state)
+TEST(test_many_that_wait)
 {
     struct world w;
     int fds[MANY];
-    (void)state;
     world_open(&w);
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < MANY; i++) {
@@ -387,10 +381,9 @@ static void test_many_that_wait(void **state)
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-static void test_streams(void **state)
+TEST(test_streams)
 {
     struct world w;
-    (void)state;
     world_open(&w);
     int fd = rig_dial(w.port, 0);
     say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -428,12 +421,11 @@ static void hear_bytes(struct world *w, int fd, size_t n)
 }
 
 /* A stream that has sent all there was keeps no memory for what it may send. */
-static void test_streams_that_wait_are_small(void **state)
+TEST(test_streams_that_wait_are_small)
 {
     enum { STREAMS = 100 };
     struct world w;
     int fds[STREAMS];
-    (void)state;
     world_open(&w);
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < STREAMS; i++) {
@@ -454,12 +446,11 @@ static void test_streams_that_wait_are_small(void **state)
 
 /* Nothing keeps the loop for long: neither an answer of many pieces whose client reads it as fast
  * as it comes, nor requests that come together. */
-static void test_turns_are_short(void **state)
+TEST(test_turns_are_short)
 {
     enum { PIECES = 300, SLOW = 4 };
     struct world w;
     int fds[SLOW];
-    (void)state;
     world_open(&w);
     for (int i = 0; i < SLOW; i++) {
         fds[i] = rig_dial(w.port, 0);
@@ -483,10 +474,9 @@ static void test_turns_are_short(void **state)
     world_close(&w);
 }
 
-static void test_the_end_while_they_wait(void **state)
+TEST(test_the_end_while_they_wait)
 {
     struct world w;
-    (void)state;
     world_open(&w);
     int waits = rig_dial(w.port, 0), streams = rig_dial(w.port, 0), half = rig_dial(w.port, 0);
     say(waits, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -503,11 +493,10 @@ static void test_the_end_while_they_wait(void **state)
 
 /* ---- the slow ------------------------------------------------------------------------------- */
 
-static void test_slow_bodies_and_readers(void **state)
+TEST(test_slow_bodies_and_readers)
 {
     struct world w;
     const int small = 4096;
-    (void)state;
     world_open(&w);
     int slow = rig_dial(w.port, 0), deaf = rig_dial(w.port, 0);
     say(slow, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n");
@@ -528,12 +517,11 @@ static void test_slow_bodies_and_readers(void **state)
     world_close(&w);
 }
 
-static void test_the_user_behind_a_unix_socket(void **state)
+TEST(test_the_user_behind_a_unix_socket)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     char address[sizeof to.sun_path + 8], folder[] = "/tmp/clave-http-XXXXXX";
     struct world w;
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(to.sun_path, sizeof to.sun_path, "%s/socket", folder);
     snprintf(address, sizeof address, "unix:%s", to.sun_path);
@@ -549,21 +537,4 @@ static void test_the_user_behind_a_unix_socket(void **state)
     world_close(&w);
     assert_int_equal(access(to.sun_path, F_OK), -1);
     assert_int_equal(rmdir(folder), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests_in_a_row),
-        cmocka_unit_test(test_answers_that_wait),
-        cmocka_unit_test(test_clients_that_vanish),
-        cmocka_unit_test(test_many_that_wait),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_streams_that_wait_are_small),
-        cmocka_unit_test(test_turns_are_short),
-        cmocka_unit_test(test_the_end_while_they_wait),
-        cmocka_unit_test(test_slow_bodies_and_readers),
-        cmocka_unit_test(test_the_user_behind_a_unix_socket),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

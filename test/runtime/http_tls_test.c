@@ -4,8 +4,6 @@
 #include "rig.h"
 
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -195,10 +193,9 @@ static void secure_close(struct secure *s)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-static void test_handshakes_end(void **state)
+TEST(test_handshakes_end)
 {
     struct world w;
-    (void)state;
     world_open(&w, SHORT_MS, UNREAD_MS);
     int silent = rig_dial(w.port, 0), half = rig_dial(w.port, 0);
     assert_int_equal(send(half, "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
@@ -212,10 +209,9 @@ static void test_handshakes_end(void **state)
     world_close(&w);
 }
 
-static void test_who_does_not_read_is_disconnected(void **state)
+TEST(test_who_does_not_read_is_disconnected)
 {
     struct world w;
-    (void)state;
     world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure deaf = secure_open(&w, 4096), reads = secure_open(&w, 0);
     secure_say(&deaf,
@@ -240,11 +236,10 @@ static void test_who_does_not_read_is_disconnected(void **state)
 }
 
 /* Its time is not put off by one that is over later. */
-static void test_a_handshake_ends_beside_who_does_not_read(void **state)
+TEST(test_a_handshake_ends_beside_who_does_not_read)
 {
     enum { HANDSHAKE_MS = 1000 };
     struct world w;
-    (void)state;
     world_open(&w, HANDSHAKE_MS, PATIENCE_MS);
     struct secure deaf = secure_open(&w, 4096);
     secure_say(&deaf, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -262,10 +257,9 @@ static void test_a_handshake_ends_beside_who_does_not_read(void **state)
     world_close(&w);
 }
 
-static void test_the_end_at_every_stage(void **state)
+TEST(test_the_end_at_every_stage)
 {
     struct world w;
-    (void)state;
     world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure waits = secure_open(&w, 0), deaf = secure_open(&w, 4096),
                   idle = secure_open(&w, 0);
@@ -281,10 +275,9 @@ static void test_the_end_at_every_stage(void **state)
     secure_close(&idle);
 }
 
-static void test_a_header_of_a_proxy_before_the_handshake(void **state)
+TEST(test_a_header_of_a_proxy_before_the_handshake)
 {
     struct world w;
-    (void)state;
     world_open_at(&w, "proxy:tls:127.0.0.1:0", PATIENCE_MS, UNREAD_MS);
     struct secure s = secure_open_after(&w, 0, "PROXY TCP4 192.0.2.7 127.0.0.1 4096 443\r\n");
     secure_say(&s, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -324,10 +317,9 @@ static size_t world_cost(struct world *w, bool waits)
 }
 
 /* As docs/operate/gate.md has it: OpenSSL's part is most of it. */
-static void test_what_a_connection_costs(void **state)
+TEST(test_what_a_connection_costs)
 {
     enum { MOST_IDLE = 16 * 1024, MOST_WAITING = 18 * 1024 };
-    (void)state;
     for (int waits = 0; waits < 2; waits++) {
         struct world w;
         world_open(&w, PATIENCE_MS, UNREAD_MS);
@@ -339,17 +331,4 @@ static void test_what_a_connection_costs(void **state)
         assert_true(each < (waits ? MOST_WAITING : MOST_IDLE));
         world_close(&w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handshakes_end),
-        cmocka_unit_test(test_who_does_not_read_is_disconnected),
-        cmocka_unit_test(test_a_handshake_ends_beside_who_does_not_read),
-        cmocka_unit_test(test_the_end_at_every_stage),
-        cmocka_unit_test(test_a_header_of_a_proxy_before_the_handshake),
-        cmocka_unit_test(test_what_a_connection_costs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

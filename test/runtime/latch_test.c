@@ -4,7 +4,6 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "clave/latch.h"
@@ -37,9 +36,8 @@ static clave_latch *enter_next(clave_client *s, const char *path)
     return c;
 }
 
-static void who_never_stands_never_leads(void **state)
+TEST(who_never_stands_never_leads)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_latch *c;
     assert_int_equal(clave_latch_new(&c, s, "/latent", NULL), CLAVE_OK);
@@ -63,9 +61,8 @@ static void *await_leadership(void *arg)
 }
 
 /* A cancelled wait keeps the place: when the leader goes, the candidate leads. */
-static void a_cancelled_await_keeps_the_place(void **state)
+TEST(a_cancelled_await_keeps_the_place)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
     clave_latch *a = stand(s, "/cancel", NULL);
     assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
@@ -89,9 +86,8 @@ static void a_cancelled_await_keeps_the_place(void **state)
     clave_client_close(s, 5000);
 }
 
-static void leads_follows_and_leads_again(void **state)
+TEST(leads_follows_and_leads_again)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
     clave_latch *a = stand(s, "/turns", NULL);
     assert_int_equal(clave_latch_start(a), CLAVE_EINVAL);
@@ -135,9 +131,8 @@ static void *wait_on(void *arg)
 }
 
 /* The elections of programs written by hand, with the same calls. */
-static void elementary_candidates_lead_in_turn(void **state)
+TEST(elementary_candidates_lead_in_turn)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
     const clave_latch_options unfair = {.size = sizeof unfair, .layout = CLAVE_LATCH_UNFAIR};
     clave_latch_options in_line = {.size = sizeof in_line, .layout = CLAVE_LATCH_FAIR};
@@ -173,9 +168,8 @@ static void elementary_candidates_lead_in_turn(void **state)
     clave_client_close(t, 5000);
 }
 
-static void a_close_wakes_who_waits(void **state)
+TEST(a_close_wakes_who_waits)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_latch *a = stand(s, "/wakes", NULL), *b = stand(s, "/wakes", NULL);
     struct waiting turn = {.c = b, .wait = clave_latch_await};
@@ -216,9 +210,8 @@ static void await_inside(clave_client *s, unsigned threads)
 }
 
 /* Not the first of them alone, and the others when they look at the hold deadline. */
-static void everybody_who_waits_hears_of_a_loss(void **state)
+TEST(everybody_who_waits_hears_of_a_loss)
 {
-    (void)state;
     enum { N = 3 };
     clave_client *s = long_session();
     clave_latch *a = stand(s, "/all", NULL);
@@ -252,9 +245,8 @@ static void on_signal_pause(int number)
 }
 
 /* The thread is not run until the candidate leads again: another term is the end of this one. */
-static void the_next_term_is_not_taken_for_this_one(void **state)
+TEST(the_next_term_is_not_taken_for_this_one)
 {
-    (void)state;
     char seen;
     const struct sigaction still = {.sa_handler = on_signal_pause};
     clave_client *s = long_session();
@@ -283,9 +275,8 @@ static void the_next_term_is_not_taken_for_this_one(void **state)
 }
 
 /* No server any more: the loss is known by the own clock, before the session can have ended. */
-static void a_loss_is_heard_without_a_server(void **state)
+TEST(a_loss_is_heard_without_a_server)
 {
-    (void)state;
     struct rig *own = rig_start(rig_dir(), NULL);
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 1000};
     clave_latch_options session_policy = {.size = sizeof session_policy,
@@ -306,9 +297,8 @@ static void a_loss_is_heard_without_a_server(void **state)
 
 /* ---- what only the leader may do --------------------------------------------------------- */
 
-static void a_leader_publishes_writes_and_hands_over(void **state)
+TEST(a_leader_publishes_writes_and_hands_over)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
     clave_latch *a = stand(s, "/work", NULL);
     clave_op make = {.kind = CLAVE_OP_CREATE, .path = "/done", .data = "", .len = 0};
@@ -363,9 +353,8 @@ static void wait_inside(clave_async_latch *l, const clave_latch_event *ev, void 
     atomic_store(&x->heard, 1);
 }
 
-static void a_callback_may_not_wait(void **state)
+TEST(a_callback_may_not_wait)
 {
-    (void)state;
     struct listening x = {0};
     clave_client *s = rig_session(rig->connect);
     clave_latch_options o = {.size = sizeof o, .event_cb = wait_inside, .event_arg = &x};
@@ -400,9 +389,8 @@ static void start_inside(clave_async_client *c, void *arg)
 }
 
 /* What does not wait is for callbacks too: a leader that is asked to go says so there. */
-static void a_callback_may_start_and_resign(void **state)
+TEST(a_callback_may_start_and_resign)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     struct modest x = {.resigned = CLAVE_EIO};
     clave_latch_options o = {.size = sizeof o, .event_cb = resign_inside, .event_arg = &x};
@@ -417,9 +405,8 @@ static void a_callback_may_start_and_resign(void **state)
     clave_client_close(s, 5000);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
-    (void)state;
     clave_latch *c;
     clave_client *s = rig_session(rig->connect);
     clave_latch_options old = {.max_term_ms = 1000}; /* without a size */
@@ -430,21 +417,4 @@ static void what_cannot_be_is_refused(void **state)
     clave_client_close(s, 5000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_never_stands_never_leads),
-        cmocka_unit_test(a_cancelled_await_keeps_the_place),
-        cmocka_unit_test(leads_follows_and_leads_again),
-        cmocka_unit_test(elementary_candidates_lead_in_turn),
-        cmocka_unit_test(a_close_wakes_who_waits),
-        cmocka_unit_test(everybody_who_waits_hears_of_a_loss),
-        cmocka_unit_test(the_next_term_is_not_taken_for_this_one),
-        cmocka_unit_test(a_loss_is_heard_without_a_server),
-        cmocka_unit_test(a_leader_publishes_writes_and_hands_over),
-        cmocka_unit_test(a_callback_may_not_wait),
-        cmocka_unit_test(a_callback_may_start_and_resign),
-        cmocka_unit_test(what_cannot_be_is_refused),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

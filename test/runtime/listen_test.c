@@ -1,7 +1,6 @@
 /* listen_test.c - the sockets on which a server listens. */
 #include "rig.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,7 +18,7 @@ static void take_connection(struct listener *l)
 }
 
 /* libuv looks no more at a socket whose poll has failed. */
-static void a_listener_whose_poll_fails(void **state)
+TEST(a_listener_whose_poll_fails)
 {
     char text[300];
     const struct fault f = {text, sizeof text};
@@ -28,7 +27,6 @@ static void a_listener_whose_poll_fails(void **state)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     uv_loop_t loop;
-    (void)state;
     list_init(&listeners);
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(clave__listen(&loop, address, take_connection, NULL, &listeners, &f),
@@ -46,10 +44,4 @@ static void a_listener_whose_poll_fails(void **state)
     clave__listener_close(l);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_listener_whose_poll_fails)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/store/disk_thread.h"
@@ -49,9 +48,8 @@ static void on_notified(void *arg)
     }
 }
 
-static void sends_together_are_one(void **state)
+TEST(sends_together_are_one)
 {
-    (void)state;
     struct notified n;
     notified_open(&n, on_notified);
     uv_run(&n.loop, UV_RUN_NOWAIT);
@@ -68,9 +66,8 @@ static void sends_together_are_one(void **state)
     notified_close(&n);
 }
 
-static void one_sent_by_the_callback_leads_to_another_call(void **state)
+TEST(one_sent_by_the_callback_leads_to_another_call)
 {
-    (void)state;
     struct notified n;
     notified_open(&n, on_notified);
     n.sends_again = 2;
@@ -81,9 +78,8 @@ static void one_sent_by_the_callback_leads_to_another_call(void **state)
     notified_close(&n);
 }
 
-static void one_that_is_closed_does_not_call(void **state)
+TEST(one_that_is_closed_does_not_call)
 {
-    (void)state;
     struct notified n;
     notified_open(&n, on_notified);
     clave__notifier_send(&n.notifier);
@@ -111,9 +107,8 @@ static void *send_often(void *arg)
     return NULL;
 }
 
-static void none_is_missed(void **state)
+TEST(none_is_missed)
 {
-    (void)state;
     struct notified n;
     pthread_t senders[SENDERS];
     notified_open(&n, on_sent);
@@ -160,9 +155,8 @@ static bool start_realtime(pthread_t *out, struct notified *n)
 
 /* The loop interrupts its sender within _send, on the only processor that they have: if it waited
  * for the sender it would do so until the kernel throttles it, after most of a second. */
-static void a_realtime_loop_does_not_wait_for_its_sender(void **state)
+TEST(a_realtime_loop_does_not_wait_for_its_sender)
 {
-    (void)state;
     struct notified n;
     pthread_t thread;
     clockid_t clock;
@@ -190,16 +184,4 @@ static void a_realtime_loop_does_not_wait_for_its_sender(void **state)
     if (!permitted)
         skip();
     assert_true(cpu.tv_sec == 0 && cpu.tv_nsec < MOST_CPU_MS * 1000000L);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sends_together_are_one),
-        cmocka_unit_test(one_sent_by_the_callback_leads_to_another_call),
-        cmocka_unit_test(one_that_is_closed_does_not_call),
-        cmocka_unit_test(none_is_missed),
-        cmocka_unit_test(a_realtime_loop_does_not_wait_for_its_sender),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum { PATIENCE = 10000, HOUR = 3600 * 1000 };
 
@@ -57,9 +56,8 @@ static void *start(void *arg)
     return NULL;
 }
 
-static void one_of_many_runs_it(void **state)
+TEST_WITH(one_of_many_runs_it, rig_start_group, rig_stop_group)
 {
-    (void)state;
     struct starter all[STARTERS];
     atomic_int runs = 0, refusals = 0;
     for (size_t i = 0; i < STARTERS; i++) {
@@ -74,9 +72,8 @@ static void one_of_many_runs_it(void **state)
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
-static void what_fails(void **state)
+TEST_WITH(what_fails, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l;
     clave_once *job;
@@ -101,9 +98,8 @@ static void what_fails(void **state)
     clave_client_close(s, PATIENCE);
 }
 
-static void time_is_up(void **state)
+TEST(time_is_up)
 {
-    (void)state;
     struct rig *own = rig_start(rig_dir(), NULL);
     clave_client *s = rig_session(own->connect);
     clave_mutex *l;
@@ -119,14 +115,4 @@ static void time_is_up(void **state)
     assert_int_equal(clave_once_end(job, true, 50), CLAVE_ETIMEDOUT);
     clave_mutex_free(l);
     clave_client_close(s, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_of_many_runs_it, rig_start_group, rig_stop_group),
-        cmocka_unit_test_setup_teardown(what_fails, rig_start_group, rig_stop_group),
-        cmocka_unit_test(time_is_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 enum { PATIENCE = 10000, SHORT = 50 };
 
@@ -37,9 +36,8 @@ static void expect(clave_client *s, const char *path, const char *data)
     clave_reply_free(reply);
 }
 
-static void testBasic_of_GroupMember(void **state)
+TEST(testBasic_of_GroupMember)
 {
-    (void)state;
     char path[64];
     clave_client *a = rig_session(rig->connect), *b = rig_session(rig->connect);
     clave_persistent_node *one = keep(a, "/group/one", "1"), *two = keep(b, "/group/two", "2");
@@ -66,9 +64,8 @@ static void testBasic_of_GroupMember(void **state)
     clave_client_close(a, PATIENCE);
 }
 
-static void a_conflict_is_busy_until_the_other_is_gone(void **state)
+TEST(a_conflict_is_busy_until_the_other_is_gone)
 {
-    (void)state;
     clave_client *a = rig_session(rig->connect), *b = rig_session(rig->connect);
     clave_persistent_node *first = keep(a, "/group/same", "a");
     assert_int_equal(clave_persistent_node_await(first, PATIENCE), CLAVE_OK);
@@ -90,11 +87,4 @@ static void a_conflict_is_busy_until_the_other_is_gone(void **state)
     clave_client_close(b, PATIENCE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testBasic_of_GroupMember),
-        cmocka_unit_test(a_conflict_is_busy_until_the_other_is_gone),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

@@ -2,8 +2,6 @@
  * and before a request, with what the server then takes for its client. */
 #include "rig.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -68,9 +66,8 @@ static const struct row rows[] = {
     ROW(SIGNATURE "\x21\x11\xff\xff" TCP4, NULL),
 };
 
-static void test_headers_cut_at_every_byte(void **state)
+TEST(test_headers_cut_at_every_byte)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t n = 0; n <= rows[i].len; n++) {
             struct peer_addr peer;
@@ -141,13 +138,12 @@ static void world_exchange(struct world *w, const char *raw, size_t len, size_t 
     close(fd);
 }
 
-static void test_requests_behind_a_header(void **state)
+TEST(test_requests_behind_a_header)
 {
     static const char get[] = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
     struct world w = {.mem = clave__mem_or_default(NULL)};
     char why[300] = "", raw[1000], heard[100];
     const struct fault f = {why, sizeof why};
-    (void)state;
     rig_loop_open(&w.loop, &w.tick);
     const struct http_options o = {.loop = &w.loop,
                                    .mem = &w.mem,
@@ -178,13 +174,4 @@ static void test_requests_behind_a_header(void **state)
     close(silent);
     clave__http_server_stop(w.http);
     rig_loop_close(&w.loop, &w.tick);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_headers_cut_at_every_byte),
-        cmocka_unit_test(test_requests_behind_a_header),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "clave/testserver.h"
 #include "lib/grants.h"
@@ -22,9 +21,8 @@ static void assert_free(clave_client *other, const char *path)
     clave_mutex_free(l);
 }
 
-static void a_confirmed_release_is_seen_by_all(void **state)
+TEST_WITH(a_confirmed_release_is_seen_by_all, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/confirmed");
     assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_ENOTHELD);
@@ -38,9 +36,8 @@ static void a_confirmed_release_is_seen_by_all(void **state)
     clave_client_close(other, 5000);
 }
 
-static void free_waits_for_releases(void **state)
+TEST_WITH(free_waits_for_releases, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
     for (int i = 0; i < 20; i++) {
         clave_mutex *l = new_lock(s, "/locks/freed");
@@ -55,9 +52,8 @@ static void free_waits_for_releases(void **state)
 }
 
 /* By the order of a session's requests the delete is done before the create. */
-static void release_and_acquire_follow_each_other(void **state)
+TEST_WITH(release_and_acquire_follow_each_other, rig_start_group, rig_stop_group)
 {
-    (void)state;
     int64_t newest = 0;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/follow");
@@ -71,9 +67,8 @@ static void release_and_acquire_follow_each_other(void **state)
     clave_client_close(s, 5000);
 }
 
-static void only_the_last_hold_is_confirmed(void **state)
+TEST_WITH(only_the_last_hold_is_confirmed, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/inner"), *theirs = new_lock(other, "/locks/inner");
     for (int i = 0; i < 3; i++)
@@ -112,9 +107,8 @@ static void *enter_and_leave(void *arg)
     return NULL;
 }
 
-static void threads_share_an_owner(void **state)
+TEST_WITH(threads_share_an_owner, rig_start_group, rig_stop_group)
 {
-    (void)state;
     pthread_t threads[THREADS];
     clave_client *s = rig_session(rig->connect);
     struct crew x = {.lock = new_lock(s, "/locks/shared")};
@@ -145,9 +139,8 @@ static void release_here(clave_async_client *c, void *arg)
     a->confirmed = clave_mutex_release_confirmed_as(a->lock, OWNER, -1);
 }
 
-static void no_release_in_a_callback(void **state)
+TEST_WITH(no_release_in_a_callback, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/callback");
     struct attempt a = {.lock = l};
@@ -160,9 +153,8 @@ static void no_release_in_a_callback(void **state)
     clave_client_close(s, 5000);
 }
 
-static void a_silent_server_holds_up_only_the_confirmed(void **state)
+TEST(a_silent_server_holds_up_only_the_confirmed)
 {
-    (void)state;
     const clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
     clave_test_server *server;
     assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
@@ -190,9 +182,8 @@ static void a_silent_server_holds_up_only_the_confirmed(void **state)
 }
 
 /* The locks are freed while the server is silent: what is under way frees itself later. */
-static void freed_before_the_answer(void **state)
+TEST(freed_before_the_answer)
 {
-    (void)state;
     const clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
     clave_test_server *server;
     assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
@@ -207,22 +198,4 @@ static void freed_before_the_answer(void **state)
     clave_mutex_free(b);
     clave_client_close(s, 1); /* nobody answers this either */
     clave_test_server_free(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_server_holds_up_only_the_confirmed),
-        cmocka_unit_test(freed_before_the_answer),
-        cmocka_unit_test_setup_teardown(a_confirmed_release_is_seen_by_all, rig_start_group,
-                                        rig_stop_group),
-        cmocka_unit_test_setup_teardown(free_waits_for_releases, rig_start_group, rig_stop_group),
-        cmocka_unit_test_setup_teardown(release_and_acquire_follow_each_other, rig_start_group,
-                                        rig_stop_group),
-        cmocka_unit_test_setup_teardown(only_the_last_hold_is_confirmed, rig_start_group,
-                                        rig_stop_group),
-        cmocka_unit_test_setup_teardown(threads_share_an_owner, rig_start_group, rig_stop_group),
-        cmocka_unit_test_setup_teardown(no_release_in_a_callback, rig_start_group, rig_stop_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,11 @@
 #define CLAVE_TEST_DRIVE_RIG_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-
-#include <cmocka.h>
 
 #include "clave/clave.h"
 #include "clave/uv.h"
+#include "lib/unit.h"
 #include "runtime/server/server_run.h"
 
 enum { RIG_PATIENCE_MS = 20000 }; /* until something that should happen has not */

@@ -3,8 +3,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static size_t children(clave_client *s, const char *path)
@@ -89,9 +87,8 @@ static void *read_or_write(void *arg)
     return NULL;
 }
 
-static void threads_read_together_and_write_alone(void **state)
+TEST(threads_read_together_and_write_alone)
 {
-    (void)state;
     struct lock_record lock_record = {.faults = 0};
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
@@ -108,9 +105,8 @@ static void threads_read_together_and_write_alone(void **state)
 }
 
 /* Either side may go first. */
-static void the_sides_are_freed_apart(void **state)
+TEST(the_sides_are_freed_apart)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     for (int i = 0; i < 2; i++) {
         clave_mutex *read, *write;
@@ -159,9 +155,8 @@ static void *enter_and_leave(void *arg)
 }
 
 /* Two processes' worth of threads. */
-static void threads_share_a_mutex(void **state)
+TEST(threads_share_a_mutex)
 {
-    (void)state;
     atomic_int inside = 0, faults = 0;
     clave_client *s[2] = {rig_session(rig->connect), rig_session(rig->connect)};
     struct sharer sharers[2];
@@ -222,9 +217,8 @@ static clave_semaphore *new_permits(clave_client *s, const char *path, uint32_t 
     return p;
 }
 
-static void threads_never_have_more_than_the_limit(void **state)
+TEST(threads_never_have_more_than_the_limit)
 {
-    (void)state;
     pthread_t threads[THREADS];
     clave_client *s[2] = {rig_session(rig->connect), rig_session(rig->connect)};
     struct crowd crowd[2] = {{.permits = new_permits(s[0], "/sem", LIMIT)},
@@ -273,9 +267,8 @@ static void a_lease_guards_single_writes(clave_client *s, clave_lease *q)
     assert_int_equal(clave_exists(s, "/single", 5000, NULL), CLAVE_ENONODE);
 }
 
-static void permits_time_out_cancel_and_are_confirmed(void **state)
+TEST(permits_time_out_cancel_and_are_confirmed)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_semaphore *p = new_permits(s, "/one", 1);
     clave_lease *q, *none, *two[2];
@@ -336,9 +329,8 @@ static void *transfer(void *arg)
     return NULL;
 }
 
-static void sets_in_opposite_orders_take_turns(void **state)
+TEST(sets_in_opposite_orders_take_turns)
 {
-    (void)state;
     static const clave_multilock_part orders[2][3] = {
         {{.path = "/from"}, {.path = "/to"}, {.path = "/x"}},
         {{.path = "/to"}, {.path = "/y"}, {.path = "/from"}},
@@ -362,9 +354,8 @@ static void sets_in_opposite_orders_take_turns(void **state)
     }
 }
 
-static void a_set_is_all_or_nothing(void **state)
+TEST(a_set_is_all_or_nothing)
 {
-    (void)state;
     static const clave_multilock_part parts[] = {
         {.path = "/set/c"}, {"/set/b", CLAVE_MULTILOCK_READ}, {.path = "/set/a"}};
     static const clave_multilock_part twice[] = {{.path = "/set/c"}, {.path = "/set/c"}};
@@ -406,16 +397,4 @@ static void a_set_is_all_or_nothing(void **state)
     clave_client_close(s, 5000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_read_together_and_write_alone),
-        cmocka_unit_test(the_sides_are_freed_apart),
-        cmocka_unit_test(threads_share_a_mutex),
-        cmocka_unit_test(threads_never_have_more_than_the_limit),
-        cmocka_unit_test(permits_time_out_cancel_and_are_confirmed),
-        cmocka_unit_test(sets_in_opposite_orders_take_turns),
-        cmocka_unit_test(a_set_is_all_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

@@ -4,8 +4,6 @@
 
 #include <limits.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "clave/selector.h"
@@ -93,9 +91,8 @@ static bool wait_for_candidates(clave_client *s, size_t n)
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* requeue gives everyone a turn, one at a time, and tokens grow. */
-static void testRotatingLeadership(void **state)
+TEST(testRotatingLeadership)
 {
-    (void)state;
     enum { N = 4, ROUNDS = 5 };
     struct candidate c[N] = {0};
     atomic_int leading = 0;
@@ -120,9 +117,8 @@ static void testRotatingLeadership(void **state)
     clave_client_close(session, 5000);
 }
 
-static void testAutoRequeue(void **state)
+TEST(testAutoRequeue)
 {
-    (void)state;
     struct candidate c = {.lasts_ms = 0, .writes = true};
     clave_client *session = rig_session(rig->connect);
     enter_with(&c, session, (clave_selector_options){.auto_requeue = true});
@@ -134,9 +130,8 @@ static void testAutoRequeue(void **state)
 }
 
 /* testInterruption (CURATOR-468), testInterruptLeadership: released cleanly, the other leads. */
-static void testInterruptLeadership(void **state)
+TEST(testInterruptLeadership)
 {
-    (void)state;
     struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
     enter_with(&a, session, (clave_selector_options){.id = "a"});
@@ -159,9 +154,8 @@ static void testInterruptLeadership(void **state)
 }
 
 /* CURATOR-518: two interrupts in quick succession, and it goes on requeueing. */
-static void testInterruptLeadershipWithRequeue(void **state)
+TEST(testInterruptLeadershipWithRequeue)
 {
-    (void)state;
     struct candidate c = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
     enter_with(&c, session, (clave_selector_options){.auto_requeue = true});
@@ -177,9 +171,8 @@ static void testInterruptLeadershipWithRequeue(void **state)
 }
 
 /* testClosing: a leader that closes is interrupted, one that waits leaves the queue. */
-static void testClosing(void **state)
+TEST(testClosing)
 {
-    (void)state;
     struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
     enter_with(&a, session, (clave_selector_options){0});
@@ -225,9 +218,8 @@ static clave_client *session_of(const char *connect, int32_t timeout_ms)
 
 /* testErrorPolicies, testServerDying: with the standard policy the loss of the connection ends
  * the function; with the session policy only the loss of the session does, by the own clock. */
-static void testErrorPolicies(void **state)
+TEST(testErrorPolicies)
 {
-    (void)state;
     static const clave_latch_policy policies[] = {CLAVE_POLICY_STANDARD, CLAVE_POLICY_SESSION};
     static const int32_t timeouts_ms[] = {60000, 1000};
     for (size_t i = 0; i < 2; i++) {
@@ -249,9 +241,8 @@ static void testErrorPolicies(void **state)
 
 /* testLostRestart (CURATOR-671), testKillServerThenCloseShouldElectNewLeader: requeue works once
  * leadership was seen lost, whatever has happened to the session. */
-static void testLostRestart(void **state)
+TEST(testLostRestart)
 {
-    (void)state;
     const char *data = rig_dir();
     const char *address = rig_unix();
     struct candidate c = {.lasts_ms = -1, .brief = true};
@@ -288,9 +279,8 @@ static void ask_for_it(clave_async_client *client, void *arg)
     (void)clave_async_participants(client, "/e", revoke_first, arg);
 }
 
-static void a_revocable_leader_is_interrupted_when_asked(void **state)
+TEST(a_revocable_leader_is_interrupted_when_asked)
 {
-    (void)state;
     struct candidate c = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
     enter_with(&c, session, (clave_selector_options){.revocable = true});
@@ -331,9 +321,8 @@ static bool execute(void (*run)(void *), void *run_arg, void *arg)
 }
 
 /* TestLeaderSelectorWithExecutor (CURATOR-51): one leader at a time, on the caller's threads. */
-static void testWithExecutor(void **state)
+TEST(testWithExecutor)
 {
-    (void)state;
     enum { N = 3 };
     struct candidate c[N] = {0};
     atomic_int leading = 0, left = INT_MAX; /* the first may lead often before the last stands */
@@ -388,10 +377,9 @@ static void *look_on(void *arg)
 }
 
 /* A requeue that says it stands again does, at whichever moment of the task's end it comes. */
-static void a_requeue_at_the_end_of_a_task(void **state)
+TEST(a_requeue_at_the_end_of_a_task)
 {
     enum { TERMS = 300, LOOKERS = 3 };
-    (void)state;
     struct onlooker o = {.ends = false};
     pthread_t lookers[LOOKERS];
     struct candidate c = {0};
@@ -420,19 +408,4 @@ static void a_requeue_at_the_end_of_a_task(void **state)
     clave_client_close(session, 5000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testRotatingLeadership),
-        cmocka_unit_test(testAutoRequeue),
-        cmocka_unit_test(testInterruptLeadership),
-        cmocka_unit_test(testInterruptLeadershipWithRequeue),
-        cmocka_unit_test(testClosing),
-        cmocka_unit_test(testErrorPolicies),
-        cmocka_unit_test(testLostRestart),
-        cmocka_unit_test(a_revocable_leader_is_interrupted_when_asked),
-        cmocka_unit_test(testWithExecutor),
-        cmocka_unit_test(a_requeue_at_the_end_of_a_task),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

@@ -1,21 +1,14 @@
 /* The log of `clave serve`: what a line has as JSON, and the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cmd/serve/serve_log.h"
+#include "lib/unit.h"
 
-static void lines_lost_at_the_end_are_told(void **state)
+TEST(lines_lost_at_the_end_are_told)
 {
     struct serve_log l;
     int ends[2];
     char text[200] = "";
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     serve_log_init(&l, "serve");
     l.time = LOG_TIME_NO;
@@ -33,12 +26,11 @@ static void lines_lost_at_the_end_are_told(void **state)
 }
 
 /* Not what its text looks like. */
-static void json_has_what_a_line_is_about(void **state)
+TEST(json_has_what_a_line_is_about)
 {
     struct serve_log l;
     int ends[2];
     char text[600] = "";
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     serve_log_init(&l, "serve");
     l.format = LOG_JSON;
@@ -57,13 +49,4 @@ static void json_has_what_a_line_is_about(void **state)
     assert_non_null(strstr(text, "\"message\": \"it is slow\", \"connection\": \"[::1]:5\", "
                                  "\"session\": \"0x10\", \"path\": \"/a b\"}\n"));
     assert_non_null(strstr(second, "\"message\": \"10.0.0.1:7 is /CN=x of session 0x9\"}\n"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_has_what_a_line_is_about),
-        cmocka_unit_test(lines_lost_at_the_end_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 static clave_slots *make_slots(clave_client *c, const char *path, uint32_t limit)
@@ -26,9 +25,8 @@ static clave_err take(clave_slots *s, const char *id, int64_t timeout_ms, int64_
     return err;
 }
 
-static void a_slot_outlives_its_taker(void **state)
+TEST(a_slot_outlives_its_taker)
 {
-    (void)state;
     const clave_slot as = {.id = "web/1", .host = "h", .by = "ann", .reason = "kernel"};
     clave_client *a = rig_session(rig->connect);
     clave_slots *s = make_slots(a, "/outlive", 1);
@@ -66,9 +64,8 @@ static void a_slot_outlives_its_taker(void **state)
     clave_client_close(b, RIG_PATIENCE_MS);
 }
 
-static void a_give_and_a_break_say_whose_it_was(void **state)
+TEST(a_give_and_a_break_say_whose_it_was)
 {
-    (void)state;
     clave_client *c = rig_session(rig->connect);
     clave_slots *s = make_slots(c, "/give", 2);
     int64_t first, second, given = -1;
@@ -98,9 +95,8 @@ static void a_give_and_a_break_say_whose_it_was(void **state)
     clave_client_close(c, RIG_PATIENCE_MS);
 }
 
-static void what_is_wrong_is_said(void **state)
+TEST(what_is_wrong_is_said)
 {
-    (void)state;
     clave_client *c = rig_session(rig->connect);
     clave_slots *s;
     clave_slots_view *view;
@@ -119,9 +115,8 @@ static void what_is_wrong_is_said(void **state)
     clave_client_close(c, RIG_PATIENCE_MS);
 }
 
-static void a_grant_guards_writes_until_the_slot_is_given(void **state)
+TEST(a_grant_guards_writes_until_the_slot_is_given)
 {
-    (void)state;
     clave_client *c = rig_session(rig->connect);
     clave_slots *s = make_slots(c, "/granted", 1);
     clave_slot *slot;
@@ -177,9 +172,8 @@ static void begin_to_wait(struct waiter *w, clave_client *c, pthread_t *thread)
     assert_true(atomic_load(&waits));
 }
 
-static void a_cancel_ends_a_take_that_waits(void **state)
+TEST(a_cancel_ends_a_take_that_waits)
 {
-    (void)state;
     struct waiter w;
     pthread_t thread;
     clave_client *c = rig_session(rig->connect);
@@ -191,9 +185,8 @@ static void a_cancel_ends_a_take_that_waits(void **state)
     clave_client_close(c, RIG_PATIENCE_MS);
 }
 
-static void a_client_may_be_closed_before_its_slots(void **state)
+TEST(a_client_may_be_closed_before_its_slots)
 {
-    (void)state;
     struct waiter w;
     pthread_t thread;
     clave_client *c = rig_session(rig->connect);
@@ -239,9 +232,8 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-static void threads_share_the_slots(void **state)
+TEST(threads_share_the_slots)
 {
-    (void)state;
     atomic_int owners = 0, faults = 0;
     struct taker takers[TAKERS];
     pthread_t threads[TAKERS];
@@ -258,16 +250,4 @@ static void threads_share_the_slots(void **state)
     clave_client_close(clients[1], RIG_PATIENCE_MS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slot_outlives_its_taker),
-        cmocka_unit_test(a_give_and_a_break_say_whose_it_was),
-        cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(a_grant_guards_writes_until_the_slot_is_given),
-        cmocka_unit_test(a_cancel_ends_a_take_that_waits),
-        cmocka_unit_test(a_client_may_be_closed_before_its_slots),
-        cmocka_unit_test(threads_share_the_slots),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

@@ -3,9 +3,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,9 +55,8 @@ static void await_return(clave_client *s)
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-static void it_comes_back_with_everything(void **state)
+TEST(it_comes_back_with_everything)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t);
     int64_t id = clave_client_id(s);
@@ -88,9 +84,8 @@ static void it_comes_back_with_everything(void **state)
     clave_test_server_free(t);
 }
 
-static void a_stopped_one_says_so(void **state)
+TEST(a_stopped_one_says_so)
 {
-    (void)state;
     char text[200];
     clave_test_server *t = start();
     assert_int_equal(clave_test_server_start(t), CLAVE_EINVAL);
@@ -114,9 +109,8 @@ static void keep(void *arg, int level, const char *msg)
         snprintf(arg, 512, "%s", msg);
 }
 
-static void what_it_cannot_use_is_named(void **state)
+TEST(what_it_cannot_use_is_named)
 {
-    (void)state;
     char text[512] = "";
     clave_test_server *t = start(), *u;
     clave_test_server_options o = {.size = sizeof o, .log = keep, .log_arg = text};
@@ -148,9 +142,8 @@ static void what_it_cannot_use_is_named(void **state)
     clave_test_server_free(t);
 }
 
-static void only_its_own_directory_goes(void **state)
+TEST(only_its_own_directory_goes)
 {
-    (void)state;
     char own[256];
     struct stat st;
     clave_test_server_options o = {.size = sizeof o, .data_dir = rig_path(rig_dir(), "mine")};
@@ -193,9 +186,8 @@ static void call_from_log(void *arg, int level, const char *msg)
     atomic_store(&c->called, true);
 }
 
-static void a_call_from_its_own_thread(void **state)
+TEST(a_call_from_its_own_thread)
 {
-    (void)state;
     struct caller c = {.t = NULL};
     clave_test_server *t;
     clave_test_server_options o = {.size = sizeof o, .log = call_from_log, .log_arg = &c};
@@ -213,9 +205,8 @@ static void a_call_from_its_own_thread(void **state)
 
 /* ---- sessions and time ------------------------------------------------------------------ */
 
-static void an_expired_session_loses_its_nodes(void **state)
+TEST(an_expired_session_loses_its_nodes)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t), *other = session_of(t);
     int64_t id = clave_client_id(s);
@@ -231,9 +222,8 @@ static void an_expired_session_loses_its_nodes(void **state)
     clave_test_server_free(t);
 }
 
-static void a_dropped_connection_comes_back(void **state)
+TEST(a_dropped_connection_comes_back)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t);
     int64_t id = clave_client_id(s);
@@ -252,9 +242,8 @@ static void a_dropped_connection_comes_back(void **state)
     clave_test_server_free(t);
 }
 
-static void time_that_is_skipped_has_passed(void **state)
+TEST(time_that_is_skipped_has_passed)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t);
     int64_t id = clave_client_id(s);
@@ -296,9 +285,8 @@ static const struct {
     {CLAVE_TEST_DELAY_REPLY, 0, CLAVE_OK, CLAVE_OK},
 };
 
-static void the_fates_of_a_request(void **state)
+TEST(the_fates_of_a_request)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t), *other = session_of(t);
     for (size_t i = 0; i < sizeof fates / sizeof *fates; i++) {
@@ -335,9 +323,8 @@ static void the_fates_of_a_request(void **state)
     clave_test_server_free(t);
 }
 
-static void a_silent_server_is_heard_again(void **state)
+TEST(a_silent_server_is_heard_again)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t), *other = session_of(t);
     clave_test_fault f = {.size = sizeof f, .action = CLAVE_TEST_SILENCE};
@@ -355,11 +342,10 @@ static void a_silent_server_is_heard_again(void **state)
     clave_test_server_free(t);
 }
 
-static void a_server_that_does_not_greet(void **state)
+TEST(a_server_that_does_not_greet)
 {
     static const clave_test_action actions[] = {CLAVE_TEST_SILENCE, CLAVE_TEST_LOSE_REQUEST,
                                                 CLAVE_TEST_LOSE_REPLY};
-    (void)state;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         clave_test_server *t = start();
         clave_client *s;
@@ -414,9 +400,8 @@ static void free_watch(clave_async_client *c, void *arg)
 }
 
 /* The event is lost with its connection, and told when the watch is set again. */
-static void a_lost_event_is_told_again(void **state)
+TEST(a_lost_event_is_told_again)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t), *other = session_of(t);
     clave_test_fault f = {.size = sizeof f, .action = CLAVE_TEST_LOSE_REPLY, .times = 1};
@@ -436,7 +421,7 @@ static void a_lost_event_is_told_again(void **state)
     clave_test_server_free(t);
 }
 
-static void faults_that_make_no_sense(void **state)
+TEST(faults_that_make_no_sense)
 {
     static const clave_test_fault bad[] = {
         {.size = 1},
@@ -446,7 +431,6 @@ static void faults_that_make_no_sense(void **state)
         {.size = sizeof(clave_test_fault), .delay_ms = -1},
         {.size = sizeof(clave_test_fault), .kind = CLAVE_TEST_EVENT},
     };
-    (void)state;
     clave_test_stats st = {.size = 1};
     clave_test_server *t = start();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -456,12 +440,11 @@ static void faults_that_make_no_sense(void **state)
     clave_test_server_free(t);
 }
 
-static void what_was_asked_is_counted(void **state)
+TEST(what_was_asked_is_counted)
 {
     static const clave_test_kind once[] = {CLAVE_TEST_CREATE,   CLAVE_TEST_SET,  CLAVE_TEST_GET,
                                            CLAVE_TEST_CHILDREN, CLAVE_TEST_SYNC, CLAVE_TEST_DELETE,
                                            CLAVE_TEST_EXISTS,   CLAVE_TEST_CLOSE};
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t);
     assert_int_equal(clave_sync(s, "/", RIG_PATIENCE_MS), CLAVE_OK);
@@ -506,9 +489,8 @@ static void *tease(void *arg)
     return NULL;
 }
 
-static void many_threads(void **state)
+TEST(many_threads)
 {
-    (void)state;
     clave_test_server *t = start();
     clave_client *s = session_of(t);
     pthread_t threads[3];
@@ -521,26 +503,4 @@ static void many_threads(void **state)
     assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
     clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_comes_back_with_everything),
-        cmocka_unit_test(a_stopped_one_says_so),
-        cmocka_unit_test(what_it_cannot_use_is_named),
-        cmocka_unit_test(only_its_own_directory_goes),
-        cmocka_unit_test(a_call_from_its_own_thread),
-        cmocka_unit_test(an_expired_session_loses_its_nodes),
-        cmocka_unit_test(a_dropped_connection_comes_back),
-        cmocka_unit_test(time_that_is_skipped_has_passed),
-        cmocka_unit_test(the_fates_of_a_request),
-        cmocka_unit_test(a_silent_server_is_heard_again),
-        cmocka_unit_test(a_server_that_does_not_greet),
-        cmocka_unit_test(a_lost_event_is_told_again),
-        cmocka_unit_test(faults_that_make_no_sense),
-        cmocka_unit_test(what_was_asked_is_counted),
-        cmocka_unit_test(many_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

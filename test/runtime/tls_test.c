@@ -4,9 +4,6 @@
 
 #include <arpa/inet.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -135,9 +132,8 @@ static void settle(struct tls_pair *p, size_t piece)
     }
 }
 
-static void bytes_in_pieces_of_every_size(void **state)
+TEST(bytes_in_pieces_of_every_size)
 {
-    (void)state;
     for (size_t piece = 1; piece <= 64; piece += piece < 8 ? 1 : 8) {
         struct tls_pair p;
         const void *der;
@@ -160,9 +156,8 @@ static void bytes_in_pieces_of_every_size(void **state)
     }
 }
 
-static void what_is_written_waits_for_the_socket(void **state)
+TEST(what_is_written_waits_for_the_socket)
 {
-    (void)state;
     enum { MUCH = 1 << 20 };
     struct tls_pair p;
     const void *out;
@@ -196,9 +191,8 @@ static size_t answer(struct tls_pair *p, uint8_t *to, size_t cap)
     return n;
 }
 
-static void a_damaged_answer_never_opens(void **state)
+TEST(a_damaged_answer_never_opens)
 {
-    (void)state;
     uint8_t bytes[8192];
     char why[600];
     for (size_t at = 0, n = 1; at < n; at += 11) {
@@ -214,9 +208,8 @@ static void a_damaged_answer_never_opens(void **state)
     }
 }
 
-static void a_cut_answer_is_waited_for(void **state)
+TEST(a_cut_answer_is_waited_for)
 {
-    (void)state;
     uint8_t bytes[8192];
     for (size_t cut = 0, n = 1; cut < n; cut += 7) {
         struct tls_pair p;
@@ -229,9 +222,8 @@ static void a_cut_answer_is_waited_for(void **state)
 }
 
 /* A xorshift; noise that is noise from the first byte, and noise in the dress of records. */
-static void noise_never_opens(void **state)
+TEST(noise_never_opens)
 {
-    (void)state;
     uint32_t x = 2463534242u;
     for (int round = 0; round < 2000; round++) {
         struct tls_pair p;
@@ -258,9 +250,8 @@ static void noise_never_opens(void **state)
     }
 }
 
-static void without_memory_it_fails(void **state)
+TEST(without_memory_it_fails)
 {
-    (void)state;
     struct failmem mem;
     clave_tls *side = client_side();
     for (size_t first = 1; first <= 2; first++) {
@@ -278,9 +269,8 @@ static void without_memory_it_fails(void **state)
 }
 
 /* After it has read, too: a write that fails must not be taken for one that has to wait. */
-static void without_memory_an_open_one_fails(void **state)
+TEST(without_memory_an_open_one_fails)
 {
-    (void)state;
     struct failmem mem;
     struct tls_pair p;
     open_pair(&p);
@@ -296,9 +286,8 @@ static void without_memory_an_open_one_fails(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-static void options_that_cannot_be(void **state)
+TEST(options_that_cannot_be)
 {
-    (void)state;
     clave_tls *t;
     char fault[400];
     clave_tls_options o = {.size = sizeof o, .ca_file = "/nowhere"};
@@ -336,9 +325,8 @@ static clave_client *open_session(const char *connect, clave_tls *tls, clave_loo
     return s;
 }
 
-static void a_session_keeps_its_side(void **state)
+TEST(a_session_keeps_its_side)
 {
-    (void)state;
     enum { BIG = 1000 * 1000 };
     struct rig *r = start_server();
     clave_tls *tls = client_side();
@@ -358,9 +346,8 @@ static void a_session_keeps_its_side(void **state)
     rig_stop(r);
 }
 
-static void the_environment_is_shared(void **state)
+TEST(the_environment_is_shared)
 {
-    (void)state;
     struct rig *r = start_server();
     clave_client *s;
     char text[512];
@@ -381,9 +368,8 @@ static void the_environment_is_shared(void **state)
 }
 
 /* A listener that takes connections and says nothing: the handshake has the time of a dial. */
-static void a_silent_server_is_given_up(void **state)
+TEST(a_silent_server_is_given_up)
 {
-    (void)state;
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof at;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -431,9 +417,8 @@ static void on_log(void *arg, int level, const char *text)
     clave_uv_stop(s->uv, on_stopped, s);
 }
 
-static void a_log_callback_stops_its_client(void **state)
+TEST(a_log_callback_stops_its_client)
 {
-    (void)state;
     struct rig *r = start_server();
     struct stopper s = {.stopping = false};
     const clave_tls_options trusts = {.size = sizeof trusts}; /* the system's authorities */
@@ -482,9 +467,8 @@ static void *visit(void *arg)
     return NULL;
 }
 
-static void many_threads_share_a_side(void **state)
+TEST(many_threads_share_a_side)
 {
-    (void)state;
     enum { THREADS = 4 };
     struct rig *r = start_server();
     struct visitor v[THREADS];
@@ -547,9 +531,8 @@ static void *serve(void *run)
 
 /* Those who have gone before their turn are not heard; the others have theirs in the order in which
  * they came, and whoever needs no handshake is served. */
-static void handshakes_wait_for_their_turn(void **state)
+TEST(handshakes_wait_for_their_turn)
 {
-    (void)state;
     static const char *const listen[] = {"tls:127.0.0.1:0", "127.0.0.1:0"};
     static struct refusals seen;
     const struct tls_server_options t = {.ca_file = ca, .cert_file = server};
@@ -584,23 +567,4 @@ static void handshakes_wait_for_their_turn(void **state)
     assert_memory_equal(seen.ports, ports, sizeof ports);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_in_pieces_of_every_size),
-        cmocka_unit_test(what_is_written_waits_for_the_socket),
-        cmocka_unit_test(a_damaged_answer_never_opens),
-        cmocka_unit_test(a_cut_answer_is_waited_for),
-        cmocka_unit_test(noise_never_opens),
-        cmocka_unit_test(without_memory_it_fails),
-        cmocka_unit_test(without_memory_an_open_one_fails),
-        cmocka_unit_test(options_that_cannot_be),
-        cmocka_unit_test(a_session_keeps_its_side),
-        cmocka_unit_test(the_environment_is_shared),
-        cmocka_unit_test(a_silent_server_is_given_up),
-        cmocka_unit_test(a_log_callback_stops_its_client),
-        cmocka_unit_test(many_threads_share_a_side),
-        cmocka_unit_test(handshakes_wait_for_their_turn),
-    };
-    return cmocka_run_group_tests(tests, make_certificates, NULL);
-}
+TEST_GROUP(make_certificates, NULL)

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,13 +78,12 @@ static long long length(const char *dir)
 
 /* The process may be killed before it closes the log: nothing of the batch may be there for the
  * next start to read. */
-static void a_failed_append_is_cut_off_at_once(void **state)
+TEST(a_failed_append_is_cut_off_at_once)
 {
     static const struct {
         struct calls *calls;
         int number;
     } cases[] = {{&syncs, EIO}, {&writes, EIO}, {&writes, ENOSPC}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *dir = rig_dir();
         struct txn_log_file f = create(dir);
@@ -107,9 +104,8 @@ static int fills_of(struct txn_log_file *f, size_t n)
 }
 
 /* The first sync of a block that was only allocated waits for the file system's journal. */
-static void short_batches_have_zeros_ahead(void **state)
+TEST(short_batches_have_zeros_ahead)
 {
-    (void)state;
     struct txn_log_file f = create(rig_dir());
     assert_in_range(fills_of(&f, 200), 4, 5); /* 64 KiB: the whole room at first */
     assert_int_equal(fills_of(&f, 200), 0);
@@ -122,10 +118,9 @@ static void short_batches_have_zeros_ahead(void **state)
 }
 
 /* Such a log is slower, and nothing else. */
-static void zeros_that_cannot_be_written_are_done_without(void **state)
+TEST(zeros_that_cannot_be_written_are_done_without)
 {
     static const int numbers[] = {ENOSPC, EIO};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const char *dir = rig_dir();
         struct txn_log_file f = create(dir);
@@ -136,14 +131,4 @@ static void zeros_that_cannot_be_written_are_done_without(void **state)
         clave__txn_log_file_close(&f);
         assert_int_equal(length(dir), SERVER_LOG_HEADER + 1001 * 200);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failed_append_is_cut_off_at_once),
-        cmocka_unit_test(short_batches_have_zeros_ahead),
-        cmocka_unit_test(zeros_that_cannot_be_written_are_done_without),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* uv_client_test.c - a client on a loop of the program's own, which has other work, too. */
 #include "rig.h"
 
-#include <string.h>
-
 #include "clave/clave.h"
 #include "clave/uv.h"
 
@@ -62,14 +60,13 @@ static void program_on_created(clave_async_client *c, const clave_result *r, voi
 }
 
 /* However fast the answers come: a turn of the loop reads a bounded part of them. */
-static void a_turn_reads_a_part_of_what_there_is(void **state)
+TEST(a_turn_reads_a_part_of_what_there_is)
 {
     static struct program p;
     clave_client_options o = {.size = sizeof o,
                               .hosts = rig->connect,
                               .session_timeout_ms = 20000,
                               .seed = clave_random_seed()};
-    (void)state;
     assert_int_equal(uv_loop_init(&p.loop), 0);
     uv_prepare_init(&p.loop, &p.turn);
     uv_timer_init(&p.loop, &p.limit);
@@ -87,10 +84,4 @@ static void a_turn_reads_a_part_of_what_there_is(void **state)
     assert_int_equal(uv_loop_close(&p.loop), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_turn_reads_a_part_of_what_there_is),
-    };
-    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
-}
+TEST_GROUP(rig_start_group, rig_stop_group)

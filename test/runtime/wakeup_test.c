@@ -82,9 +82,8 @@ static void on_event(clave_async_mutex *m, const clave_mutex_event *e, void *arg
         sem_post(arg);
 }
 
-static void a_holder_hears_of_its_loss(void **state)
+TEST(a_holder_hears_of_its_loss)
 {
-    (void)state;
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = SESSION_MS};
     clave_mutex_options mo = {.size = sizeof mo, .event_cb = on_event};
     clave_client *s;
@@ -146,9 +145,8 @@ static void on_state(clave_async_client *c, clave_state state, clave_err why, vo
     }
 }
 
-static void a_client_hears_of_its_loss(void **state)
+TEST(a_client_hears_of_its_loss)
 {
-    (void)state;
     struct program p = {.lost = false};
     clave_client_options o = {.size = sizeof o,
                               .hosts = server.connect,
@@ -168,11 +166,4 @@ static void a_client_hears_of_its_loss(void **state)
     assert_int_equal(uv_loop_close(&p.loop), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_holder_hears_of_its_loss),
-        cmocka_unit_test(a_client_hears_of_its_loss),
-    };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
-}
+TEST_GROUP(start_server, stop_server)

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/worker.h"
 
@@ -89,12 +87,11 @@ static void await_threads(int n)
         poll(NULL, 0, 1);
 }
 
-static void results_come_to_the_loop_and_no_thread_is_left(void **state)
+TEST(results_come_to_the_loop_and_no_thread_is_left)
 {
     static struct waiting_job jobs[JOBS];
     int before = threads_at_rest();
     uv_loop_t loop;
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     for (size_t i = 0; i < JOBS; i++) {
         job_begin(&jobs[i], &loop);
@@ -109,12 +106,11 @@ static void results_come_to_the_loop_and_no_thread_is_left(void **state)
     await_threads(before);
 }
 
-static void the_loop_does_not_wait_for_what_is_abandoned(void **state)
+TEST(the_loop_does_not_wait_for_what_is_abandoned)
 {
     static struct waiting_job busy[THREADS], queued;
     int before = threads_at_rest();
     uv_loop_t loop;
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     for (size_t i = 0; i < THREADS; i++)
         job_begin(&busy[i], &loop);
@@ -136,13 +132,4 @@ static void the_loop_does_not_wait_for_what_is_abandoned(void **state)
         assert_false(busy[i].finished);
     }
     await_threads(before);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_come_to_the_loop_and_no_thread_is_left),
-        cmocka_unit_test(the_loop_does_not_wait_for_what_is_abandoned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* No call of the asynchronous API runs a callback inside itself, whatever the state of its client:
  * each is made with a flag up, which every callback looks at; and what was accepted is answered
  * once. tools/check-api sees to it that every call with a callback is among these. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "clave/async/cache.h"
 #include "clave/async/client.h"
 #include "clave/async/counter.h"
@@ -26,6 +19,7 @@
 #include "clave/deadlock.h"
 #include "lib/async_grants.h"
 #include "lib/memnet.h"
+#include "lib/unit.h"
 
 static bool inside;       /* a call of the API is under way */
 static unsigned owed;     /* callbacks of calls that were accepted */
@@ -386,9 +380,8 @@ static void play_requests(struct memnet *p, clave_async_client *c, void (*set)(s
     DO_VOID(clave_async_instances_free(instances));
 }
 
-static void no_request_is_answered_inside_its_call(void **state)
+TEST(no_request_is_answered_inside_its_call)
 {
-    (void)state;
     at_every_stage(play_requests);
 }
 
@@ -412,16 +405,14 @@ static void play_hosts(struct memnet *p, clave_async_client *c, void (*set)(stru
     clave_async_latch_free(l);
 }
 
-static void other_hosts_are_not_told_of_inside_the_call(void **state)
+TEST(other_hosts_are_not_told_of_inside_the_call)
 {
-    (void)state;
     at_every_stage(play_hosts);
 }
 
 /* What it brings is told by the next call that runs callbacks, and that is due at once. */
-static void the_loss_of_the_host_is_told_by_the_next_tick(void **state)
+TEST(the_loss_of_the_host_is_told_by_the_next_tick)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     clave_async_client *c = p->clients[0].c;
     memnet_settle(p);
@@ -527,9 +518,8 @@ static void play_multilock(struct memnet *p, clave_async_client *c, void (*set)(
     DO_VOID(clave_async_multilock_free(ml));
 }
 
-static void no_lock_answers_inside_a_call(void **state)
+TEST(no_lock_answers_inside_a_call)
 {
-    (void)state;
     at_every_stage(play_mutex);
     at_every_stage(play_rwlock);
     at_every_stage(play_multilock);
@@ -575,9 +565,8 @@ static void play_shared_limit(struct memnet *p, clave_async_client *c, void (*se
     play_semaphore_of(p, c, set, "/limit");
 }
 
-static void no_semaphore_answers_inside_a_call(void **state)
+TEST(no_semaphore_answers_inside_a_call)
 {
-    (void)state;
     at_every_stage(play_semaphore);
     at_every_stage(play_shared_limit);
 }
@@ -610,9 +599,8 @@ static void play_slots(struct memnet *p, clave_async_client *c, void (*set)(stru
     DO_VOID(clave_async_slots_free(s));
 }
 
-static void no_slots_answer_inside_a_call(void **state)
+TEST(no_slots_answer_inside_a_call)
 {
-    (void)state;
     at_every_stage(play_slots);
 }
 
@@ -656,9 +644,8 @@ static void play_latch(struct memnet *p, clave_async_client *c, void (*set)(stru
     DO_VOID(clave_async_latch_free(second));
 }
 
-static void no_latch_answers_inside_a_call(void **state)
+TEST(no_latch_answers_inside_a_call)
 {
-    (void)state;
     latch_layout = CLAVE_LATCH_CURATOR;
     at_every_stage(play_latch);
     latch_layout = CLAVE_LATCH_FAIR;
@@ -710,9 +697,8 @@ static void play_once(struct memnet *p, clave_async_client *c, void (*set)(struc
     DO_VOID(clave_async_mutex_free(m));
 }
 
-static void no_job_answers_inside_a_call(void **state)
+TEST(no_job_answers_inside_a_call)
 {
-    (void)state;
     at_every_stage(play_once);
 }
 
@@ -775,31 +761,12 @@ static void play_counter(struct memnet *p, clave_async_client *c, void (*set)(st
     DO_VOID(clave_async_counter_free(n));
 }
 
-static void no_counter_answers_inside_a_call(void **state)
+TEST(no_counter_answers_inside_a_call)
 {
-    (void)state;
     at_every_stage(play_counter);
 }
 
-static void no_persistent_node_answers_inside_a_call(void **state)
+TEST(no_persistent_node_answers_inside_a_call)
 {
-    (void)state;
     at_every_stage(play_persistent_node);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_request_is_answered_inside_its_call),
-        cmocka_unit_test(other_hosts_are_not_told_of_inside_the_call),
-        cmocka_unit_test(the_loss_of_the_host_is_told_by_the_next_tick),
-        cmocka_unit_test(no_lock_answers_inside_a_call),
-        cmocka_unit_test(no_semaphore_answers_inside_a_call),
-        cmocka_unit_test(no_slots_answer_inside_a_call),
-        cmocka_unit_test(no_latch_answers_inside_a_call),
-        cmocka_unit_test(no_job_answers_inside_a_call),
-        cmocka_unit_test(no_persistent_node_answers_inside_a_call),
-        cmocka_unit_test(no_counter_answers_inside_a_call),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* What is made on a client may be freed after it: the client keeps its memory until then, every
  * call says ECLOSED, and _free frees. For ASan, which sees what is used or leaked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "clave/async/client.h"
 #include "clave/async/latch.h"
 #include "clave/async/leader.h"
@@ -20,6 +13,7 @@
 #include "lib/failmem.h"
 #include "lib/memnet.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
@@ -154,9 +148,8 @@ static void end_client(struct memnet *p, enum way way)
 /* ---- each kind --------------------------------------------------------------------------------
  */
 
-static void a_watch_may_be_freed_behind_its_client(void **state)
+TEST(a_watch_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (enum way way = FREED; way < WAYS; way++) {
         struct memnet *p = open_world();
         clave_async_client *c = p->clients[0].c;
@@ -190,9 +183,8 @@ static void expect_no_hold(clave_async_mutex *m)
     assert_int_equal(clave_async_mutex_release(m, 1, on_mutex, NULL), CLAVE_ENOTHELD);
 }
 
-static void a_mutex_may_be_freed_behind_its_client(void **state)
+TEST(a_mutex_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++) {
         struct memnet *p = open_world();
         const clave_mutex_options o = {
@@ -218,9 +210,8 @@ static void a_mutex_may_be_freed_behind_its_client(void **state)
 }
 
 /* In the middle of a join, and of a departure. */
-static void a_mutex_on_its_way_may_be_freed_behind_its_client(void **state)
+TEST(a_mutex_on_its_way_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (unsigned step = 0; step < 3; step++) {
         struct memnet *p = open_world();
         clave_async_mutex *m;
@@ -239,9 +230,8 @@ static void a_mutex_on_its_way_may_be_freed_behind_its_client(void **state)
     }
 }
 
-static void a_rwlock_may_be_freed_behind_its_client(void **state)
+TEST(a_rwlock_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (enum way way = FREED; way < WAYS; way++) {
         struct memnet *p = open_world();
         clave_async_rwlock *rw;
@@ -258,9 +248,8 @@ static void a_rwlock_may_be_freed_behind_its_client(void **state)
     }
 }
 
-static void a_multilock_may_be_freed_behind_its_client(void **state)
+TEST(a_multilock_may_be_freed_behind_its_client)
 {
-    (void)state;
     static const clave_multilock_part parts[] = {{"/a", CLAVE_MULTILOCK_MUTEX},
                                                  {"/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = FREED; way < WAYS; way++) {
@@ -286,9 +275,8 @@ static void a_multilock_may_be_freed_behind_its_client(void **state)
     }
 }
 
-static void a_semaphore_may_be_freed_behind_its_client(void **state)
+TEST(a_semaphore_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * WAYS; i++) {
         struct memnet *p = open_world();
         const clave_semaphore_options o = {
@@ -318,9 +306,8 @@ static void a_semaphore_may_be_freed_behind_its_client(void **state)
     }
 }
 
-static void a_latch_may_be_freed_behind_its_client(void **state)
+TEST(a_latch_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (unsigned i = 0; i < 3 * WAYS; i++) {
         struct memnet *p = open_world();
         clave_async_client *c = p->clients[0].c;
@@ -358,9 +345,8 @@ static void a_latch_may_be_freed_behind_its_client(void **state)
     }
 }
 
-static void a_job_may_be_freed_behind_its_client(void **state)
+TEST(a_job_may_be_freed_behind_its_client)
 {
-    (void)state;
     for (unsigned i = 0; i < 2 * WAYS; i++) {
         struct memnet *p = open_world();
         clave_async_client *c = p->clients[0].c;
@@ -392,9 +378,8 @@ static void a_job_may_be_freed_behind_its_client(void **state)
 }
 
 /* The user's callbacks may be gone with the handle; the memory hooks are needed till the end. */
-static void a_client_that_is_gone_calls_nobody(void **state)
+TEST(a_client_that_is_gone_calls_nobody)
 {
-    (void)state;
     struct failmem mem;
     unsigned states = 0;
     clave_async_client *c;
@@ -451,34 +436,14 @@ static void free_while_listing_is_out(bool path_exists)
 /* The create had been answered and its listing had not: the node's delete was refused by the
  * closed client, and the contender waited for it for ever. (Seed 176, docs/evidence/simulation.md.)
  */
-static void a_client_freed_between_create_and_listing_leaves_nothing(void **state)
+TEST(a_client_freed_between_create_and_listing_leaves_nothing)
 {
-    (void)state;
     free_while_listing_is_out(true);
 }
 
 /* The create had been answered with ENONODE: the ancestors were asked for after the end, and
  * nobody answered. (Seed 10713, docs/evidence/simulation.md.) */
-static void a_client_freed_before_the_ancestors_leaves_nothing(void **state)
+TEST(a_client_freed_before_the_ancestors_leaves_nothing)
 {
-    (void)state;
     free_while_listing_is_out(false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_watch_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_mutex_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_mutex_on_its_way_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_rwlock_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_multilock_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_semaphore_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_latch_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_job_may_be_freed_behind_its_client),
-        cmocka_unit_test(a_client_that_is_gone_calls_nobody),
-        cmocka_unit_test(a_client_freed_between_create_and_listing_leaves_nothing),
-        cmocka_unit_test(a_client_freed_before_the_ancestors_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

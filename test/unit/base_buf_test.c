@@ -1,15 +1,8 @@
 /* base_buf_test.c - the byte queue against a plain one, and its limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/buf.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
+#include "lib/unit.h"
 
 enum { MAX = 3000 };
 
@@ -22,9 +15,8 @@ static void check(const struct buf *b, const uint8_t *want, size_t n)
 }
 
 /* Thousands of steps in any order; the model is an array whose front moves. */
-static void does_as_a_plain_queue(void **state)
+TEST(does_as_a_plain_queue)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         static uint8_t model[MAX];
         uint8_t piece[700];
@@ -80,10 +72,9 @@ static void does_as_a_plain_queue(void **state)
 }
 
 /* Not a byte more than the maximum is ever taken of the allocator. */
-static void the_maximum_is_kept(void **state)
+TEST(the_maximum_is_kept)
 {
     static const size_t maxima[] = {0, 1, 2, 10, 255, 256, 257, 300, 1000, 1025};
-    (void)state;
     for (size_t i = 0; i < sizeof maxima / sizeof *maxima; i++) {
         struct failmem mem;
         struct buf b;
@@ -103,9 +94,8 @@ static void the_maximum_is_kept(void **state)
 }
 
 /* A queue that is read as fast as it is written stays in one place. */
-static void a_queue_that_is_read_does_not_grow(void **state)
+TEST(a_queue_that_is_read_does_not_grow)
 {
-    (void)state;
     struct failmem mem;
     struct buf b;
     uint8_t piece[100] = {0};
@@ -122,9 +112,8 @@ static void a_queue_that_is_read_does_not_grow(void **state)
 }
 
 /* Without memory the content stays as it was. */
-static void without_memory(void **state)
+TEST(without_memory)
 {
-    (void)state;
     struct failmem mem;
     struct buf b;
     static uint8_t piece[1000];
@@ -143,9 +132,8 @@ static void without_memory(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-static void an_empty_one_gives_back_what_is_too_much(void **state)
+TEST(an_empty_one_gives_back_what_is_too_much)
 {
-    (void)state;
     struct failmem mem;
     struct buf b;
     static uint8_t piece[1000];
@@ -162,16 +150,4 @@ static void an_empty_one_gives_back_what_is_too_much(void **state)
     assert_int_equal(clave__buf_append(&b, "abc", 3), CLAVE_OK);
     check(&b, (const uint8_t *)"abc", 3);
     clave__buf_fini(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(does_as_a_plain_queue),
-        cmocka_unit_test(the_maximum_is_kept),
-        cmocka_unit_test(a_queue_that_is_read_does_not_grow),
-        cmocka_unit_test(without_memory),
-        cmocka_unit_test(an_empty_one_gives_back_what_is_too_much),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

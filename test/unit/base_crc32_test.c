@@ -1,15 +1,9 @@
 /* base_crc32_test.c - the sum is zlib's, whatever the length, the alignment and the pieces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <zlib.h>
-
-#include <cmocka.h>
 
 #include "base/hash/crc32.h"
 #include "base/rand.h"
+#include "lib/unit.h"
 
 enum { MOST = 700 };
 
@@ -30,18 +24,11 @@ static void assert_sums(const struct crc32 *t)
     assert_int_equal(clave__crc32(t, 0, "123456789", 9), 0xcbf43926); /* its published check */
 }
 
-static void the_sum_is_zlibs(void **state)
+TEST(the_sum_is_zlibs)
 {
     struct crc32 t;
-    (void)state;
     clave__crc32_init(&t);
     assert_sums(&t);
     t.folds = false; /* as on other processors */
     assert_sums(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_sum_is_zlibs)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

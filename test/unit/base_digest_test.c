@@ -1,16 +1,7 @@
 /* base_digest_test.c - SHA-1 and base64 against the vectors of their standards. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/base64.h"
 #include "base/hash/sha1.h"
+#include "lib/unit.h"
 
 static const char *hex_of(const void *p, size_t n)
 {
@@ -23,7 +14,7 @@ static const char *hex_of(const void *p, size_t n)
 }
 
 /* FIPS 180's own, and lengths around the ends of a block. */
-static void sha1(void **state)
+TEST(sha1)
 {
     static const struct {
         size_t n; /* of the bytes 0, 7, 14, ... */
@@ -42,7 +33,6 @@ static void sha1(void **state)
     };
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
     static char million[1000000];
-    (void)state;
     assert_string_equal(hex_of("abc", 3), "a9993e364706816aba3e25717850c26c9cd0d89d");
     assert_string_equal(hex_of(two_blocks, 56), "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
     memset(million, 'a', sizeof million);
@@ -59,7 +49,7 @@ static void sha1(void **state)
 }
 
 /* RFC 4648, 10. */
-static void base64(void **state)
+TEST(base64)
 {
     static const struct {
         const char *plain, *text;
@@ -74,7 +64,6 @@ static void base64(void **state)
         {"\xfb\xff\xbf", "+/+/"},
         {"\xff\xff\xff", "////"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].plain);
         char *out = malloc(BASE64_LEN(n) + 1);
@@ -87,9 +76,8 @@ static void base64(void **state)
 }
 
 /* ZooKeeper's digest of "super:test", as in everybody's configuration. */
-static void together(void **state)
+TEST(together)
 {
-    (void)state;
     uint8_t sum[SHA1_LEN];
     char text[BASE64_LEN(SHA1_LEN) + 1];
     clave__sha1("super:test", 10, sum);
@@ -97,14 +85,13 @@ static void together(void **state)
     assert_string_equal(text, "D/InIHSb7yEEbrWz8b9l71RjZJU=");
 }
 
-static void base64_is_decoded_as_it_was_encoded(void **state)
+TEST(base64_is_decoded_as_it_was_encoded)
 {
     static const char *const bad[] = {"A",    "AA",   "AAA",   "AA=A", "A===", "====",
                                       "AB==", "AAB=", "AA\n=", "AAA*", "=AAA", "AA==AAAA"};
     static const char *const bad_in_urls[] = {"A", "AAAAA", "AA==", "AB", "AAB", "A+AA", "A/AA"};
     char text[64], bytes[64], out[64];
     size_t n;
-    (void)state;
     for (size_t len = 0; len < 40; len++) {
         for (size_t i = 0; i < len; i++)
             bytes[i] = (char)(len * 37 + i * 101);
@@ -122,15 +109,4 @@ static void base64_is_decoded_as_it_was_encoded(void **state)
         assert_false(clave__base64_decode(bad[i], strlen(bad[i]), out, &n));
     for (size_t i = 0; i < sizeof bad_in_urls / sizeof *bad_in_urls; i++)
         assert_false(clave__base64url_decode(bad_in_urls[i], strlen(bad_in_urls[i]), out, &n));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha1),
-        cmocka_unit_test(base64),
-        cmocka_unit_test(together),
-        cmocka_unit_test(base64_is_decoded_as_it_was_encoded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

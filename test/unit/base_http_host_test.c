@@ -1,14 +1,8 @@
 /* base_http_host_test.c - which Host of a request names this server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/http_host.h"
+#include "lib/unit.h"
 
-static void hosts(void **state)
+TEST(hosts)
 {
     static const struct {
         const char *host;
@@ -36,16 +30,9 @@ static void hosts(void **state)
         {":80", false},
         {"", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (clave__http_host_is_ours(cases[i].host, "zk1, zk1.example,,other") != cases[i].ours)
             fail_msg("%s", cases[i].host);
     assert_false(clave__http_host_is_ours("zk1", NULL));
     assert_false(clave__http_host_is_ours("zk1", ""));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hosts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

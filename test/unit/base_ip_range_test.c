@@ -1,26 +1,18 @@
 /* base_ip_range_test.c - addresses and ranges as text, and which is in which. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
-
 #include "base/ip_range.h"
+#include "lib/unit.h"
 
 static bool parse(struct ip_range *r, const char *text)
 {
     return clave__ip_range_parse(r, text, strlen(text));
 }
 
-static void texts_that_are_none(void **state)
+TEST(texts_that_are_none)
 {
     static const char *const bad[] = {
         "",      "1.2.3",    "1.2.3.4.5", "1.2.3.256", "1.2.3.4/33", "1.2.3.4/",   "a.b.c.d",
         ":",     ":::",      "1::2::3",   "1:2:3",     "12345::",    "::1/129",    "[::1]",
         "::1%1", "1.2.3.4 ", " 1.2.3.4",  "1.2.3.4:5", "unix",       "1.2.3.4/08x"};
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct ip_range r;
         if (parse(&r, bad[i]))
@@ -29,7 +21,7 @@ static void texts_that_are_none(void **state)
     }
 }
 
-static void which_is_in_which(void **state)
+TEST(which_is_in_which)
 {
     static const struct {
         const char *range, *part;
@@ -52,7 +44,6 @@ static void which_is_in_which(void **state)
         {"2001:db8::/33", "2001:db8:7fff::1", true},
         {"2001:db8::/33", "2001:db8:8000::1", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct ip_range range, part;
         assert_true(parse(&range, rows[i].range));
@@ -61,13 +52,4 @@ static void which_is_in_which(void **state)
             print_error("%s and %s\n", rows[i].range, rows[i].part);
         assert_int_equal(clave__ip_range_has(&range, &part), rows[i].has);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_that_are_none),
-        cmocka_unit_test(which_is_in_which),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* base_list_test.c - the ring, empty, with one entry and with more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/list.h"
+#include "lib/unit.h"
 
 struct item {
     char name;
@@ -38,9 +31,8 @@ static void fill(struct list *head, size_t from, size_t to)
         list_push_back(head, &items[i].link);
 }
 
-static void at_both_ends(void **state)
+TEST(at_both_ends)
 {
-    (void)state;
     struct list l;
     fill(&l, 0, 0);
     assert_string_equal(names(&l), "");
@@ -55,10 +47,9 @@ static void at_both_ends(void **state)
     assert_string_equal(names(&l), "bc");
 }
 
-static void removing_from_anywhere(void **state)
+TEST(removing_from_anywhere)
 {
     static const char *const left[] = {"bcd", "acd", "abd", "abc"};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct list l;
         fill(&l, 0, 4);
@@ -71,13 +62,12 @@ static void removing_from_anywhere(void **state)
     }
 }
 
-static void splicing(void **state)
+TEST(splicing)
 {
     static const struct {
         size_t to, from;
         const char *result;
     } cases[] = {{0, 0, ""}, {0, 2, "ab"}, {2, 2, "ab"}, {2, 4, "abcd"}, {1, 2, "ab"}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct list to, from;
         fill(&to, 0, cases[i].to);
@@ -90,9 +80,8 @@ static void splicing(void **state)
 
 /* Every entry may go between two looks, the one the cursor is at and the last one too; the list
  * itself may be gone once the cursor has left it. */
-static void a_cursor_leaves_what_is_removed(void **state)
+TEST(a_cursor_leaves_what_is_removed)
 {
-    (void)state;
     for (size_t looks = 0; looks <= 4; looks++)
         for (size_t gone = 0; gone < 4; gone++) {
             struct list head, cursors;
@@ -115,15 +104,4 @@ static void a_cursor_leaves_what_is_removed(void **state)
             list_cursor_close(&c);
             assert_true(list_empty(&cursors));
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_both_ends),
-        cmocka_unit_test(removing_from_anywhere),
-        cmocka_unit_test(splicing),
-        cmocka_unit_test(a_cursor_leaves_what_is_removed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

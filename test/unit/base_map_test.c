@@ -1,16 +1,8 @@
 /* base_map_test.c - the hash map against a plain table, its iteration, and growing in vain. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/map.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
+#include "lib/unit.h"
 
 enum { KEYS = 500 };
 
@@ -54,11 +46,10 @@ static void check_iteration_ends(const struct map *m, size_t after)
 
 /* While others come and go and the map grows, each that stays is visited once, in as many looks as
  * there are buckets and nodes. */
-static void a_walk_survives_changes(void **state)
+TEST(a_walk_survives_changes)
 {
     static struct item items[KEYS];
     static const uint32_t hashes[] = {UINT32_MAX, 70, 3, 1};
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         struct failmem mem;
         struct rand_state rand;
@@ -128,30 +119,26 @@ static void play(uint64_t seed, uint32_t hashes, bool never_grows)
     assert_int_equal(mem.live, 0);
 }
 
-static void does_as_a_plain_table(void **state)
+TEST(does_as_a_plain_table)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++)
         play(seed, UINT32_MAX, false);
 }
 
-static void also_when_all_hashes_collide(void **state)
+TEST(also_when_all_hashes_collide)
 {
-    (void)state;
     play(1, 1, false);
     play(2, 3, false);
 }
 
 /* An insertion cannot fail: without memory the chains get longer. */
-static void also_when_it_cannot_grow(void **state)
+TEST(also_when_it_cannot_grow)
 {
-    (void)state;
     play(1, UINT32_MAX, true);
 }
 
-static void a_node_may_go_once_the_next_is_known(void **state)
+TEST(a_node_may_go_once_the_next_is_known)
 {
-    (void)state;
     static struct item items[KEYS];
     struct failmem mem;
     struct map m;
@@ -178,9 +165,8 @@ static void a_node_may_go_once_the_next_is_known(void **state)
 }
 
 /* The buckets that a map grows to are not even cleared at once: of millions that takes long. */
-static void growing_begins_without_a_look_at_the_buckets(void **state)
+TEST(growing_begins_without_a_look_at_the_buckets)
 {
-    (void)state;
     static struct item items[KEYS];
     struct failmem mem;
     struct map m;
@@ -204,9 +190,8 @@ static void growing_begins_without_a_look_at_the_buckets(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-static void one_that_was_never_made(void **state)
+TEST(one_that_was_never_made)
 {
-    (void)state;
     struct failmem mem;
     struct map m;
     int key = 1;
@@ -221,10 +206,9 @@ static void one_that_was_never_made(void **state)
 }
 
 /* The names of a queue differ in their last digits: no bucket may take much more than its part. */
-static void names_that_are_alike_spread(void **state)
+TEST(names_that_are_alike_spread)
 {
     enum { NAMES = 4096, BUCKETS = 1024 };
-    (void)state;
     static int in[BUCKETS];
     struct failmem mem;
     struct map m;
@@ -289,12 +273,11 @@ static int longest_chain(char names[CHOSEN][CHOSEN_NAME], const struct map *m)
     return longest;
 }
 
-static void names_chosen_against_the_old_hash_spread(void **state)
+TEST(names_chosen_against_the_old_hash_spread)
 {
     static char names[CHOSEN][CHOSEN_NAME];
     struct failmem mem;
     struct map m;
-    (void)state;
     failmem_init(&mem);
     assert_int_equal(clave__map_init(&m, &mem.mem, 7), CLAVE_OK);
     choose_names(names, unkeyed_hash, NULL);
@@ -303,12 +286,11 @@ static void names_chosen_against_the_old_hash_spread(void **state)
 }
 
 /* Fails for every hash that another map computes too. */
-static void names_chosen_against_one_map_spread_in_another(void **state)
+TEST(names_chosen_against_one_map_spread_in_another)
 {
     static char names[CHOSEN][CHOSEN_NAME];
     struct failmem mem;
     struct map one, other;
-    (void)state;
     failmem_init(&mem);
     assert_int_equal(clave__map_init(&one, &mem.mem, 7), CLAVE_OK);
     assert_int_equal(clave__map_init(&other, &mem.mem, 8), CLAVE_OK);
@@ -321,7 +303,7 @@ static void names_chosen_against_one_map_spread_in_another(void **state)
 
 /* The values of CPython 3.11, whose strings are hashed so with a key of zeroes when PYTHONHASHSEED
  * is 0. */
-static void siphash_gives_known_values(void **state)
+TEST(siphash_gives_known_values)
 {
     static const struct {
         const char *text;
@@ -333,25 +315,6 @@ static void siphash_gives_known_values(void **state)
         {"/locks/ledger/_c_-lock-0000000001", 0xc72023baf4a1c1bbu},
     };
     const struct siphash_key zero = {0, 0};
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         assert_int_equal(clave__siphash(zero, known[i].text, strlen(known[i].text)), known[i].hash);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(does_as_a_plain_table),
-        cmocka_unit_test(also_when_all_hashes_collide),
-        cmocka_unit_test(also_when_it_cannot_grow),
-        cmocka_unit_test(a_node_may_go_once_the_next_is_known),
-        cmocka_unit_test(growing_begins_without_a_look_at_the_buckets),
-        cmocka_unit_test(a_walk_survives_changes),
-        cmocka_unit_test(one_that_was_never_made),
-        cmocka_unit_test(names_that_are_alike_spread),
-        cmocka_unit_test(names_chosen_against_the_old_hash_spread),
-        cmocka_unit_test(names_chosen_against_one_map_spread_in_another),
-        cmocka_unit_test(siphash_gives_known_values),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,14 @@
 /* base_memory_test.c - the allocator's door, the table of errors, and log lines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/log_line.h"
 #include "base/memory.h"
 #include "clave/err.h"
 #include "lib/failmem.h"
+#include "lib/unit.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void all_goes_through_the_hooks(void **state)
+TEST(all_goes_through_the_hooks)
 {
-    (void)state;
     struct failmem f;
     failmem_init(&f);
     struct clave_mem m = clave__mem_or_default(&f.mem);
@@ -41,9 +32,8 @@ static void all_goes_through_the_hooks(void **state)
     assert_int_equal(f.live, 0);
 }
 
-static void nothing_is_something(void **state)
+TEST(nothing_is_something)
 {
-    (void)state;
     struct failmem f;
     failmem_init(&f);
     void *p = clave__mem_alloc(&f.mem, 0); /* not NULL, which would be a failure */
@@ -57,9 +47,8 @@ static void nothing_is_something(void **state)
     assert_int_equal(f.live, 0);
 }
 
-static void failures_are_passed_on(void **state)
+TEST(failures_are_passed_on)
 {
-    (void)state;
     struct failmem f;
     failmem_init(&f);
     void *p = clave__mem_alloc(&f.mem, 10);
@@ -73,9 +62,8 @@ static void failures_are_passed_on(void **state)
     clave__mem_free(&f.mem, p);
 }
 
-static void the_default_is_libc(void **state)
+TEST(the_default_is_libc)
 {
-    (void)state;
     struct clave_mem m = clave__mem_or_default(NULL);
     char *s = clave__mem_strdup(&m, "text");
     assert_string_equal(s, "text");
@@ -94,9 +82,8 @@ static const struct {
     const char *name, *text;
 } errors[] = {CLAVE_ERR_MAP(EACH)};
 
-static void every_error_is_in_the_table_once(void **state)
+TEST(every_error_is_in_the_table_once)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         assert_int_equal(errors[i].err, errors[i].number);
         assert_string_equal(clave_err_name(errors[i].err), errors[i].name);
@@ -107,9 +94,8 @@ static void every_error_is_in_the_table_once(void **state)
     }
 }
 
-static void a_number_that_is_none(void **state)
+TEST(a_number_that_is_none)
 {
-    (void)state;
     clave_err none = (clave_err)-9999;
     assert_string_equal(clave_err_name(none), "E?");
     assert_true(strlen(clave_strerror(none)) > 0);
@@ -117,9 +103,8 @@ static void a_number_that_is_none(void **state)
 }
 
 /* What decides whether a write may be sent again. */
-static void the_classes_that_matter(void **state)
+TEST(the_classes_that_matter)
 {
-    (void)state;
     assert_int_equal(clave_err_classify(CLAVE_OK), CLAVE_CLASS_NONE);
     assert_int_equal(clave_err_classify(CLAVE_ECONNLOSS), CLAVE_CLASS_UNKNOWN);
     assert_int_equal(clave_err_classify(CLAVE_ETIMEDOUT), CLAVE_CLASS_UNKNOWN);
@@ -145,9 +130,8 @@ static void hear(void *arg, int level, const char *msg)
     snprintf(h->text, sizeof h->text, "%s", msg);
 }
 
-static void lines_are_cut_not_overrun(void **state)
+TEST(lines_are_cut_not_overrun)
 {
-    (void)state;
     struct heard h = {0};
     struct log log = {.cb = hear, .arg = &h}, none = {0};
     char longer[4000];
@@ -159,19 +143,4 @@ static void lines_are_cut_not_overrun(void **state)
     assert_int_equal(h.level, CLAVE_LOG_WARN);
     clave__log(&log, CLAVE_LOG_ERROR, "%s", longer);
     assert_int_equal(strlen(h.text), 2047);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_goes_through_the_hooks),
-        cmocka_unit_test(nothing_is_something),
-        cmocka_unit_test(failures_are_passed_on),
-        cmocka_unit_test(the_default_is_libc),
-        cmocka_unit_test(every_error_is_in_the_table_once),
-        cmocka_unit_test(a_number_that_is_none),
-        cmocka_unit_test(the_classes_that_matter),
-        cmocka_unit_test(lines_are_cut_not_overrun),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

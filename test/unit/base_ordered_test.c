@@ -1,14 +1,7 @@
 /* An ordered set against an array: the same nodes in the same order, whatever comes and goes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/ordered_set.h"
 #include "base/rand.h"
+#include "lib/unit.h"
 
 enum { KEYS = 200, MARKS = 3 };
 
@@ -55,13 +48,12 @@ static void compare_all(const struct ordered *o, struct number *all)
         assert_is(clave__ordered_find(o, &key), all[key].there ? &all[key] : NULL);
 }
 
-static void it_equals_a_sorted_array(void **state)
+TEST(it_equals_a_sorted_array)
 {
     static struct number all[KEYS];
     struct ordered o;
     struct rand_state rand;
     size_t count = 0;
-    (void)state;
     clave__rand_seed(&rand, 3);
     clave__ordered_init(&o, number_compare, 5);
     for (int i = 0; i < KEYS; i++)
@@ -93,25 +85,15 @@ static int depth_of(const struct ordered_node *n)
 }
 
 /* As lock nodes do: by growing number. A tree without balance would be 100 000 deep. */
-static void it_stays_flat_when_keys_only_grow(void **state)
+TEST(it_stays_flat_when_keys_only_grow)
 {
     enum { MANY = 100000 };
     static struct number all[MANY];
     struct ordered o;
-    (void)state;
     clave__ordered_init(&o, number_compare, 5);
     for (int i = 0; i < MANY; i++) {
         all[i].key = i;
         clave__ordered_insert(&o, &all[i].node, &all[i].key, 0);
     }
     assert_in_range(depth_of(o.root), 17, 80);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_equals_a_sorted_array),
-        cmocka_unit_test(it_stays_flat_when_keys_only_grow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,10 @@
 /* base_path_test.c - the rules for paths, and their parts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/path.h"
+#include "lib/unit.h"
 
 enum verdict { FINE, BAD, FINE_IF_SEQUENTIAL };
 
-static void paths_one_by_one(void **state)
+TEST(paths_one_by_one)
 {
     static const struct {
         const char *path;
@@ -76,7 +67,6 @@ static void paths_one_by_one(void **state)
         {"/\xe2\x82/a", BAD},
         {"/a\xe2\x82\xac/\xe2\x82\xac", FINE}, /* euro signs */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int sequential = 0; sequential < 2; sequential++) {
             size_t n = strlen(cases[i].path);
@@ -96,9 +86,8 @@ static void paths_one_by_one(void **state)
 }
 
 /* Every character of the plane, in a path of its own. */
-static void every_character(void **state)
+TEST(every_character)
 {
-    (void)state;
     for (uint32_t c = 1; c < 0x10000; c++) {
         char path[5] = "/";
         size_t n;
@@ -122,7 +111,7 @@ static void every_character(void **state)
     }
 }
 
-static void parents_and_names(void **state)
+TEST(parents_and_names)
 {
     static const struct {
         const char *path;
@@ -132,7 +121,6 @@ static void parents_and_names(void **state)
         {"/", 0, ""},       {"/a", 1, "a"},     {"/a/b", 2, "b"},
         {"/a/b/c", 4, "c"}, {"/abc/d", 4, "d"}, {"/a/", 2, ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(clave__path_parent_len(cases[i].path, strlen(cases[i].path)),
                          cases[i].parent_len);
@@ -142,7 +130,7 @@ static void parents_and_names(void **state)
     assert_string_equal(clave__path_name("plain"), "plain");
 }
 
-static void children(void **state)
+TEST(children)
 {
     static const struct {
         const char *dir, *name, *path;
@@ -150,7 +138,6 @@ static void children(void **state)
         {"/", "a", "/a"},  {"/a", "b", "/a/b"}, {"/a/b", "lock-0000000001", "/a/b/lock-0000000001"},
         {"/a", "", "/a/"}, {"/", "", "/"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *dir = cases[i].dir, *name = cases[i].name, *path = cases[i].path;
         size_t cap = strlen(dir) + strlen(name) + 2;
@@ -168,15 +155,4 @@ static void children(void **state)
     assert_false(clave__path_is_child("/a/b/c", "/a", "b"));
     assert_false(clave__path_is_child("/ab", "/a", "b"));
     assert_false(clave__path_is_child("", "/", "a"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_one_by_one),
-        cmocka_unit_test(every_character),
-        cmocka_unit_test(parents_and_names),
-        cmocka_unit_test(children),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

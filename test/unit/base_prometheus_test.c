@@ -1,14 +1,7 @@
 /* base_prometheus_test.c - pages of metrics, byte for byte, in both formats. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "base/prometheus.h"
+#include "lib/unit.h"
 
 static const struct histogram_bounds bounds = {3, {5, 1000, 2500}};
 
@@ -58,9 +51,8 @@ static void page_is(enum prometheus_format format, const char *expected)
     clave__buf_fini(&out);
 }
 
-static void text(void **state)
+TEST(text)
 {
-    (void)state;
     page_is(PROMETHEUS_TEXT, "# HELP waiters Who waits.\n"
                              "# TYPE waiters gauge\n"
                              "waiters -7\n"
@@ -96,9 +88,8 @@ static void text(void **state)
                              "readlatency_count{op=\"x\"} 0\n");
 }
 
-static void openmetrics(void **state)
+TEST(openmetrics)
 {
-    (void)state;
     page_is(PROMETHEUS_OPENMETRICS,
             "# HELP waiters Who waits.\n"
             "# TYPE waiters gauge\n"
@@ -137,12 +128,11 @@ static void openmetrics(void **state)
 }
 
 /* The first error stays, and says that the page is of no use. */
-static void too_big(void **state)
+TEST(too_big)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct buf out;
     struct prometheus p;
-    (void)state;
     clave__buf_init(&out, &mem, 300);
     p = clave__prometheus_to(&out, PROMETHEUS_TEXT);
     page_write(&p);
@@ -150,10 +140,9 @@ static void too_big(void **state)
     clave__buf_fini(&out);
 }
 
-static void histograms_add(void **state)
+TEST(histograms_add)
 {
     struct histogram a, b;
-    (void)state;
     clave__histogram_init(&a, &bounds);
     clave__histogram_init(&b, &bounds);
     clave__histogram_note(&a, 5);
@@ -167,7 +156,7 @@ static void histograms_add(void **state)
     assert_int_equal(clave__histogram_count(&a), 3);
 }
 
-static void accepted(void **state)
+TEST(accepted)
 {
     static const struct {
         const char *accept;
@@ -191,18 +180,9 @@ static void accepted(void **state)
          "q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
          PROMETHEUS_OPENMETRICS},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(clave__prometheus_accepted(cases[i].accept), cases[i].format);
     assert_non_null(strstr(clave__prometheus_content_type(PROMETHEUS_TEXT), "version=0.0.4"));
     assert_non_null(
         strstr(clave__prometheus_content_type(PROMETHEUS_OPENMETRICS), "version=1.0.0"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(text), cmocka_unit_test(openmetrics),
-                                       cmocka_unit_test(too_big), cmocka_unit_test(histograms_add),
-                                       cmocka_unit_test(accepted)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,13 @@
 /* base_rand_test.c - the numbers are the algorithm's own, uniform, and the same for a seed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
+#include "lib/unit.h"
 
 /* xoshiro256** as its authors' code gives it, its state set by hand and by splitmix64. */
-static void the_reference(void **state)
+TEST(the_reference)
 {
     static const uint64_t by_hand[] = {11520, 0, 1509978240, 1215971899390074240};
     static const uint64_t by_seed[] = {0x99ec5f36cb75f2b4, 0xbf6e1f784956452a, 0x1a5f849d4933e6e0,
                                        0x6aa594f1262d2d2c};
-    (void)state;
     struct rand_state r = {{1, 2, 3, 4}};
     for (size_t i = 0; i < 4; i++)
         assert_true(clave__rand_u64(&r) == by_hand[i]);
@@ -26,9 +17,8 @@ static void the_reference(void **state)
         assert_true(clave__rand_u64(&r) == by_seed[i]);
 }
 
-static void below(void **state)
+TEST(below)
 {
-    (void)state;
     struct rand_state r;
     clave__rand_seed(&r, 1);
     assert_true(clave__rand_below(&r, 0) == 0);
@@ -47,9 +37,8 @@ static void below(void **state)
 
 /* Three quarters of the range: without throwing some away the lower half would come twice as
  * often as it should. */
-static void below_is_even(void **state)
+TEST(below_is_even)
 {
-    (void)state;
     const uint64_t n = UINT64_MAX / 4 * 3;
     struct rand_state r;
     int low = 0;
@@ -59,9 +48,8 @@ static void below_is_even(void **state)
     assert_true(low > 9500 && low < 10500);
 }
 
-static void uuids(void **state)
+TEST(uuids)
 {
-    (void)state;
     struct rand_state r;
     char a[CLAVE_UUID_TEXT + 1], b[CLAVE_UUID_TEXT + 1];
     clave__rand_seed(&r, 1);
@@ -85,9 +73,8 @@ static void uuids(void **state)
     assert_string_equal(a, b);
 }
 
-static void mixed_uuids_differ_by_every_bit(void **state)
+TEST(mixed_uuids_differ_by_every_bit)
 {
-    (void)state;
     static const char uuid[] = "b358faf7-4ef9-465a-875c-3d964f482cd2";
     char a[sizeof uuid], b[sizeof uuid];
     memcpy(a, uuid, sizeof a);
@@ -105,16 +92,4 @@ static void mixed_uuids_differ_by_every_bit(void **state)
         clave__uuid_mix(b, bit < 64 ? one : 0, bit < 64 ? 0 : one);
         assert_string_equal(b, uuid); /* so that no two results are equal */
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference),
-        cmocka_unit_test(below),
-        cmocka_unit_test(below_is_even),
-        cmocka_unit_test(uuids),
-        cmocka_unit_test(mixed_uuids_differ_by_every_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

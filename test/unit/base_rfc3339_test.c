@@ -1,21 +1,14 @@
 /* Moments as text, against the C library's calendar. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "base/rand.h"
 #include "base/time_format.h"
+#include "lib/unit.h"
 
-static void moments_are_those_of_the_library(void **state)
+TEST(moments_are_those_of_the_library)
 {
     struct rand_state rand;
     char text[RFC3339_CAP], expected[RFC3339_CAP];
-    (void)state;
     clave__rand_seed(&rand, 1);
     for (int i = 0; i < 100000; i++) {
         int64_t ms = (int64_t)clave__rand_below(&rand, INT64_C(315360000000000)) -
@@ -36,7 +29,7 @@ static void moments_are_those_of_the_library(void **state)
     assert_string_equal(clave__rfc3339_format(INT64_MIN, text), "0001-01-01T00:00:00.000Z");
 }
 
-static void other_texts_are_no_moments(void **state)
+TEST(other_texts_are_no_moments)
 {
     static const char *const bad[] = {"",
                                       "2026",
@@ -50,18 +43,8 @@ static void other_texts_are_no_moments(void **state)
                                       "2026-11-23T09:35:19Zx",
                                       "-026-11-23T09:35:19Z"};
     int64_t ms;
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(clave__rfc3339_parse(bad[i], &ms));
     assert_true(clave__rfc3339_parse("2026-11-23T09:35:19Z", &ms));
     assert_int_equal(ms, INT64_C(1795426519000));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moments_are_those_of_the_library),
-        cmocka_unit_test(other_texts_are_no_moments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* base_utf8_test.c - what is a character, and what may go to a terminal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/utf8.h"
+#include "lib/unit.h"
 
-static void characters(void **state)
+TEST(characters)
 {
     static const struct {
         const char *bytes;
@@ -42,7 +35,6 @@ static void characters(void **state)
         {"\xe2\x82", 0, 0, 0, 0}, /* cut */
         {"\xe2\x82/", 0, 0, 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = strlen(cases[i].bytes);
         uint32_t code = 0;
@@ -51,10 +43,4 @@ static void characters(void **state)
         assert_int_equal(clave__utf8_len(cases[i].bytes, n), cases[i].len);
         assert_int_equal(clave__utf8_printable(cases[i].bytes, n), cases[i].printable);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(characters)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

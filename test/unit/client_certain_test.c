@@ -1,16 +1,8 @@
 /* Creates whose outcome is to be certain although their names are the caller's own
  * (CLAVE_CREATE_CERTAIN): each has its one node in the end, whatever answer was lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000, CREATES = 4 };
 
@@ -68,9 +60,8 @@ static void assert_one_each(struct memnet *p, const struct made *m, size_t n)
 
 /* Several at once, and the connection goes at each message of theirs, both ways, once or twice;
  * another session has nodes of that name before, between and after. */
-static void any_answer_may_be_lost(void **state)
+TEST(any_answer_may_be_lost)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_MULTI, OP_GET_CHILDREN2, OP_EXISTS, MEMNET_HANDSHAKE};
     for (unsigned skip = 0; skip < CREATES; skip++)
         for (int fate = MEMNET_LOSE; fate <= MEMNET_PASS_CUT; fate++)
@@ -96,9 +87,8 @@ static void any_answer_may_be_lost(void **state)
 }
 
 /* Of the others' nodes, older and newer ones, none is taken for ours. */
-static void a_node_of_another_is_never_taken(void **state)
+TEST(a_node_of_another_is_never_taken)
 {
-    (void)state;
     struct memnet *p = world();
     struct made other[3] = {{0}}, ours = {0}, own = {0};
     memnet_settle(p);
@@ -122,9 +112,8 @@ static void a_node_of_another_is_never_taken(void **state)
 }
 
 /* The node of the session before is left to the server, and another one made. */
-static void a_node_of_an_older_session_is_never_taken(void **state)
+TEST(a_node_of_an_older_session_is_never_taken)
 {
-    (void)state;
     struct memnet *p = world();
     struct made m = {0};
     memnet_settle(p);
@@ -145,9 +134,8 @@ static void a_node_of_an_older_session_is_never_taken(void **state)
 }
 
 /* A fixed name: whose node it is tells the czxid, of two of one session as well. */
-static void a_fixed_name_is_of_one(void **state)
+TEST(a_fixed_name_is_of_one)
 {
-    (void)state;
     for (unsigned skip = 0; skip < 2; skip++)
         for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
             struct memnet *p = world();
@@ -169,9 +157,8 @@ static void a_fixed_name_is_of_one(void **state)
 }
 
 /* A number alone is a name below the chroot too, and not the end of the chroot's own. */
-static void a_name_of_digits_alone_lies_below_the_chroot(void **state)
+TEST(a_name_of_digits_alone_lies_below_the_chroot)
 {
-    (void)state;
     static const unsigned flags[] = {CLAVE_CREATE_PARENTS, CLAVE_CREATE_CERTAIN, 0};
     struct memnet *p =
         memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .chroot = "/x"});
@@ -198,9 +185,8 @@ static void a_name_of_digits_alone_lies_below_the_chroot(void **state)
     memnet_free(p);
 }
 
-static void what_it_cannot_tell_is_refused(void **state)
+TEST(what_it_cannot_tell_is_refused)
 {
-    (void)state;
     struct memnet *p = world();
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_CERTAIN};
     assert_int_equal(clave_async_create(p->clients[0].c, "/q", NULL, 0, &o, NULL, NULL),
@@ -240,25 +226,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_answer_may_be_lost),
-        cmocka_unit_test(a_node_of_another_is_never_taken),
-        cmocka_unit_test(a_node_of_an_older_session_is_never_taken),
-        cmocka_unit_test(a_fixed_name_is_of_one),
-        cmocka_unit_test(a_name_of_digits_alone_lies_below_the_chroot),
-        cmocka_unit_test(what_it_cannot_tell_is_refused),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

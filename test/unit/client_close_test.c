@@ -1,19 +1,11 @@
 /* The end of a client: what close still waits for, when it gives up, and what is answered. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 
 enum { T = FAKE_TIMEOUT };
 
-static void close_lets_requests_go_first(void **state)
+TEST(close_lets_requests_go_first)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, NULL);
@@ -40,9 +32,8 @@ static void close_lets_requests_go_first(void **state)
     fake_close(&s);
 }
 
-static void close_tries_until_the_session_must_be_over(void **state)
+TEST(close_tries_until_the_session_must_be_over)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -70,9 +61,8 @@ static void close_tries_until_the_session_must_be_over(void **state)
     fake_close(&s);
 }
 
-static void close_before_there_was_a_session(void **state)
+TEST(close_before_there_was_a_session)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     clave_async_client_close(s.c, s.now);
@@ -91,9 +81,8 @@ static void close_before_there_was_a_session(void **state)
 }
 
 /* What a guardian does for the dead: attaches to the session it was told, and ends it. */
-static void a_session_of_another_client_can_be_closed(void **state)
+TEST(a_session_of_another_client_can_be_closed)
 {
-    (void)state;
     struct fake_server s;
     clave_client_options o = {.resume_session_id = 0x99};
     memcpy(o.resume_passwd, "0123456789abcdef", 16);
@@ -109,9 +98,8 @@ static void a_session_of_another_client_can_be_closed(void **state)
     fake_close(&s);
 }
 
-static void abandon_leaves_the_session_to_the_server(void **state)
+TEST(abandon_leaves_the_session_to_the_server)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, NULL);
@@ -128,9 +116,8 @@ static void abandon_leaves_the_session_to_the_server(void **state)
 
 /* Closed while the handshake is out, and the connection goes: there may be a session whose
  * number nobody knows. Dialling on would make another one, only to end it. */
-static void a_client_closed_before_it_had_a_session_asks_for_none(void **state)
+TEST(a_client_closed_before_it_had_a_session_asks_for_none)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_dial(&s);
@@ -159,9 +146,8 @@ static void a_client_closed_before_it_had_a_session_asks_for_none(void **state)
 
 /* Requests that were submitted before the close go first, one that waits to be sent again
  * among them. */
-static void close_waits_for_a_read_that_is_sent_again(void **state)
+TEST(close_waits_for_a_read_that_is_sent_again)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 500, .times = 3}};
@@ -187,9 +173,8 @@ static void close_waits_for_a_read_that_is_sent_again(void **state)
 
 /* Asked for before there was a session, and not done when the client closes and its session is
  * refused: it is told once. */
-static void a_guaranteed_delete_is_told_when_the_client_closes(void **state)
+TEST(a_guaranteed_delete_is_told_when_the_client_closes)
 {
-    (void)state;
     struct fake_server s;
     struct outcome out = {0};
     fake_open(&s, NULL);
@@ -206,19 +191,4 @@ static void a_guaranteed_delete_is_told_when_the_client_closes(void **state)
     assert_int_equal(out.err, CLAVE_ECLOSED);
     fake_close(&s);
     assert_int_equal(out.times, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(close_lets_requests_go_first),
-        cmocka_unit_test(close_tries_until_the_session_must_be_over),
-        cmocka_unit_test(close_before_there_was_a_session),
-        cmocka_unit_test(a_session_of_another_client_can_be_closed),
-        cmocka_unit_test(abandon_leaves_the_session_to_the_server),
-        cmocka_unit_test(a_client_closed_before_it_had_a_session_asks_for_none),
-        cmocka_unit_test(close_waits_for_a_read_that_is_sent_again),
-        cmocka_unit_test(a_guaranteed_delete_is_told_when_the_client_closes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

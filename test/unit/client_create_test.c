@@ -1,16 +1,8 @@
 /* Composed creates: parents, names, and protected creates whose answer was lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "client/client_internal.h"
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 
 enum { T = FAKE_TIMEOUT };
 
@@ -51,9 +43,8 @@ static void create_protected(struct fake_server *s, struct outcome *out, char pa
     assert_string_equal(path + strlen(path) - 3, "-x-");
 }
 
-static void create_and_listing_are_one_flight(void **state)
+TEST(create_and_listing_are_one_flight)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[128];
@@ -78,9 +69,8 @@ static void create_and_listing_are_one_flight(void **state)
     fake_close(&s);
 }
 
-static void missing_parents_cost_one_more_flight(void **state)
+TEST(missing_parents_cost_one_more_flight)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[128];
@@ -107,9 +97,8 @@ static void missing_parents_cost_one_more_flight(void **state)
     fake_close(&s);
 }
 
-static void why_a_parent_could_not_be_made_is_told(void **state)
+TEST(why_a_parent_could_not_be_made_is_told)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[128];
@@ -144,9 +133,8 @@ static void create_below(struct fake_server *s, struct outcome *out, const char 
     fake_answer_to(s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
 }
 
-static void a_bound_that_a_parent_meets_is_told(void **state)
+TEST(a_bound_that_a_parent_meets_is_told)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -166,9 +154,8 @@ static void a_bound_that_a_parent_meets_is_told(void **state)
 }
 
 /* The root may be: the server looks at that before it sees that /a exists. */
-static void an_ancestor_that_is_closed_to_us_is_no_fault(void **state)
+TEST(an_ancestor_that_is_closed_to_us_is_no_fault)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -185,9 +172,8 @@ static void an_ancestor_that_is_closed_to_us_is_no_fault(void **state)
     fake_close(&s);
 }
 
-static void ancestors_that_never_stay_are_told(void **state)
+TEST(ancestors_that_never_stay_are_told)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[300] = "/a/b/", told[300];
@@ -238,9 +224,8 @@ static void search_for_it(struct fake_server *s, enum fate fate, char *path)
     fake_answer(s, fate == FATE_GONE_AGAIN ? CLAVE_ENONODE : CLAVE_OK, &m);
 }
 
-static void a_lost_protected_create_becomes_known(void **state)
+TEST(a_lost_protected_create_becomes_known)
 {
-    (void)state;
     for (int fate = FATE_FOUND; fate <= FATE_GONE_AGAIN; fate++) {
         struct fake_server s;
         struct outcome a = {0};
@@ -294,9 +279,8 @@ static void lose_and_search(struct fake_server *s, enum loss loss)
 
 /* A server that takes no request so large closes each connection on which it comes, and answers the
  * search on the next: create and search went on for ever, as fast as the server answered. */
-static void a_create_that_is_lost_each_time_ends_or_pauses(void **state)
+TEST(a_create_that_is_lost_each_time_ends_or_pauses)
 {
-    (void)state;
     static char data[70000];
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
     for (size_t len = 100; len <= sizeof data; len += sizeof data - 100) {
@@ -327,9 +311,8 @@ static void a_create_that_is_lost_each_time_ends_or_pauses(void **state)
 }
 
 /* Its size is no reason for those. */
-static void a_large_create_outlives_losses_that_are_not_the_servers(void **state)
+TEST(a_large_create_outlives_losses_that_are_not_the_servers)
 {
-    (void)state;
     static char data[70000];
     static const enum loss losses[] = {LOSS_SILENCE, LOSS_SILENCE, LOSS_SILENCE, LOSS_HANG_UP,
                                        LOSS_HANG_UP, LOSS_SILENCE, LOSS_HANG_UP};
@@ -349,9 +332,8 @@ static void a_large_create_outlives_losses_that_are_not_the_servers(void **state
 }
 
 /* A named one that has not left fails with its connection, too. The first loss is such a one. */
-static void a_large_create_of_which_nothing_left_counts_no_loss(void **state)
+TEST(a_large_create_of_which_nothing_left_counts_no_loss)
 {
-    (void)state;
     static char data[70000];
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
     struct fake_server s;
@@ -370,9 +352,8 @@ static void a_large_create_of_which_nothing_left_counts_no_loss(void **state)
     fake_close(&s);
 }
 
-static void a_search_goes_on_in_the_next_session(void **state)
+TEST(a_search_goes_on_in_the_next_session)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[256];
@@ -396,9 +377,8 @@ static void a_search_goes_on_in_the_next_session(void **state)
 /* Of an ancestor and the create after it only the ancestor had left when the connection went:
  * nobody knows whether it was made, and the create failed for it. (Seed 1004798,
  * docs/evidence/simulation.md.) */
-static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
+TEST(an_ancestor_whose_answer_was_lost_is_made_again)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
@@ -431,9 +411,8 @@ static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
  * was committed: else a second node is made, or none is known of, and the first stands in the
  * queue, of a session that lives, and everybody waits for nobody. (Seed 405559,
  * docs/evidence/simulation.md.) */
-static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **state)
+TEST(a_deposed_leader_does_not_tell_that_a_create_was_not_done)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     char path[128];
@@ -475,9 +454,8 @@ static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **sta
 }
 
 /* The root has no parent to list: that was told as the create's fault. */
-static void a_create_of_the_root_is_answered_by_the_server(void **state)
+TEST(a_create_of_the_root_is_answered_by_the_server)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     clave_create_options o = {.size = sizeof o, .with_names = true};
@@ -495,9 +473,8 @@ static void a_create_of_the_root_is_answered_by_the_server(void **state)
 
 /* The reply to the search of a create whose answer was lost is over the limit: the search would go
  * on for ever. */
-static void a_search_that_cannot_be_answered_ends(void **state)
+TEST(a_search_that_cannot_be_answered_ends)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
@@ -520,9 +497,8 @@ static void a_search_that_cannot_be_answered_ends(void **state)
 
 /* A create whose answer is lost, and no memory for the search but its sync: then the client
  * closes, the failure of that sync is told after CLOSED, and no time passes any more. */
-static void a_search_that_breaks_off_while_the_client_closes_is_told(void **state)
+TEST(a_search_that_breaks_off_while_the_client_closes_is_told)
 {
-    (void)state;
     struct failmem mem;
     struct fake_server s;
     struct outcome got = {0};
@@ -555,9 +531,8 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
 
 /* The create was refused for want of its ancestors; the listing of its parent ends with the client.
  * Ancestors that were asked for then would have no answer. */
-static void a_client_that_closes_asks_for_no_parents(void **state)
+TEST(a_client_that_closes_asks_for_no_parents)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[128];
@@ -589,9 +564,8 @@ static void attach_again(struct fake_server *s)
 }
 
 /* The other one may have had the session in between. */
-static void a_named_create_that_never_left_is_looked_for_first(void **state)
+TEST(a_named_create_that_never_left_is_looked_for_first)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     char path[160] = "/a/b/_c_01234567-89ab-4def-8123-456789abcdef-x-";
@@ -608,9 +582,8 @@ static void a_named_create_that_never_left_is_looked_for_first(void **state)
 }
 
 /* The server of the second one need not know yet what the other process has done meanwhile. */
-static void a_search_for_a_name_proves_nothing_on_the_next_connection(void **state)
+TEST(a_search_for_a_name_proves_nothing_on_the_next_connection)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -653,7 +626,7 @@ static void create_alone(struct fake_server *s, struct outcome *out)
     assert_true(path_is(fake_expect(s, OP_GET_EPHEMERALS), "/a/b"));
 }
 
-static void a_node_of_the_session_excludes_another(void **state)
+TEST(a_node_of_the_session_excludes_another)
 {
     static const struct {
         const char *listed;
@@ -665,7 +638,6 @@ static void a_node_of_the_session_excludes_another(void **state)
         {"/a/bc/_c_11111111-89ab-4def-8123-456789abcdef-x-0000000001", OP_CREATE2},
         {"/a/bc/_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001", OP_CREATE2},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fake_server s;
         struct outcome a = {0};
@@ -682,9 +654,8 @@ static void a_node_of_the_session_excludes_another(void **state)
 }
 
 /* Before 3.6; the node itself is found all the same. */
-static void a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children(void **state)
+TEST(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     const char *own = "_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001";
@@ -698,32 +669,4 @@ static void a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children(voi
     fake_answer(&s, CLAVE_OK, &m);
     fake_expect(&s, OP_EXISTS);
     fake_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(create_and_listing_are_one_flight),
-        cmocka_unit_test(missing_parents_cost_one_more_flight),
-        cmocka_unit_test(why_a_parent_could_not_be_made_is_told),
-        cmocka_unit_test(a_bound_that_a_parent_meets_is_told),
-        cmocka_unit_test(an_ancestor_that_is_closed_to_us_is_no_fault),
-        cmocka_unit_test(ancestors_that_never_stay_are_told),
-        cmocka_unit_test(a_lost_protected_create_becomes_known),
-        cmocka_unit_test(a_create_that_is_lost_each_time_ends_or_pauses),
-        cmocka_unit_test(a_large_create_outlives_losses_that_are_not_the_servers),
-        cmocka_unit_test(a_large_create_of_which_nothing_left_counts_no_loss),
-        cmocka_unit_test(a_search_goes_on_in_the_next_session),
-        cmocka_unit_test(an_ancestor_whose_answer_was_lost_is_made_again),
-        cmocka_unit_test(a_deposed_leader_does_not_tell_that_a_create_was_not_done),
-        cmocka_unit_test(a_create_of_the_root_is_answered_by_the_server),
-        cmocka_unit_test(a_search_that_cannot_be_answered_ends),
-        cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
-        cmocka_unit_test(a_client_that_closes_asks_for_no_parents),
-        cmocka_unit_test(a_named_create_that_never_left_is_looked_for_first),
-        cmocka_unit_test(a_search_for_a_name_proves_nothing_on_the_next_connection),
-        cmocka_unit_test(a_node_of_the_session_excludes_another),
-        cmocka_unit_test(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* What a client with holds proves to the leader by its heartbeats, and what it may promise until
  * then. The arithmetic alone is in client_hold_deadline_test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "client/client_internal.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { T = FAKE_TIMEOUT, TIMEOUT = 4000, STEP = 10 };
 
@@ -26,9 +20,8 @@ static void hold(struct fake_server *s, struct hold *h, const char *path)
 
 /* The heartbeat was made and its bytes never left. It goes out on the next connection, which
  * was left at once: its time was counted from the first attempt. */
-static void a_heartbeat_that_never_left_has_its_time_on_the_next_connection(void **state)
+TEST(a_heartbeat_that_never_left_has_its_time_on_the_next_connection)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     fake_open(&s, NULL);
@@ -49,9 +42,8 @@ static void a_heartbeat_that_never_left_has_its_time_on_the_next_connection(void
 }
 
 /* The leader still counts by the timeout that it agreed on. */
-static void a_read_only_server_cannot_prolong_a_hold(void **state)
+TEST(a_read_only_server_cannot_prolong_a_hold)
 {
-    (void)state;
     struct fake_server s;
     clave_client_options o = {.read_only = true, .margin_ms = 1000};
     fake_open(&s, &o);
@@ -73,9 +65,8 @@ static void a_read_only_server_cannot_prolong_a_hold(void **state)
 /* Members may differ in the longest timeout that they agree to, while they are configured anew for
  * example. The one that answers a handshake may have been deposed: the leader that counts does not
  * know of a longer timeout before something is committed on that connection. */
-static void a_longer_timeout_counts_once_something_is_committed(void **state)
+TEST(a_longer_timeout_counts_once_something_is_committed)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     clave_client_options o = {.margin_ms = 1000};
@@ -97,9 +88,8 @@ static void a_longer_timeout_counts_once_something_is_committed(void **state)
 }
 
 /* A read-only server answers at once and confirms nothing: another one may. */
-static void a_holder_does_not_stay_with_a_read_only_server(void **state)
+TEST(a_holder_does_not_stay_with_a_read_only_server)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     clave_client_options o = {.hosts = "a:1,b:2", .read_only = true};
@@ -139,9 +129,8 @@ static void see(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* An answer that says "expired" is none of those that keep a session. */
-static void an_expired_session_promises_nothing_to_its_last_callback(void **state)
+TEST(an_expired_session_promises_nothing_to_its_last_callback)
 {
-    (void)state;
     struct fake_server s;
     struct seen g = {0}, next = {0};
     fake_open(&s, NULL);
@@ -161,9 +150,8 @@ static void an_expired_session_promises_nothing_to_its_last_callback(void **stat
 
 /* From closeSession on the server may end the session at any moment, also when the connection
  * goes before the answer. */
-static void nothing_is_promised_after_close(void **state)
+TEST(nothing_is_promised_after_close)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -183,9 +171,8 @@ static void nothing_is_promised_after_close(void **state)
  * ticks (measured: 11.4 s), and the holder counted from there, while the next leader had long
  * been counting: two held. What it answers may be believed, but proves nothing. (Seed 1670,
  * docs/evidence/simulation.md.) */
-static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
+TEST(a_deposed_leader_that_re_attaches_prolongs_no_hold)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     fake_open(&s, NULL);
@@ -213,9 +200,8 @@ static void see_answered(clave_async_client *c, const clave_result *res, void *a
 
 /* A member answers reads whatever has become of its leader. A write confirms the answers that came
  * a relay interval before it was sent; a read at the same time confirms nothing. */
-static void a_read_prolongs_no_hold(void **state)
+TEST(a_read_prolongs_no_hold)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     const struct wire_reply reply = {.stat = {.version = 1}};
@@ -246,9 +232,8 @@ static void a_read_prolongs_no_hold(void **state)
  * 3.9. The holder moved to a member that lagged behind that event and read what the one before
  * had long written over. Now nothing is read there before a write has been committed. (Seed
  * 988, docs/evidence/simulation.md.) */
-static void a_holder_reads_nothing_at_another_member_before_a_write(void **state)
+TEST(a_holder_reads_nothing_at_another_member_before_a_write)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     struct hold h;
@@ -271,9 +256,8 @@ static void a_holder_reads_nothing_at_another_member_before_a_write(void **state
  * handshake of a session it knows, as often as a client comes back. The client took that for a
  * proof: it held for three session timeouts, while the new leader was about to expire it. (Found by
  * make real-cutoff.) */
-static void a_handshake_with_a_deposed_leader_proves_nothing(void **state)
+TEST(a_handshake_with_a_deposed_leader_proves_nothing)
 {
-    (void)state;
     struct mutex_owner a;
     struct memnet *p =
         memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .ensemble = true});
@@ -298,9 +282,8 @@ static void a_handshake_with_a_deposed_leader_proves_nothing(void **state)
 }
 
 /* A holder that comes back to a real leader holds on, beyond the deadline that it came with. */
-static void a_holder_that_comes_back_holds_on(void **state)
+TEST(a_holder_that_comes_back_holds_on)
 {
-    (void)state;
     struct mutex_owner a;
     struct memnet *p =
         memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .ensemble = true});
@@ -315,22 +298,4 @@ static void a_holder_that_comes_back_holds_on(void **state)
     assert_int_equal(a.lost, 0);
     owner_close(&a);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_heartbeat_that_never_left_has_its_time_on_the_next_connection),
-        cmocka_unit_test(a_read_only_server_cannot_prolong_a_hold),
-        cmocka_unit_test(a_longer_timeout_counts_once_something_is_committed),
-        cmocka_unit_test(a_holder_does_not_stay_with_a_read_only_server),
-        cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
-        cmocka_unit_test(nothing_is_promised_after_close),
-        cmocka_unit_test(a_deposed_leader_that_re_attaches_prolongs_no_hold),
-        cmocka_unit_test(a_read_prolongs_no_hold),
-        cmocka_unit_test(a_holder_reads_nothing_at_another_member_before_a_write),
-        cmocka_unit_test(a_handshake_with_a_deposed_leader_proves_nothing),
-        cmocka_unit_test(a_holder_that_comes_back_holds_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

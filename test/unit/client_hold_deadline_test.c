@@ -1,13 +1,7 @@
 /* The hold deadline's arithmetic: what counts from when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "client/hold/hold_deadline.h"
+#include "lib/unit.h"
 
 enum { T = 8000, MARGIN = 1000, RELAY = 2000 };
 
@@ -21,18 +15,16 @@ static struct hold_deadline ensemble(void)
     return l;
 }
 
-static void nothing_is_known_without_a_session(void **state)
+TEST(nothing_is_known_without_a_session)
 {
-    (void)state;
     struct hold_deadline l;
     clave__hold_deadline_init(&l);
     assert_int_equal(clave__hold_deadline_get(&l), INT64_MIN);
     assert_int_equal(clave__hold_deadline_contact(&l), INT64_MIN);
 }
 
-static void a_session_that_was_made_counts_at_once_from_its_sending(void **state)
+TEST(a_session_that_was_made_counts_at_once_from_its_sending)
 {
-    (void)state;
     struct hold_deadline l = ensemble();
     clave__hold_deadline_made(&l, 100);
     assert_int_equal(clave__hold_deadline_get(&l), 100 + T - MARGIN);
@@ -43,9 +35,8 @@ static void a_session_that_was_made_counts_at_once_from_its_sending(void **state
 }
 
 /* The leader that answered may have been deposed; what it commits shows that it had not. */
-static void an_attachment_counts_when_something_is_committed(void **state)
+TEST(an_attachment_counts_when_something_is_committed)
 {
-    (void)state;
     struct hold_deadline l = ensemble();
     clave__hold_deadline_made(&l, 100);
     clave__hold_deadline_attached(&l, 3000);
@@ -62,9 +53,8 @@ static void an_attachment_counts_when_something_is_committed(void **state)
     assert_int_equal(clave__hold_deadline_get(&l), 6000 + T - MARGIN);
 }
 
-static void on_a_standalone_server_every_answer_counts(void **state)
+TEST(on_a_standalone_server_every_answer_counts)
 {
-    (void)state;
     struct hold_deadline l = ensemble();
     clave__hold_deadline_made(&l, 100);
     clave__hold_deadline_answered(&l, 200, 210);
@@ -76,9 +66,8 @@ static void on_a_standalone_server_every_answer_counts(void **state)
 }
 
 /* The rule of the design: another request, sent a relay interval after the answer. */
-static void an_answer_counts_when_a_later_one_passed_the_leader(void **state)
+TEST(an_answer_counts_when_a_later_one_passed_the_leader)
 {
-    (void)state;
     struct hold_deadline l = ensemble();
     clave__hold_deadline_made(&l, 0);
     clave__hold_deadline_answered(&l, 1000, 1100);
@@ -92,9 +81,8 @@ static void an_answer_counts_when_a_later_one_passed_the_leader(void **state)
     assert_int_equal(clave__hold_deadline_get(&l), 1000 + T - MARGIN);
 }
 
-static void samples_of_the_connection_before_count_no_more(void **state)
+TEST(samples_of_the_connection_before_count_no_more)
 {
-    (void)state;
     struct hold_deadline l = ensemble();
     clave__hold_deadline_made(&l, 0);
     clave__hold_deadline_answered(&l, 1000, 1100);
@@ -102,9 +90,8 @@ static void samples_of_the_connection_before_count_no_more(void **state)
     assert_int_equal(clave__hold_deadline_vouch(&l, 100000), 1200);
 }
 
-static void a_timeout_agreed_anew_never_prolongs_what_is_proven(void **state)
+TEST(a_timeout_agreed_anew_never_prolongs_what_is_proven)
 {
-    (void)state;
     struct hold_deadline l = ensemble();
     clave__hold_deadline_made(&l, 100);
     clave__hold_deadline_agreed(&l, 3 * T, MARGIN);
@@ -118,9 +105,8 @@ static void a_timeout_agreed_anew_never_prolongs_what_is_proven(void **state)
     assert_int_equal(clave__hold_deadline_get(&l), 5000 + T - MARGIN);
 }
 
-static void the_margin_and_the_relay_have_defaults_and_bounds(void **state)
+TEST(the_margin_and_the_relay_have_defaults_and_bounds)
 {
-    (void)state;
     struct hold_deadline l;
     clave__hold_deadline_init(&l);
     clave__hold_deadline_agreed(&l, T, 0);
@@ -135,9 +121,8 @@ static void the_margin_and_the_relay_have_defaults_and_bounds(void **state)
 }
 
 /* Against the rule itself, kept with every answer: never more, and little less. */
-static void a_busy_session_keeps_samples_enough(void **state)
+TEST(a_busy_session_keeps_samples_enough)
 {
-    (void)state;
     static int64_t sent[20000], answered[20000];
     struct rand_state r;
     clave__rand_seed(&r, 1);
@@ -162,20 +147,4 @@ static void a_busy_session_keeps_samples_enough(void **state)
                 assert_true(vouched >= best - RELAY / 8 - 950);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_known_without_a_session),
-        cmocka_unit_test(a_session_that_was_made_counts_at_once_from_its_sending),
-        cmocka_unit_test(an_attachment_counts_when_something_is_committed),
-        cmocka_unit_test(on_a_standalone_server_every_answer_counts),
-        cmocka_unit_test(an_answer_counts_when_a_later_one_passed_the_leader),
-        cmocka_unit_test(samples_of_the_connection_before_count_no_more),
-        cmocka_unit_test(a_timeout_agreed_anew_never_prolongs_what_is_proven),
-        cmocka_unit_test(the_margin_and_the_relay_have_defaults_and_bounds),
-        cmocka_unit_test(a_busy_session_keeps_samples_enough),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

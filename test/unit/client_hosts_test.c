@@ -1,16 +1,8 @@
 /* The host list: what is understood, what is refused, and in which order hosts are tried. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "client/hosts.h"
 #include "lib/failmem.h"
+#include "lib/unit.h"
 
 /* "h1:2181 h2:2182 /chroot" */
 static const char *taken_apart(const char *text)
@@ -31,9 +23,8 @@ static const char *taken_apart(const char *text)
     return out;
 }
 
-static void lists_are_taken_apart(void **state)
+TEST(lists_are_taken_apart)
 {
-    (void)state;
     static const struct {
         const char *text, *is;
     } rows[] = {
@@ -79,9 +70,8 @@ static bool wants_tls(const char *text)
     return wants;
 }
 
-static void tls_is_of_all_hosts(void **state)
+TEST(tls_is_of_all_hosts)
 {
-    (void)state;
     assert_string_equal(taken_apart("tls:h1:1,h2,[::1]/a"), "h1:1 h2:2281 ::1:2281 /a");
     assert_true(wants_tls("tls:h1:1,h2,[::1]/a"));
     assert_false(wants_tls("h1:1,h2"));
@@ -182,9 +172,8 @@ static const struct {
     {"h1,\xe2\x80\x9ch2\xe2\x80\x9d", "letters, digits"},
 };
 
-static void nonsense_is_refused_with_a_reason(void **state)
+TEST(nonsense_is_refused_with_a_reason)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct hosts h;
     assert_non_null(clave__hosts_fault(NULL));
@@ -196,9 +185,8 @@ static void nonsense_is_refused_with_a_reason(void **state)
     }
 }
 
-static void a_pause_comes_after_a_whole_round_of_failures(void **state)
+TEST(a_pause_comes_after_a_whole_round_of_failures)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct hosts h;
     assert_int_equal(clave__hosts_init(&h, &mem, "a,b,c"), CLAVE_OK);
@@ -217,9 +205,8 @@ static void a_pause_comes_after_a_whole_round_of_failures(void **state)
     clave__hosts_fini(&h);
 }
 
-static void shuffling_keeps_every_host(void **state)
+TEST(shuffling_keeps_every_host)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct rand_state r;
     unsigned first[5] = {0};
@@ -239,9 +226,8 @@ static void shuffling_keeps_every_host(void **state)
         assert_in_range(first[i], 140, 260);
 }
 
-static void without_memory_nothing_is_left(void **state)
+TEST(without_memory_nothing_is_left)
 {
-    (void)state;
     struct failmem mem;
     struct hosts h;
     for (size_t n = 1; n <= 2; n++) {
@@ -259,9 +245,8 @@ static void try_next(struct hosts *h, unsigned refused_by)
     clave__hosts_next(h, true);
 }
 
-static void all_of_them_refuse(void **state)
+TEST(all_of_them_refuse)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct hosts h;
     assert_int_equal(clave__hosts_init(&h, &mem, "a,b"), CLAVE_OK);
@@ -283,18 +268,4 @@ static void all_of_them_refuse(void **state)
     clave__hosts_answered(&h); /* a */
     assert_false(clave__hosts_all_refuse(&h));
     clave__hosts_fini(&h);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_taken_apart),
-        cmocka_unit_test(tls_is_of_all_hosts),
-        cmocka_unit_test(nonsense_is_refused_with_a_reason),
-        cmocka_unit_test(a_pause_comes_after_a_whole_round_of_failures),
-        cmocka_unit_test(shuffling_keeps_every_host),
-        cmocka_unit_test(without_memory_nothing_is_left),
-        cmocka_unit_test(all_of_them_refuse),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

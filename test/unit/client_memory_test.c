@@ -1,14 +1,8 @@
 /* Memory that runs out at any point of a client's life. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 /* A story with everything: two clients, the lock, contention, a lost connection, a guarded
  * write, release. Whatever allocation fails, once or from then on for a while: an error or
@@ -110,21 +104,18 @@ static void with_any_failure(a_story *tell)
     }
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     with_any_failure(story);
 }
 
-static void any_allocation_of_an_election_may_fail(void **state)
+TEST(any_allocation_of_an_election_may_fail)
 {
-    (void)state;
     with_any_failure(election_story);
 }
 
-static void a_client_without_memory_is_none(void **state)
+TEST(a_client_without_memory_is_none)
 {
-    (void)state;
     struct failmem mem;
     clave_async_client *c = NULL;
     clave_client_options o = {.size = sizeof o, .hosts = "a,b/c", .seed = 7, .mem = &mem.mem};
@@ -139,14 +130,4 @@ static void a_client_without_memory_is_none(void **state)
     }
     clave_async_client_free(c);
     assert_int_equal(mem.live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(any_allocation_of_an_election_may_fail),
-        cmocka_unit_test(a_client_without_memory_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

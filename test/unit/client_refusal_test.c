@@ -1,15 +1,7 @@
 /* Errors in answer to what the client asks by itself: none may pass for success. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "client/client_for_recipes.h"
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 
 enum { T = FAKE_TIMEOUT, MARGIN = T / 8 };
 
@@ -62,9 +54,8 @@ static void expect_ping(struct fake_server *s)
 }
 
 /* A server refuses the ping of a session that it has ended, or is about to. */
-static void a_ping_of_an_expired_session_loses_it(void **state)
+TEST(a_ping_of_an_expired_session_loses_it)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     open_with_hold(&s, &h, true);
@@ -76,9 +67,8 @@ static void a_ping_of_an_expired_session_loses_it(void **state)
     close_with_hold(&s, &h);
 }
 
-static void a_ping_refused_is_no_sign_of_life(void **state)
+TEST(a_ping_refused_is_no_sign_of_life)
 {
-    (void)state;
     static const clave_err errs[] = {CLAVE_ESESSIONMOVED, CLAVE_ESYSTEM, CLAVE_EUNIMPLEMENTED};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
         struct fake_server s;
@@ -94,9 +84,8 @@ static void a_ping_refused_is_no_sign_of_life(void **state)
 }
 
 /* An overloaded server is not dialled again for it; the next ping may do. */
-static void a_ping_throttled_is_sent_again(void **state)
+TEST(a_ping_throttled_is_sent_again)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     open_with_hold(&s, &h, true);
@@ -114,9 +103,8 @@ static void a_ping_throttled_is_sent_again(void **state)
 /* ---- confirmed heartbeats -------------------------------------------------------------- */
 
 /* A member that does not pass it on is of no use to a holder: another may be. */
-static void a_member_that_refuses_heartbeats_is_left(void **state)
+TEST(a_member_that_refuses_heartbeats_is_left)
 {
-    (void)state;
     static const clave_err errs[] = {CLAVE_ENOTREADONLY, CLAVE_ESYSTEM, CLAVE_EUNIMPLEMENTED,
                                      CLAVE_ESESSIONMOVED};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
@@ -148,9 +136,8 @@ static void attach_and_refuse(struct fake_server *s)
 }
 
 /* Each round of refusals ends with a pause: the members were dialled as fast as they answered. */
-static void members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause(void **state)
+TEST(members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     fake_open(&s, &three_members);
@@ -170,9 +157,8 @@ static void members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause(v
 }
 
 /* What failed before it has carried a heartbeat does not delay the way to another member. */
-static void a_member_that_has_carried_a_heartbeat_is_left_at_once(void **state)
+TEST(a_member_that_has_carried_a_heartbeat_is_left_at_once)
 {
-    (void)state;
     struct fake_server s;
     struct hold h;
     fake_open(&s, &three_members);
@@ -192,9 +178,8 @@ static void a_member_that_has_carried_a_heartbeat_is_left_at_once(void **state)
 }
 
 /* Another member would say no other, or not sooner. */
-static void a_heartbeat_that_another_would_refuse_too_is_sent_again(void **state)
+TEST(a_heartbeat_that_another_would_refuse_too_is_sent_again)
 {
-    (void)state;
     static const clave_err errs[] = {CLAVE_ETHROTTLED, CLAVE_ENOAUTH};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
         struct fake_server s;
@@ -216,9 +201,8 @@ static void a_heartbeat_that_another_would_refuse_too_is_sent_again(void **state
 
 /* A read-only server ends no session: what it holds would stay for a timeout, and the caller was
  * told that it is closed. */
-static void a_server_that_refuses_to_close_is_left(void **state)
+TEST(a_server_that_refuses_to_close_is_left)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -237,9 +221,8 @@ static void a_server_that_refuses_to_close_is_left(void **state)
     fake_close(&s);
 }
 
-static void one_that_has_ended_by_itself_is_closed(void **state)
+TEST(one_that_has_ended_by_itself_is_closed)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -270,9 +253,8 @@ static int64_t attach_and_deny(struct fake_server *s, int64_t session, int32_t t
 /* The pause grows up to its maximum, though the sessions are short, and stays there from one
  * session to the next: it fell back to a quarter of the session's time, and to nothing when one
  * expired. */
-static void a_client_that_is_denied_everything_backs_off(void **state)
+TEST(a_client_that_is_denied_everything_backs_off)
 {
-    (void)state;
     enum { SHORT = 4000, MOST = 2000, ENOUGH = 10 };
     struct fake_server s;
     fake_open(&s, NULL);
@@ -292,9 +274,8 @@ static void a_client_that_is_denied_everything_backs_off(void **state)
 }
 
 /* The rule is switched off: what was denied before it delays nothing. */
-static void a_client_that_is_served_again_does_not_back_off(void **state)
+TEST(a_client_that_is_served_again_does_not_back_off)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     for (int i = 0; i < 10; i++)
@@ -315,9 +296,8 @@ static void told(const struct fake_server *s, const char *text)
 
 #define PATHS "may be beyond the server's limits (clave serve --max-name, --max-path, --max-depth)"
 
-static void a_path_that_may_be_too_long_is_measured(void **state)
+TEST(a_path_that_may_be_too_long_is_measured)
 {
-    (void)state;
     struct fake_server s;
     clave_client_options o = {.hosts = "h/app"};
     clave_create_options numbered = {.size = sizeof numbered, .mode = CLAVE_EPHEMERAL_SEQUENTIAL};
@@ -355,9 +335,8 @@ static void a_path_that_may_be_too_long_is_measured(void **state)
 }
 
 /* What is to be done about it must not fall off the end of the message. */
-static void of_a_long_path_only_the_beginning_is_told(void **state)
+TEST(of_a_long_path_only_the_beginning_is_told)
 {
-    (void)state;
     struct fake_server s;
     char path[2000], begins[200];
     memset(path, 'n', sizeof path);
@@ -376,9 +355,8 @@ static void of_a_long_path_only_the_beginning_is_told(void **state)
     fake_close(&s);
 }
 
-static void watches_quotas_and_answers_have_bounds_too(void **state)
+TEST(watches_quotas_and_answers_have_bounds_too)
 {
-    (void)state;
     struct fake_server s;
     clave_async_watch *w;
     const char *room = "the server may have no room for another watch (clave serve "
@@ -410,9 +388,8 @@ static void watches_quotas_and_answers_have_bounds_too(void **state)
 }
 
 /* A server that has no room for the watches of a client that comes back disconnects it. */
-static void watches_that_are_not_set_again_are_told(void **state)
+TEST(watches_that_are_not_set_again_are_told)
 {
-    (void)state;
     struct fake_server s;
     clave_async_watch *w;
     fake_open(&s, NULL);
@@ -429,26 +406,4 @@ static void watches_that_are_not_set_again_are_told(void **state)
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "--max-connection-watches"));
     clave_async_watch_free(w);
     fake_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ping_of_an_expired_session_loses_it),
-        cmocka_unit_test(a_ping_refused_is_no_sign_of_life),
-        cmocka_unit_test(a_ping_throttled_is_sent_again),
-        cmocka_unit_test(a_member_that_refuses_heartbeats_is_left),
-        cmocka_unit_test(members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause),
-        cmocka_unit_test(a_member_that_has_carried_a_heartbeat_is_left_at_once),
-        cmocka_unit_test(a_heartbeat_that_another_would_refuse_too_is_sent_again),
-        cmocka_unit_test(a_server_that_refuses_to_close_is_left),
-        cmocka_unit_test(one_that_has_ended_by_itself_is_closed),
-        cmocka_unit_test(a_path_that_may_be_too_long_is_measured),
-        cmocka_unit_test(of_a_long_path_only_the_beginning_is_told),
-        cmocka_unit_test(watches_quotas_and_answers_have_bounds_too),
-        cmocka_unit_test(watches_that_are_not_set_again_are_told),
-        cmocka_unit_test(a_client_that_is_denied_everything_backs_off),
-        cmocka_unit_test(a_client_that_is_served_again_does_not_back_off),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* Requests: what is sent when, what becomes of it when the connection goes, guaranteed
  * deletes, identities. Creates of several requests are in client_create_test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "client/client_internal.h"
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 
 enum { T = FAKE_TIMEOUT };
 
@@ -41,9 +33,8 @@ static bool path_is(const struct wire_request *q, const char *path)
 
 /* ---- the pipeline -------------------------------------------------------------------- */
 
-static void requests_wait_for_the_connection_and_go_in_order(void **state)
+TEST(requests_wait_for_the_connection_and_go_in_order)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0}, b = {0};
     fake_open(&s, NULL);
@@ -66,9 +57,8 @@ static void requests_wait_for_the_connection_and_go_in_order(void **state)
     fake_close(&s);
 }
 
-static void a_reply_out_of_order_ends_the_connection(void **state)
+TEST(a_reply_out_of_order_ends_the_connection)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -82,9 +72,8 @@ static void a_reply_out_of_order_ends_the_connection(void **state)
     fake_close(&s);
 }
 
-static void a_reply_that_is_cut_short_ends_the_connection(void **state)
+TEST(a_reply_that_is_cut_short_ends_the_connection)
 {
-    (void)state;
     static const uint8_t short_stat[] = {0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 0,
                                          0, 0, 0, 9,  0, 0, 0, 0, 1, 2, 3, 4};
     struct fake_server s;
@@ -99,9 +88,8 @@ static void a_reply_that_is_cut_short_ends_the_connection(void **state)
     fake_close(&s);
 }
 
-static void a_lost_write_is_unknown_and_never_sent_twice(void **state)
+TEST(a_lost_write_is_unknown_and_never_sent_twice)
 {
-    (void)state;
     struct fake_server s;
     struct outcome sent = {0}, unsent = {0};
     connected(&s);
@@ -122,9 +110,8 @@ static void a_lost_write_is_unknown_and_never_sent_twice(void **state)
 }
 
 /* A frame that left in part cannot have been done. */
-static void a_write_that_left_in_part_was_not_sent(void **state)
+TEST(a_write_that_left_in_part_was_not_sent)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     const void *p;
@@ -140,9 +127,8 @@ static void a_write_that_left_in_part_was_not_sent(void **state)
     fake_close(&s);
 }
 
-static void a_lost_read_is_sent_again_three_times(void **state)
+TEST(a_lost_read_is_sent_again_three_times)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -163,9 +149,8 @@ static void a_lost_read_is_sent_again_three_times(void **state)
     fake_close(&s);
 }
 
-static void a_read_may_wait_before_it_is_sent_again(void **state)
+TEST(a_read_may_wait_before_it_is_sent_again)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 70, .times = 1}};
@@ -180,9 +165,8 @@ static void a_read_may_wait_before_it_is_sent_again(void **state)
     fake_close(&s);
 }
 
-static void the_end_of_the_session_ends_what_waits(void **state)
+TEST(the_end_of_the_session_ends_what_waits)
 {
-    (void)state;
     struct fake_server s;
     struct outcome read = {0}, unsent = {0}, later = {0};
     connected(&s);
@@ -206,9 +190,8 @@ static void the_end_of_the_session_ends_what_waits(void **state)
     fake_close(&s);
 }
 
-static void an_expired_session_is_believed_at_once(void **state)
+TEST(an_expired_session_is_believed_at_once)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -222,9 +205,8 @@ static void an_expired_session_is_believed_at_once(void **state)
     fake_close(&s);
 }
 
-static void what_cannot_be_sent_is_refused_at_once(void **state)
+TEST(what_cannot_be_sent_is_refused_at_once)
 {
-    (void)state;
     struct fake_server s;
     static char big[2 << 20];
     connected(&s);
@@ -248,9 +230,8 @@ static void what_cannot_be_sent_is_refused_at_once(void **state)
     fake_close(&s);
 }
 
-static void a_chroot_is_put_in_front_and_taken_off(void **state)
+TEST(a_chroot_is_put_in_front_and_taken_off)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     clave_client_options o = {.hosts = "h/app"};
@@ -266,9 +247,8 @@ static void a_chroot_is_put_in_front_and_taken_off(void **state)
     fake_close(&s);
 }
 
-static void a_multi_tells_each_of_its_ops(void **state)
+TEST(a_multi_tells_each_of_its_ops)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -295,9 +275,8 @@ static void a_multi_tells_each_of_its_ops(void **state)
 
 /* ---- guaranteed deletes -------------------------------------------------------------- */
 
-static void a_guaranteed_delete_is_asked_for_until_it_is_done(void **state)
+TEST(a_guaranteed_delete_is_asked_for_until_it_is_done)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -319,9 +298,8 @@ static void a_guaranteed_delete_is_asked_for_until_it_is_done(void **state)
     fake_close(&s);
 }
 
-static void a_guaranteed_delete_ends_with_its_session(void **state)
+TEST(a_guaranteed_delete_ends_with_its_session)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -357,9 +335,8 @@ static void answer_look(struct fake_server *s, bool lost, int64_t czxid)
 
 /* Of a node whose name may come again: without a connection, and after a lost answer, it is looked
  * at first, and another node of its name is left alone. */
-static void a_delete_of_one_node_spares_the_next_of_its_name(void **state)
+TEST(a_delete_of_one_node_spares_the_next_of_its_name)
 {
-    (void)state;
     for (int lost = 0; lost < 2; lost++) {
         for (int czxid = 7; czxid <= 8; czxid++) {
             struct fake_server s;
@@ -390,9 +367,8 @@ static void a_delete_of_one_node_spares_the_next_of_its_name(void **state)
 
 /* ---- identities ---------------------------------------------------------------------- */
 
-static void identities_go_first_on_every_connection(void **state)
+TEST(identities_go_first_on_every_connection)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     fake_open(&s, NULL);
@@ -417,9 +393,8 @@ static void identities_go_first_on_every_connection(void **state)
     fake_close(&s);
 }
 
-static void a_refused_identity_is_told_and_not_tried_again(void **state)
+TEST(a_refused_identity_is_told_and_not_tried_again)
 {
-    (void)state;
     struct fake_server s;
     struct outcome a = {0};
     connected(&s);
@@ -442,9 +417,8 @@ static const clave_client_options identified = {
 };
 
 /* A server with --require-auth closes the connection for anything that comes before them. */
-static void identities_of_the_options_precede_everything(void **state)
+TEST(identities_of_the_options_precede_everything)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, &identified);
     for (size_t i = 0; i < 2; i++) {
@@ -479,9 +453,8 @@ static void hang_up_and_wait(struct fake_server *s)
 
 /* Neither the first session nor a later one: it was not reported, and nothing was answered in it.
  */
-static void a_session_that_ends_before_its_identities_are_accepted_is_not_lost(void **state)
+TEST(a_session_that_ends_before_its_identities_are_accepted_is_not_lost)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, &identified);
     for (size_t i = 0; i < 2; i++) {
@@ -510,9 +483,8 @@ static void a_session_that_ends_before_its_identities_are_accepted_is_not_lost(v
     fake_close(&s);
 }
 
-static void a_refused_identity_of_the_options_closes_the_client(void **state)
+TEST(a_refused_identity_of_the_options_closes_the_client)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, &identified);
@@ -529,9 +501,8 @@ static void a_refused_identity_of_the_options_closes_the_client(void **state)
     fake_close(&s);
 }
 
-static void identities_without_their_parts_are_refused(void **state)
+TEST(identities_without_their_parts_are_refused)
 {
-    (void)state;
     static const clave_auth bad[] = {{NULL, "u:p", 3}, {"digest", NULL, 3}};
     clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 1, .nauths = 1};
@@ -547,9 +518,8 @@ static void identities_without_their_parts_are_refused(void **state)
     assert_null(c);
 }
 
-static void no_acls_are_none_whatever_their_count(void **state)
+TEST(no_acls_are_none_whatever_their_count)
 {
-    (void)state;
     struct fake_server s;
     clave_create_options o = {.size = sizeof o, .nacls = 3};
     fake_open(&s, NULL);
@@ -563,9 +533,8 @@ static void no_acls_are_none_whatever_their_count(void **state)
 }
 
 /* Lengths that no frame has are refused before anything looks at the bytes. */
-static void more_than_a_frame_is_too_big(void **state)
+TEST(more_than_a_frame_is_too_big)
 {
-    (void)state;
     size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
     struct fake_server s;
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
@@ -582,9 +551,8 @@ static void more_than_a_frame_is_too_big(void **state)
 
 /* A server closes the connection when it has read how long the request is; the client hears no more
  * than that. */
-static void a_connection_lost_under_a_large_request_tells_its_size(void **state)
+TEST(a_connection_lost_under_a_large_request_tells_its_size)
 {
-    (void)state;
     static const struct {
         size_t len;
         const char *told;
@@ -626,9 +594,8 @@ static void dial_after_pause(struct fake_server *s)
 }
 
 /* It was sent again for ever. A small one may meet as many deaths of servers. */
-static void a_large_write_that_never_leaves_as_a_whole_ends(void **state)
+TEST(a_large_write_that_never_leaves_as_a_whole_ends)
 {
-    (void)state;
     static char data[70000];
     for (size_t len = 200; len <= sizeof data; len += sizeof data - 200) {
         struct fake_server s;
@@ -653,9 +620,8 @@ static void a_large_write_that_never_leaves_as_a_whole_ends(void **state)
 
 /* A reply over the limit: the read that asked for it would ask again, on every connection to
  * come, and each would end the same way. */
-static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
+TEST(a_read_whose_reply_is_too_big_fails_at_once)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0}, next = {0};
     clave_client_options o = {.max_frame = 1000};
@@ -677,9 +643,8 @@ static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
 }
 
 /* What one huge request or reply took is given back. */
-static void one_huge_message_does_not_stay(void **state)
+TEST(one_huge_message_does_not_stay)
 {
-    (void)state;
     enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
     static char huge[HUGE];
     struct fake_server s;
@@ -704,9 +669,8 @@ static void one_huge_message_does_not_stay(void **state)
 
 /* A process with a thousand clients in one queue, which each list it once, keeps none of the lists.
  */
-static void a_list_of_a_long_queue_does_not_stay(void **state)
+TEST(a_list_of_a_long_queue_does_not_stay)
 {
-    (void)state;
     enum { NAMES = 500, LEN = 4 + 60, PIECE = 10000, FEW = 4096 };
     static uint8_t names[NAMES * LEN];
     struct fake_server s;
@@ -730,9 +694,8 @@ static void a_list_of_a_long_queue_does_not_stay(void **state)
 
 /* A server that refuses an identity has answered: the next connection, without it, need not
  * wait, and a client with several such identities is not slowed down by each. */
-static void a_server_that_refuses_an_identity_is_dialled_again_at_once(void **state)
+TEST(a_server_that_refuses_an_identity_is_dialled_again_at_once)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, NULL);
@@ -748,9 +711,8 @@ static void a_server_that_refuses_an_identity_is_dialled_again_at_once(void **st
 }
 
 /* A node has no children: the result has names all the same, none of them. */
-static void an_empty_list_is_a_list(void **state)
+TEST(an_empty_list_is_a_list)
 {
-    (void)state;
     struct fake_server s;
     struct outcome out = {0};
     struct wire_reply none = {.names = {0, NULL, 0}};
@@ -764,41 +726,4 @@ static void an_empty_list_is_a_list(void **state)
     assert_true(out.has_names);
     assert_int_equal(out.nnames, 0);
     fake_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_wait_for_the_connection_and_go_in_order),
-        cmocka_unit_test(a_reply_out_of_order_ends_the_connection),
-        cmocka_unit_test(a_reply_that_is_cut_short_ends_the_connection),
-        cmocka_unit_test(a_lost_write_is_unknown_and_never_sent_twice),
-        cmocka_unit_test(a_write_that_left_in_part_was_not_sent),
-        cmocka_unit_test(a_lost_read_is_sent_again_three_times),
-        cmocka_unit_test(a_read_may_wait_before_it_is_sent_again),
-        cmocka_unit_test(the_end_of_the_session_ends_what_waits),
-        cmocka_unit_test(an_expired_session_is_believed_at_once),
-        cmocka_unit_test(what_cannot_be_sent_is_refused_at_once),
-        cmocka_unit_test(a_chroot_is_put_in_front_and_taken_off),
-        cmocka_unit_test(a_multi_tells_each_of_its_ops),
-        cmocka_unit_test(a_guaranteed_delete_is_asked_for_until_it_is_done),
-        cmocka_unit_test(a_guaranteed_delete_ends_with_its_session),
-        cmocka_unit_test(a_delete_of_one_node_spares_the_next_of_its_name),
-        cmocka_unit_test(identities_go_first_on_every_connection),
-        cmocka_unit_test(a_refused_identity_is_told_and_not_tried_again),
-        cmocka_unit_test(identities_of_the_options_precede_everything),
-        cmocka_unit_test(a_session_that_ends_before_its_identities_are_accepted_is_not_lost),
-        cmocka_unit_test(a_refused_identity_of_the_options_closes_the_client),
-        cmocka_unit_test(identities_without_their_parts_are_refused),
-        cmocka_unit_test(no_acls_are_none_whatever_their_count),
-        cmocka_unit_test(more_than_a_frame_is_too_big),
-        cmocka_unit_test(a_connection_lost_under_a_large_request_tells_its_size),
-        cmocka_unit_test(a_large_write_that_never_leaves_as_a_whole_ends),
-        cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
-        cmocka_unit_test(one_huge_message_does_not_stay),
-        cmocka_unit_test(a_list_of_a_long_queue_does_not_stay),
-        cmocka_unit_test(a_server_that_refuses_an_identity_is_dialled_again_at_once),
-        cmocka_unit_test(an_empty_list_is_a_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

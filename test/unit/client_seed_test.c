@@ -1,16 +1,8 @@
 /* client_seed_test.c - clients whose seeds are equal: protected names differ all the same, and a
  * search after a lost answer neither adopts nor deletes the node of another client. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { SEED = 7, T = FAKE_TIMEOUT, OTHER_SESSION = 0x1234 };
 
@@ -20,9 +12,8 @@ static const clave_create_options protected_options = {
     .flags = CLAVE_CREATE_PROTECTED,
 };
 
-static void a_seed_of_zero_is_refused(void **state)
+TEST(a_seed_of_zero_is_refused)
 {
-    (void)state;
     clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "a"};
     assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
@@ -40,9 +31,8 @@ static void take_line(void *arg, int level, const char *msg)
         snprintf(arg, 160, "%s", msg);
 }
 
-static void the_log_names_the_option_that_is_refused(void **state)
+TEST(the_log_names_the_option_that_is_refused)
 {
-    (void)state;
     clave_async_client *c;
     char line[160] = "";
     clave_client_options o = {.size = sizeof o, .hosts = "a", .log = take_line, .log_arg = line};
@@ -72,9 +62,8 @@ static void connect_as(struct fake_server *s, int64_t session)
 }
 
 /* The server has given them sessions of their own, before the creates were asked for or after. */
-static void equal_seeds_make_other_names_in_other_sessions(void **state)
+TEST(equal_seeds_make_other_names_in_other_sessions)
 {
-    (void)state;
     for (int early = 0; early <= 1; early++) {
         char names[2][128];
         for (int i = 0; i < 2; i++) {
@@ -101,9 +90,8 @@ static void equal_seeds_make_other_names_in_other_sessions(void **state)
 }
 
 /* A session that is handed over to a process that draws the same numbers. */
-static void equal_seeds_make_other_names_later_in_one_session(void **state)
+TEST(equal_seeds_make_other_names_later_in_one_session)
 {
-    (void)state;
     char names[2][128];
     for (int i = 0; i < 2; i++) {
         struct fake_server s;
@@ -160,9 +148,8 @@ static void expect_look(struct fake_server *s, const char *path, size_t number, 
 }
 
 /* It belongs to a session that this client never had, whatever its name is. */
-static void a_node_of_another_clients_session_is_left_alone(void **state)
+TEST(a_node_of_another_clients_session_is_left_alone)
 {
-    (void)state;
     static const int64_t owners[] = {OTHER_SESSION, 0};
     for (size_t i = 0; i < 2; i++) {
         struct fake_server s;
@@ -178,9 +165,8 @@ static void a_node_of_another_clients_session_is_left_alone(void **state)
     }
 }
 
-static void ours_is_found_beside_another_clients_node(void **state)
+TEST(ours_is_found_beside_another_clients_node)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got;
     char path[128];
@@ -254,9 +240,8 @@ static void play_round(struct contest *k, unsigned round)
     memnet_clear(k->p);
 }
 
-static void two_processes_with_equal_seeds_lose_10000_replies(void **state)
+TEST(two_processes_with_equal_seeds_lose_10000_replies)
 {
-    (void)state;
     struct contest k = {.p = memnet_new(&(struct memnet_options){.clients = 2, .seed = SEED})};
     assert_int_equal(memnet_create(k.p, 0, "/l"), CLAVE_OK);
     for (size_t i = 0; i < 2; i++)
@@ -269,18 +254,4 @@ static void two_processes_with_equal_seeds_lose_10000_replies(void **state)
     }
     assert_true(k.sessions_lost > 100);
     memnet_free(k.p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_seed_of_zero_is_refused),
-        cmocka_unit_test(the_log_names_the_option_that_is_refused),
-        cmocka_unit_test(equal_seeds_make_other_names_in_other_sessions),
-        cmocka_unit_test(equal_seeds_make_other_names_later_in_one_session),
-        cmocka_unit_test(a_node_of_another_clients_session_is_left_alone),
-        cmocka_unit_test(ours_is_found_beside_another_clients_node),
-        cmocka_unit_test(two_processes_with_equal_seeds_lose_10000_replies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

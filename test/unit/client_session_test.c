@@ -1,25 +1,16 @@
 /* The session: its states, the hold deadline, and servers that do not behave. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "client/client_for_recipes.h"
 #include "client/client_metrics.h"
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 #include "wire/opcode.h"
 
 enum { T = FAKE_TIMEOUT, MARGIN = T / 8, RELAY = T / 4 };
 
 /* ---- states -------------------------------------------------------------------------- */
 
-static void the_order_of_states_is_curators(void **state)
+TEST(the_order_of_states_is_curators)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_LATENT);
@@ -83,9 +74,8 @@ static void begin_session(struct fake_server *s, int64_t session, int32_t grante
     fake_config(s, true);
 }
 
-static void another_timeout_than_requested_is_said_once(void **state)
+TEST(another_timeout_than_requested_is_said_once)
 {
-    (void)state;
     struct fake_server s;
     struct warnings w = {0, ""};
     clave_client_options o = {.session_timeout_ms = 300000, .log = count_limits, .log_arg = &w};
@@ -107,9 +97,8 @@ static void another_timeout_than_requested_is_said_once(void **state)
     fake_close(&s);
 }
 
-static void another_session_than_asked_for_is_a_loss(void **state)
+TEST(another_session_than_asked_for_is_a_loss)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -125,9 +114,8 @@ static void another_session_than_asked_for_is_a_loss(void **state)
     fake_close(&s);
 }
 
-static void a_read_only_server_is_told_of(void **state)
+TEST(a_read_only_server_is_told_of)
 {
-    (void)state;
     struct fake_server s;
     clave_client_options o = {.read_only = true};
     fake_open(&s, &o);
@@ -140,9 +128,8 @@ static void a_read_only_server_is_told_of(void **state)
 }
 
 /* Without holds the session is given up when it must have ended, and not before. */
-static void lost_comes_a_timeout_after_the_last_sign_of_life(void **state)
+TEST(lost_comes_a_timeout_after_the_last_sign_of_life)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -160,9 +147,8 @@ static void lost_comes_a_timeout_after_the_last_sign_of_life(void **state)
     fake_close(&s);
 }
 
-static void silence_ends_a_connection(void **state)
+TEST(silence_ends_a_connection)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -181,9 +167,8 @@ static void silence_ends_a_connection(void **state)
     fake_close(&s);
 }
 
-static void pings_keep_a_connection(void **state)
+TEST(pings_keep_a_connection)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -199,10 +184,9 @@ static void pings_keep_a_connection(void **state)
     fake_close(&s);
 }
 
-static void opcodes_are_counted_apart(void **state)
+TEST(opcodes_are_counted_apart)
 {
     const char *at[CLIENT_OPCODES] = {NULL};
-    (void)state;
     for (int32_t op = 0; op < 1000; op++) {
         if (!clave__opcode(op)->body)
             continue;
@@ -239,9 +223,8 @@ static void hold(struct fake_server *s, struct holder *h, const char *path)
 
 /* An ensemble: pings prove nothing, a heartbeat is a multi that passes the leader, and it
  * proves what was answered a relay interval before. */
-static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
+TEST(a_holder_in_an_ensemble_sends_confirmed_heartbeats)
 {
-    (void)state;
     struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
@@ -274,9 +257,8 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
 }
 
 /* A client that was idle for long needs nothing but its create to be sure of a grant. */
-static void a_write_confirms_what_was_answered_before(void **state)
+TEST(a_write_confirms_what_was_answered_before)
 {
-    (void)state;
     static const clave_err committed[] = {CLAVE_OK, CLAVE_ENODEEXISTS, CLAVE_ENONODE};
     static const clave_err local[] = {CLAVE_ETHROTTLED, CLAVE_ENOTREADONLY, CLAVE_EUNIMPLEMENTED,
                                       CLAVE_ENOAUTH, CLAVE_EINVALIDACL};
@@ -305,9 +287,8 @@ static void a_write_confirms_what_was_answered_before(void **state)
 }
 
 /* The cut-off member of the design: it answers reads and pings, and never a write. */
-static void a_member_without_a_leader_is_left_and_the_deadline_stands(void **state)
+TEST(a_member_without_a_leader_is_left_and_the_deadline_stands)
 {
-    (void)state;
     struct fake_server s;
     struct holder h;
     clave_client_options o = {.hosts = "a:1,b:2"};
@@ -342,9 +323,8 @@ static void a_member_without_a_leader_is_left_and_the_deadline_stands(void **sta
 }
 
 /* Any leader answers a handshake, one that was deposed too: so something is committed at once. */
-static void a_new_connection_counts_when_it_has_committed_something(void **state)
+TEST(a_new_connection_counts_when_it_has_committed_something)
 {
-    (void)state;
     struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
@@ -365,9 +345,8 @@ static void a_new_connection_counts_when_it_has_committed_something(void **state
     fake_close(&s);
 }
 
-static void a_new_connection_to_a_standalone_server_counts_at_once(void **state)
+TEST(a_new_connection_to_a_standalone_server_counts_at_once)
 {
-    (void)state;
     struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
@@ -386,9 +365,8 @@ static void a_new_connection_to_a_standalone_server_counts_at_once(void **state)
 }
 
 /* A machine that slept: the loss is reported before the bytes that came meanwhile are read. */
-static void what_comes_in_late_is_no_sign_of_life(void **state)
+TEST(what_comes_in_late_is_no_sign_of_life)
 {
-    (void)state;
     struct fake_server s;
     struct holder h;
     struct outcome got = {0};
@@ -408,9 +386,8 @@ static void what_comes_in_late_is_no_sign_of_life(void **state)
     fake_close(&s);
 }
 
-static void a_heartbeat_finds_a_node_that_has_gone(void **state)
+TEST(a_heartbeat_finds_a_node_that_has_gone)
 {
-    (void)state;
     struct fake_server s;
     struct holder a, b;
     fake_open(&s, NULL);
@@ -428,9 +405,8 @@ static void a_heartbeat_finds_a_node_that_has_gone(void **state)
     fake_close(&s);
 }
 
-static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
+TEST(a_hold_that_ends_during_a_heartbeat_is_told_nothing)
 {
-    (void)state;
     struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
@@ -446,9 +422,8 @@ static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-static void a_policy_that_has_had_enough_closes_the_client(void **state)
+TEST(a_policy_that_has_had_enough_closes_the_client)
 {
-    (void)state;
     struct fake_server s;
     struct outcome got = {0};
     clave_client_options o = {
@@ -471,9 +446,8 @@ static void a_policy_that_has_had_enough_closes_the_client(void **state)
 
 /* Dials that nobody answers, until the session is lost: none takes more than a quarter of the time
  * it had left, so that one of them begins soon after the network is back. */
-static void a_dial_leaves_most_of_what_a_session_has_left(void **state)
+TEST(a_dial_leaves_most_of_what_a_session_has_left)
 {
-    (void)state;
     struct fake_server s;
     int dials = 0;
     fake_open(&s, &(clave_client_options){.hosts = "a:1"});
@@ -497,9 +471,8 @@ static void a_dial_leaves_most_of_what_a_session_has_left(void **state)
 
 /* A server that shakes hands with thousands of clients is not left, only to be asked again from the
  * end of its queue, if there is no other; but there is time for one more attempt. */
-static void a_client_waits_for_its_turn_to_shake_hands(void **state)
+TEST(a_client_waits_for_its_turn_to_shake_hands)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "tls:a:1"});
     clave_async_client_securing(s.c, s.now); /* no session yet: nothing to lose */
@@ -556,9 +529,8 @@ static struct pauses until_lost(struct fake_server *s, int32_t timeout_ms)
 
 /* A server that is back for the last moments of a session is found in time; unless the user has
  * said how often it is to be tried. */
-static void a_pause_leaves_most_of_what_a_session_has_left(void **state)
+TEST(a_pause_leaves_most_of_what_a_session_has_left)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "a"});
     struct pauses p = until_lost(&s, 4000);
@@ -573,9 +545,8 @@ static void a_pause_leaves_most_of_what_a_session_has_left(void **state)
 
 /* ---- servers that are none ----------------------------------------------------------- */
 
-static void what_is_no_zookeeper_is_named_so(void **state)
+TEST(what_is_no_zookeeper_is_named_so)
 {
-    (void)state;
     static const char *const greetings[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",
                                             "220 mail ESMTP\r\n", "\0\0\0\5hello",
                                             "\xff\xff\xff\xff....", "\0\0\0\0"};
@@ -593,9 +564,8 @@ static void what_is_no_zookeeper_is_named_so(void **state)
     }
 }
 
-static void a_server_that_does_not_answer_is_left(void **state)
+TEST(a_server_that_does_not_answer_is_left)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_dial(&s);
@@ -605,9 +575,8 @@ static void a_server_that_does_not_answer_is_left(void **state)
     fake_close(&s);
 }
 
-static void options_are_checked(void **state)
+TEST(options_are_checked)
 {
-    (void)state;
     clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7};
     o.session_timeout_ms = -1;
@@ -631,9 +600,8 @@ static bool dials(struct fake_server *s, const char *host)
     return wants && strcmp(clave_async_client_target(s->c).host, host) == 0;
 }
 
-static void another_list_of_hosts_moves_the_session(void **state)
+TEST(another_list_of_hosts_moves_the_session)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "a,b/x", .keep_order = true});
     assert_true(dials(&s, "a"));
@@ -667,9 +635,8 @@ static void another_list_of_hosts_moves_the_session(void **state)
 }
 
 /* In the pause after a round of failures, and in the middle of a dial. */
-static void another_list_of_hosts_is_tried_at_once(void **state)
+TEST(another_list_of_hosts_is_tried_at_once)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "a"});
     clave_async_client_disconnected(s.c, s.now);
@@ -688,9 +655,8 @@ static void another_list_of_hosts_is_tried_at_once(void **state)
 }
 
 /* In an ensemble a proof is a relay interval old when it comes. */
-static void options_that_leave_no_time_to_hold_are_refused(void **state)
+TEST(options_that_leave_no_time_to_hold_are_refused)
 {
-    (void)state;
     clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7, .margin_ms = 6000};
     o.relay_interval_ms = 4000;
@@ -701,9 +667,8 @@ static void options_that_leave_no_time_to_hold_are_refused(void **state)
 }
 
 /* 0 means "no session", also to us: it could not be lost, nor owned by. */
-static void a_session_without_a_number_is_none(void **state)
+TEST(a_session_without_a_number_is_none)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_dial(&s);
@@ -714,9 +679,8 @@ static void a_session_without_a_number_is_none(void **state)
 }
 
 /* A server whose bytes make no sense is asked again after a pause, not at once for ever. */
-static void a_server_that_answers_nonsense_is_dialled_after_a_pause(void **state)
+TEST(a_server_that_answers_nonsense_is_dialled_after_a_pause)
 {
-    (void)state;
     struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -728,39 +692,4 @@ static void a_server_that_answers_nonsense_is_dialled_after_a_pause(void **state
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_true(clave_async_client_deadline(s.c) > s.now);
     fake_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_order_of_states_is_curators),
-        cmocka_unit_test(another_timeout_than_requested_is_said_once),
-        cmocka_unit_test(another_session_than_asked_for_is_a_loss),
-        cmocka_unit_test(a_read_only_server_is_told_of),
-        cmocka_unit_test(lost_comes_a_timeout_after_the_last_sign_of_life),
-        cmocka_unit_test(silence_ends_a_connection),
-        cmocka_unit_test(pings_keep_a_connection),
-        cmocka_unit_test(opcodes_are_counted_apart),
-        cmocka_unit_test(a_holder_in_an_ensemble_sends_confirmed_heartbeats),
-        cmocka_unit_test(a_write_confirms_what_was_answered_before),
-        cmocka_unit_test(a_member_without_a_leader_is_left_and_the_deadline_stands),
-        cmocka_unit_test(a_new_connection_counts_when_it_has_committed_something),
-        cmocka_unit_test(a_new_connection_to_a_standalone_server_counts_at_once),
-        cmocka_unit_test(what_comes_in_late_is_no_sign_of_life),
-        cmocka_unit_test(a_heartbeat_finds_a_node_that_has_gone),
-        cmocka_unit_test(a_hold_that_ends_during_a_heartbeat_is_told_nothing),
-        cmocka_unit_test(a_policy_that_has_had_enough_closes_the_client),
-        cmocka_unit_test(a_dial_leaves_most_of_what_a_session_has_left),
-        cmocka_unit_test(a_pause_leaves_most_of_what_a_session_has_left),
-        cmocka_unit_test(what_is_no_zookeeper_is_named_so),
-        cmocka_unit_test(a_server_that_does_not_answer_is_left),
-        cmocka_unit_test(a_client_waits_for_its_turn_to_shake_hands),
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(another_list_of_hosts_moves_the_session),
-        cmocka_unit_test(another_list_of_hosts_is_tried_at_once),
-        cmocka_unit_test(options_that_leave_no_time_to_hold_are_refused),
-        cmocka_unit_test(a_session_without_a_number_is_none),
-        cmocka_unit_test(a_server_that_answers_nonsense_is_dialled_after_a_pause),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,15 @@
 /* The heap of deadlines against a plain array, and the retry policies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "clave/async/client.h"
 #include "client/client_internal.h"
 #include "client/timer.h"
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 
 enum { N = 300 };
 
-static void equal_deadlines_fire_in_the_order_they_were_set(void **state)
+TEST(equal_deadlines_fire_in_the_order_they_were_set)
 {
-    (void)state;
     struct timers ts = {0};
     struct timer t[N];
     for (int i = 0; i < N; i++) {
@@ -44,9 +35,8 @@ static const struct timer *earliest(const struct timer *t)
     return best;
 }
 
-static void any_order_of_calls_agrees_with_an_array(void **state)
+TEST(any_order_of_calls_agrees_with_an_array)
 {
-    (void)state;
     struct timers ts = {0};
     struct timer t[N];
     struct rand_state r;
@@ -72,9 +62,8 @@ static void any_order_of_calls_agrees_with_an_array(void **state)
     }
 }
 
-static void policies_of_curator(void **state)
+TEST(policies_of_curator)
 {
-    (void)state;
     static const struct {
         clave_retry r;
         int32_t n;
@@ -104,9 +93,8 @@ static void policies_of_curator(void **state)
             cases[i].delay);
 }
 
-static void an_exponential_delay_stays_in_its_bounds(void **state)
+TEST(an_exponential_delay_stays_in_its_bounds)
 {
-    (void)state;
     clave_retry r = {.kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = INT32_MAX, .max_ms = 60000};
     struct rand_state rand;
     clave__rand_seed(&rand, 9);
@@ -122,9 +110,8 @@ static void an_exponential_delay_stays_in_its_bounds(void **state)
 
 /* A negative pause would end the client at the first failure, and none at all would never let it
  * rest. */
-static void policies_out_of_range_are_refused(void **state)
+TEST(policies_out_of_range_are_refused)
 {
-    (void)state;
     static const struct {
         clave_retry r;
         bool good;
@@ -203,9 +190,8 @@ static void tick_inside(clave_async_client *c, const clave_result *res, void *ar
 
 /* Callbacks run one at a time, also when one brings the clock up to date, as the header tells
  * it to. */
-static void a_tick_inside_a_callback_runs_no_other(void **state)
+TEST(a_tick_inside_a_callback_runs_no_other)
 {
-    (void)state;
     struct fake_server s;
     struct nest n = {.s = &s};
     fake_open(&s, NULL);
@@ -220,17 +206,4 @@ static void a_tick_inside_a_callback_runs_no_other(void **state)
     fake_advance_to(&s, s.now);
     assert_int_equal(n.times, 1);
     fake_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_deadlines_fire_in_the_order_they_were_set),
-        cmocka_unit_test(any_order_of_calls_agrees_with_an_array),
-        cmocka_unit_test(policies_of_curator),
-        cmocka_unit_test(an_exponential_delay_stays_in_its_bounds),
-        cmocka_unit_test(policies_out_of_range_are_refused),
-        cmocka_unit_test(a_tick_inside_a_callback_runs_no_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

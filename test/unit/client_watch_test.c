@@ -1,16 +1,8 @@
 /* Watches: armed by an answer, fired once, owed to every new connection, forgotten when
  * nobody wants them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
+#include "lib/unit.h"
 
 enum { T = FAKE_TIMEOUT };
 
@@ -80,9 +72,8 @@ static void arm(struct fake_server *s, struct seen *seen, enum ask ask, const ch
     fake_answer(s, err, &m);
 }
 
-static void events_go_to_those_they_concern(void **state)
+TEST(events_go_to_those_they_concern)
 {
-    (void)state;
     static const struct {
         int32_t type;
         bool fires[4]; /* get, exists of a node, exists of none, children */
@@ -116,9 +107,8 @@ static void events_go_to_those_they_concern(void **state)
     }
 }
 
-static void a_request_that_fails_leaves_its_watch_idle(void **state)
+TEST(a_request_that_fails_leaves_its_watch_idle)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[2];
     start(&s, seen, 2);
@@ -141,9 +131,8 @@ static bool has(struct jvec v, const char *path)
     return false;
 }
 
-static void every_new_connection_hears_of_them_first(void **state)
+TEST(every_new_connection_hears_of_them_first)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[4];
     start(&s, seen, 4);
@@ -172,9 +161,8 @@ static void every_new_connection_hears_of_them_first(void **state)
     finish(&s, seen, 4);
 }
 
-static void many_are_told_in_frames_of_a_bounded_size(void **state)
+TEST(many_are_told_in_frames_of_a_bounded_size)
 {
-    (void)state;
     enum { MANY = 5000 };
     static struct seen seen[MANY];
     struct fake_server s;
@@ -199,9 +187,8 @@ static void many_are_told_in_frames_of_a_bounded_size(void **state)
     finish(&s, seen, MANY);
 }
 
-static void the_end_of_the_session_is_an_event(void **state)
+TEST(the_end_of_the_session_is_an_event)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[2];
     start(&s, seen, 2);
@@ -220,9 +207,8 @@ static void the_end_of_the_session_is_an_event(void **state)
 }
 
 /* The disarmed watch left its entry to one that was still asked for, which then armed nothing. */
-static void an_entry_left_to_a_request_is_removed_when_it_fails(void **state)
+TEST(an_entry_left_to_a_request_is_removed_when_it_fails)
 {
-    (void)state;
     for (int freed = 0; freed < 2; freed++) {
         struct fake_server s;
         struct seen seen[2];
@@ -241,9 +227,8 @@ static void an_entry_left_to_a_request_is_removed_when_it_fails(void **state)
     }
 }
 
-static void the_server_is_told_when_nobody_watches_any_more(void **state)
+TEST(the_server_is_told_when_nobody_watches_any_more)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[3];
     start(&s, seen, 3);
@@ -277,9 +262,8 @@ static void expect_removal(struct fake_server *s, int32_t type)
 }
 
 /* A server before 3.9 would lose the persistent watch with the other one. */
-static void what_was_left_beside_a_persistent_watch_goes_with_it(void **state)
+TEST(what_was_left_beside_a_persistent_watch_goes_with_it)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[3];
     start(&s, seen, 3);
@@ -298,9 +282,8 @@ static void what_was_left_beside_a_persistent_watch_goes_with_it(void **state)
 }
 
 /* Given up while its request is under way: the server is asked to remove it after the answer. */
-static void a_watch_freed_too_early_is_taken_back(void **state)
+TEST(a_watch_freed_too_early_is_taken_back)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[1];
     struct wire_reply m = {.data = JBYTES_NULL};
@@ -330,9 +313,8 @@ static void come_back(struct fake_server *s, bool with_identity)
 }
 
 /* Its watches are not there, so nobody may rely on this connection. */
-static void a_server_that_refuses_them_is_left(void **state)
+TEST(a_server_that_refuses_them_is_left)
 {
-    (void)state;
     static const clave_err errs[] = {CLAVE_EUNIMPLEMENTED, CLAVE_EMARSHALLING, CLAVE_ESYSTEM,
                                      CLAVE_ENOAUTH, CLAVE_ESESSIONMOVED};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
@@ -360,9 +342,8 @@ static void a_server_that_refuses_them_is_left(void **state)
 }
 
 /* One that has lost the session says so here too. */
-static void a_session_that_has_expired_is_lost_at_once(void **state)
+TEST(a_session_that_has_expired_is_lost_at_once)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen[1];
     start(&s, seen, 1);
@@ -413,17 +394,15 @@ static unsigned dials_when_refused(bool with_identity)
 
 /* Refusing is a failure of the host, whatever it has answered before: there are pauses, and they
  * grow. */
-static void those_that_always_refuse_are_not_dialled_in_a_loop(void **state)
+TEST(those_that_always_refuse_are_not_dialled_in_a_loop)
 {
-    (void)state;
     assert_in_range(dials_when_refused(false), 6, 30);
     assert_in_range(dials_when_refused(true), 6, 30);
 }
 
 /* Of several setWatches the first was taken: all are owed to the next server. */
-static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
+TEST(of_a_batch_refused_in_part_all_are_owed_again)
 {
-    (void)state;
     enum { MANY = 5000 };
     static struct seen seen[MANY];
     struct fake_server s;
@@ -456,9 +435,8 @@ static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
 }
 
 /* An answer to what was never asked. */
-static void an_answer_to_no_set_watches_is_none_of_ours(void **state)
+TEST(an_answer_to_no_set_watches_is_none_of_ours)
 {
-    (void)state;
     struct fake_server s;
     start(&s, NULL, 0);
     fake_answer_to(&s, XID_SET_WATCHES, OP_SET_WATCHES, CLAVE_OK, NULL);
@@ -467,9 +445,8 @@ static void an_answer_to_no_set_watches_is_none_of_ours(void **state)
 }
 
 /* The path of an event lay in a buffer that a longer path, watched by the callback, moved. */
-static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **state)
+TEST(the_path_of_an_event_outlives_what_its_callback_asks_for)
 {
-    (void)state;
     struct fake_server s;
     struct seen seen;
     char longer[2000] = "/";
@@ -493,9 +470,8 @@ static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **stat
 
 /* One change is the event of two watches, and the first callback wants to use both anew. The
  * second has its event still to come: it would have been taken for one of its next path. */
-static void a_watch_is_in_use_until_its_event_was_delivered(void **state)
+TEST(a_watch_is_in_use_until_its_event_was_delivered)
 {
-    (void)state;
     struct fake_server s;
     struct seen a, b;
     fake_open(&s, NULL);
@@ -517,9 +493,8 @@ static void a_watch_is_in_use_until_its_event_was_delivered(void **state)
 }
 
 /* A request that fails leaves its watch idle, and no memory for its answer is a failure. */
-static void a_listing_without_memory_leaves_its_watch_idle(void **state)
+TEST(a_listing_without_memory_leaves_its_watch_idle)
 {
-    (void)state;
     static const char *const names[] = {"one", "two", "three"};
     struct failmem mem;
     struct fake_server s;
@@ -542,28 +517,4 @@ static void a_listing_without_memory_leaves_its_watch_idle(void **state)
     clave_async_watch_free(seen.w);
     fake_close(&s);
     assert_int_equal(mem.live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_go_to_those_they_concern),
-        cmocka_unit_test(a_request_that_fails_leaves_its_watch_idle),
-        cmocka_unit_test(every_new_connection_hears_of_them_first),
-        cmocka_unit_test(many_are_told_in_frames_of_a_bounded_size),
-        cmocka_unit_test(the_end_of_the_session_is_an_event),
-        cmocka_unit_test(an_entry_left_to_a_request_is_removed_when_it_fails),
-        cmocka_unit_test(what_was_left_beside_a_persistent_watch_goes_with_it),
-        cmocka_unit_test(the_server_is_told_when_nobody_watches_any_more),
-        cmocka_unit_test(a_watch_freed_too_early_is_taken_back),
-        cmocka_unit_test(a_server_that_refuses_them_is_left),
-        cmocka_unit_test(a_session_that_has_expired_is_lost_at_once),
-        cmocka_unit_test(those_that_always_refuse_are_not_dialled_in_a_loop),
-        cmocka_unit_test(of_a_batch_refused_in_part_all_are_owed_again),
-        cmocka_unit_test(an_answer_to_no_set_watches_is_none_of_ours),
-        cmocka_unit_test(the_path_of_an_event_outlives_what_its_callback_asks_for),
-        cmocka_unit_test(a_watch_is_in_use_until_its_event_was_delivered),
-        cmocka_unit_test(a_listing_without_memory_leaves_its_watch_idle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

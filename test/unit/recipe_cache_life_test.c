@@ -1,14 +1,5 @@
 /* The cache of trees: its bounds, its queries, its life and its memory. What it tells of changes is
  * in recipe_cache_test.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/cache_play.h"
 #include "lib/failmem.h"
 
@@ -21,7 +12,7 @@ static bool count_visit(const clave_cache_node *node, void *arg)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-static void beyond_its_bound_a_cache_says_so(bool each)
+TEST_BOTH(beyond_its_bound_a_cache_says_so)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -46,9 +37,8 @@ static void beyond_its_bound_a_cache_says_so(bool each)
     play_assert_equals_the_tree(&y);
     play_end(&y);
 }
-BOTH(beyond_its_bound_a_cache_says_so)
 
-static void data_that_does_not_fit_is_left_out(bool each)
+TEST_BOTH(data_that_does_not_fit_is_left_out)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -74,9 +64,8 @@ static void data_that_does_not_fit_is_left_out(bool each)
     assert_true(clave_async_cache_status_of(y.cache).complete);
     play_end(&y);
 }
-BOTH(data_that_does_not_fit_is_left_out)
 
-static void data_longer_than_max_data_is_not_kept(bool each)
+TEST_BOTH(data_longer_than_max_data_is_not_kept)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -94,7 +83,6 @@ static void data_longer_than_max_data_is_not_kept(bool each)
     assert_int_equal(y.m.full, 0);
     play_end(&y);
 }
-BOTH(data_longer_than_max_data_is_not_kept)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -115,7 +103,7 @@ static void free_at(clave_async_cache *cache, const clave_cache_event *ev, void 
 }
 
 /* In each of its events, also with reads under way. */
-static void a_cache_may_be_freed_in_any_event(bool each)
+TEST_BOTH(a_cache_may_be_freed_in_any_event)
 {
     for (unsigned at = 1; at < 14; at++) {
         struct play y;
@@ -144,10 +132,9 @@ static void a_cache_may_be_freed_in_any_event(bool each)
         memnet_free(y.p);
     }
 }
-BOTH(a_cache_may_be_freed_in_any_event)
 
 /* TestPersistentWatcher.testAfterClientClose (CURATOR-729): it ends with its client. */
-static void a_cache_ends_with_its_client(bool each)
+TEST_BOTH(a_cache_ends_with_its_client)
 {
     struct play y;
     play_init(&y, each);
@@ -160,7 +147,6 @@ static void a_cache_ends_with_its_client(bool each)
     assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
     play_end(&y);
 }
-BOTH(a_cache_ends_with_its_client)
 
 static void visit_children(struct play *y, const char *path, clave_err err, size_t n)
 {
@@ -169,9 +155,8 @@ static void visit_children(struct play *y, const char *path, clave_err err, size
     assert_int_equal(visited, n);
 }
 
-static void a_cache_answers_queries(void **state)
+TEST(a_cache_answers_queries)
 {
-    (void)state;
     struct play y;
     size_t visited = 0;
     play_init(&y, false);
@@ -237,7 +222,7 @@ static bool live_through_failure(bool each, size_t first, size_t fails)
     return failed;
 }
 
-static void any_allocation_may_fail(bool each)
+TEST_BOTH(any_allocation_may_fail)
 {
     for (size_t fails = 1; fails <= 3; fails += 2) {
         size_t first = 1;
@@ -246,7 +231,6 @@ static void any_allocation_may_fail(bool each)
         assert_true(first > 10);
     }
 }
-BOTH(any_allocation_may_fail)
 
 /* A reconnect, with the nth allocation of the client failing. */
 static bool comes_back_through_failure(bool each, size_t first)
@@ -274,14 +258,13 @@ static bool comes_back_through_failure(bool each, size_t first)
 }
 
 /* It is never said to be current before what happened meanwhile was told. */
-static void it_comes_back_when_memory_is_short(bool each)
+TEST_BOTH(it_comes_back_when_memory_is_short)
 {
     size_t first = 1;
     while (comes_back_through_failure(each, first))
         first++;
     assert_true(first > 3);
 }
-BOTH(it_comes_back_when_memory_is_short)
 
 static void free_when_stale(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
@@ -293,7 +276,7 @@ static void free_when_stale(clave_async_cache *cache, const clave_cache_event *e
 }
 
 /* What could not be noted would be compared a second later: by nobody, any more. */
-static void a_cache_may_be_freed_when_memory_is_short(bool each)
+TEST_BOTH(a_cache_may_be_freed_when_memory_is_short)
 {
     struct failmem mem;
     struct play y;
@@ -318,17 +301,15 @@ static void a_cache_may_be_freed_when_memory_is_short(bool each)
     cache_mirror_fini(&y.m);
     memnet_free(y.p);
 }
-BOTH(a_cache_may_be_freed_when_memory_is_short)
 
 /* A refresh that has no memory to ask says STALE, and there is no next one. */
-static void a_cache_may_be_freed_in_a_refresh(void **state)
+TEST(a_cache_may_be_freed_in_a_refresh)
 {
     enum { REFRESH = 10000, NODES = 100 }; /* too many for a queue that is kept */
     struct failmem mem;
     struct play y;
     bool freed = false;
     clave_cache_options o = play_options();
-    (void)state;
     failmem_init(&mem);
     o.mem = &mem.mem;
     o.refresh_ms = REFRESH;
@@ -348,9 +329,8 @@ static void a_cache_may_be_freed_in_a_refresh(void **state)
     memnet_free(y.p);
 }
 
-static void an_invalid_cache_is_refused(void **state)
+TEST(an_invalid_cache_is_refused)
 {
-    (void)state;
     struct play y;
     clave_cache_options o = play_options();
     play_init(&y, false);
@@ -365,22 +345,4 @@ static void an_invalid_cache_is_refused(void **state)
     clave_async_cache_free(NULL);
     cache_mirror_fini(&y.m);
     memnet_free(y.p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beyond_its_bound_a_cache_says_so_both),
-        cmocka_unit_test(data_that_does_not_fit_is_left_out_both),
-        cmocka_unit_test(data_longer_than_max_data_is_not_kept_both),
-        cmocka_unit_test(a_cache_may_be_freed_in_any_event_both),
-        cmocka_unit_test(a_cache_ends_with_its_client_both),
-        cmocka_unit_test(a_cache_answers_queries),
-        cmocka_unit_test(any_allocation_may_fail_both),
-        cmocka_unit_test(it_comes_back_when_memory_is_short_both),
-        cmocka_unit_test(a_cache_may_be_freed_when_memory_is_short_both),
-        cmocka_unit_test(a_cache_may_be_freed_in_a_refresh),
-        cmocka_unit_test(an_invalid_cache_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,5 @@
 /* The cache of trees: what it asks for. Many nodes are read by one request; what is refused, or too
  * long for the client, is left out and said to be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "lib/cache_play.h"
 #include "recipe/cache/cache_internal.h"
@@ -45,10 +36,9 @@ static uint64_t asked(const struct play *y, size_t client, int32_t op)
     return y->p->clients[client].requests[op];
 }
 
-static void many_nodes_are_read_at_once(void **state)
+TEST(many_nodes_are_read_at_once)
 {
     struct play y;
-    (void)state;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create_many(&y, "/t", 640);
@@ -66,13 +56,12 @@ static void many_nodes_are_read_at_once(void **state)
 
 /* A node that has come and gone before its turn is not asked for: where nodes come faster than they
  * are read one by one, as on a slow way to the server, the cache would never be current. */
-static void nodes_that_are_gone_are_not_asked_for(void **state)
+TEST(nodes_that_are_gone_are_not_asked_for)
 {
     enum { NODES = 50 };
     struct play y;
     char path[16];
     clave_cache_options o = play_options();
-    (void)state;
     o.window = 1;
     play_init(&y, false);
     play_create(&y, "/t");
@@ -103,7 +92,7 @@ static void assert_data(const struct play *y, const char *path, bool has_data, s
 }
 
 /* Each read of a multiRead has an error of its own. */
-static void a_node_that_may_not_be_read_hides_no_other(bool each)
+TEST_BOTH(a_node_that_may_not_be_read_hides_no_other)
 {
     struct play y;
     const clave_acl unreadable = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};
@@ -125,10 +114,9 @@ static void a_node_that_may_not_be_read_hides_no_other(bool each)
     assert_data(&y, "/t/c", true, 3);
     play_end(&y);
 }
-BOTH(a_node_that_may_not_be_read_hides_no_other)
 
 /* The answer to a multiRead is too long for the client: the nodes are read one at a time. */
-static void long_data_is_read_alone(bool each)
+TEST_BOTH(long_data_is_read_alone)
 {
     struct play y;
     char path[16], data[FRAME];
@@ -152,10 +140,9 @@ static void long_data_is_read_alone(bool each)
     assert_true(asked(&y, NARROW, OP_MULTI_READ) <= 16); /* what the window had */
     play_end(&y);
 }
-BOTH(long_data_is_read_alone)
 
 /* A listing is too long for the client: the cache does not have what is below, and says so. */
-static void a_listing_that_is_too_long_is_left_out(bool each)
+TEST_BOTH(a_listing_that_is_too_long_is_left_out)
 {
     struct play y;
     play_init_narrow(&y, each);
@@ -172,11 +159,10 @@ static void a_listing_that_is_too_long_is_left_out(bool each)
     assert_int_equal(y.m.count, 4);
     play_end(&y);
 }
-BOTH(a_listing_that_is_too_long_is_left_out)
 
 /* A node is read again, because there is room for its data now, while its watch is armed; meanwhile
  * it is deleted and made again. The watch goes with the old node, and the answer leaves none. */
-static void a_node_made_again_while_it_is_read_is_watched(bool each)
+TEST_BOTH(a_node_made_again_while_it_is_read_is_watched)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -205,11 +191,10 @@ static void a_node_made_again_while_it_is_read_is_watched(bool each)
     play_assert_equals_the_tree(&y);
     play_end(&y);
 }
-BOTH(a_node_made_again_while_it_is_read_is_watched)
 
 /* A node is deleted and made again while its parent is listed, and it itself after that: it is read
  * nevertheless, as its own listing says nothing of the new one. */
-static void a_node_made_again_while_it_is_listed_is_read(bool each)
+TEST_BOTH(a_node_made_again_while_it_is_listed_is_read)
 {
     struct play y;
     play_init(&y, each);
@@ -228,7 +213,6 @@ static void a_node_made_again_while_it_is_listed_is_read(bool each)
     play_assert_equals_the_tree(&y);
     play_end(&y);
 }
-BOTH(a_node_made_again_while_it_is_listed_is_read)
 
 /* So many messages of the user, and no more. */
 static void play_let_pass(struct play *y, unsigned requests, unsigned replies)
@@ -245,7 +229,7 @@ static void play_let_pass(struct play *y, unsigned requests, unsigned replies)
 
 /* What was changed before the time that the cache names is in it, wherever its questions are, and
  * that time goes on while there is always something to be read. */
-static void a_cache_knows_as_of_when_it_is(bool each)
+TEST_BOTH(a_cache_knows_as_of_when_it_is)
 {
     enum { STEPS = 3000 };
     static int64_t made[STEPS];
@@ -288,20 +272,4 @@ static void a_cache_knows_as_of_when_it_is(bool each)
     memnet_settle(y.p);
     play_assert_equals_the_tree(&y);
     play_end(&y);
-}
-BOTH(a_cache_knows_as_of_when_it_is)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_nodes_are_read_at_once),
-        cmocka_unit_test(nodes_that_are_gone_are_not_asked_for),
-        cmocka_unit_test(a_node_that_may_not_be_read_hides_no_other_both),
-        cmocka_unit_test(long_data_is_read_alone_both),
-        cmocka_unit_test(a_listing_that_is_too_long_is_left_out_both),
-        cmocka_unit_test(a_node_made_again_while_it_is_read_is_watched_both),
-        cmocka_unit_test(a_node_made_again_while_it_is_listed_is_read_both),
-        cmocka_unit_test(a_cache_knows_as_of_when_it_is_both),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

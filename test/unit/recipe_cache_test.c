@@ -1,20 +1,11 @@
 /* The cache of trees: timelines. Curator's tests of CuratorCache, NodeCache, PathChildrenCache and
  * TreeCache bear their names. Bounds, queries and memory are in recipe_cache_life_test.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/cache_play.h"
 
 /* ---- CuratorCache ---------------------------------------------------------------------------- */
 
 /* TestTreeCache.testStartup, testBasics and testUpdate as well, TestNodeCache.testBasics. */
-static void testAfterInitialized(bool each)
+TEST_BOTH(testAfterInitialized)
 {
     struct play y;
     play_init(&y, each);
@@ -35,10 +26,9 @@ static void testAfterInitialized(bool each)
     play_told(&y, "+/t/c ~/t/c=1 ~/t/c=2 +/t/c/d -/t/c/d -/t/c ");
     play_end(&y);
 }
-BOTH(testAfterInitialized)
 
 /* TestPathChildrenCache has it too. */
-static void testUpdateWhenNotCachingData(bool each)
+TEST_BOTH(testUpdateWhenNotCachingData)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -56,7 +46,6 @@ static void testUpdateWhenNotCachingData(bool each)
     assert_int_equal(n.stat.data_length, 6);
     play_end(&y);
 }
-BOTH(testUpdateWhenNotCachingData)
 
 static void count_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
@@ -73,9 +62,8 @@ static bool count_visit(const clave_cache_node *node, void *arg)
 }
 
 /* CURATOR-690. A listing of 66 000 short names fits in a frame. */
-static void testGreaterThan64kZNodes(void **state)
+TEST(testGreaterThan64kZNodes)
 {
-    (void)state;
     enum { MANY = 66000 };
     struct play y;
     unsigned counts[CLAVE_CACHE_ENDED + 1] = {0};
@@ -100,7 +88,7 @@ static void testGreaterThan64kZNodes(void **state)
 }
 
 /* TestCuratorCacheEdges. What happens while there is no connection becomes events. */
-static void testReconnectConsistency(bool each)
+TEST_BOTH(testReconnectConsistency)
 {
     struct play y;
     play_init(&y, each);
@@ -137,10 +125,9 @@ static void testReconnectConsistency(bool each)
     assert_non_null(cache_mirror_find(&y.m, "/t/after"));
     play_end(&y);
 }
-BOTH(testReconnectConsistency)
 
 /* Each node of it is told, children first, whatever the order of the table they are in. */
-static void a_large_subtree_goes(bool each)
+TEST_BOTH(a_large_subtree_goes)
 {
     enum { MANY = 1500 };
     struct play y;
@@ -163,10 +150,9 @@ static void a_large_subtree_goes(bool each)
     assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
     play_end(&y);
 }
-BOTH(a_large_subtree_goes)
 
 /* TestCuratorCacheEdges. */
-static void testServerLoss(bool each)
+TEST_BOTH(testServerLoss)
 {
     struct play y;
     play_init(&y, each);
@@ -184,10 +170,9 @@ static void testServerLoss(bool each)
     play_told(&y, "+/t/b ");
     play_end(&y);
 }
-BOTH(testServerLoss)
 
 /* Compared by version alone, Curator's cache sees no change here. */
-static void a_node_created_again_with_its_version_is_another(bool each)
+TEST_BOTH(a_node_created_again_with_its_version_is_another)
 {
     struct play y;
     play_init(&y, each);
@@ -203,11 +188,10 @@ static void a_node_created_again_with_its_version_is_another(bool each)
     play_told(&y, "+/t +/t/a initialized stale -/t/a +/t/a resynced ");
     play_end(&y);
 }
-BOTH(a_node_created_again_with_its_version_is_another)
 
 /* TestNodeCache, TestPathChildrenCache and TestTreeCache; a recipe's own session is another's end.
  */
-static void testKilledSession(bool each)
+TEST_BOTH(testKilledSession)
 {
     struct play y;
     play_init(&y, each);
@@ -225,7 +209,6 @@ static void testKilledSession(bool each)
     assert_int_equal(y.m.changed, 1);
     play_end(&y);
 }
-BOTH(testKilledSession)
 
 /* ---- TestCuratorCacheConsistency ---------------------------------------------------------------
  */
@@ -307,16 +290,15 @@ static void simulate(bool each, uint64_t seed)
 
 /* Random operations; then the cache equals the tree. TestCuratorCacheEventOrdering as well: the
  * mirror finds an event out of order. */
-static void testConsistencyAfterSimulation(bool each)
+TEST_BOTH(testConsistencyAfterSimulation)
 {
     for (uint64_t seed = 1; seed <= 150; seed++)
         simulate(each, seed);
 }
-BOTH(testConsistencyAfterSimulation)
 
 /* ---- NodeCache ------------------------------------------------------------------------------- */
 
-static void testDeleteThenCreate(bool each)
+TEST_BOTH(testDeleteThenCreate)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -333,12 +315,11 @@ static void testDeleteThenCreate(bool each)
     play_told(&y, "+/t ~/t=x -/t +/t ");
     play_end(&y);
 }
-BOTH(testDeleteThenCreate)
 
 /* ---- PathChildrenCache ----------------------------------------------------------------------- */
 
 /* The parents come later. TestTreeCache.testStartEmpty, testStartEmptyDeeper. */
-static void testParentContainerMissing(bool each)
+TEST_BOTH(testParentContainerMissing)
 {
     struct play y;
     play_init(&y, each);
@@ -351,10 +332,9 @@ static void testParentContainerMissing(bool each)
     play_told(&y, "+/a/b +/a/b/c ");
     play_end(&y);
 }
-BOTH(testParentContainerMissing)
 
 /* CURATOR-476: the child goes between its listing and its reading. */
-static void testInitializedEvenIfChildDeleted(bool each)
+TEST_BOTH(testInitializedEvenIfChildDeleted)
 {
     struct play y;
     play_init(&y, each);
@@ -374,10 +354,9 @@ static void testInitializedEvenIfChildDeleted(bool each)
     assert_int_equal(y.m.count, 2);
     play_end(&y);
 }
-BOTH(testInitializedEvenIfChildDeleted)
 
 /* TestPathChildrenCache.testWithBadConnect, TestTreeCache.testServerNotStartedYet. */
-static void testWithBadConnect(bool each)
+TEST_BOTH(testWithBadConnect)
 {
     struct play y;
     play_init(&y, each);
@@ -391,10 +370,9 @@ static void testWithBadConnect(bool each)
     play_told(&y, "+/t initialized ");
     play_end(&y);
 }
-BOTH(testWithBadConnect)
 
 /* An event while the first load is under way is not lost. */
-static void testAsyncInitialPopulation(bool each)
+TEST_BOTH(testAsyncInitialPopulation)
 {
     static const int ops[] = {OP_GET_DATA, OP_GET_CHILDREN2};
     for (size_t i = 0; i < 2; i++)
@@ -416,7 +394,6 @@ static void testAsyncInitialPopulation(bool each)
             play_end(&y);
         }
 }
-BOTH(testAsyncInitialPopulation)
 
 /* ---- TreeCache ------------------------------------------------------------------------------- */
 
@@ -429,7 +406,7 @@ static clave_cache_take take(const char *path, void *arg)
 }
 
 /* TreeCacheSelector. */
-static void testSelector(bool each)
+TEST_BOTH(testSelector)
 {
     struct play y;
     unsigned asked = 0;
@@ -456,9 +433,8 @@ static void testSelector(bool each)
     assert_true(asked >= 6);
     play_end(&y);
 }
-BOTH(testSelector)
 
-static void testFromRoot(bool each)
+TEST_BOTH(testFromRoot)
 {
     struct play y;
     clave_cache_node n;
@@ -476,9 +452,8 @@ static void testFromRoot(bool each)
     assert_int_equal(clave_async_cache_get(y.cache, "/u/", &n), CLAVE_ENONODE);
     play_end(&y);
 }
-BOTH(testFromRoot)
 
-static void testDeleteThenCreateRoot(bool each)
+TEST_BOTH(testDeleteThenCreateRoot)
 {
     struct play y;
     play_init(&y, each);
@@ -492,7 +467,6 @@ static void testDeleteThenCreateRoot(bool each)
     play_told(&y, "+/t +/t/a initialized -/t/a -/t +/t +/t/b ");
     play_end(&y);
 }
-BOTH(testDeleteThenCreateRoot)
 
 /* ---- a steady stream of changes -------------------------------------------------------------- */
 
@@ -541,7 +515,7 @@ static bool is_told_before(const struct play *y, const char *what, const char *t
 }
 
 /* The load has an end, and so has the comparison after a reconnect, whatever changes meanwhile. */
-static void it_is_current_under_a_steady_stream_of_changes(bool each)
+TEST_BOTH(it_is_current_under_a_steady_stream_of_changes)
 {
     struct play y;
     play_init(&y, each);
@@ -565,10 +539,9 @@ static void it_is_current_under_a_steady_stream_of_changes(bool each)
     play_assert_equals_the_tree(&y);
     play_end(&y);
 }
-BOTH(it_is_current_under_a_steady_stream_of_changes)
 
 /* What did not fit is read as soon as there is room, also while other nodes change. */
-static void it_is_complete_under_a_steady_stream_of_changes(bool each)
+TEST_BOTH(it_is_complete_under_a_steady_stream_of_changes)
 {
     struct play y;
     clave_cache_options o = play_options();
@@ -592,31 +565,4 @@ static void it_is_complete_under_a_steady_stream_of_changes(bool each)
     memnet_settle(y.p);
     play_assert_equals_the_tree(&y);
     play_end(&y);
-}
-BOTH(it_is_complete_under_a_steady_stream_of_changes)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testAfterInitialized_both),
-        cmocka_unit_test(testUpdateWhenNotCachingData_both),
-        cmocka_unit_test(testGreaterThan64kZNodes),
-        cmocka_unit_test(testReconnectConsistency_both),
-        cmocka_unit_test(a_large_subtree_goes_both),
-        cmocka_unit_test(testServerLoss_both),
-        cmocka_unit_test(a_node_created_again_with_its_version_is_another_both),
-        cmocka_unit_test(testKilledSession_both),
-        cmocka_unit_test(testConsistencyAfterSimulation_both),
-        cmocka_unit_test(testDeleteThenCreate_both),
-        cmocka_unit_test(testParentContainerMissing_both),
-        cmocka_unit_test(testInitializedEvenIfChildDeleted_both),
-        cmocka_unit_test(testWithBadConnect_both),
-        cmocka_unit_test(testAsyncInitialPopulation_both),
-        cmocka_unit_test(testSelector_both),
-        cmocka_unit_test(testFromRoot_both),
-        cmocka_unit_test(testDeleteThenCreateRoot_both),
-        cmocka_unit_test(it_is_current_under_a_steady_stream_of_changes_both),
-        cmocka_unit_test(it_is_complete_under_a_steady_stream_of_changes_both),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,5 @@
 /* The cache of trees, and nodes that the client may not read: they are kept by their names. The
  * server tells nothing of them when they come and go. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/cache_play.h"
 #include "server/connection/conn.h"
 #include "wire/proto.h"
@@ -67,7 +58,7 @@ static bool visit_nothing(const clave_cache_node *node, void *arg)
 }
 
 /* Its name is known; what is below it is not. */
-static void an_unreadable_node_is_known_by_its_name(bool each)
+TEST_BOTH(an_unreadable_node_is_known_by_its_name)
 {
     struct play y;
     play_init(&y, each);
@@ -86,10 +77,9 @@ static void an_unreadable_node_is_known_by_its_name(bool each)
     assert_true(clave_async_cache_status_of(y.cache).complete);
     play_end(&y);
 }
-BOTH(an_unreadable_node_is_known_by_its_name)
 
 /* By a child watch of their parent. */
-static void unreadable_siblings_come_and_go(bool each)
+TEST_BOTH(unreadable_siblings_come_and_go)
 {
     struct play y;
     play_init(&y, each);
@@ -111,10 +101,9 @@ static void unreadable_siblings_come_and_go(bool each)
     play_told(&y, "-/t/3 ");
     play_end(&y);
 }
-BOTH(unreadable_siblings_come_and_go)
 
 /* Nobody tells of its end, only the listing of its parent. */
-static void a_node_that_became_unreadable_is_missed_when_it_is_gone(bool each)
+TEST_BOTH(a_node_that_became_unreadable_is_missed_when_it_is_gone)
 {
     struct play y;
     play_init(&y, each);
@@ -128,7 +117,6 @@ static void a_node_that_became_unreadable_is_missed_when_it_is_gone(bool each)
     play_told(&y, "-/t/1 ");
     play_end(&y);
 }
-BOTH(a_node_that_became_unreadable_is_missed_when_it_is_gone)
 
 /* What an access list has changed is found when the connection is back. */
 static void access_lists_are_seen_after_a_reconnect(bool each)
@@ -154,17 +142,15 @@ static void access_lists_are_seen_after_a_reconnect(bool each)
     play_end(&y);
 }
 
-static void access_lists_are_seen_after_a_reconnect_with_a_persistent_watch(void **state)
+TEST(access_lists_are_seen_after_a_reconnect_with_a_persistent_watch)
 {
-    (void)state;
     access_lists_are_seen_after_a_reconnect(false);
 }
 
 /* The first one below a parent that was listed before has no event at all. */
-static void the_first_one_is_found_after_a_reconnect(void **state)
+TEST(the_first_one_is_found_after_a_reconnect)
 {
     struct play y;
-    (void)state;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -180,7 +166,7 @@ static void the_first_one_is_found_after_a_reconnect(void **state)
 }
 
 /* Or by looking for it from time to time, without a word of it. */
-static void the_first_one_is_found_by_a_refresh(bool each)
+TEST_BOTH(the_first_one_is_found_by_a_refresh)
 {
     struct play y;
     clave_cache_options o = refreshing();
@@ -210,14 +196,12 @@ static void the_first_one_is_found_by_a_refresh(bool each)
     assert_int_equal(y.m.stale, 0);
     play_end(&y);
 }
-BOTH(the_first_one_is_found_by_a_refresh)
 
 /* While their parent may not be read its child watch is used up without a word. */
-static void a_child_watch_that_was_used_up_is_left_again(void **state)
+TEST(a_child_watch_that_was_used_up_is_left_again)
 {
     struct play y;
     clave_cache_options o = refreshing();
-    (void)state;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/p");
@@ -245,11 +229,10 @@ static void a_child_watch_that_was_used_up_is_left_again(void **state)
 }
 
 /* Closed between its reading and its listing, and opened again. */
-static void a_listing_that_was_refused_is_asked_for_again(void **state)
+TEST(a_listing_that_was_refused_is_asked_for_again)
 {
     struct play y;
     clave_cache_options o = refreshing();
-    (void)state;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -270,11 +253,10 @@ static void a_listing_that_was_refused_is_asked_for_again(void **state)
 }
 
 /* The only child was closed, and deleted: nothing says so but the number of children. */
-static void the_last_child_is_missed(void **state)
+TEST(the_last_child_is_missed)
 {
     struct play y;
     clave_cache_options o = refreshing();
-    (void)state;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -290,14 +272,13 @@ static void the_last_child_is_missed(void **state)
 
 /* An ephemeral node with a number is not read again, whatever there is of them, and the steps go
  * through all. */
-static void a_refresh_reads_what_can_differ(void **state)
+TEST(a_refresh_reads_what_can_differ)
 {
     enum { NODES = 50 };
     struct play y;
     char path[32];
     clave_cache_options o = refreshing();
     clave_create_options ephemeral = CLAVE_CREATE_OPTIONS_INIT;
-    (void)state;
     ephemeral.mode = CLAVE_EPHEMERAL;
     play_init(&y, false);
     play_create(&y, "/t");
@@ -320,7 +301,7 @@ static void a_refresh_reads_what_can_differ(void **state)
 }
 
 /* Also over the end of the session, with which its watches go. */
-static void they_are_followed_in_the_next_session(bool each)
+TEST_BOTH(they_are_followed_in_the_next_session)
 {
     struct play y;
     play_init(&y, each);
@@ -339,13 +320,11 @@ static void they_are_followed_in_the_next_session(bool each)
     play_told(&y, "-/t/1 ");
     play_end(&y);
 }
-BOTH(they_are_followed_in_the_next_session)
 
 /* It is deleted before the cache knows more of it than that it may not be read. */
-static void a_root_that_comes_again_may_be_readable(void **state)
+TEST(a_root_that_comes_again_may_be_readable)
 {
     struct play y;
-    (void)state;
     play_init(&y, false);
     play_create_closed(&y, "/t");
     memnet_rule(y.p,
@@ -371,7 +350,7 @@ static void play_bound_watches(struct play *y, size_t most)
 
 /* A watch that is refused is asked for again, with pauses; nothing is taken for deleted meanwhile.
  */
-static void a_refused_watch_is_asked_for_again_at_times(bool each)
+TEST_BOTH(a_refused_watch_is_asked_for_again_at_times)
 {
     enum { MINUTE = 60000, A_SECOND = 10 };
     for (size_t most = 1; most <= 4; most++) {
@@ -397,25 +376,4 @@ static void a_refused_watch_is_asked_for_again_at_times(bool each)
         assert_int_equal(y.m.count, 2);
         play_end(&y);
     }
-}
-BOTH(a_refused_watch_is_asked_for_again_at_times)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_unreadable_node_is_known_by_its_name_both),
-        cmocka_unit_test(unreadable_siblings_come_and_go_both),
-        cmocka_unit_test(a_node_that_became_unreadable_is_missed_when_it_is_gone_both),
-        cmocka_unit_test(access_lists_are_seen_after_a_reconnect_with_a_persistent_watch),
-        cmocka_unit_test(the_first_one_is_found_after_a_reconnect),
-        cmocka_unit_test(the_first_one_is_found_by_a_refresh_both),
-        cmocka_unit_test(a_child_watch_that_was_used_up_is_left_again),
-        cmocka_unit_test(a_listing_that_was_refused_is_asked_for_again),
-        cmocka_unit_test(the_last_child_is_missed),
-        cmocka_unit_test(a_refresh_reads_what_can_differ),
-        cmocka_unit_test(they_are_followed_in_the_next_session_both),
-        cmocka_unit_test(a_root_that_comes_again_may_be_readable),
-        cmocka_unit_test(a_refused_watch_is_asked_for_again_at_times_both),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

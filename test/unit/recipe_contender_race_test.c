@@ -1,21 +1,13 @@
 /* The unfair election (CLAVE_LATCH_UNFAIR): one node with a fixed name. Never two leaders,
  * whose node it is is never mistaken, and a former leader deletes and writes nothing of the next.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "clave/async/leader.h"
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000, CROWD = 4 };
 
@@ -56,9 +48,8 @@ static struct candidate *leader_of(struct candidate *s, size_t n)
 
 /* ---- who leads --------------------------------------------------------------------------- */
 
-static void who_creates_the_node_leads_and_the_others_watch_it(void **state)
+TEST(who_creates_the_node_leads_and_the_others_watch_it)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     char names[2][96];
@@ -81,9 +72,8 @@ static void who_creates_the_node_leads_and_the_others_watch_it(void **state)
 
 /* The herd, counted: all of those who are left ask for the node, and all but one of them watch it
  * anew. */
-static void a_failover_costs_more_with_each_candidate(void **state)
+TEST(a_failover_costs_more_with_each_candidate)
 {
-    (void)state;
     for (size_t n = 3; n <= 24; n += 7) {
         struct memnet *p = world(n);
         struct candidate s[24];
@@ -107,9 +97,8 @@ static void a_failover_costs_more_with_each_candidate(void **state)
     }
 }
 
-static void two_of_one_session_are_two(void **state)
+TEST(two_of_one_session_are_two)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
@@ -125,9 +114,8 @@ static void two_of_one_session_are_two(void **state)
 
 /* A leader that resigns is not the first to try again; but it leads again when nobody else wants
  * to. */
-static void who_resigns_lets_others_come_first(void **state)
+TEST(who_resigns_lets_others_come_first)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
@@ -152,9 +140,8 @@ static void who_resigns_lets_others_come_first(void **state)
 /* ---- what is lost ------------------------------------------------------------------------- */
 
 /* Every kind of message of standing, leading and resigning, at the first or at the others. */
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_DATA, OP_DELETE,
                               OP_MULTI,   OP_NOTIFICATION,     OP_EXISTS,   MEMNET_HANDSHAKE};
     static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
@@ -185,9 +172,8 @@ static void any_message_may_be_lost_once(void **state)
 
 /* The delete was applied, its answer was lost, and before the former leader is back another has
  * made the node: it is not deleted a second time. */
-static void a_delete_that_is_repeated_meets_only_its_own_node(void **state)
+TEST(a_delete_that_is_repeated_meets_only_its_own_node)
 {
-    (void)state;
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
         struct memnet *p = world(2);
         struct candidate s[2];
@@ -209,9 +195,8 @@ static void a_delete_that_is_repeated_meets_only_its_own_node(void **state)
     }
 }
 
-static void a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing(void **state)
+TEST(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing)
 {
-    (void)state;
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
         struct memnet *p = world(2);
         struct candidate s[2];
@@ -237,9 +222,8 @@ static void a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing(vo
 
 /* An operator deletes the node, and another takes the name: the leader is told, at once, and by
  * either policy does not lead again on a node that is not its own. */
-static void a_node_that_is_anothers_is_not_led_by(void **state)
+TEST(a_node_that_is_anothers_is_not_led_by)
 {
-    (void)state;
     for (int cut = 0; cut < 2; cut++) {
         struct memnet *p = world(3);
         struct candidate s[2];
@@ -265,9 +249,8 @@ static void a_node_that_is_anothers_is_not_led_by(void **state)
     }
 }
 
-static void a_node_that_is_written_to_is_led_by_as_before(void **state)
+TEST(a_node_that_is_written_to_is_led_by_as_before)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
@@ -287,9 +270,8 @@ static void a_node_that_is_written_to_is_led_by_as_before(void **state)
     memnet_free(p);
 }
 
-static void guarded_writes_are_done_only_while_it_leads(void **state)
+TEST(guarded_writes_are_done_only_while_it_leads)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
@@ -316,9 +298,8 @@ static void guarded_writes_are_done_only_while_it_leads(void **state)
     memnet_free(p);
 }
 
-static void a_term_ends_and_the_next_begins(void **state)
+TEST(a_term_ends_and_the_next_begins)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     clave_latch_options o = {.size = sizeof o, .max_term_ms = 400};
@@ -336,9 +317,8 @@ static void a_term_ends_and_the_next_begins(void **state)
     memnet_free(p);
 }
 
-static void nodes_are_checked(void **state)
+TEST(nodes_are_checked)
 {
-    (void)state;
     struct memnet *p = world(1);
     const clave_latch_options o = {.size = sizeof o, .layout = CLAVE_LATCH_UNFAIR};
     clave_async_latch *l;
@@ -399,9 +379,8 @@ static void harm(struct memnet *p, struct rand_state *rng, struct candidate *s)
     }
 }
 
-static void never_two_leaders_whatever_happens(void **state)
+TEST(never_two_leaders_whatever_happens)
 {
-    (void)state;
     const clave_latch_options standard = {.size = sizeof standard, .policy = CLAVE_POLICY_STANDARD};
     unsigned terms = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -476,32 +455,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 40);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_creates_the_node_leads_and_the_others_watch_it),
-        cmocka_unit_test(a_failover_costs_more_with_each_candidate),
-        cmocka_unit_test(two_of_one_session_are_two),
-        cmocka_unit_test(who_resigns_lets_others_come_first),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(a_delete_that_is_repeated_meets_only_its_own_node),
-        cmocka_unit_test(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing),
-        cmocka_unit_test(a_node_that_is_anothers_is_not_led_by),
-        cmocka_unit_test(a_node_that_is_written_to_is_led_by_as_before),
-        cmocka_unit_test(guarded_writes_are_done_only_while_it_leads),
-        cmocka_unit_test(a_term_ends_and_the_next_begins),
-        cmocka_unit_test(nodes_are_checked),
-        cmocka_unit_test(never_two_leaders_whatever_happens),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* P3: when the end of the last predecessor may be taken for our turn without a listing,
  * and each condition that forbids it. Whose turn it is with foreign names about. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "server/server_internal.h"
 
 /* A holds, B waits behind it. */
@@ -56,9 +48,8 @@ static uint64_t listings_of_b(const struct queue_of_two *q)
     return q->p->clients[1].requests[OP_GET_CHILDREN2];
 }
 
-static void none_is_needed_when_all_conditions_hold(void **state)
+TEST(none_is_needed_when_all_conditions_hold)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     owner_release(&q.a);
@@ -67,9 +58,8 @@ static void none_is_needed_when_all_conditions_hold(void **state)
     end_two(&q);
 }
 
-static void strict_lists_always(void **state)
+TEST(strict_lists_always)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .strict = true});
     owner_release(&q.a);
@@ -80,9 +70,8 @@ static void strict_lists_always(void **state)
 
 /* The order of two watches is not kept over a reconnect: the event that setWatches brings
  * decides nothing. */
-static void an_event_over_a_reconnect_needs_a_listing(void **state)
+TEST(an_event_over_a_reconnect_needs_a_listing)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     memnet_refuse(q.p, 1, true);
@@ -97,9 +86,8 @@ static void an_event_over_a_reconnect_needs_a_listing(void **state)
 }
 
 /* Once both were seen again on the new connection, it is as good as the first. */
-static void a_verified_reconnect_needs_none(void **state)
+TEST(a_verified_reconnect_needs_none)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     memnet_cut(q.p, 1);
@@ -115,9 +103,8 @@ static void a_verified_reconnect_needs_none(void **state)
 
 /* Somebody writes to our node: until the new watch is answered for, its end could be
  * missed. */
-static void an_own_watch_in_the_air_needs_a_listing(void **state)
+TEST(an_own_watch_in_the_air_needs_a_listing)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     memnet_rule(q.p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
@@ -131,9 +118,8 @@ static void an_own_watch_in_the_air_needs_a_listing(void **state)
     end_two(&q);
 }
 
-static void a_renewed_own_watch_needs_none(void **state)
+TEST(a_renewed_own_watch_needs_none)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     assert_int_equal(memnet_set(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
@@ -149,9 +135,8 @@ static void a_renewed_own_watch_needs_none(void **state)
 
 /* Our node and then our predecessor's are deleted: our end is told first (F2), and what
  * follows is no grant but a new attempt. */
-static void an_own_node_that_is_gone_starts_over(void **state)
+TEST(an_own_node_that_is_gone_starts_over)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     memnet_rule(q.p, (struct memnet_rule){1, MEMNET_REPLY, OP_NOTIFICATION, MEMNET_HOLD, 0});
@@ -172,9 +157,8 @@ static void an_own_node_that_is_gone_starts_over(void **state)
 }
 
 /* What takes no part in the queue is not waited for, and costs no listing. */
-static void other_children_cost_nothing(void **state)
+TEST(other_children_cost_nothing)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -193,9 +177,8 @@ static void other_children_cost_nothing(void **state)
 
 /* CURATOR-43: "0abc" sorts first there, and blocks everybody. Names that begin as a number that
  * ran over does gave everybody ESEQUENCE. */
-static void children_that_are_no_contenders_stop_nobody(void **state)
+TEST(children_that_are_no_contenders_stop_nobody)
 {
-    (void)state;
     static const char *const names[] = {"/l/0000000000abc", "/l/_c_0-lock--3", "/l/deadlock--3",
                                         "/l/lock-", "/l/lock--2147483649"};
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
@@ -217,9 +200,8 @@ static void children_that_are_no_contenders_stop_nobody(void **state)
 }
 
 /* Kazoo's names are sequential, and count by their digits. */
-static void kazoo_names_stand_in_the_same_queue(void **state)
+TEST(kazoo_names_stand_in_the_same_queue)
 {
-    (void)state;
     static const char *const names[] = {
         "/l/6f1e__lock__0000000000", /* stock kazoo */
         "/l/6f1e-lock-0000000000",   /* a kazoo lock named as docs/guide/from-kazoo.md advises */
@@ -259,9 +241,8 @@ static void on_log(void *arg, int level, const char *msg)
 }
 
 /* Who holds beside one does not know; who lists the queue is told, once, at no cost. */
-static void stock_kazoo_in_the_queue_is_warned_of(void **state)
+TEST(stock_kazoo_in_the_queue_is_warned_of)
 {
-    (void)state;
     struct warnings w = {0};
     struct memnet *p = memnet_new(
         &(struct memnet_options){.clients = 2, .client_log = on_log, .client_log_arg = &w});
@@ -293,9 +274,8 @@ static void stock_kazoo_in_the_queue_is_warned_of(void **state)
 }
 
 /* Of three, the middle one's node goes while the last waits on it: the last lists. */
-static void a_set_of_two_needs_a_listing(void **state)
+TEST(a_set_of_two_needs_a_listing)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     struct mutex_owner c;
@@ -315,9 +295,8 @@ static void a_set_of_two_needs_a_listing(void **state)
 }
 
 /* Both before us vanish between the listing and our reads of them. */
-static void predecessors_that_vanish_under_the_reads_are_listed_again(void **state)
+TEST(predecessors_that_vanish_under_the_reads_are_listed_again)
 {
-    (void)state;
     struct queue_of_two q;
     two(&q, NULL);
     struct mutex_owner c;
@@ -336,9 +315,8 @@ static void predecessors_that_vanish_under_the_reads_are_listed_again(void **sta
 }
 
 /* After -2147483648 every newcomer sorts first (ZOOKEEPER-2944): no lock any more. */
-static void a_counter_that_is_used_up_refuses(void **state)
+TEST(a_counter_that_is_used_up_refuses)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -354,9 +332,8 @@ static void a_counter_that_is_used_up_refuses(void **state)
 }
 
 /* It stands first, as the node of any other client that got there before: no more than that. */
-static void a_number_that_ran_over_is_waited_for(void **state)
+TEST(a_number_that_ran_over_is_waited_for)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -369,26 +346,4 @@ static void a_number_that_ran_over_is_waited_for(void **state)
     assert_true(owner_holds(&a));
     owner_close(&a);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(none_is_needed_when_all_conditions_hold),
-        cmocka_unit_test(strict_lists_always),
-        cmocka_unit_test(an_event_over_a_reconnect_needs_a_listing),
-        cmocka_unit_test(a_verified_reconnect_needs_none),
-        cmocka_unit_test(an_own_watch_in_the_air_needs_a_listing),
-        cmocka_unit_test(a_renewed_own_watch_needs_none),
-        cmocka_unit_test(an_own_node_that_is_gone_starts_over),
-        cmocka_unit_test(other_children_cost_nothing),
-        cmocka_unit_test(children_that_are_no_contenders_stop_nobody),
-        cmocka_unit_test(kazoo_names_stand_in_the_same_queue),
-        cmocka_unit_test(stock_kazoo_in_the_queue_is_warned_of),
-        cmocka_unit_test(a_set_of_two_needs_a_listing),
-        cmocka_unit_test(predecessors_that_vanish_under_the_reads_are_listed_again),
-        cmocka_unit_test(a_counter_that_is_used_up_refuses),
-        cmocka_unit_test(a_number_that_ran_over_is_waited_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

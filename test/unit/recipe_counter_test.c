@@ -1,18 +1,10 @@
 /* A counter: each change exactly once, whatever is lost. Curator's tests of DistributedAtomicLong
  * bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "clave/async/counter.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 8000, A = 0, B = 1, CONTENDERS = 20 };
 
@@ -83,9 +75,8 @@ static int64_t get(struct tally *t)
     return t->after;
 }
 
-static void testBasic(void **state)
+TEST(testBasic)
 {
-    (void)state;
     struct tally a, b;
     struct memnet *p = world(&a, &b);
     assert_int_equal(get(&a), 0);
@@ -103,9 +94,8 @@ static void testBasic(void **state)
     leave(&a, &b);
 }
 
-static void testForceSet_and_testCompareAndSet(void **state)
+TEST(testForceSet_and_testCompareAndSet)
 {
-    (void)state;
     struct tally a, b;
     struct memnet *p = world(&a, &b);
     /* testCompareAndSetWithFreshInstance */
@@ -127,9 +117,8 @@ static void testForceSet_and_testCompareAndSet(void **state)
     leave(&a, &b);
 }
 
-static void testCorruptedValue(void **state)
+TEST(testCorruptedValue)
 {
-    (void)state;
     struct tally a, b;
     struct memnet *p = world(&a, &b);
     assert_int_equal(memnet_create(p, B, "/c"), CLAVE_OK);
@@ -145,9 +134,8 @@ static void testCorruptedValue(void **state)
 
 /* The test that Curator lacks: its counter counts twice. `warm`: there is a marker already.
  * `overtaken`: another one counts before the client is back. */
-static void a_lost_answer_counts_once(void **state)
+TEST(a_lost_answer_counts_once)
 {
-    (void)state;
     for (int i = 0; i < 8; i++) {
         bool reply = i & 1, warm = i & 2, overtaken = i & 4;
         struct tally a, b;
@@ -183,9 +171,8 @@ static void a_lost_answer_counts_once(void **state)
     }
 }
 
-static void the_session_is_lost_with_the_answer(void **state)
+TEST(the_session_is_lost_with_the_answer)
 {
-    (void)state;
     for (int reply = 0; reply < 2; reply++) {
         struct tally a, b;
         struct memnet *p = world(&a, &b);
@@ -210,9 +197,8 @@ static void the_session_is_lost_with_the_answer(void **state)
 }
 
 /* Whoever deletes markers makes the outcome unknown, or is not noticed. */
-static void a_marker_that_is_gone(void **state)
+TEST(a_marker_that_is_gone)
 {
-    (void)state;
     struct tally a, b;
     char names[2][96], path[128];
     struct memnet *p = world(&a, &b);
@@ -240,9 +226,8 @@ static void a_marker_that_is_gone(void **state)
 
 /* testSimulation, and what it lacks: connections that break anywhere, sessions that end, a server
  * that is killed. The sum is what was acknowledged, and at most what is unknown beside it. */
-static void twenty_contenders_and_a_server_that_is_killed(void **state)
+TEST(twenty_contenders_and_a_server_that_is_killed)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 12; seed++) {
         struct rand_state rng;
         struct tally all[CONTENDERS];
@@ -325,18 +310,16 @@ static bool count_through_failure(size_t first)
     return failed;
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     size_t first = 1;
     while (count_through_failure(first))
         first++;
     assert_true(first > 8);
 }
 
-static void an_end_is_told(void **state)
+TEST(an_end_is_told)
 {
-    (void)state;
     struct tally a, b;
     struct memnet *p = world(&a, &b);
     clave_async_counter *n;
@@ -354,20 +337,4 @@ static void an_end_is_told(void **state)
     clave_async_counter_free(a.n);
     clave_async_counter_free(b.n);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testBasic),
-        cmocka_unit_test(testForceSet_and_testCompareAndSet),
-        cmocka_unit_test(testCorruptedValue),
-        cmocka_unit_test(a_lost_answer_counts_once),
-        cmocka_unit_test(the_session_is_lost_with_the_answer),
-        cmocka_unit_test(a_marker_that_is_gone),
-        cmocka_unit_test(twenty_contenders_and_a_server_that_is_killed),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(an_end_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

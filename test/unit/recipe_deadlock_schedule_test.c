@@ -1,17 +1,9 @@
 /* Acquires that look for the deadlock they are in: who gives up, and that all others go on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/multilock.h"
 #include "lib/deadlock_cycle.h"
 #include "lib/failmem.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 
 /* ---- acquires that look ------------------------------------------------------------------ */
 
@@ -25,9 +17,8 @@ static unsigned count_of(const struct deadlock_cycle *r, clave_err err)
     return n;
 }
 
-static void exactly_one_gives_up(void **state)
+TEST(exactly_one_gives_up)
 {
-    (void)state;
     for (size_t n = 2; n <= 3; n++)
         for (size_t last = 0; last < n; last++) {
             struct memnet *p = cycle_world(n);
@@ -60,9 +51,8 @@ static void exactly_one_gives_up(void **state)
 }
 
 /* The youngest does not look, so the rule passes over it. */
-static void who_does_not_look_does_not_give_up(void **state)
+TEST(who_does_not_look_does_not_give_up)
 {
-    (void)state;
     struct memnet *p = cycle_world(3);
     struct deadlock_cycle r;
     struct mutex_owner quiet;
@@ -81,9 +71,8 @@ static void who_does_not_look_does_not_give_up(void **state)
     cycle_close(&r);
 }
 
-static void nobody_gives_up_without_need(void **state)
+TEST(nobody_gives_up_without_need)
 {
-    (void)state;
     struct memnet *p = cycle_world(3);
     struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
@@ -97,9 +86,8 @@ static void nobody_gives_up_without_need(void **state)
     cycle_close(&r);
 }
 
-static void a_cycle_over_several_trees(void **state)
+TEST(a_cycle_over_several_trees)
 {
-    (void)state;
     static const char *const roots[] = {"/one", "/two"};
     struct memnet *p = cycle_world(2);
     struct mutex_owner s[4];
@@ -123,9 +111,8 @@ static void a_cycle_over_several_trees(void **state)
     memnet_free(p);
 }
 
-static void readers_and_writers_give_up(void **state)
+TEST(readers_and_writers_give_up)
 {
-    (void)state;
     struct memnet *p = cycle_world(2);
     struct rwlock_owner a[2], b[2];
     clave_mutex_options o = cycle_options();
@@ -155,9 +142,8 @@ static void readers_and_writers_give_up(void **state)
     memnet_free(p);
 }
 
-static void leases_are_given_up(void **state)
+TEST(leases_are_given_up)
 {
-    (void)state;
     static const char *const root = "/";
     struct memnet *p = cycle_world(3);
     struct semaphore_user s[3];
@@ -209,9 +195,8 @@ static void on_all(clave_async_multilock *ml, uint64_t owner, clave_err err, con
 }
 
 /* It gives up all it has, so that ends the deadlock at once. */
-static void a_multilock_gives_up_all(void **state)
+TEST(a_multilock_gives_up_all)
 {
-    (void)state;
     static const clave_multilock_part parts[] = {{.path = "/locks/a"}, {.path = "/locks/b"}};
     struct memnet *p = cycle_world(2);
     struct mutex_owner has, wants;
@@ -240,9 +225,8 @@ static void a_multilock_gives_up_all(void **state)
 
 /* ---- when things go wrong ---------------------------------------------------------------- */
 
-static void any_message_of_a_look_may_be_lost(void **state)
+TEST(any_message_of_a_look_may_be_lost)
 {
-    (void)state;
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_GET_DATA, OP_DELETE};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
@@ -265,9 +249,8 @@ static void any_message_of_a_look_may_be_lost(void **state)
 
 /* The session ends while it looks: it stands at the end again, holds nothing, and there is no
  * cycle. */
-static void a_session_that_ends_ends_its_deadlock(void **state)
+TEST(a_session_that_ends_ends_its_deadlock)
 {
-    (void)state;
     struct memnet *p = cycle_world(2);
     struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
@@ -285,9 +268,8 @@ static void a_session_that_ends_ends_its_deadlock(void **state)
     cycle_close(&r);
 }
 
-static void who_leaves_while_it_looks_hears_no_more(void **state)
+TEST(who_leaves_while_it_looks_hears_no_more)
 {
-    (void)state;
     for (unsigned skip = 0; skip < 2; skip++) {
         struct memnet *p = cycle_world(2);
         struct deadlock_cycle r;
@@ -330,9 +312,8 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
@@ -466,9 +447,8 @@ static void let_walk(struct walker *crowd, bool disturbed)
 
 /* Whatever they hold and wait for, everybody goes on, and nobody is sent back but out of a cycle,
  * or one that another has just left. */
-static void a_crowd_goes_on(void **state)
+TEST(a_crowd_goes_on)
 {
-    (void)state;
     for (int disturbed = 0; disturbed < 2; disturbed++) {
         struct memnet *p = cycle_world(CROWD);
         struct walker w[CROWD];
@@ -494,9 +474,8 @@ static void a_crowd_goes_on(void **state)
     }
 }
 
-static void options_are_checked(void **state)
+TEST(options_are_checked)
 {
-    (void)state;
     static const char *const roots[] = {"/locks", "locks"};
     struct memnet *p = cycle_world(1);
     struct mutex_owner s;
@@ -518,24 +497,4 @@ static void options_are_checked(void **state)
     o.detect_deadlocks_ms = 0;
     assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exactly_one_gives_up),
-        cmocka_unit_test(who_does_not_look_does_not_give_up),
-        cmocka_unit_test(nobody_gives_up_without_need),
-        cmocka_unit_test(a_cycle_over_several_trees),
-        cmocka_unit_test(readers_and_writers_give_up),
-        cmocka_unit_test(leases_are_given_up),
-        cmocka_unit_test(a_multilock_gives_up_all),
-        cmocka_unit_test(any_message_of_a_look_may_be_lost),
-        cmocka_unit_test(a_session_that_ends_ends_its_deadlock),
-        cmocka_unit_test(who_leaves_while_it_looks_hears_no_more),
-        cmocka_unit_test(every_allocation_may_fail_once),
-        cmocka_unit_test(a_crowd_goes_on),
-        cmocka_unit_test(options_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

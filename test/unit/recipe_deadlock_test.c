@@ -1,15 +1,7 @@
 /* Deadlocks of real clients, found from outside: which there are, and who is in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/deadlock.h"
 #include "lib/deadlock_cycle.h"
+#include "lib/unit.h"
 
 /* ---- looking from outside ---------------------------------------------------------------- */
 
@@ -54,9 +46,8 @@ static struct finding look(struct memnet *p, size_t client, const char *root)
     return f;
 }
 
-static void a_cycle_is_found_and_told(void **state)
+TEST(a_cycle_is_found_and_told)
 {
-    (void)state;
     struct memnet *p = cycle_world(4);
     struct deadlock_cycle r;
     cycle_open(&r, p, 3, NULL);
@@ -78,9 +69,8 @@ static void a_cycle_is_found_and_told(void **state)
     cycle_close(&r);
 }
 
-static void nothing_is_found_where_nothing_is(void **state)
+TEST(nothing_is_found_where_nothing_is)
 {
-    (void)state;
     struct memnet *p = cycle_world(1);
     struct finding f = look(p, 0, "/nowhere");
     assert_int_equal(f.err, CLAVE_OK);
@@ -95,9 +85,8 @@ static void nothing_is_found_where_nothing_is(void **state)
 }
 
 /* A wait that ends between the two readings did not stand with the others. */
-static void a_cycle_that_dissolves_between_two_looks_is_none(void **state)
+TEST(a_cycle_that_dissolves_between_two_looks_is_none)
 {
-    (void)state;
     struct memnet *p = cycle_world(3);
     struct deadlock_cycle r;
     struct finding f;
@@ -129,9 +118,8 @@ static void on_known(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* The one who looks may know less than those who wait. */
-static void nodes_that_are_not_readable_are_left_out(void **state)
+TEST(nodes_that_are_not_readable_are_left_out)
 {
-    (void)state;
     static const clave_acl own = {CLAVE_PERM_ALL, "auth", ""};
     struct memnet *p = cycle_world(3);
     struct deadlock_cycle r;
@@ -149,9 +137,8 @@ static void nodes_that_are_not_readable_are_left_out(void **state)
     cycle_close(&r);
 }
 
-static void a_look_survives_a_lost_connection(void **state)
+TEST(a_look_survives_a_lost_connection)
 {
-    (void)state;
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_GET_DATA};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (unsigned skip = 0; skip < 3; skip++) {
@@ -173,9 +160,8 @@ static void a_look_survives_a_lost_connection(void **state)
         }
 }
 
-static void a_look_ends_with_its_client(void **state)
+TEST(a_look_ends_with_its_client)
 {
-    (void)state;
     struct memnet *p = cycle_world(2);
     struct finding f;
     assert_int_equal(memnet_create(p, 0, "/locks"), CLAVE_OK);
@@ -208,9 +194,8 @@ static void close_all(struct mutex_owner *s, size_t n)
 
 /* Of three owners on one session, one holds what another session waits for, and another waits:
  * no deadlock. When the holder waits too, there is one. */
-static void owners_of_one_session_are_told_apart(void **state)
+TEST(owners_of_one_session_are_told_apart)
 {
-    (void)state;
     struct memnet *p = cycle_world(3);
     struct mutex_owner s[5];
     open_as(&s[0], p, 0, 1, "/locks/a");
@@ -243,9 +228,8 @@ static void task_of(struct memnet *p, char out[32])
 }
 
 /* Where the data is of clave's form, and not to be left as it is. */
-static void nodes_say_which_owner_they_are_of(void **state)
+TEST(nodes_say_which_owner_they_are_of)
 {
-    (void)state;
     struct memnet *p = cycle_world(1);
     clave_mutex_options form = cycle_options(), text = form, none = {.size = sizeof none};
     text.data = "mine";
@@ -286,9 +270,8 @@ static void open_named(struct mutex_owner *s, struct memnet *p, size_t client, c
 }
 
 /* A command under a lock that takes another: two sessions, one owner and its part. */
-static void an_owner_may_have_several_sessions(void **state)
+TEST(an_owner_may_have_several_sessions)
 {
-    (void)state;
     struct memnet *p = cycle_world(5);
     struct mutex_owner s[4];
     open_named(&s[0], p, 0, "x", "/locks/a");
@@ -303,9 +286,8 @@ static void an_owner_may_have_several_sessions(void **state)
     close_all(s, 4);
 }
 
-static void a_part_that_waits_for_its_whole(void **state)
+TEST(a_part_that_waits_for_its_whole)
 {
-    (void)state;
     struct memnet *p = cycle_world(3);
     struct mutex_owner s[2];
     open_named(&s[0], p, 0, "x", "/locks/a");
@@ -317,9 +299,8 @@ static void a_part_that_waits_for_its_whole(void **state)
     close_all(s, 2);
 }
 
-static void a_downgraded_read_is_not_behind_its_write(void **state)
+TEST(a_downgraded_read_is_not_behind_its_write)
 {
-    (void)state;
     struct memnet *p = cycle_world(3);
     struct rwlock_owner a, b;
     clave_mutex_options o = cycle_options();
@@ -335,9 +316,8 @@ static void a_downgraded_read_is_not_behind_its_write(void **state)
     memnet_free(p);
 }
 
-static void too_many_nodes_are_too_many(void **state)
+TEST(too_many_nodes_are_too_many)
 {
-    (void)state;
     struct memnet *p = cycle_world(1);
     char path[32];
     assert_int_equal(memnet_create(p, 0, "/locks"), CLAVE_OK);
@@ -353,23 +333,4 @@ static void too_many_nodes_are_too_many(void **state)
     assert_non_null(
         strstr(clave_async_client_errmsg(p->clients[0].c), "more than 50000 nodes below /"));
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cycle_is_found_and_told),
-        cmocka_unit_test(nothing_is_found_where_nothing_is),
-        cmocka_unit_test(a_cycle_that_dissolves_between_two_looks_is_none),
-        cmocka_unit_test(nodes_that_are_not_readable_are_left_out),
-        cmocka_unit_test(a_look_survives_a_lost_connection),
-        cmocka_unit_test(a_look_ends_with_its_client),
-        cmocka_unit_test(owners_of_one_session_are_told_apart),
-        cmocka_unit_test(nodes_say_which_owner_they_are_of),
-        cmocka_unit_test(an_owner_may_have_several_sessions),
-        cmocka_unit_test(a_part_that_waits_for_its_whole),
-        cmocka_unit_test(a_downgraded_read_is_not_behind_its_write),
-        cmocka_unit_test(too_many_nodes_are_too_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

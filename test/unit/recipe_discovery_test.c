@@ -1,18 +1,9 @@
 /* Service discovery: the JSON of an instance, byte for byte as Curator's serializer writes it, and
  * the instances that are followed. Curator's tests of x-discovery bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/instances.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { ACTOR = 0, USER = 1, JSON_CAP = 1024 };
 
@@ -50,9 +41,8 @@ static void written(const clave_instance *i, const char *expected)
     }
 }
 
-static void testJsonInstanceSerializer(void **state)
+TEST(testJsonInstanceSerializer)
 {
-    (void)state;
     clave_instance *i = parsed(of_curator);
     assert_string_equal(i->name, "web");
     assert_string_equal(i->id, "i1");
@@ -69,9 +59,8 @@ static void testJsonInstanceSerializer(void **state)
 }
 
 /* Everything that an instance can have, each member once. */
-static void every_member_is_kept(void **state)
+TEST(every_member_is_kept)
 {
-    (void)state;
     static const char all[] =
         "{\"name\":\"\xc3\xa4\\\"\",\"id\":\"i\",\"address\":null,\"port\":null,\"sslPort\":443,"
         "\"payload\":{\"@class\":\"a.B\",\"n\":[1,-2.5e3,true,null]},"
@@ -87,9 +76,8 @@ static void every_member_is_kept(void **state)
 }
 
 /* Old reads new, new reads old, unknown members: TestJsonInstanceSerializerCompatibility. */
-static void members_may_be_unknown_missing_or_in_another_order(void **state)
+TEST(members_may_be_unknown_missing_or_in_another_order)
 {
-    (void)state;
     clave_instance *i = parsed(" { \"new\" : {\"a\":[{}, \"]\"]} , \"id\" : \"\\u0069\\ud83d\\ude00"
                                "\\n\", \"name\":\"n\", \"status\":\"gone\", \"enabled\":true } ");
     assert_string_equal(i->id, "i\xf0\x9f\x98\x80\n");
@@ -98,9 +86,8 @@ static void members_may_be_unknown_missing_or_in_another_order(void **state)
     clave_instance_free(i);
 }
 
-static void a_server_set_has_another_form(void **state)
+TEST(a_server_set_has_another_form)
 {
-    (void)state;
     static const char member[] =
         "{\"serviceEndpoint\":{\"host\":\"h\",\"port\":8080},\"additionalEndpoints\":{},"
         "\"status\":\"ALIVE\"}";
@@ -118,9 +105,8 @@ static void a_server_set_has_another_form(void **state)
     clave_instance_free(i);
 }
 
-static void what_is_no_instance_is_told_why(void **state)
+TEST(what_is_no_instance_is_told_why)
 {
-    (void)state;
     static const struct {
         const char *json, *fault;
     } cases[] = {
@@ -163,9 +149,8 @@ static void what_is_no_instance_is_told_why(void **state)
 }
 
 /* In memory of just that length, for the sanitizers. */
-static void cut_anywhere_it_is_no_instance(void **state)
+TEST(cut_anywhere_it_is_no_instance)
 {
-    (void)state;
     for (size_t n = 0; n < sizeof of_curator - 1; n++) {
         clave_instance *out;
         char *cut = malloc(n + 1);
@@ -176,9 +161,8 @@ static void cut_anywhere_it_is_no_instance(void **state)
     }
 }
 
-static void too_many_levels_are_refused(void **state)
+TEST(too_many_levels_are_refused)
 {
-    (void)state;
     enum { LEVELS = 100000 };
     static char json[LEVELS + 32];
     const char *fault;
@@ -190,9 +174,8 @@ static void too_many_levels_are_refused(void **state)
     assert_string_equal(fault, "has more than 64 levels of JSON");
 }
 
-static void what_cannot_be_registered_is_told_why(void **state)
+TEST(what_cannot_be_registered_is_told_why)
 {
-    (void)state;
     static const struct {
         clave_instance i;
         const char *fault;
@@ -218,9 +201,8 @@ static void what_cannot_be_registered_is_told_why(void **state)
     }
 }
 
-static void types_have_names(void **state)
+TEST(types_have_names)
 {
-    (void)state;
     clave_service_type t;
     for (int i = CLAVE_SERVICE_DYNAMIC; i <= CLAVE_SERVICE_SERVERSET; i++) {
         assert_true(clave_service_type_parse(clave_service_type_name((clave_service_type)i), &t));
@@ -317,9 +299,8 @@ static bool list(const clave_instances_entry *e, void *arg)
     return true;
 }
 
-static void testServiceCache(void **state)
+TEST(testServiceCache)
 {
-    (void)state;
     struct story s;
     char all[256] = "";
     struct memnet *p = world();
@@ -343,9 +324,8 @@ static void testServiceCache(void **state)
 }
 
 /* Of one service; nodes of others and the service's own are no instances. */
-static void one_service_is_followed(void **state)
+TEST(one_service_is_followed)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     put(p, "/s/db/x", false);
@@ -358,9 +338,8 @@ static void one_service_is_followed(void **state)
     end(p, &s);
 }
 
-static void what_cannot_be_read_is_told(void **state)
+TEST(what_cannot_be_read_is_told)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     assert_int_equal(memnet_create(p, ACTOR, "/s/web/odd"), CLAVE_OK);
@@ -376,9 +355,8 @@ static void what_cannot_be_read_is_told(void **state)
 }
 
 /* What came and went while the connection was cut is told afterwards. */
-static void testCrashedServer(void **state)
+TEST(testCrashedServer)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     put(p, "/s/web/a", false);
@@ -401,9 +379,8 @@ static void testCrashedServer(void **state)
     end(p, &s);
 }
 
-static void they_end_with_their_client(void **state)
+TEST(they_end_with_their_client)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     follow(&s, p, "web");
@@ -414,9 +391,8 @@ static void they_end_with_their_client(void **state)
     end(p, &s);
 }
 
-static void they_may_be_freed_in_an_event(void **state)
+TEST(they_may_be_freed_in_an_event)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     put(p, "/s/web/a", false);
@@ -431,9 +407,8 @@ static void they_may_be_freed_in_an_event(void **state)
     memnet_free(p);
 }
 
-static void names_that_are_no_part_of_a_path_are_refused(void **state)
+TEST(names_that_are_no_part_of_a_path_are_refused)
 {
-    (void)state;
     clave_async_instances *d;
     struct memnet *p = world();
     clave_instances_options o = {.size = sizeof o, .service = "a/b"};
@@ -448,9 +423,8 @@ static void names_that_are_no_part_of_a_path_are_refused(void **state)
 }
 
 /* Each allocation fails once: all is told, or the end. */
-static void without_memory_nothing_is_missing_in_silence(void **state)
+TEST(without_memory_nothing_is_missing_in_silence)
 {
-    (void)state;
     struct failmem f;
     bool failed = true;
     for (size_t first = 1; failed; first++) {
@@ -502,9 +476,8 @@ static void picks(struct story *s, clave_pick how, const char *expected)
 }
 
 /* TestStrategies; disabled ones are left out, as in TestServiceProvider. */
-static void testStrategies(void **state)
+TEST(testStrategies)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     follow(&s, p, "web");
@@ -542,9 +515,8 @@ static void testStrategies(void **state)
 }
 
 /* TestDownInstanceManager: two errors within the time, from the first one on. */
-static void testDownInstanceManager(void **state)
+TEST(testDownInstanceManager)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world();
     put(p, "/s/web/a", false);
@@ -566,40 +538,12 @@ static void testDownInstanceManager(void **state)
     end(p, &s);
 }
 
-static void only_one_service_is_picked_from(void **state)
+TEST(only_one_service_is_picked_from)
 {
-    (void)state;
     struct story s;
     clave_instances_entry e;
     struct memnet *p = world();
     follow(&s, p, NULL);
     assert_int_equal(clave_async_instances_pick(s.d, CLAVE_PICK_RANDOM, &e), CLAVE_EINVAL);
     end(p, &s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testJsonInstanceSerializer),
-        cmocka_unit_test(every_member_is_kept),
-        cmocka_unit_test(members_may_be_unknown_missing_or_in_another_order),
-        cmocka_unit_test(a_server_set_has_another_form),
-        cmocka_unit_test(what_is_no_instance_is_told_why),
-        cmocka_unit_test(cut_anywhere_it_is_no_instance),
-        cmocka_unit_test(too_many_levels_are_refused),
-        cmocka_unit_test(what_cannot_be_registered_is_told_why),
-        cmocka_unit_test(types_have_names),
-        cmocka_unit_test(testServiceCache),
-        cmocka_unit_test(one_service_is_followed),
-        cmocka_unit_test(what_cannot_be_read_is_told),
-        cmocka_unit_test(testCrashedServer),
-        cmocka_unit_test(they_end_with_their_client),
-        cmocka_unit_test(they_may_be_freed_in_an_event),
-        cmocka_unit_test(names_that_are_no_part_of_a_path_are_refused),
-        cmocka_unit_test(without_memory_nothing_is_missing_in_silence),
-        cmocka_unit_test(testStrategies),
-        cmocka_unit_test(testDownInstanceManager),
-        cmocka_unit_test(only_one_service_is_picked_from),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

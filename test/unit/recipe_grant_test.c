@@ -1,17 +1,9 @@
 /* What a grant names, when it is over, what it may outlive, and writes that several guard. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -69,9 +61,8 @@ static void assert_over(clave_async_grant *g)
     assert_int_equal(clave_async_grant_multi(&g, 1, &op, 1, NULL, NULL), CLAVE_ELOST);
 }
 
-static void it_names_what_is_held(void **state)
+TEST(it_names_what_is_held)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     clave_async_grant *none;
@@ -99,9 +90,8 @@ static void it_names_what_is_held(void **state)
     memnet_free(p);
 }
 
-static void no_copy_writes_after_a_release(void **state)
+TEST(no_copy_writes_after_a_release)
 {
-    (void)state;
     for (int confirmed = 0; confirmed < 2; confirmed++) {
         struct memnet *p = world(1);
         struct mutex_owner a;
@@ -132,9 +122,8 @@ static void no_copy_writes_after_a_release(void **state)
     }
 }
 
-static void a_lost_grant_writes_nothing(void **state)
+TEST(a_lost_grant_writes_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     clave_async_grant *none;
@@ -155,9 +144,8 @@ static void a_lost_grant_writes_nothing(void **state)
 }
 
 /* The holder does not know yet that its node is gone; the server does. */
-static void the_server_decides_what_is_not_known_here(void **state)
+TEST(the_server_decides_what_is_not_known_here)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -171,9 +159,8 @@ static void the_server_decides_what_is_not_known_here(void **state)
     memnet_free(p);
 }
 
-static void it_may_outlive_holder_and_client(void **state)
+TEST(it_may_outlive_holder_and_client)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -195,9 +182,8 @@ static void it_may_outlive_holder_and_client(void **state)
     clave_async_grant_free(h);
 }
 
-static void a_leases_grant_ends_with_the_lease(void **state)
+TEST(a_leases_grant_ends_with_the_lease)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     clave_async_grant *g[2];
@@ -217,9 +203,8 @@ static void a_leases_grant_ends_with_the_lease(void **state)
 
 /* A connection that is lost ends the leadership, and the grant is over; the next one, of the same
  * candidate, has a larger token. */
-static void each_leadership_has_a_grant_of_its_own(void **state)
+TEST(each_leadership_has_a_grant_of_its_own)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_latch_options o = {.size = sizeof o, .policy = CLAVE_POLICY_STANDARD};
     struct candidate a;
@@ -243,9 +228,8 @@ static void each_leadership_has_a_grant_of_its_own(void **state)
     memnet_free(p);
 }
 
-static void several_grants_guard_one_write(void **state)
+TEST(several_grants_guard_one_write)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b, other;
     struct outcome o = {0};
@@ -286,19 +270,4 @@ static void several_grants_guard_one_write(void **state)
     owner_close(&b);
     owner_close(&other);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_names_what_is_held),
-        cmocka_unit_test(no_copy_writes_after_a_release),
-        cmocka_unit_test(a_lost_grant_writes_nothing),
-        cmocka_unit_test(the_server_decides_what_is_not_known_here),
-        cmocka_unit_test(it_may_outlive_holder_and_client),
-        cmocka_unit_test(a_leases_grant_ends_with_the_lease),
-        cmocka_unit_test(each_leadership_has_a_grant_of_its_own),
-        cmocka_unit_test(several_grants_guard_one_write),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* Guarded writes, and the participants of a queue. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "recipe/contender/guarded_write.h"
 
 struct answer {
@@ -36,9 +28,8 @@ static void on_result(clave_async_client *c, const clave_result *res, void *arg)
         o->op_errs[i] = res->ops[i].err;
 }
 
-static void writes_are_done_while_the_lock_is_held(void **state)
+TEST(writes_are_done_while_the_lock_is_held)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct mutex_owner a;
     struct answer o = {0};
@@ -83,9 +74,8 @@ static void writes_are_done_while_the_lock_is_held(void **state)
     memnet_free(p);
 }
 
-static void a_multi_has_the_callers_operations_only(void **state)
+TEST(a_multi_has_the_callers_operations_only)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct mutex_owner a;
     struct answer o = {0};
@@ -164,17 +154,15 @@ static void a_refusal_names_the_operation(const char *chroot)
     memnet_free(p);
 }
 
-static void a_refusal_names_the_operation_that_failed(void **state)
+TEST(a_refusal_names_the_operation_that_failed)
 {
-    (void)state;
     a_refusal_names_the_operation("");
     a_refusal_names_the_operation("/app");
 }
 
 /* The node was deleted by a stranger, and the holder does not know yet. */
-static void a_write_after_the_loss_is_refused_by_the_server(void **state)
+TEST(a_write_after_the_loss_is_refused_by_the_server)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct mutex_owner a;
     struct answer o = {0};
@@ -236,9 +224,8 @@ static struct people ask(struct memnet *p, size_t client)
     return o;
 }
 
-static void participants_stand_in_queue_order(void **state)
+TEST(participants_stand_in_queue_order)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct mutex_owner s[3];
     struct people o = ask(p, 0);
@@ -271,9 +258,8 @@ static void participants_stand_in_queue_order(void **state)
     memnet_free(p);
 }
 
-static void other_children_are_no_participants(void **state)
+TEST(other_children_are_no_participants)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct mutex_owner a;
     assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
@@ -293,9 +279,8 @@ static void other_children_are_no_participants(void **state)
     memnet_free(p);
 }
 
-static void participants_that_vanish_meanwhile_are_left_out(void **state)
+TEST(participants_that_vanish_meanwhile_are_left_out)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct mutex_owner a, b;
     struct people o = {0};
@@ -325,9 +310,8 @@ static void participants_that_vanish_meanwhile_are_left_out(void **state)
 }
 
 /* The server says that the session is over: the grant is as well, and nothing was done. */
-static void a_guarded_write_of_an_expired_session_is_lost(void **state)
+TEST(a_guarded_write_of_an_expired_session_is_lost)
 {
-    (void)state;
     struct fake_server s;
     struct answer o = {0};
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
@@ -339,19 +323,4 @@ static void a_guarded_write_of_an_expired_session_is_lost(void **state)
     fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(o.err, CLAVE_ELOST);
     fake_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_are_done_while_the_lock_is_held),
-        cmocka_unit_test(a_multi_has_the_callers_operations_only),
-        cmocka_unit_test(a_refusal_names_the_operation_that_failed),
-        cmocka_unit_test(a_write_after_the_loss_is_refused_by_the_server),
-        cmocka_unit_test(participants_stand_in_queue_order),
-        cmocka_unit_test(other_children_are_no_participants),
-        cmocka_unit_test(participants_that_vanish_meanwhile_are_left_out),
-        cmocka_unit_test(a_guarded_write_of_an_expired_session_is_lost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

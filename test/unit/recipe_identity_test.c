@@ -1,13 +1,5 @@
 /* What a lock node says about its owner: clave's form both ways, and other clients' data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "recipe/queue/identity.h"
 
 static clave_identity parse(char *buf, size_t cap, const void *data, size_t n)
@@ -20,9 +12,8 @@ static clave_identity parse(char *buf, size_t cap, const void *data, size_t n)
     return id;
 }
 
-static void format_and_parse_are_inverse(void **state)
+TEST(format_and_parse_are_inverse)
 {
-    (void)state;
     clave_identity in = {
         .host = "db1", .pid = 4711, .name = "nightly 100% \x7f", .command = "sh -c 'a\nb=c\t%41'"};
     char out[256];
@@ -40,9 +31,8 @@ static void format_and_parse_are_inverse(void **state)
 }
 
 /* What the locks write after the caller's data. */
-static void owners_limits_and_promises_are_read(void **state)
+TEST(owners_limits_and_promises_are_read)
 {
-    (void)state;
     clave_identity in = {.owner = "deploy/7",
                          .task = "3f",
                          .limit = 12,
@@ -72,7 +62,7 @@ static void owners_limits_and_promises_are_read(void **state)
 }
 
 /* Only what is one goes into the node, and comes out of it. */
-static void traces_are_read(void **state)
+TEST(traces_are_read)
 {
     static const char trace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     static const char *const others[] = {
@@ -87,7 +77,6 @@ static void traces_are_read(void **state)
         "00-4bf92f3577b34da6a3ce929d0e0e4736a00f067aa0ba902b7-01",
     };
     char out[256], buf[256];
-    (void)state;
     assert_true(clave__identity_is_traceparent(trace));
     assert_true(clave__identity_is_traceparent(
         "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-da7e"));
@@ -102,9 +91,8 @@ static void traces_are_read(void **state)
     }
 }
 
-static void format_cuts_as_snprintf_does(void **state)
+TEST(format_cuts_as_snprintf_does)
 {
-    (void)state;
     clave_identity in = {.host = "h"};
     char out[8] = "XXXXXXX";
     size_t whole = strlen("clave/1\nhost=h\n");
@@ -115,9 +103,8 @@ static void format_cuts_as_snprintf_does(void **state)
     assert_string_equal(out, "clave/1");
 }
 
-static void other_clients_data_is_text_when_it_is_printable(void **state)
+TEST(other_clients_data_is_text_when_it_is_printable)
 {
-    (void)state;
     static const struct {
         const char *data;
         size_t n;
@@ -151,9 +138,8 @@ static void other_clients_data_is_text_when_it_is_printable(void **state)
     }
 }
 
-static void a_damaged_form_yields_what_can_be_read(void **state)
+TEST(a_damaged_form_yields_what_can_be_read)
 {
-    (void)state;
     char buf[128];
     static const char odd[] = "clave/1\nrubbish\nhost=a\nhost\nfuture=x\npid=12x\nname=%4%zz%";
     clave_identity id = parse(buf, sizeof buf, odd, sizeof odd - 1);
@@ -166,17 +152,4 @@ static void a_damaged_form_yields_what_can_be_read(void **state)
     assert_null(parse(buf, sizeof buf, nul, sizeof nul - 1).host);
     static const char empty[] = "clave/1\n";
     assert_null(parse(buf, sizeof buf, empty, sizeof empty - 1).host);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(format_and_parse_are_inverse),
-        cmocka_unit_test(owners_limits_and_promises_are_read),
-        cmocka_unit_test(traces_are_read),
-        cmocka_unit_test(format_cuts_as_snprintf_does),
-        cmocka_unit_test(other_clients_data_is_text_when_it_is_printable),
-        cmocka_unit_test(a_damaged_form_yields_what_can_be_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

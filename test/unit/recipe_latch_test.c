@@ -1,19 +1,11 @@
 /* The latch: who leads, and what is told. The tests of Curator's acceptance list
  * (TestLeaderLatch) bear their names; the published double leaders are in
  * recipe_timelines_test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -43,9 +35,8 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
     snprintf(arg, 64, "%.*s", (int)res->len, res->data ? (const char *)res->data : "");
 }
 
-static void the_node_is_curators(void **state)
+TEST(the_node_is_curators)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a;
@@ -68,9 +59,8 @@ static void the_node_is_curators(void **state)
     memnet_free(p);
 }
 
-static void standing_costs_one_flight_and_a_failover_none(void **state)
+TEST(standing_costs_one_flight_and_a_failover_none)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
@@ -91,9 +81,8 @@ static void standing_costs_one_flight_and_a_failover_none(void **state)
 }
 
 /* Among 500 candidates a failover is the delete and one listing, whoever leads next. */
-static void a_failover_among_500_costs_two_requests(void **state)
+TEST(a_failover_among_500_costs_two_requests)
 {
-    (void)state;
     enum { CLIENTS = 25, N = 500, FAILOVERS = 20 };
     static struct candidate s[N];
     struct memnet *p = world(CLIENTS);
@@ -118,9 +107,8 @@ static void a_failover_among_500_costs_two_requests(void **state)
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* testBasic, testBasicAlt, testWaiting: one leader at a time, and everybody has a turn. */
-static void testBasic(void **state)
+TEST(testBasic)
 {
-    (void)state;
     enum { N = 10 };
     struct memnet *p = world(N);
     struct candidate s[N];
@@ -143,9 +131,8 @@ static void testBasic(void **state)
 }
 
 /* await with a deadline, cancelled, and of a closed latch. */
-static void testWaiting(void **state)
+TEST(testWaiting)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -179,9 +166,8 @@ static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
     *(clave_err *)arg = err;
 }
 
-static void a_cancelled_await_answers_once(void **state)
+TEST(a_cancelled_await_answers_once)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a, b;
     clave_err one = CLAVE_ETIMEDOUT, other = CLAVE_ETIMEDOUT;
@@ -208,9 +194,8 @@ static void a_cancelled_await_answers_once(void **state)
 }
 
 /* A participant in the middle closes: its follower does not lead. */
-static void testCorrectWatching(void **state)
+TEST(testCorrectWatching)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
@@ -226,9 +211,8 @@ static void testCorrectWatching(void **state)
 }
 
 /* testCallbackSanity, testCallbackNotifyLeader, testCallbackDontNotify. */
-static void testCallbackSanity(void **state)
+TEST(testCallbackSanity)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
@@ -255,9 +239,8 @@ static void testCallbackSanity(void **state)
 }
 
 /* CURATOR-110: started without a server, elected once when there is one. */
-static void testNoServerAtStart(void **state)
+TEST(testNoServerAtStart)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct candidate a;
     memnet_stop_server(p);
@@ -274,9 +257,8 @@ static void testNoServerAtStart(void **state)
 }
 
 /* Closed before the first connection: nothing stands afterwards. */
-static void testProperCloseWithoutConnectionEstablished(void **state)
+TEST(testProperCloseWithoutConnectionEstablished)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a;
     memnet_refuse(p, 0, true);
@@ -294,9 +276,8 @@ static void testProperCloseWithoutConnectionEstablished(void **state)
 }
 
 /* CURATOR-3, two resets: here two resignations at once leave one node. */
-static void testResetRace(void **state)
+TEST(testResetRace)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct candidate a;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -313,9 +294,8 @@ static void testResetRace(void **state)
 }
 
 /* Closed while the create is under way: no node is left. */
-static void testCreateDeleteRace(void **state)
+TEST(testCreateDeleteRace)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct candidate a;
     candidate_open(&a, p, 0, "/e", NULL);
@@ -334,9 +314,8 @@ static void testCreateDeleteRace(void **state)
 }
 
 /* No leaders while the server is down, one afterwards. */
-static void testLostConnection(void **state)
+TEST(testLostConnection)
 {
-    (void)state;
     struct memnet *p = world(4);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[4];
@@ -361,9 +340,8 @@ static void testLostConnection(void **state)
 
 /* The standard policy: false with SUSPENDED. Its node goes at the deadline that the term had then,
  * and not before; the next candidate leads; each term has a larger token than the one before. */
-static void testErrorPolicies(void **state)
+TEST(testErrorPolicies)
 {
-    (void)state;
     struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[2];
@@ -398,9 +376,8 @@ static void testErrorPolicies(void **state)
 }
 
 /* A candidate that is alone leads again, with a larger token. */
-static void a_lost_connection_ends_the_term_of_a_lone_candidate(void **state)
+TEST(a_lost_connection_ends_the_term_of_a_lone_candidate)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a;
@@ -416,9 +393,8 @@ static void a_lost_connection_ends_the_term_of_a_lone_candidate(void **state)
 }
 
 /* Its work has stopped: the next one leads as soon as the connection is back. */
-static void one_that_resigns_after_a_lost_connection_is_not_waited_for(void **state)
+TEST(one_that_resigns_after_a_lost_connection_is_not_waited_for)
 {
-    (void)state;
     struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a, b;
@@ -436,9 +412,8 @@ static void one_that_resigns_after_a_lost_connection_is_not_waited_for(void **st
 }
 
 /* Closing it deletes its node, even while the deadline of the ended term is waited for. */
-static void one_that_closes_after_a_lost_connection_leaves_nothing(void **state)
+TEST(one_that_closes_after_a_lost_connection_leaves_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a, b;
@@ -459,9 +434,8 @@ static void one_that_closes_after_a_lost_connection_leaves_nothing(void **state)
 
 /* The node goes and the new one comes in one flight, any message of which may be lost: applied or
  * not, one node each is left, and tokens grow. */
-static void any_message_of_a_replacement_may_be_lost(void **state)
+TEST(any_message_of_a_replacement_may_be_lost)
 {
-    (void)state;
     static const int32_t ops[] = {OP_DELETE, OP_CREATE2, OP_GET_CHILDREN2};
     for (unsigned way = 0; way < 6; way++) {
         struct memnet *p = world(2);
@@ -492,9 +466,8 @@ static void any_message_of_a_replacement_may_be_lost(void **state)
 
 /* The node of the ended term may be gone already, by an operator or with the session: the candidate
  * stands again once, and is told nothing more. */
-static void the_node_of_an_ended_term_may_be_gone(void **state)
+TEST(the_node_of_an_ended_term_may_be_gone)
 {
-    (void)state;
     for (unsigned way = 0; way < 2; way++) {
         struct memnet *p = world(2);
         clave_latch_options o = by(CLAVE_POLICY_STANDARD);
@@ -519,9 +492,8 @@ static void the_node_of_an_ended_term_may_be_gone(void **state)
 
 /* A connection that is lost for a second, a hundred times, always the leader's: how often another
  * candidate leads. */
-static void leader_changes_of_a_hundred_blips(void **state)
+TEST(leader_changes_of_a_hundred_blips)
 {
-    (void)state;
     static const struct {
         clave_latch_policy policy;
         unsigned changes;
@@ -560,9 +532,8 @@ static void leader_changes_of_a_hundred_blips(void **state)
 }
 
 /* The session policy: no event at all, and LOST ends it. */
-static void testSessionErrorPolicy(void **state)
+TEST(testSessionErrorPolicy)
 {
-    (void)state;
     struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_SESSION);
     struct candidate a, b;
@@ -594,9 +565,8 @@ static void testSessionErrorPolicy(void **state)
 }
 
 /* testWithCircuitBreaker: repeated outages end in one leader with one node. */
-static void testWithCircuitBreaker(void **state)
+TEST(testWithCircuitBreaker)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -617,9 +587,8 @@ static void testWithCircuitBreaker(void **state)
     memnet_free(p);
 }
 
-static void testRelativePath(void **state)
+TEST(testRelativePath)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_async_latch *l;
     assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "e", NULL), CLAVE_EPATH);
@@ -635,9 +604,8 @@ static void testRelativePath(void **state)
 }
 
 /* CURATOR-365: what forbids standing is told, and the latch rests until it is asked again. */
-static void testAclErrorWithLeader(void **state)
+TEST(testAclErrorWithLeader)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_acl acl = {CLAVE_PERM_ALL, "auth", ""}; /* nobody is authenticated here */
@@ -664,9 +632,8 @@ static void testAclErrorWithLeader(void **state)
 
 /* ---- beyond Curator -------------------------------------------------------------------- */
 
-static void a_leader_that_resigns_goes_to_the_end(void **state)
+TEST(a_leader_that_resigns_goes_to_the_end)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
@@ -688,9 +655,8 @@ static void a_leader_that_resigns_goes_to_the_end(void **state)
 }
 
 /* The loss by our own call is told before whatever follows, though later than the call. */
-static void a_resignation_is_told_in_order(void **state)
+TEST(a_resignation_is_told_in_order)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct candidate a;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -705,9 +671,8 @@ static void a_resignation_is_told_in_order(void **state)
     memnet_free(p);
 }
 
-static void a_term_ends(void **state)
+TEST(a_term_ends)
 {
-    (void)state;
     struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a, b;
@@ -726,9 +691,8 @@ static void a_term_ends(void **state)
     memnet_free(p);
 }
 
-static void guarded_writes_are_done_only_while_it_leads(void **state)
+TEST(guarded_writes_are_done_only_while_it_leads)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a, b;
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
@@ -755,9 +719,8 @@ static void guarded_writes_are_done_only_while_it_leads(void **state)
 }
 
 /* Whatever Curator makes of them (CURATOR-43). */
-static void other_children_stop_no_election(void **state)
+TEST(other_children_stop_no_election)
 {
-    (void)state;
     static const char *const names[] = {"/e/zzz", "/e/000", "/e/_c_0-latch--3", "/e/latch-"};
     struct memnet *p = world(2);
     struct candidate a;
@@ -790,9 +753,8 @@ static void free_at_once(clave_async_latch *l, const clave_latch_event *ev, void
     }
 }
 
-static void a_callback_may_resign_or_free(void **state)
+TEST(a_callback_may_resign_or_free)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_async_latch *l;
@@ -816,9 +778,8 @@ static void a_callback_may_resign_or_free(void **state)
     memnet_free(p);
 }
 
-static void the_clients_end_is_told(void **state)
+TEST(the_clients_end_is_told)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -863,9 +824,8 @@ static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, vo
     assert_int_equal(clave_async_latch_cancel(both->other, on_leadership, both), CLAVE_OK);
 }
 
-static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
+TEST(what_a_latch_is_asked_by_the_last_events_is_answered)
 {
-    (void)state;
     struct candidates both = {0};
     struct failmem mem;
     failmem_init(&mem);
@@ -893,9 +853,8 @@ static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
 
 /* A leader waits for leadership, is stopped before it is told that it has it, and hears first
  * that it has lost it: it waits on. (Seed 215586, docs/evidence/simulation.md.) */
-static void a_former_leader_is_not_told_that_it_leads(void **state)
+TEST(a_former_leader_is_not_told_that_it_leads)
 {
-    (void)state;
     struct memnet *p = world(1);
     const clave_latch_options o = by(CLAVE_POLICY_SESSION);
     struct candidate a;
@@ -916,44 +875,4 @@ static void a_former_leader_is_not_told_that_it_leads(void **state)
     assert_int_equal(a.err, CLAVE_OK);
     candidate_close(&a);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_node_is_curators),
-        cmocka_unit_test(standing_costs_one_flight_and_a_failover_none),
-        cmocka_unit_test(a_failover_among_500_costs_two_requests),
-        cmocka_unit_test(testBasic),
-        cmocka_unit_test(testWaiting),
-        cmocka_unit_test(a_cancelled_await_answers_once),
-        cmocka_unit_test(testCorrectWatching),
-        cmocka_unit_test(testCallbackSanity),
-        cmocka_unit_test(testNoServerAtStart),
-        cmocka_unit_test(testProperCloseWithoutConnectionEstablished),
-        cmocka_unit_test(testResetRace),
-        cmocka_unit_test(testCreateDeleteRace),
-        cmocka_unit_test(testLostConnection),
-        cmocka_unit_test(testErrorPolicies),
-        cmocka_unit_test(a_lost_connection_ends_the_term_of_a_lone_candidate),
-        cmocka_unit_test(one_that_resigns_after_a_lost_connection_is_not_waited_for),
-        cmocka_unit_test(one_that_closes_after_a_lost_connection_leaves_nothing),
-        cmocka_unit_test(any_message_of_a_replacement_may_be_lost),
-        cmocka_unit_test(the_node_of_an_ended_term_may_be_gone),
-        cmocka_unit_test(leader_changes_of_a_hundred_blips),
-        cmocka_unit_test(testSessionErrorPolicy),
-        cmocka_unit_test(testWithCircuitBreaker),
-        cmocka_unit_test(testRelativePath),
-        cmocka_unit_test(testAclErrorWithLeader),
-        cmocka_unit_test(a_leader_that_resigns_goes_to_the_end),
-        cmocka_unit_test(a_resignation_is_told_in_order),
-        cmocka_unit_test(a_term_ends),
-        cmocka_unit_test(guarded_writes_are_done_only_while_it_leads),
-        cmocka_unit_test(other_children_stop_no_election),
-        cmocka_unit_test(a_callback_may_resign_or_free),
-        cmocka_unit_test(the_clients_end_is_told),
-        cmocka_unit_test(what_a_latch_is_asked_by_the_last_events_is_answered),
-        cmocka_unit_test(a_former_leader_is_not_told_that_it_leads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

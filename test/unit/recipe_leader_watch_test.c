@@ -1,18 +1,10 @@
 /* Elections from outside: participants, the leader, its value, and transfers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/path.h"
 #include "clave/async/leader.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -116,9 +108,8 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
     }
 }
 
-static void participants_stand_in_order(void **state)
+TEST(participants_stand_in_order)
 {
-    (void)state;
     struct memnet *p = world(4);
     struct candidate s[3];
     struct roll r = {0};
@@ -138,10 +129,9 @@ static void participants_stand_in_order(void **state)
 }
 
 /* The first node is a copy, which no session owns: nobody leads, whoever is behind it. */
-static void a_candidate_that_is_left_over_leads_nobody(void **state)
+TEST(a_candidate_that_is_left_over_leads_nobody)
 {
     static const char copy[] = "/e/_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000";
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s;
     struct follower f;
@@ -167,9 +157,8 @@ static void a_candidate_that_is_left_over_leads_nobody(void **state)
 }
 
 /* CURATOR-436. */
-static void testUncreatedPathGetLeader(void **state)
+TEST(testUncreatedPathGetLeader)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct roll r = {.err = CLAVE_ETIMEDOUT};
     clave_async_latch_leader(p->clients[0].c, "/e", on_participants, &r);
@@ -187,9 +176,8 @@ static void testUncreatedPathGetLeader(void **state)
 }
 
 /* CURATOR-358: the leader goes between the listing and the question for its data. */
-static void a_leader_that_goes_meanwhile_is_asked_for_again(void **state)
+TEST(a_leader_that_goes_meanwhile_is_asked_for_again)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[2];
     struct roll r = {0};
@@ -207,9 +195,8 @@ static void a_leader_that_goes_meanwhile_is_asked_for_again(void **state)
 
 /* ---- following ------------------------------------------------------------------------- */
 
-static void a_follower_sees_leaders_values_and_vacancies(void **state)
+TEST(a_follower_sees_leaders_values_and_vacancies)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[2];
     struct follower f;
@@ -239,9 +226,8 @@ static void a_follower_sees_leaders_values_and_vacancies(void **state)
 }
 
 /* Nobody sees the value of a leader that is gone, whose session still stands. */
-static void a_former_leaders_value_is_not_shown(void **state)
+TEST(a_former_leaders_value_is_not_shown)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[2];
     struct follower f;
@@ -267,9 +253,8 @@ static void a_former_leaders_value_is_not_shown(void **state)
     end(&s[1], 1);
 }
 
-static void a_follower_goes_on_over_lost_connections_and_sessions(void **state)
+TEST(a_follower_goes_on_over_lost_connections_and_sessions)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[1];
     struct follower f;
@@ -297,9 +282,8 @@ static void a_follower_goes_on_over_lost_connections_and_sessions(void **state)
 }
 
 /* The leader's session ends: its node and its value go at once, and that is one news. */
-static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
+TEST(a_leader_that_dies_with_its_value_leaves_a_vacancy)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[1];
     struct follower f;
@@ -319,9 +303,8 @@ static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
 }
 
 /* Seed 1000330: so many asked the leader that its node was written to in every reading. */
-static void a_follower_is_told_while_the_leader_is_asked(void **state)
+TEST(a_follower_is_told_while_the_leader_is_asked)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[1];
     struct follower f = {0};
@@ -347,9 +330,8 @@ static void a_follower_is_told_while_the_leader_is_asked(void **state)
     end(s, 1);
 }
 
-static void a_follower_may_be_freed_at_any_time(void **state)
+TEST(a_follower_may_be_freed_at_any_time)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[1];
     enter_as(&s[0], p, 0, "a");
@@ -366,9 +348,8 @@ static void a_follower_may_be_freed_at_any_time(void **state)
     end(s, 1);
 }
 
-static void only_a_leader_publishes(void **state)
+TEST(only_a_leader_publishes)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     enter_as(&s[0], p, 0, "a");
@@ -389,9 +370,8 @@ static const char *name_of(const struct candidate *s)
     return clave__path_name(clave_async_latch_own_path(s->l));
 }
 
-static void a_leader_hands_over_past_those_between(void **state)
+TEST(a_leader_hands_over_past_those_between)
 {
-    (void)state;
     enum { N = 5 };
     struct memnet *p = world(N);
     struct candidate s[N];
@@ -428,9 +408,8 @@ static void a_leader_hands_over_past_those_between(void **state)
 }
 
 /* The target goes between the listing and the transaction: nothing is done. */
-static void a_transfer_to_one_that_goes_changes_nothing(void **state)
+TEST(a_transfer_to_one_that_goes_changes_nothing)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
@@ -448,9 +427,8 @@ static void a_transfer_to_one_that_goes_changes_nothing(void **state)
     end(s, 2);
 }
 
-static void a_leader_is_asked_and_decides_itself(void **state)
+TEST(a_leader_is_asked_and_decides_itself)
 {
-    (void)state;
     struct memnet *p = world(4);
     struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
@@ -480,9 +458,8 @@ static void a_leader_is_asked_and_decides_itself(void **state)
 }
 
 /* Seed 20095: thousands asked at once, and each asked again because another had. */
-static void a_leader_that_was_asked_meanwhile_is_asked(void **state)
+TEST(a_leader_that_was_asked_meanwhile_is_asked)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[1];
     clave_err first = CLAVE_ETIMEDOUT, second = CLAVE_ETIMEDOUT;
@@ -501,9 +478,8 @@ static void a_leader_that_was_asked_meanwhile_is_asked(void **state)
     end(s, 1);
 }
 
-static void asking_where_nobody_leads_says_so(void **state)
+TEST(asking_where_nobody_leads_says_so)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_err err = CLAVE_OK;
     clave_async_leader_transfer(p->clients[0].c, "/e", NULL, on_transferred, &err);
@@ -552,9 +528,8 @@ static void story(struct failmem *mem, size_t first, size_t fails)
     assert_int_equal(mem->live, 0);
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     struct failmem mem;
     for (size_t fails = 1; fails <= 3; fails += 2) {
         size_t first = 1;
@@ -601,18 +576,16 @@ static void follow_with_a_failure(size_t first)
 
 /* The follower went on with the value of the leader that it knew, and never read the list again.
  * (Seed 89, docs/evidence/simulation.md.) */
-static void a_reading_that_failed_begins_again(void **state)
+TEST(a_reading_that_failed_begins_again)
 {
-    (void)state;
     for (size_t first = 1; first <= 6; first++)
         follow_with_a_failure(first);
 }
 
 /* The path was missing in the list and is there when it is to be watched for: that watch is not
  * one of its children. (Seed 3362, docs/evidence/simulation.md.) */
-static void a_path_that_is_made_meanwhile_is_watched(void **state)
+TEST(a_path_that_is_made_meanwhile_is_watched)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a;
     struct follower f;
@@ -633,9 +606,8 @@ static void a_path_that_is_made_meanwhile_is_watched(void **state)
 
 /* The answer to the publication is lost, and the leader resigns: the value goes. (Seed 478,
  * docs/evidence/simulation.md.) */
-static void a_value_that_may_be_there_is_taken_back(void **state)
+TEST(a_value_that_may_be_there_is_taken_back)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate a;
     enter_as(&a, p, 0, "a");
@@ -648,31 +620,4 @@ static void a_value_that_may_be_there_is_taken_back(void **state)
     candidate_close(&a);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(participants_stand_in_order),
-        cmocka_unit_test(a_candidate_that_is_left_over_leads_nobody),
-        cmocka_unit_test(testUncreatedPathGetLeader),
-        cmocka_unit_test(a_leader_that_goes_meanwhile_is_asked_for_again),
-        cmocka_unit_test(a_follower_sees_leaders_values_and_vacancies),
-        cmocka_unit_test(a_former_leaders_value_is_not_shown),
-        cmocka_unit_test(a_follower_goes_on_over_lost_connections_and_sessions),
-        cmocka_unit_test(a_leader_that_dies_with_its_value_leaves_a_vacancy),
-        cmocka_unit_test(a_follower_is_told_while_the_leader_is_asked),
-        cmocka_unit_test(a_follower_may_be_freed_at_any_time),
-        cmocka_unit_test(only_a_leader_publishes),
-        cmocka_unit_test(a_leader_hands_over_past_those_between),
-        cmocka_unit_test(a_transfer_to_one_that_goes_changes_nothing),
-        cmocka_unit_test(a_leader_is_asked_and_decides_itself),
-        cmocka_unit_test(a_leader_that_was_asked_meanwhile_is_asked),
-        cmocka_unit_test(asking_where_nobody_leads_says_so),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(a_reading_that_failed_begins_again),
-        cmocka_unit_test(a_path_that_is_made_meanwhile_is_watched),
-        cmocka_unit_test(a_value_that_may_be_there_is_taken_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* 10 000 acquires of every recipe that time out, are cancelled or fail, over connections that go at
  * the worst of moments: each is answered once, and neither a node nor a watch is left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "clave/async/latch.h"
 #include "clave/async/multilock.h"
 #include "clave/async/semaphore.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000, ACQUIRES = 10000, HOLDER = 0, LOSER = 1 };
 
@@ -408,26 +401,15 @@ static clave_err ask_read_behind_a_write(struct want *w, int64_t deadline)
     return w->holds ? ask_write(w, deadline) : ask_read(w, deadline);
 }
 
-static void ten_thousand_acquires_leave_nothing(void **state)
+TEST(ten_thousand_acquires_leave_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         nothing_is_left_by(&kinds[i]);
 }
 
-static void ten_thousand_reads_behind_a_write_leave_nothing(void **state)
+TEST(ten_thousand_reads_behind_a_write_leave_nothing)
 {
-    (void)state;
     static const struct kind read = {"read lock",  open_rwlock,  ask_read_behind_a_write,
                                      cancel_sides, close_rwlock, false};
     nothing_is_left_by(&read);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_thousand_acquires_leave_nothing),
-        cmocka_unit_test(ten_thousand_reads_behind_a_write_leave_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* The pause after a holder that was lost: when it is, when it is not, and from when it counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/lock_delay.h"
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "recipe/lock/held_mark.h"
 
 enum { DELAY = 15000 };
@@ -115,9 +107,8 @@ static void lose(struct holder *h)
     assert_int_equal(owner_release(&h->owner), CLAVE_ELOST);
 }
 
-static void after_a_release_there_is_none(void **state)
+TEST(after_a_release_there_is_none)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
@@ -135,9 +126,8 @@ static void after_a_release_there_is_none(void **state)
     memnet_free(p);
 }
 
-static void after_a_loss_the_next_waits(void **state)
+TEST(after_a_loss_the_next_waits)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
@@ -162,9 +152,8 @@ static void after_a_loss_the_next_waits(void **state)
     memnet_free(p);
 }
 
-static void lost_in_the_delay_the_next_begins_anew(void **state)
+TEST(lost_in_the_delay_the_next_begins_anew)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct holder a, b, c;
     enter(&a, p, 0);
@@ -190,9 +179,8 @@ static void lost_in_the_delay_the_next_begins_anew(void **state)
 }
 
 /* As long as can be said: it is no time in the past. */
-static void the_longest_delay_does_not_end(void **state)
+TEST(the_longest_delay_does_not_end)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
@@ -219,9 +207,8 @@ static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64
 }
 
 /* An owner that is told of the delay may have no patience for it. */
-static void freed_when_the_delay_begins_it_says_nothing_more(void **state)
+TEST(freed_when_the_delay_begins_it_says_nothing_more)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
@@ -240,9 +227,8 @@ static void freed_when_the_delay_begins_it_says_nothing_more(void **state)
 }
 
 /* Whoever takes the lock without a mark begins at once, and changes nothing. */
-static void who_does_not_take_part_does_not_wait(void **state)
+TEST(who_does_not_take_part_does_not_wait)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
@@ -259,9 +245,8 @@ static void who_does_not_take_part_does_not_wait(void **state)
     memnet_free(p);
 }
 
-static void lost_answers_are_made_up_for(void **state)
+TEST(lost_answers_are_made_up_for)
 {
-    (void)state;
     static const int ops[] = {OP_GET_DATA, OP_MULTI};
     for (unsigned i = 0; i < 8; i++) {
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
@@ -340,9 +325,8 @@ static void fenced(struct holder *h)
     memnet_settle(h->owner.p);
 }
 
-static void the_next_begins_after_its_fence(void **state)
+TEST(the_next_begins_after_its_fence)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct holder a, b, c;
     enter(&a, p, 0);
@@ -379,9 +363,8 @@ static void the_next_begins_after_its_fence(void **state)
 }
 
 /* The write of the own mark is lost, or its answer: one fence is enough. */
-static void a_lost_answer_needs_no_second_fence(void **state)
+TEST(a_lost_answer_needs_no_second_fence)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct holder a, b;
@@ -405,9 +388,8 @@ static void a_lost_answer_needs_no_second_fence(void **state)
 }
 
 /* A leader that is elected once more after it has lost a term, with its command gone. */
-static void an_own_harmless_mark_is_not_fenced(void **state)
+TEST(an_own_harmless_mark_is_not_fenced)
 {
-    (void)state;
     char mark[64];
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
@@ -429,9 +411,8 @@ static void an_own_harmless_mark_is_not_fenced(void **state)
 }
 
 /* A mark is written for a holder that leaves none, before it is fenced: a crash leaves that one. */
-static void a_foreign_holder_gets_a_mark(void **state)
+TEST(a_foreign_holder_gets_a_mark)
 {
-    (void)state;
     const clave_identity who = {.text = "10.0.0.7"};
     const struct held_mark before = {.token = 77, .foreign = true, .identity = &who};
     for (unsigned i = 0; i < 3; i++) {
@@ -463,9 +444,8 @@ static void a_foreign_holder_gets_a_mark(void **state)
 }
 
 /* Of two that are owed, the older mark comes first. */
-static void a_mark_and_a_foreign_holder_are_both_fenced(void **state)
+TEST(a_mark_and_a_foreign_holder_are_both_fenced)
 {
-    (void)state;
     const clave_identity who = {.text = "10.0.0.7"};
     const struct held_mark before = {.token = 77, .foreign = true, .identity = &who};
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
@@ -489,9 +469,8 @@ static void a_mark_and_a_foreign_holder_are_both_fenced(void **state)
     memnet_free(p);
 }
 
-static void misuse(void **state)
+TEST(misuse)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct holder a;
     clave_async_delay *d;
@@ -546,32 +525,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(after_a_release_there_is_none),
-        cmocka_unit_test(after_a_loss_the_next_waits),
-        cmocka_unit_test(lost_in_the_delay_the_next_begins_anew),
-        cmocka_unit_test(the_longest_delay_does_not_end),
-        cmocka_unit_test(freed_when_the_delay_begins_it_says_nothing_more),
-        cmocka_unit_test(who_does_not_take_part_does_not_wait),
-        cmocka_unit_test(lost_answers_are_made_up_for),
-        cmocka_unit_test(the_next_begins_after_its_fence),
-        cmocka_unit_test(a_lost_answer_needs_no_second_fence),
-        cmocka_unit_test(an_own_harmless_mark_is_not_fenced),
-        cmocka_unit_test(a_foreign_holder_gets_a_mark),
-        cmocka_unit_test(a_mark_and_a_foreign_holder_are_both_fenced),
-        cmocka_unit_test(misuse),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* The plan of a mirror, on a disk in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/mirror_disk.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { ACTOR = 0, USER = 1 };
 
@@ -83,9 +74,8 @@ static void delete (struct scene *s, const char *path)
     assert_int_equal(memnet_delete(s->p, ACTOR, path), CLAVE_OK);
 }
 
-static void a_tree_becomes_files(void **state)
+TEST(a_tree_becomes_files)
 {
-    (void)state;
     struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -102,9 +92,8 @@ static void a_tree_becomes_files(void **state)
     scene_close(&s);
 }
 
-static void a_file_becomes_a_directory_and_back(void **state)
+TEST(a_file_becomes_a_directory_and_back)
 {
-    (void)state;
     struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -126,9 +115,8 @@ static void a_file_becomes_a_directory_and_back(void **state)
 }
 
 /* Nothing is taken before the tree is known, or what was there would be deleted for nothing. */
-static void nothing_is_told_before_the_tree_is_loaded(void **state)
+TEST(nothing_is_told_before_the_tree_is_loaded)
 {
-    (void)state;
     struct scene s;
     struct mirror_step step;
     scene_open(&s, NULL);
@@ -141,9 +129,8 @@ static void nothing_is_told_before_the_tree_is_loaded(void **state)
     scene_close(&s);
 }
 
-static void changes_of_a_time_without_connection_are_told(void **state)
+TEST(changes_of_a_time_without_connection_are_told)
 {
-    (void)state;
     struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -165,9 +152,8 @@ static void changes_of_a_time_without_connection_are_told(void **state)
 
 /* After a reconnect a new node is read before its children are listed. A child that came in the
  * time without connection, and goes in between, has no event: it was never known. */
-static void a_child_that_was_never_known_makes_no_directory(void **state)
+TEST(a_child_that_was_never_known_makes_no_directory)
 {
-    (void)state;
     struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -190,9 +176,8 @@ static void a_child_that_was_never_known_makes_no_directory(void **state)
     scene_close(&s);
 }
 
-static void what_failed_is_told_again_with_its_parent(void **state)
+TEST(what_failed_is_told_again_with_its_parent)
 {
-    (void)state;
     struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -207,9 +192,8 @@ static void what_failed_is_told_again_with_its_parent(void **state)
     scene_close(&s);
 }
 
-static void names_are_those_of_files(void **state)
+TEST(names_are_those_of_files)
 {
-    (void)state;
     struct scene s;
     char longest[300] = "/t/";
     scene_open(&s, NULL);
@@ -229,9 +213,8 @@ static void names_are_those_of_files(void **state)
     scene_close(&s);
 }
 
-static void it_ends_with_its_client(void **state)
+TEST(it_ends_with_its_client)
 {
-    (void)state;
     struct scene s;
     scene_open(&s, NULL);
     assert_int_equal(scene_follow(&s, "/t"), CLAVE_OK);
@@ -247,9 +230,8 @@ static void it_ends_with_its_client(void **state)
 }
 
 /* Each allocation fails once: all is told, or the end. */
-static void without_memory_nothing_is_missing_in_silence(void **state)
+TEST(without_memory_nothing_is_missing_in_silence)
 {
-    (void)state;
     struct failmem f;
     bool failed = true;
     for (size_t first = 1; failed; first++) {
@@ -277,20 +259,4 @@ static void without_memory_nothing_is_missing_in_silence(void **state)
         scene_close(&s);
         assert_int_equal(f.live, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tree_becomes_files),
-        cmocka_unit_test(a_file_becomes_a_directory_and_back),
-        cmocka_unit_test(nothing_is_told_before_the_tree_is_loaded),
-        cmocka_unit_test(changes_of_a_time_without_connection_are_told),
-        cmocka_unit_test(a_child_that_was_never_known_makes_no_directory),
-        cmocka_unit_test(what_failed_is_told_again_with_its_parent),
-        cmocka_unit_test(names_are_those_of_files),
-        cmocka_unit_test(it_ends_with_its_client),
-        cmocka_unit_test(without_memory_nothing_is_missing_in_silence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* Several locks as one: their order, all or nothing, and what happens when one of them goes.
  * Curator's tests bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/multilock.h"
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -137,9 +129,8 @@ static bool multilock_owner_holds(const struct multilock_owner *r)
 /* ---- order ----------------------------------------------------------------------------- */
 
 /* Named in opposite orders, they take turns: Curator's wait for each other for ever. */
-static void two_named_in_opposite_orders_do_not_deadlock(void **state)
+TEST(two_named_in_opposite_orders_do_not_deadlock)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a, b;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -165,9 +156,8 @@ static void two_named_in_opposite_orders_do_not_deadlock(void **state)
     memnet_free(p);
 }
 
-static void testReentrant(void **state)
+TEST(testReentrant)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", "/c");
@@ -193,9 +183,8 @@ static void testReentrant(void **state)
 
 /* testSomeLocksFailToLock: the one in the middle is taken; nothing of the others stays, and
  * the path that failed is named. One deadline is for all. */
-static void testSomeLocksFailToLock(void **state)
+TEST(testSomeLocksFailToLock)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a;
     struct mutex_owner other;
@@ -224,9 +213,8 @@ static void testSomeLocksFailToLock(void **state)
     memnet_free(p);
 }
 
-static void cancel_gives_back_what_it_has(void **state)
+TEST(cancel_gives_back_what_it_has)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a;
     struct mutex_owner other;
@@ -249,9 +237,8 @@ static void cancel_gives_back_what_it_has(void **state)
     memnet_free(p);
 }
 
-static void freeing_it_ends_all(void **state)
+TEST(freeing_it_ends_all)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a;
     struct mutex_owner other;
@@ -282,9 +269,8 @@ static void remove_node_of(struct multilock_owner *r, size_t by, const char *pat
 }
 
 /* testSomeReleasesFail: the others are released, and the error is told with its path. */
-static void testSomeReleasesFail(void **state)
+TEST(testSomeReleasesFail)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", "/c");
@@ -313,9 +299,8 @@ static void testSomeReleasesFail(void **state)
     memnet_free(p);
 }
 
-static void a_release_is_confirmed_when_all_nodes_are_gone(void **state)
+TEST(a_release_is_confirmed_when_all_nodes_are_gone)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -340,9 +325,8 @@ static void a_release_is_confirmed_when_all_nodes_are_gone(void **state)
 
 /* The first lock is lost while the second is waited for: it begins anew, and never says that
  * it holds what it does not. */
-static void one_that_goes_while_others_are_waited_for(void **state)
+TEST(one_that_goes_while_others_are_waited_for)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct multilock_owner a;
     struct mutex_owner b, c;
@@ -369,9 +353,8 @@ static void one_that_goes_while_others_are_waited_for(void **state)
     memnet_free(p);
 }
 
-static void testKilledSession(void **state)
+TEST(testKilledSession)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct multilock_owner a, b;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
@@ -391,9 +374,8 @@ static void testKilledSession(void **state)
     memnet_free(p);
 }
 
-static void closing_the_client_ends_all(void **state)
+TEST(closing_the_client_ends_all)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a;
     struct mutex_owner other;
@@ -415,9 +397,8 @@ static void closing_the_client_ends_all(void **state)
 
 /* ---- other kinds ----------------------------------------------------------------------- */
 
-static void read_and_write_locks_can_be_parts(void **state)
+TEST(read_and_write_locks_can_be_parts)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct multilock_owner a;
     struct rwlock_owner rw;
@@ -439,9 +420,8 @@ static void read_and_write_locks_can_be_parts(void **state)
     memnet_free(p);
 }
 
-static void arguments_are_checked(void **state)
+TEST(arguments_are_checked)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_multilock *ml;
@@ -461,9 +441,8 @@ static void arguments_are_checked(void **state)
 
 /* ---- faults ---------------------------------------------------------------------------- */
 
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
                               OP_PING,    MEMNET_HANDSHAKE};
@@ -534,32 +513,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 40);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_named_in_opposite_orders_do_not_deadlock),
-        cmocka_unit_test(testReentrant),
-        cmocka_unit_test(testSomeLocksFailToLock),
-        cmocka_unit_test(cancel_gives_back_what_it_has),
-        cmocka_unit_test(freeing_it_ends_all),
-        cmocka_unit_test(testSomeReleasesFail),
-        cmocka_unit_test(a_release_is_confirmed_when_all_nodes_are_gone),
-        cmocka_unit_test(one_that_goes_while_others_are_waited_for),
-        cmocka_unit_test(testKilledSession),
-        cmocka_unit_test(closing_the_client_ends_all),
-        cmocka_unit_test(read_and_write_locks_can_be_parts),
-        cmocka_unit_test(arguments_are_checked),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

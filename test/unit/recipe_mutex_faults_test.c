@@ -1,16 +1,8 @@
 /* The mutex when connections, sessions, servers and nodes go: never two holders, never a
  * left-over, every callback once. The tests of Curator's acceptance list bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -29,9 +21,8 @@ static void assert_no_leftovers(struct memnet *p)
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* Server stopped while one holds and one waits; after the restart both finish. */
-static void testWaitingProcessKilledServer(void **state)
+TEST(testWaitingProcessKilledServer)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -55,9 +46,8 @@ static void testWaitingProcessKilledServer(void **state)
 }
 
 /* Session killed while A holds and B waits on the same client; B acquires afterwards. */
-static void testKilledSession(void **state)
+TEST(testKilledSession)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -83,9 +73,8 @@ static void testKilledSession(void **state)
 
 /* The listing finds no parent (here: an operator deletes node and parent under us): no
  * node is left, and the attempt goes on. */
-static void testNodeDeletedCleanlyWithFaults(void **state)
+TEST(testNodeDeletedCleanlyWithFaults)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     char names[2][96], path[128];
@@ -127,9 +116,8 @@ static void testNodeDeletedCleanlyWithFaults(void **state)
 
 /* CURATOR-41: the first error is the one that is told, also when the clean-up meets
  * another. */
-static void testAttemptLockFailedException(void **state)
+TEST(testAttemptLockFailedException)
 {
-    (void)state;
     struct memnet *p = world(2);
     /* Nobody may read it: the contenders after it cannot watch it. */
     clave_acl acl = {CLAVE_PERM_DELETE, "world", "anyone"};
@@ -156,9 +144,8 @@ static void testAttemptLockFailedException(void **state)
 /* CURATOR-604: the reply to the create is lost, the client gives the session up, and the
  * search of the new session finds the old one's node, which the server has not reaped
  * yet. Curator takes it for its own and holds a lock that is about to vanish. */
-static void a_node_of_the_old_session_is_never_adopted(void **state)
+TEST(a_node_of_the_old_session_is_never_adopted)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     char names[4][96];
@@ -190,9 +177,8 @@ static void a_node_of_the_old_session_is_never_adopted(void **state)
 
 /* The holder stops first: LOST comes by its own clock, before the server expires it and
  * the next one is let in. */
-static void a_holder_that_is_cut_off_loses_before_another_holds(void **state)
+TEST(a_holder_that_is_cut_off_loses_before_another_holds)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -224,9 +210,8 @@ static void a_holder_that_is_cut_off_loses_before_another_holds(void **state)
 
 /* SIGSTOP beyond the session: valid_for is false from memory at once, a guarded write
  * fails. */
-static void a_holder_that_was_stopped_does_no_harm(void **state)
+TEST(a_holder_that_was_stopped_does_no_harm)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -253,9 +238,8 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     memnet_free(p);
 }
 
-static void a_waiter_whose_session_ends_goes_to_the_end_of_the_queue(void **state)
+TEST(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
@@ -284,9 +268,8 @@ static void a_waiter_whose_session_ends_goes_to_the_end_of_the_queue(void **stat
     memnet_free(p);
 }
 
-static void a_waiter_keeps_its_place_over_a_reconnect(void **state)
+TEST(a_waiter_keeps_its_place_over_a_reconnect)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct mutex_owner s[3];
     for (size_t i = 0; i < 3; i++) {
@@ -312,9 +295,8 @@ static void a_waiter_keeps_its_place_over_a_reconnect(void **state)
     memnet_free(p);
 }
 
-static void closing_the_client_ends_all(void **state)
+TEST(closing_the_client_ends_all)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
@@ -339,9 +321,8 @@ static void closing_the_client_ends_all(void **state)
 }
 
 /* The client is freed with requests, timers and a half-made cancel in the air. */
-static void freeing_the_client_right_behind_the_mutex_answers_all(void **state)
+TEST(freeing_the_client_right_behind_the_mutex_answers_all)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
@@ -364,9 +345,8 @@ static void freeing_the_client_right_behind_the_mutex_answers_all(void **state)
 
 /* ---- no connection --------------------------------------------------------------------- */
 
-static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state)
+TEST(a_deadline_that_passes_while_not_connected_ends_at_once)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -392,9 +372,8 @@ static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state
     memnet_free(p);
 }
 
-static void a_try_whose_connection_goes_says_so(void **state)
+TEST(a_try_whose_connection_goes_says_so)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -414,9 +393,8 @@ static void a_try_whose_connection_goes_says_so(void **state)
 
 /* SUSPENDED during release, then an acquire at once: the old node goes, the new one gets
  * the lock. */
-static void a_release_over_a_lost_connection_is_made_up_for(void **state)
+TEST(a_release_over_a_lost_connection_is_made_up_for)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -443,9 +421,8 @@ static void a_release_over_a_lost_connection_is_made_up_for(void **state)
 
 /* Every kind of message of a contended acquire and release, lost or its reply lost, at A
  * or at B: both hold once, in turn, and nothing is left. */
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
                               OP_PING,    MEMNET_HANDSHAKE};
@@ -486,9 +463,8 @@ static void any_message_may_be_lost_once(void **state)
 /* ---- freshness ------------------------------------------------------------------------- */
 
 /* A waiter of an hour is granted only with time on the deadline. */
-static void a_grant_has_time_left(void **state)
+TEST(a_grant_has_time_left)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .min_valid_ms = TIMEOUT / 3};
@@ -508,9 +484,8 @@ static void a_grant_has_time_left(void **state)
 
 /* Between close and CLOSED nothing can be deleted any more: the release was done within its
  * own call, callback and all. */
-static void a_release_while_the_client_closes_is_answered_later(void **state)
+TEST(a_release_while_the_client_closes_is_answered_later)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -530,9 +505,8 @@ static void a_release_while_the_client_closes_is_answered_later(void **state)
 
 /* Each connection ended before a heartbeat was due, and moved the deadline: the holder of a node
  * that was deleted went on for as long as connections did so. */
-static void a_holder_with_short_connections_hears_of_its_end(void **state)
+TEST(a_holder_with_short_connections_hears_of_its_end)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     char path[128];
@@ -576,9 +550,8 @@ static void on_lost(clave_async_mutex *m, const clave_mutex_event *ev, void *arg
 
 /* The client closes: the holder is told, and cancels another owner's acquire there. Its
  * answer was left to a tick that a closed client has no more. */
-static void what_is_cancelled_by_the_last_events_is_answered(void **state)
+TEST(what_is_cancelled_by_the_last_events_is_answered)
 {
-    (void)state;
     struct two_owners both = {0};
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
@@ -599,9 +572,8 @@ static void what_is_cancelled_by_the_last_events_is_answered(void **state)
 
 /* A margin beyond what the server grants left nothing to hold: the first in the queue asked
  * for confirmations for ever, and kept all others out. */
-static void a_margin_beyond_the_session_timeout_is_cut(void **state)
+TEST(a_margin_beyond_the_session_timeout_is_cut)
 {
-    (void)state;
     struct memnet *p = memnet_new(
         &(struct memnet_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
     struct mutex_owner a;
@@ -616,31 +588,4 @@ static void a_margin_beyond_the_session_timeout_is_cut(void **state)
         owner_close(&a);
     }
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testWaitingProcessKilledServer),
-        cmocka_unit_test(testKilledSession),
-        cmocka_unit_test(testNodeDeletedCleanlyWithFaults),
-        cmocka_unit_test(testAttemptLockFailedException),
-        cmocka_unit_test(a_node_of_the_old_session_is_never_adopted),
-        cmocka_unit_test(a_holder_that_is_cut_off_loses_before_another_holds),
-        cmocka_unit_test(a_holder_that_was_stopped_does_no_harm),
-        cmocka_unit_test(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue),
-        cmocka_unit_test(a_waiter_keeps_its_place_over_a_reconnect),
-        cmocka_unit_test(a_holder_with_short_connections_hears_of_its_end),
-        cmocka_unit_test(closing_the_client_ends_all),
-        cmocka_unit_test(freeing_the_client_right_behind_the_mutex_answers_all),
-        cmocka_unit_test(a_deadline_that_passes_while_not_connected_ends_at_once),
-        cmocka_unit_test(a_try_whose_connection_goes_says_so),
-        cmocka_unit_test(a_release_over_a_lost_connection_is_made_up_for),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(a_grant_has_time_left),
-        cmocka_unit_test(a_release_while_the_client_closes_is_answered_later),
-        cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
-        cmocka_unit_test(a_margin_beyond_the_session_timeout_is_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* The mutex when memory runs out: an error that is told or an attempt that is made up for, never
  * a grant that is none, and nothing left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -62,19 +56,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 40);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* The mutex when nothing fails: what it costs, who gets it, and what is told. The tests
  * of Curator's acceptance list bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "server/server_internal.h"
 
 static struct memnet *world(size_t clients)
@@ -27,9 +19,8 @@ static void assert_no_leftovers(struct memnet *p)
 
 /* ---- costs ----------------------------------------------------------------------------- */
 
-static void acquire_costs_one_flight_and_release_one_delete(void **state)
+TEST(acquire_costs_one_flight_and_release_one_delete)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -58,9 +49,8 @@ static void acquire_costs_one_flight_and_release_one_delete(void **state)
 }
 
 /* P7: the create that fails, then one flight: containers, create, listing. */
-static void missing_parents_cost_two_flights(void **state)
+TEST(missing_parents_cost_two_flights)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/a/b/l", NULL);
@@ -72,9 +62,8 @@ static void missing_parents_cost_two_flights(void **state)
     memnet_free(p);
 }
 
-static void release_is_sent_and_not_awaited(void **state)
+TEST(release_is_sent_and_not_awaited)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -94,9 +83,8 @@ static void release_is_sent_and_not_awaited(void **state)
     memnet_free(p);
 }
 
-static void release_with_a_callback_runs_it_when_the_node_is_gone(void **state)
+TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -116,9 +104,8 @@ static void release_with_a_callback_runs_it_when_the_node_is_gone(void **state)
     memnet_free(p);
 }
 
-static void hand_over_costs_no_round_trip(void **state)
+TEST(hand_over_costs_no_round_trip)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -145,9 +132,8 @@ static void hand_over_costs_no_round_trip(void **state)
 
 /* P4: with waiters behind waiters every hand-over is free of trips, since the one behind
  * the next has listed while that one held. */
-static void a_long_queue_hands_over_without_trips(void **state)
+TEST(a_long_queue_hands_over_without_trips)
 {
-    (void)state;
     enum { N = 6 };
     struct memnet *p = world(N);
     struct mutex_owner s[N];
@@ -180,9 +166,8 @@ static void a_long_queue_hands_over_without_trips(void **state)
 /* A server on a restored directory gives nobody a place until the sessions from before have
  * expired.
  */
-static void nobody_hammers_a_server_that_gives_no_place(void **state)
+TEST(nobody_hammers_a_server_that_gives_no_place)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     struct session *quiet;
@@ -215,9 +200,8 @@ static void nobody_hammers_a_server_that_gives_no_place(void **state)
     memnet_free(p);
 }
 
-static void a_try_that_fails_costs_one_round_trip(void **state)
+TEST(a_try_that_fails_costs_one_round_trip)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -249,9 +233,8 @@ static void a_try_that_fails_costs_one_round_trip(void **state)
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* testLocker: acquired in scope, a timeout outside. */
-static void testLocker(void **state)
+TEST(testLocker)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -271,9 +254,8 @@ static void testLocker(void **state)
     memnet_free(p);
 }
 
-static void testContainerCleanup(void **state)
+TEST(testContainerCleanup)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -288,9 +270,8 @@ static void testContainerCleanup(void **state)
     memnet_free(p);
 }
 
-static void testWithNamespace(void **state)
+TEST(testWithNamespace)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .chroot = "/name/space"});
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -308,9 +289,8 @@ static void testWithNamespace(void **state)
 
 /* testReentrantSingleLock, testReentrant2Threads: owners of one mutex exclude each other
  * as processes do. */
-static void testReentrant2Threads(void **state)
+TEST(testReentrant2Threads)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -330,9 +310,8 @@ static void testReentrant2Threads(void **state)
     memnet_free(p);
 }
 
-static void testReentrant(void **state)
+TEST(testReentrant)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -357,9 +336,8 @@ static void testReentrant(void **state)
     memnet_free(p);
 }
 
-static void test2Clients(void **state)
+TEST(test2Clients)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner s[2];
     owner_open(&s[0], p, 0, "/l", NULL);
@@ -387,9 +365,8 @@ static void on_acl(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* testLockACLs, for the node; testWithSchema: it is ephemeral and sequential. */
-static void testLockACLs(void **state)
+TEST(testLockACLs)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_acl acl = {CLAVE_PERM_READ | CLAVE_PERM_DELETE, "world", "anyone"};
     clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
@@ -411,9 +388,8 @@ static void testLockACLs(void **state)
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
-static void cancel_answers_once_and_leaves_nothing(void **state)
+TEST(cancel_answers_once_and_leaves_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -434,9 +410,8 @@ static void cancel_answers_once_and_leaves_nothing(void **state)
     memnet_free(p);
 }
 
-static void free_cancels_what_waits_and_releases_what_is_held(void **state)
+TEST(free_cancels_what_waits_and_releases_what_is_held)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
@@ -457,9 +432,8 @@ static void free_cancels_what_waits_and_releases_what_is_held(void **state)
     memnet_free(p);
 }
 
-static void a_cancelled_create_is_cleaned_up(void **state)
+TEST(a_cancelled_create_is_cleaned_up)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -477,9 +451,8 @@ static void a_cancelled_create_is_cleaned_up(void **state)
 }
 
 /* The grant's event and the cancel meet: one callback, and no node stays. */
-static void a_grant_that_races_a_cancel_answers_once(void **state)
+TEST(a_grant_that_races_a_cancel_answers_once)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -504,9 +477,8 @@ static void a_grant_that_races_a_cancel_answers_once(void **state)
     memnet_free(p);
 }
 
-static void a_waiter_that_gives_up_does_not_let_its_follower_in(void **state)
+TEST(a_waiter_that_gives_up_does_not_let_its_follower_in)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct mutex_owner s[3];
     for (size_t i = 0; i < 3; i++) {
@@ -528,9 +500,8 @@ static void a_waiter_that_gives_up_does_not_let_its_follower_in(void **state)
     memnet_free(p);
 }
 
-static void ten_thousand_timeouts_leave_nothing(void **state)
+TEST(ten_thousand_timeouts_leave_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
@@ -552,9 +523,8 @@ static void ten_thousand_timeouts_leave_nothing(void **state)
 
 /* ---- holding --------------------------------------------------------------------------- */
 
-static void a_holder_whose_node_is_deleted_is_told(void **state)
+TEST(a_holder_whose_node_is_deleted_is_told)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     char node[160];
@@ -582,9 +552,8 @@ static void a_holder_whose_node_is_deleted_is_told(void **state)
 }
 
 /* A hold that never settled is checked by its heartbeats. */
-static void a_short_hold_notices_a_deleted_node_by_its_heartbeat(void **state)
+TEST(a_short_hold_notices_a_deleted_node_by_its_heartbeat)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     char node[160];
@@ -601,9 +570,8 @@ static void a_short_hold_notices_a_deleted_node_by_its_heartbeat(void **state)
     memnet_free(p);
 }
 
-static void max_hold_ends_the_hold_at_the_server_too(void **state)
+TEST(max_hold_ends_the_hold_at_the_server_too)
 {
-    (void)state;
     struct memnet *p = world(2);
     clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 3000};
     struct mutex_owner a, b;
@@ -631,9 +599,8 @@ static void max_hold_ends_the_hold_at_the_server_too(void **state)
     memnet_free(p);
 }
 
-static void a_grant_is_valid_up_to_the_hold_deadline(void **state)
+TEST(a_grant_is_valid_up_to_the_hold_deadline)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -653,9 +620,8 @@ static void a_grant_is_valid_up_to_the_hold_deadline(void **state)
     memnet_free(p);
 }
 
-static void options_are_checked(void **state)
+TEST(options_are_checked)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_mutex *m;
@@ -690,10 +656,9 @@ static void on_roll(clave_async_client *c, clave_err err, const clave_participan
 
 /* A copy of a place, which is persistent: it is told to the one behind it, at no further request,
  * and stays there until somebody deletes it. One further back hears of it when it is next. */
-static void a_place_that_no_session_owns_is_told_and_left_alone(void **state)
+TEST(a_place_that_no_session_owns_is_told_and_left_alone)
 {
     static const char copy[] = "/l/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
-    (void)state;
     struct memnet *p = world(3);
     struct mutex_owner a, b;
     char roll[4] = "";
@@ -726,9 +691,8 @@ static void a_place_that_no_session_owns_is_told_and_left_alone(void **state)
 }
 
 /* Held, asked for once more, and freed before the callback of that has run: it is not held. */
-static void freeing_a_lock_held_again_cancels_the_second_hold(void **state)
+TEST(freeing_a_lock_held_again_cancels_the_second_hold)
 {
-    (void)state;
     const struct memnet_options o = {.clients = 1};
     struct memnet *p = memnet_new(&o);
     struct mutex_owner a;
@@ -742,39 +706,4 @@ static void freeing_a_lock_held_again_cancels_the_second_hold(void **state)
     assert_int_equal(a.answers, 2);
     assert_int_equal(a.err, CLAVE_ECANCELED);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(acquire_costs_one_flight_and_release_one_delete),
-        cmocka_unit_test(missing_parents_cost_two_flights),
-        cmocka_unit_test(release_is_sent_and_not_awaited),
-        cmocka_unit_test(release_with_a_callback_runs_it_when_the_node_is_gone),
-        cmocka_unit_test(hand_over_costs_no_round_trip),
-        cmocka_unit_test(a_long_queue_hands_over_without_trips),
-        cmocka_unit_test(nobody_hammers_a_server_that_gives_no_place),
-        cmocka_unit_test(a_try_that_fails_costs_one_round_trip),
-        cmocka_unit_test(a_place_that_no_session_owns_is_told_and_left_alone),
-        cmocka_unit_test(testLocker),
-        cmocka_unit_test(testContainerCleanup),
-        cmocka_unit_test(testWithNamespace),
-        cmocka_unit_test(testReentrant2Threads),
-        cmocka_unit_test(testReentrant),
-        cmocka_unit_test(test2Clients),
-        cmocka_unit_test(testLockACLs),
-        cmocka_unit_test(cancel_answers_once_and_leaves_nothing),
-        cmocka_unit_test(free_cancels_what_waits_and_releases_what_is_held),
-        cmocka_unit_test(a_cancelled_create_is_cleaned_up),
-        cmocka_unit_test(a_grant_that_races_a_cancel_answers_once),
-        cmocka_unit_test(a_waiter_that_gives_up_does_not_let_its_follower_in),
-        cmocka_unit_test(ten_thousand_timeouts_leave_nothing),
-        cmocka_unit_test(a_holder_whose_node_is_deleted_is_told),
-        cmocka_unit_test(a_short_hold_notices_a_deleted_node_by_its_heartbeat),
-        cmocka_unit_test(max_hold_ends_the_hold_at_the_server_too),
-        cmocka_unit_test(a_grant_is_valid_up_to_the_hold_deadline),
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(freeing_a_lock_held_again_cancels_the_second_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

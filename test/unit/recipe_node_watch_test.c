@@ -1,25 +1,16 @@
 /* The watch on a contender's own node: what makes it look again. On a standalone server nothing
  * else tells a holder that its node was deleted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 /* Time for another attempt, and little beside the shortest session. (Seed 207514, as below.) */
 enum { SOON_MS = 50 };
 
 /* The watch on a holder's node fires for a write, and there is no memory to look again:
  * it looks soon after. */
-static void a_holder_looks_again_when_it_could_not(void **state)
+TEST(a_holder_looks_again_when_it_could_not)
 {
-    (void)state;
     struct failmem mem;
     failmem_init(&mem);
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .mem = &mem.mem});
@@ -47,9 +38,8 @@ static void a_holder_looks_again_when_it_could_not(void **state)
 }
 
 /* A waiter is asked for the lock; when it holds it, there is no memory to look at its node. */
-static void who_was_asked_while_it_waited_is_told_when_it_could_not_look(void **state)
+TEST(who_was_asked_while_it_waited_is_told_when_it_could_not_look)
 {
-    (void)state;
     struct failmem mem;
     failmem_init(&mem);
     clave_mutex_options o = {.size = sizeof o, .revocable = true};
@@ -84,9 +74,8 @@ static void who_was_asked_while_it_waited_is_told_when_it_could_not_look(void **
 /* A holder looks at its node, whose watch is armed already; somebody writes to it before the
  * look arrives, and the watch is gone. It has to be set again. (Seed 4047,
  * docs/evidence/simulation.md.) */
-static void a_watch_that_fires_under_a_look_is_set_again(void **state)
+TEST(a_watch_that_fires_under_a_look_is_set_again)
 {
-    (void)state;
     clave_mutex_options o = {.size = sizeof o, .revocable = true};
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = 6000});
     struct mutex_owner a, b;
@@ -107,14 +96,4 @@ static void a_watch_that_fires_under_a_look_is_set_again(void **state)
     owner_close(&a);
     owner_close(&b);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_holder_looks_again_when_it_could_not),
-        cmocka_unit_test(who_was_asked_while_it_waited_is_told_when_it_could_not_look),
-        cmocka_unit_test(a_watch_that_fires_under_a_look_is_set_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,11 @@
 /* What every acquire says when its time is over: EBUSY only if a server has shown it another before
  * it since the connection was lost last, EUNREACHABLE otherwise. One table: each recipe, each thing
  * that may be in the way, waiting and trying. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/multilock.h"
 #include "lib/candidate.h"
 #include "lib/semaphore_user.h"
 #include "lib/slot_user.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000, WAIT = 1000, FOR_EVER = OWNER_FOREVER };
 
@@ -359,9 +351,8 @@ static void check(const struct recipe *r, const struct scene *s, int64_t within,
     wrong++;
 }
 
-static void each_recipe_says_busy_only_when_it_was_shown(void **state)
+TEST(each_recipe_says_busy_only_when_it_was_shown)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         for (size_t k = 0; k < sizeof scenes / sizeof *scenes; k++) {
             const struct scene *s = &scenes[k];
@@ -373,12 +364,4 @@ static void each_recipe_says_busy_only_when_it_was_shown(void **state)
         }
     }
     assert_int_equal(wrong, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_recipe_says_busy_only_when_it_was_shown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

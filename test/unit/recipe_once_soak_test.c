@@ -1,18 +1,12 @@
 /* Jobs under random faults: whatever is cut, lost, frozen or restarted, a run that is known to have
  * succeeded is not repeated in its period, no begin follows the loss of a holder without the delay,
  * and in peace the job is done. A failure names its seed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
 #include "lib/async_grants.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { CLIENTS = 4, SEEDS = 150, STEPS = 500, TIMEOUT = 6000, PERIOD = 8000, DELAY = 3000 };
 
@@ -277,9 +271,8 @@ static void end(struct soak *k)
     memnet_free(p);
 }
 
-static void random_faults_break_nothing(void **state)
+TEST(random_faults_break_nothing)
 {
-    (void)state;
     unsigned runs = 0, refusals = 0, lost = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct soak k;
@@ -296,12 +289,4 @@ static void random_faults_break_nothing(void **state)
         lost += k.lost;
     }
     assert_true(runs > 5 * SEEDS && refusals > SEEDS && lost > SEEDS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_faults_break_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* A job that several start and one runs: what counts, by whose clock, and what is left when an
  * answer, a runner or its memory fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/once.h"
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 static const int64_t HOUR = 3600 * 1000, MINUTE = 60 * 1000;
 
@@ -104,9 +96,8 @@ static clave_err run(struct runner *r, bool succeeded)
 
 /* ---- what counts ----------------------------------------------------------------------------- */
 
-static void of_two_starters_one_runs(void **state)
+TEST(of_two_starters_one_runs)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
@@ -133,9 +124,8 @@ static void of_two_starters_one_runs(void **state)
 }
 
 /* From the begin of the run before, whenever it ended and whenever others asked. */
-static void the_period_is_from_begin_to_begin(void **state)
+TEST(the_period_is_from_begin_to_begin)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
@@ -159,9 +149,8 @@ static void the_period_is_from_begin_to_begin(void **state)
     memnet_free(p);
 }
 
-static void without_a_period_it_is_once_for_all(void **state)
+TEST(without_a_period_it_is_once_for_all)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, 0);
@@ -181,9 +170,8 @@ static void without_a_period_it_is_once_for_all(void **state)
     memnet_free(p);
 }
 
-static void a_run_that_failed_is_repeated(void **state)
+TEST(a_run_that_failed_is_repeated)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
@@ -197,9 +185,8 @@ static void a_run_that_failed_is_repeated(void **state)
     memnet_free(p);
 }
 
-static void at_most_once_every_beginning_counts(void **state)
+TEST(at_most_once_every_beginning_counts)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
@@ -222,9 +209,8 @@ static void at_most_once_every_beginning_counts(void **state)
 
 /* ---- runners that die, or are late ----------------------------------------------------------- */
 
-static void a_start_whose_runner_died_is_repeated(void **state)
+TEST(a_start_whose_runner_died_is_repeated)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
@@ -249,9 +235,8 @@ static void a_start_whose_runner_died_is_repeated(void **state)
     memnet_free(p);
 }
 
-static void a_lock_lost_before_the_start_starts_nothing(void **state)
+TEST(a_lock_lost_before_the_start_starts_nothing)
 {
-    (void)state;
     static const int before[] = {OP_GET_DATA, OP_MULTI};
     for (size_t i = 0; i < 2; i++) {
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
@@ -285,9 +270,8 @@ static void lose(struct memnet *p, enum memnet_direction way, int op, unsigned s
     memnet_rule(p, (struct memnet_rule){0, way, op, MEMNET_LOSE, skip});
 }
 
-static void no_lost_answer_makes_it_twice_or_never(void **state)
+TEST(no_lost_answer_makes_it_twice_or_never)
 {
-    (void)state;
     static const enum memnet_direction ways[] = {MEMNET_REQUEST, MEMNET_REPLY};
     static const int ops[] = {OP_GET_DATA, OP_MULTI, OP_CREATE2};
     for (unsigned i = 0; i < 3 * 2 * 4; i++) {
@@ -321,9 +305,8 @@ static void no_lost_answer_makes_it_twice_or_never(void **state)
     }
 }
 
-static void a_lost_answer_to_the_end_is_made_up_for(void **state)
+TEST(a_lost_answer_to_the_end_is_made_up_for)
 {
-    (void)state;
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct runner a, b;
@@ -344,9 +327,8 @@ static void a_lost_answer_to_the_end_is_made_up_for(void **state)
 }
 
 /* The answer is lost, then the session: nobody may say that it is not on record. */
-static void a_lock_lost_behind_a_lost_answer_leaves_it_open(void **state)
+TEST(a_lock_lost_behind_a_lost_answer_leaves_it_open)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
@@ -368,9 +350,8 @@ static void a_lock_lost_behind_a_lost_answer_leaves_it_open(void **state)
     memnet_free(p);
 }
 
-static void a_lost_answer_to_the_touch_is_made_up_for(void **state)
+TEST(a_lost_answer_to_the_touch_is_made_up_for)
 {
-    (void)state;
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct runner a;
@@ -393,9 +374,8 @@ static void a_lost_answer_to_the_touch_is_made_up_for(void **state)
 
 /* The servers' clock went wrong for a while: a record from the far future does not keep the job
  * from being done for years. */
-static void a_record_from_the_future_is_out_of_date(void **state)
+TEST(a_record_from_the_future_is_out_of_date)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     enter(&a, p, 0, HOUR);
@@ -415,9 +395,8 @@ static void a_record_from_the_future_is_out_of_date(void **state)
 
 /* ---- what it costs, and misuse --------------------------------------------------------------- */
 
-static void a_run_costs_four_requests(void **state)
+TEST(a_run_costs_four_requests)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     enter(&a, p, 0, HOUR);
@@ -440,9 +419,8 @@ static void a_run_costs_four_requests(void **state)
     memnet_free(p);
 }
 
-static void misuse(void **state)
+TEST(misuse)
 {
-    (void)state;
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     clave_async_once *o;
@@ -529,33 +507,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 15);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_two_starters_one_runs),
-        cmocka_unit_test(the_period_is_from_begin_to_begin),
-        cmocka_unit_test(without_a_period_it_is_once_for_all),
-        cmocka_unit_test(a_run_that_failed_is_repeated),
-        cmocka_unit_test(at_most_once_every_beginning_counts),
-        cmocka_unit_test(a_start_whose_runner_died_is_repeated),
-        cmocka_unit_test(a_lock_lost_before_the_start_starts_nothing),
-        cmocka_unit_test(no_lost_answer_makes_it_twice_or_never),
-        cmocka_unit_test(a_lost_answer_to_the_end_is_made_up_for),
-        cmocka_unit_test(a_lock_lost_behind_a_lost_answer_leaves_it_open),
-        cmocka_unit_test(a_lost_answer_to_the_touch_is_made_up_for),
-        cmocka_unit_test(a_record_from_the_future_is_out_of_date),
-        cmocka_unit_test(a_run_costs_four_requests),
-        cmocka_unit_test(misuse),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

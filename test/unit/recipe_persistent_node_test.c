@@ -1,18 +1,10 @@
 /* A node that stays as long as its owner: created, created again, replaced, told of, deleted.
  * Curator's tests of PersistentNode, PersistentEphemeralNode, PersistentTtlNode and GroupMember
  * bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/persistent_node.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 8000, A = 0, B = 1, OTHER = 2 };
 
@@ -154,9 +146,8 @@ static void leave(struct keeper *k)
 
 /* ---- it is there, and there again ------------------------------------------------------------ */
 
-static void testDeletesNodeWhenClosed(void **state)
+TEST(testDeletesNodeWhenClosed)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -181,9 +172,8 @@ static void testDeletesNodeWhenClosed(void **state)
     end(p);
 }
 
-static void testRecreatesNodeWhenItGetsDeleted(void **state)
+TEST(testRecreatesNodeWhenItGetsDeleted)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -197,9 +187,8 @@ static void testRecreatesNodeWhenItGetsDeleted(void **state)
     end(p);
 }
 
-static void testRecreatesNodeWhenSessionReconnects(void **state)
+TEST(testRecreatesNodeWhenSessionReconnects)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -213,9 +202,8 @@ static void testRecreatesNodeWhenSessionReconnects(void **state)
     end(p);
 }
 
-static void a_reconnect_keeps_the_node(void **state)
+TEST(a_reconnect_keeps_the_node)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -238,9 +226,8 @@ static void a_reconnect_keeps_the_node(void **state)
 
 /* The client gives its session up by its own clock while the server still has it: the node of the
  * former session is replaced in one transaction. Curator adopts it, and loses it. */
-static void a_node_of_a_former_session_is_replaced_without_a_gap(void **state)
+TEST(a_node_of_a_former_session_is_replaced_without_a_gap)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -269,9 +256,8 @@ static void a_node_of_a_former_session_is_replaced_without_a_gap(void **state)
 /* ---- others ---------------------------------------------------------------------------------- */
 
 /* testRecreatesNodeWhenEphemeralOwnerSessionExpires: it is created when the other one is gone. */
-static void anothers_node_is_a_conflict_and_not_adopted(void **state)
+TEST(anothers_node_is_a_conflict_and_not_adopted)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper a, b;
     stay(&a, p, A);
@@ -295,9 +281,8 @@ static void anothers_node_is_a_conflict_and_not_adopted(void **state)
     end(p);
 }
 
-static void a_node_that_is_not_ephemeral_is_a_conflict(void **state)
+TEST(a_node_that_is_not_ephemeral_is_a_conflict)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     assert_int_equal(memnet_create(p, OTHER, "/group"), CLAVE_OK);
@@ -313,9 +298,8 @@ static void a_node_that_is_not_ephemeral_is_a_conflict(void **state)
     end(p);
 }
 
-static void the_last_to_come_may_replace(void **state)
+TEST(the_last_to_come_may_replace)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper a, b;
     stay(&a, p, A);
@@ -345,9 +329,8 @@ static void lose(struct memnet *p, enum memnet_direction way, int op)
     memnet_rule(p, (struct memnet_rule){.client = A, .way = way, .op = op, .fate = MEMNET_LOSE});
 }
 
-static void a_lost_answer_makes_no_second_node(void **state)
+TEST(a_lost_answer_makes_no_second_node)
 {
-    (void)state;
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
         struct memnet *p = world();
         struct keeper k;
@@ -364,9 +347,8 @@ static void a_lost_answer_makes_no_second_node(void **state)
 }
 
 /* testQuickClose, testQuickCloseNodeExists: nothing is left, whatever was lost, and when. */
-static void freed_while_it_is_created(void **state)
+TEST(freed_while_it_is_created)
 {
-    (void)state;
     for (int step = 0; step < 4; step++) {
         struct memnet *p = world();
         struct keeper k;
@@ -393,9 +375,8 @@ static void freed_while_it_is_created(void **state)
 
 /* It had no session yet when it was freed; the create that waits for one is followed by a delete.
  */
-static void freed_before_there_is_a_session(void **state)
+TEST(freed_before_there_is_a_session)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     memnet_refuse(p, A, true);
@@ -409,9 +390,8 @@ static void freed_before_there_is_a_session(void **state)
     end(p);
 }
 
-static void another_is_left_alone_after_a_lost_answer(void **state)
+TEST(another_is_left_alone_after_a_lost_answer)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     assert_int_equal(memnet_create(p, OTHER, "/group"), CLAVE_OK);
@@ -436,9 +416,8 @@ static void set(struct keeper *k, const char *data)
                      CLAVE_OK);
 }
 
-static void testSettingData(void **state)
+TEST(testSettingData)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     keep(&k, p, A, "/group/a", (clave_persistent_node_options){0});
@@ -459,9 +438,8 @@ static void testSettingData(void **state)
 }
 
 /* testSetDataWhenDisconnected, testSetUpdatedDataWhenReconnected. */
-static void data_set_without_a_connection_or_an_answer(void **state)
+TEST(data_set_without_a_connection_or_an_answer)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -493,9 +471,8 @@ static void data_set_without_a_connection_or_an_answer(void **state)
 }
 
 /* What is changed by others stays, until the owner changes it. */
-static void others_may_change_the_data(void **state)
+TEST(others_may_change_the_data)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     stay(&k, p, A);
@@ -522,9 +499,8 @@ static void others_may_change_the_data(void **state)
 
 /* A write of A's is under way when its node is deleted and B's takes the place, at the same
  * version: the server does it, and A learns that the node is another's. */
-static void a_write_to_anothers_node_is_not_taken_for_done(void **state)
+TEST(a_write_to_anothers_node_is_not_taken_for_done)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper a, b;
     stay(&a, p, A);
@@ -553,9 +529,8 @@ static void a_write_to_anothers_node_is_not_taken_for_done(void **state)
 
 /* testEphemeralSequentialWithProtectionReconnection, testSettingDataSequential: one node, always of
  * the same name. */
-static void a_sequential_node_keeps_its_name(void **state)
+TEST(a_sequential_node_keeps_its_name)
 {
-    (void)state;
     for (int lost = 0; lost < 2; lost++) {
         struct memnet *p = world();
         struct keeper k;
@@ -588,9 +563,8 @@ static void a_sequential_node_keeps_its_name(void **state)
 }
 
 /* testBasic of PersistentNode; testSetDataWhenNodeExists. */
-static void a_persistent_node_outlives_its_owner(void **state)
+TEST(a_persistent_node_outlives_its_owner)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     const clave_persistent_node_options o = {.kind = CLAVE_KEPT_PERSISTENT};
@@ -617,9 +591,8 @@ static void a_persistent_node_outlives_its_owner(void **state)
 }
 
 /* testBasic of PersistentTtlNode, testForcedDeleteOfTouchNode, testEventsOnParent. */
-static void a_ttl_node_is_kept_by_its_child(void **state)
+TEST(a_ttl_node_is_kept_by_its_child)
 {
-    (void)state;
     struct memnet *p = memnet_new(
         &(struct memnet_options){.clients = 3, .timeout_ms = TIMEOUT, .extended_types = true});
     memnet_settle(p);
@@ -675,9 +648,8 @@ static void allow(struct memnet *p, const char *path, int32_t perms)
 }
 
 /* CURATOR-228: no endless loop; and it is tried again on the next connection. */
-static void testNoCreatePermission(void **state)
+TEST(testNoCreatePermission)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     assert_int_equal(memnet_create(p, OTHER, "/group"), CLAVE_OK);
@@ -694,9 +666,8 @@ static void testNoCreatePermission(void **state)
     end(p);
 }
 
-static void testNoWritePermission(void **state)
+TEST(testNoWritePermission)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     const clave_acl acl = {
@@ -715,9 +686,8 @@ static void testNoWritePermission(void **state)
     end(p);
 }
 
-static void the_client_ends_first(void **state)
+TEST(the_client_ends_first)
 {
-    (void)state;
     for (int present = 0; present < 2; present++) {
         struct memnet *p = world();
         struct keeper k;
@@ -743,9 +713,8 @@ static void the_client_ends_first(void **state)
     }
 }
 
-static void it_may_be_freed_in_its_event(void **state)
+TEST(it_may_be_freed_in_its_event)
 {
-    (void)state;
     struct memnet *p = world();
     struct keeper k;
     keep(&k, p, A, "/group/a", (clave_persistent_node_options){0});
@@ -786,18 +755,16 @@ static bool stay_through_failure(size_t first)
     return failed;
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     size_t first = 1;
     while (stay_through_failure(first))
         first++;
     assert_true(first > 8);
 }
 
-static void an_invalid_node_is_refused(void **state)
+TEST(an_invalid_node_is_refused)
 {
-    (void)state;
     struct memnet *p = world();
     clave_async_client *c = p->clients[A].c;
     clave_async_persistent_node *n;
@@ -815,36 +782,4 @@ static void an_invalid_node_is_refused(void **state)
     assert_null(n);
     clave_async_persistent_node_free(NULL);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testDeletesNodeWhenClosed),
-        cmocka_unit_test(testRecreatesNodeWhenItGetsDeleted),
-        cmocka_unit_test(testRecreatesNodeWhenSessionReconnects),
-        cmocka_unit_test(a_reconnect_keeps_the_node),
-        cmocka_unit_test(a_node_of_a_former_session_is_replaced_without_a_gap),
-        cmocka_unit_test(anothers_node_is_a_conflict_and_not_adopted),
-        cmocka_unit_test(a_node_that_is_not_ephemeral_is_a_conflict),
-        cmocka_unit_test(the_last_to_come_may_replace),
-        cmocka_unit_test(a_lost_answer_makes_no_second_node),
-        cmocka_unit_test(freed_while_it_is_created),
-        cmocka_unit_test(freed_before_there_is_a_session),
-        cmocka_unit_test(another_is_left_alone_after_a_lost_answer),
-        cmocka_unit_test(testSettingData),
-        cmocka_unit_test(data_set_without_a_connection_or_an_answer),
-        cmocka_unit_test(others_may_change_the_data),
-        cmocka_unit_test(a_write_to_anothers_node_is_not_taken_for_done),
-        cmocka_unit_test(a_sequential_node_keeps_its_name),
-        cmocka_unit_test(a_persistent_node_outlives_its_owner),
-        cmocka_unit_test(a_ttl_node_is_kept_by_its_child),
-        cmocka_unit_test(testNoCreatePermission),
-        cmocka_unit_test(testNoWritePermission),
-        cmocka_unit_test(the_client_ends_first),
-        cmocka_unit_test(it_may_be_freed_in_its_event),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(an_invalid_node_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

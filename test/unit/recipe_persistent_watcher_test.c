@@ -1,19 +1,11 @@
 /* Persistent watches: the client's clave_async_add_watch, and the watcher that keeps one. Curator's
  * tests of PersistentWatcher bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/cache.h"
 #include "clave/async/persistent_watcher.h"
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000, ACTOR = 0, USER = 1 };
 
@@ -104,9 +96,8 @@ static void end(struct memnet *p, struct story *s)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void a_single_node_is_watched_with_its_children(void **state)
+TEST(a_single_node_is_watched_with_its_children)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world(NULL);
     watch(&s, p, "/a", true);
@@ -123,9 +114,8 @@ static void a_single_node_is_watched_with_its_children(void **state)
     end(p, &s);
 }
 
-static void a_tree_is_watched_without_lists(void **state)
+TEST(a_tree_is_watched_without_lists)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world(NULL);
     watch(&s, p, "/a", false);
@@ -169,22 +159,19 @@ static void testConnectionLost(bool single)
     end(p, &s);
 }
 
-static void testConnectionLost_single(void **state)
+TEST(testConnectionLost_single)
 {
-    (void)state;
     testConnectionLost(true);
 }
 
-static void testConnectionLostRecursive(void **state)
+TEST(testConnectionLostRecursive)
 {
-    (void)state;
     testConnectionLost(false);
 }
 
 /* GH-1259. */
-static void testNamespacedWatching(void **state)
+TEST(testNamespacedWatching)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world("/ns");
     create(p, "/");
@@ -205,9 +192,8 @@ static void on_once(clave_async_client *c, clave_async_watch *w, const clave_eve
     ++*(unsigned *)arg;
 }
 
-static void watches_of_several_kinds_share_a_node(void **state)
+TEST(watches_of_several_kinds_share_a_node)
 {
-    (void)state;
     struct story s, t;
     unsigned fired = 0;
     clave_async_watch *once;
@@ -236,9 +222,8 @@ static void watches_of_several_kinds_share_a_node(void **state)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* CURATOR-729. */
-static void testAfterClientClose(void **state)
+TEST(testAfterClientClose)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world(NULL);
     watch(&s, p, "/a", false);
@@ -254,9 +239,8 @@ static void testAfterClientClose(void **state)
 }
 
 /* Before the server has answered; and while it pauses between two attempts. */
-static void testConcurrentClientClose(void **state)
+TEST(testConcurrentClientClose)
 {
-    (void)state;
     struct story s = {0};
     struct memnet *p = world(NULL);
     assert_int_equal(
@@ -269,9 +253,8 @@ static void testConcurrentClientClose(void **state)
 }
 
 /* GH-1292: after its _free nothing is left of it, neither here nor at the server. */
-static void testCuratorListenersNotLeaking(void **state)
+TEST(testCuratorListenersNotLeaking)
 {
-    (void)state;
     struct story s;
     struct memnet *p = world(NULL);
     for (int i = 0; i < 20; i++) {
@@ -287,9 +270,8 @@ static void testCuratorListenersNotLeaking(void **state)
     memnet_free(p);
 }
 
-static void a_watcher_may_be_freed_in_its_event(void **state)
+TEST(a_watcher_may_be_freed_in_its_event)
 {
-    (void)state;
     struct story s = {.free_in_event = true};
     struct memnet *p = world(NULL);
     assert_int_equal(
@@ -315,9 +297,8 @@ static void watch_fake(struct story *s, struct fake_server *f)
     assert_int_equal(q->type, ADD_WATCH_PERSISTENT_RECURSIVE);
 }
 
-static void a_server_before_3_6_ends_a_watcher(void **state)
+TEST(a_server_before_3_6_ends_a_watcher)
 {
-    (void)state;
     struct story s;
     struct fake_server f;
     watch_fake(&s, &f);
@@ -328,9 +309,8 @@ static void a_server_before_3_6_ends_a_watcher(void **state)
 }
 
 /* The ensemble has members of both sorts, and the session moves to an older one. */
-static void a_member_before_3_6_ends_a_watcher(void **state)
+TEST(a_member_before_3_6_ends_a_watcher)
 {
-    (void)state;
     struct story s;
     struct fake_server f;
     static const struct wire_reply none;
@@ -358,9 +338,8 @@ static void a_member_before_3_6_ends_a_watcher(void **state)
 }
 
 /* Curator's asks again at once, and again. */
-static void a_refused_watcher_asks_again_after_pauses(void **state)
+TEST(a_refused_watcher_asks_again_after_pauses)
 {
-    (void)state;
     struct story s;
     struct fake_server f;
     static const struct wire_reply none;
@@ -381,9 +360,8 @@ static void a_refused_watcher_asks_again_after_pauses(void **state)
 }
 
 /* A cache goes on with a watch for each node. TestCuratorCacheBridge. */
-static void a_cache_follows_on_a_server_before_3_6(void **state)
+TEST(a_cache_follows_on_a_server_before_3_6)
 {
-    (void)state;
     struct fake_server f;
     clave_async_cache *cache;
     fake_open(&f, NULL);
@@ -441,18 +419,16 @@ static bool watch_through_failure(size_t first)
     return failed;
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     size_t first = 1;
     while (watch_through_failure(first))
         first++;
     assert_true(first > 4);
 }
 
-static void an_invalid_watcher_is_refused(void **state)
+TEST(an_invalid_watcher_is_refused)
 {
-    (void)state;
     struct memnet *p = world(NULL);
     clave_async_client *c = p->clients[USER].c;
     clave_async_persistent_watcher *w;
@@ -479,27 +455,4 @@ static void an_invalid_watcher_is_refused(void **state)
     memnet_settle(p);
     assert_int_equal(memnet_stats(p).watches, 0);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_node_is_watched_with_its_children),
-        cmocka_unit_test(a_tree_is_watched_without_lists),
-        cmocka_unit_test(testConnectionLost_single),
-        cmocka_unit_test(testConnectionLostRecursive),
-        cmocka_unit_test(testNamespacedWatching),
-        cmocka_unit_test(watches_of_several_kinds_share_a_node),
-        cmocka_unit_test(testAfterClientClose),
-        cmocka_unit_test(testConcurrentClientClose),
-        cmocka_unit_test(testCuratorListenersNotLeaking),
-        cmocka_unit_test(a_watcher_may_be_freed_in_its_event),
-        cmocka_unit_test(a_server_before_3_6_ends_a_watcher),
-        cmocka_unit_test(a_member_before_3_6_ends_a_watcher),
-        cmocka_unit_test(a_refused_watcher_asks_again_after_pauses),
-        cmocka_unit_test(a_cache_follows_on_a_server_before_3_6),
-        cmocka_unit_test(any_allocation_may_fail),
-        cmocka_unit_test(an_invalid_watcher_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

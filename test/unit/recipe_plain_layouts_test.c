@@ -1,19 +1,11 @@
 /* The simple lock and the fair election of programs written by hand: in one queue with a program
  * written by hand, and with the promises of the mutex and the latch although the names say nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -57,9 +49,8 @@ static void make_by_hand(struct memnet *p, size_t client, const char *path, char
 
 /* ---- the simple lock --------------------------------------------------------------------- */
 
-static void it_is_one_queue_with_a_program_written_by_hand(void **state)
+TEST(it_is_one_queue_with_a_program_written_by_hand)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct mutex_owner a;
     char before[64], behind[64], names[4][96];
@@ -86,9 +77,8 @@ static void it_is_one_queue_with_a_program_written_by_hand(void **state)
 
 /* Every kind of message of acquires and releases by two owners of one lock, whose nodes nothing
  * but their order tells apart, and a third process. */
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         MEMNET_HANDSHAKE};
     static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
@@ -122,9 +112,8 @@ static void any_message_may_be_lost_once(void **state)
     }
 }
 
-static void a_node_of_the_old_session_is_never_adopted(void **state)
+TEST(a_node_of_the_old_session_is_never_adopted)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     char names[4][96];
@@ -153,9 +142,8 @@ static void a_node_of_the_old_session_is_never_adopted(void **state)
 
 /* The queue's path was removed and made anew while we were away, and its numbers began anew: what
  * stands under our name is another client's. */
-static void a_node_of_our_name_that_is_anothers_is_left_alone(void **state)
+TEST(a_node_of_our_name_that_is_anothers_is_left_alone)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct mutex_owner a;
     char first[64], names[4][96];
@@ -180,9 +168,8 @@ static void a_node_of_our_name_that_is_anothers_is_left_alone(void **state)
     memnet_free(p);
 }
 
-static void max_hold_ends_the_hold_and_the_release_says_so(void **state)
+TEST(max_hold_ends_the_hold_and_the_release_says_so)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 500};
@@ -204,9 +191,8 @@ static void max_hold_ends_the_hold_and_the_release_says_so(void **state)
     memnet_free(p);
 }
 
-static void a_holder_that_was_stopped_does_no_harm(void **state)
+TEST(a_holder_that_was_stopped_does_no_harm)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     open_lock(&a, p, 0);
@@ -229,9 +215,8 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     memnet_free(p);
 }
 
-static void acquires_that_are_given_up_leave_nothing(void **state)
+TEST(acquires_that_are_given_up_leave_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     open_lock(&a, p, 0);
@@ -258,9 +243,8 @@ static void acquires_that_are_given_up_leave_nothing(void **state)
     memnet_free(p);
 }
 
-static void prefixes_are_checked(void **state)
+TEST(prefixes_are_checked)
 {
-    (void)state;
     static const char *const wrong[] = {"", "0", "12", "-1", "a/b"};
     struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
@@ -291,9 +275,8 @@ static void prefixes_are_checked(void **state)
 
 /* ---- the fair election -------------------------------------------------------------------- */
 
-static void candidates_lead_in_turn_with_one_written_by_hand(void **state)
+TEST(candidates_lead_in_turn_with_one_written_by_hand)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate a, b;
     char hand[64];
@@ -314,9 +297,8 @@ static void candidates_lead_in_turn_with_one_written_by_hand(void **state)
     memnet_free(p);
 }
 
-static void a_failover_costs_the_same_with_any_number(void **state)
+TEST(a_failover_costs_the_same_with_any_number)
 {
-    (void)state;
     uint64_t cost[2];
     for (size_t n = 0; n < 2; n++) {
         size_t candidates = n ? 20 : 5;
@@ -372,29 +354,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_one_queue_with_a_program_written_by_hand),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(a_node_of_the_old_session_is_never_adopted),
-        cmocka_unit_test(a_node_of_our_name_that_is_anothers_is_left_alone),
-        cmocka_unit_test(max_hold_ends_the_hold_and_the_release_says_so),
-        cmocka_unit_test(a_holder_that_was_stopped_does_no_harm),
-        cmocka_unit_test(acquires_that_are_given_up_leave_nothing),
-        cmocka_unit_test(prefixes_are_checked),
-        cmocka_unit_test(candidates_lead_in_turn_with_one_written_by_hand),
-        cmocka_unit_test(a_failover_costs_the_same_with_any_number),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* Candidates with priorities: who leads next, who hands on, who is asked to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/path.h"
 #include "clave/async/leader.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "recipe/election/latch_internal.h"
 #include "recipe/queue/priority_tag.h"
 
@@ -41,9 +33,8 @@ static void end(struct candidate *s, size_t n)
 
 /* ---- names ----------------------------------------------------------------------------- */
 
-static void a_name_tells_the_priority(void **state)
+TEST(a_name_tells_the_priority)
 {
-    (void)state;
     static const struct {
         const char *name;
         int32_t priority;
@@ -75,9 +66,8 @@ static void a_name_tells_the_priority(void **state)
 
 /* Of 1000 elections with five candidates each leads between 160 and 240, and when one goes only
  * its own change hands. */
-static void spread_elections_are_shared_evenly(void **state)
+TEST(spread_elections_are_shared_evenly)
 {
-    (void)state;
     enum { N = 1000, IDS = 5 };
     static const char *const ids[IDS] = {"a:1", "a:2", "host-3", "host-4", "e"};
     unsigned led[IDS] = {0};
@@ -98,9 +88,8 @@ static void spread_elections_are_shared_evenly(void **state)
 
 /* ---- who leads next -------------------------------------------------------------------- */
 
-static void the_highest_leads_next(void **state)
+TEST(the_highest_leads_next)
 {
-    (void)state;
     static const int32_t priorities[] = {4, 1, 9, 2, 9};
     enum { N = sizeof priorities / sizeof *priorities };
     struct memnet *p = world(N);
@@ -126,9 +115,8 @@ static void the_highest_leads_next(void **state)
 }
 
 /* A listing, and one transaction that hands on; the higher one then a listing. */
-static void what_a_priority_costs(void **state)
+TEST(what_a_priority_costs)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
@@ -142,9 +130,8 @@ static void what_a_priority_costs(void **state)
 }
 
 /* A candidate without one is not asked, and does not ask. */
-static void without_a_priority_the_order_is_that_of_the_queue(void **state)
+TEST(without_a_priority_the_order_is_that_of_the_queue)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     enter_with(&s[0], p, 0, 2);
@@ -155,9 +142,8 @@ static void without_a_priority_the_order_is_that_of_the_queue(void **state)
     end(&s[1], 2);
 }
 
-static void a_single_candidate_leads(void **state)
+TEST(a_single_candidate_leads)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct candidate s[1];
     enter_with(&s[0], p, 0, 3);
@@ -181,9 +167,8 @@ static const char *name_of(const struct candidate *s)
 }
 
 /* A leader that resigns, or hands over to a lower one, does not get the leadership back at once. */
-static void a_resignation_counts_for_a_session_timeout(void **state)
+TEST(a_resignation_counts_for_a_session_timeout)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
@@ -219,9 +204,8 @@ static void resign_when_asked(clave_async_latch *l, const clave_latch_event *ev,
     }
 }
 
-static void a_higher_one_asks_the_leader_to_go(void **state)
+TEST(a_higher_one_asks_the_leader_to_go)
 {
-    (void)state;
     struct memnet *p = world(4);
     struct candidate s[3];
     clave_async_latch *leader;
@@ -254,9 +238,8 @@ static void a_higher_one_asks_the_leader_to_go(void **state)
     end(s, 3);
 }
 
-static void options_that_contradict_each_other(void **state)
+TEST(options_that_contradict_each_other)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_async_latch *l;
     const clave_latch_options wrong[] = {
@@ -275,9 +258,8 @@ static void options_that_contradict_each_other(void **state)
 
 /* Any message lost once, applied or not, while four hand on: one leads, in the end the highest
  * that stands, and nothing is left. */
-static void any_message_may_be_lost(void **state)
+TEST(any_message_may_be_lost)
 {
-    (void)state;
     static const int ops[] = {OP_GET_CHILDREN2, OP_MULTI, OP_DELETE, OP_CREATE2, OP_NOTIFICATION};
     for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 3 * 2; i++) {
         struct memnet *p = world(4);
@@ -310,9 +292,8 @@ static struct memnet *looking(struct candidate *s)
     return p;
 }
 
-static void who_closes_its_client_while_it_looks_never_leads(void **state)
+TEST(who_closes_its_client_while_it_looks_never_leads)
 {
-    (void)state;
     struct candidate s;
     struct memnet *p = looking(&s);
     clave_async_client_abandon(p->clients[0].c, p->now);
@@ -331,9 +312,8 @@ static void ignore_result(clave_async_client *c, const clave_result *res, void *
 }
 
 /* A listing without its node is no leave to lead. */
-static void who_is_removed_while_it_looks_stands_again(void **state)
+TEST(who_is_removed_while_it_looks_stands_again)
 {
-    (void)state;
     struct candidate s;
     struct memnet *p = looking(&s);
     assert_int_equal(
@@ -351,9 +331,8 @@ static void who_is_removed_while_it_looks_stands_again(void **state)
 
 /* Its node is the first, and a hand-over to a higher candidate is under way; that one leaves, and
  * it resigns. The hand-over then fails after the new node has become the first. */
-static void a_hand_over_of_a_former_place_keeps_nobody_from_leading(void **state)
+TEST(a_hand_over_of_a_former_place_keeps_nobody_from_leading)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct candidate first, s, higher;
     enter_with(&first, p, 0, 0);
@@ -407,9 +386,8 @@ static void story(struct failmem *mem, size_t first, size_t fails)
     assert_int_equal(mem->live, 0);
 }
 
-static void any_allocation_may_fail(void **state)
+TEST(any_allocation_may_fail)
 {
-    (void)state;
     struct failmem mem;
     for (size_t fails = 1; fails <= 3; fails += 2) {
         size_t first = 1;
@@ -418,25 +396,4 @@ static void any_allocation_may_fail(void **state)
         while (mem.failed);
         assert_true(first > 40);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_tells_the_priority),
-        cmocka_unit_test(spread_elections_are_shared_evenly),
-        cmocka_unit_test(the_highest_leads_next),
-        cmocka_unit_test(what_a_priority_costs),
-        cmocka_unit_test(without_a_priority_the_order_is_that_of_the_queue),
-        cmocka_unit_test(a_single_candidate_leads),
-        cmocka_unit_test(a_resignation_counts_for_a_session_timeout),
-        cmocka_unit_test(a_higher_one_asks_the_leader_to_go),
-        cmocka_unit_test(options_that_contradict_each_other),
-        cmocka_unit_test(who_closes_its_client_while_it_looks_never_leads),
-        cmocka_unit_test(who_is_removed_while_it_looks_stands_again),
-        cmocka_unit_test(a_hand_over_of_a_former_place_keeps_nobody_from_leading),
-        cmocka_unit_test(any_message_may_be_lost),
-        cmocka_unit_test(any_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,14 @@
 /* What a node's name says it is, and that who holds by the table of kinds is who holds by each
  * recipe's own rule. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
+#include "lib/unit.h"
 #include "recipe/queue/queue_kind.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 #define HEX "0123456789abcdef0123456789abcdef"
 
-static void a_name_says_what_it_is(void **state)
+TEST(a_name_says_what_it_is)
 {
     static const struct {
         const char *name;
@@ -37,14 +30,12 @@ static void a_name_says_what_it_is(void **state)
         {"locks", QUEUE_OTHER},
         {"", QUEUE_OTHER},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(table); i++)
         assert_int_equal(clave__queue_kind_of(table[i].name), table[i].kind);
 }
 
-static void the_rule_of_a_queue_is_that_of_its_kinds(void **state)
+TEST(the_rule_of_a_queue_is_that_of_its_kinds)
 {
-    (void)state;
     assert_null(clave__queue_kind_rule(0));
     assert_null(clave__queue_kind_rule(1 << QUEUE_OTHER));
     assert_ptr_equal(clave__queue_kind_rule(1 << QUEUE_KAZOO_LOCK), &clave__queue_order_mutex);
@@ -72,13 +63,12 @@ static const struct queue_order_rule *rule_of_recipe(enum queue_kind kind)
 
 /* Queues of all kinds mixed: by the table, a node holds if and only if its recipe would find nobody
  * ahead of it. */
-static void who_holds_is_who_has_nobody_ahead(void **state)
+TEST(who_holds_is_who_has_nobody_ahead)
 {
     static const char *const words[] = {"-lock-", "-__READ__", "-__WRIT__", "-latch-", "__lock__"};
     enum { MOST = 12 };
     struct rand_state rand;
     size_t holding = 0;
-    (void)state;
     clave__rand_seed(&rand, 7);
     for (int round = 0; round < 5000; round++) {
         char text[MOST][64];
@@ -105,23 +95,11 @@ static void who_holds_is_who_has_nobody_ahead(void **state)
     assert_true(holding > 5000);
 }
 
-static void a_stock_kazoo_lock_does_not_see_other_kinds(void **state)
+TEST(a_stock_kazoo_lock_does_not_see_other_kinds)
 {
-    (void)state;
     unsigned unseen = clave__queue_kind_unseen(QUEUE_KAZOO_LOCK, HEX "__lock__0000000003");
     assert_true(unseen & 1 << QUEUE_LOCK && unseen & 1 << QUEUE_LATCH);
     assert_false(unseen & 1 << QUEUE_KAZOO_LOCK);
     assert_int_equal(clave__queue_kind_unseen(QUEUE_KAZOO_LOCK, "x__lock__0000000003"), 0);
     assert_int_equal(clave__queue_kind_unseen(QUEUE_LOCK, HEX "-lock-0000000003"), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_says_what_it_is),
-        cmocka_unit_test(the_rule_of_a_queue_is_that_of_its_kinds),
-        cmocka_unit_test(who_holds_is_who_has_nobody_ahead),
-        cmocka_unit_test(a_stock_kazoo_lock_does_not_see_other_kinds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

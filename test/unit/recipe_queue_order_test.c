@@ -1,23 +1,14 @@
 /* Who stands where: what counts as a contender's node, Curator's sort rule, kazoo's names, used-up
  * counters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "recipe/queue/queue_kind.h"
 #include "recipe/queue/queue_order.h"
 
 #define UUID "_c_2f4a7c1e-9d53-4b0a-8a35-000000000000-"
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static void a_contender_is_a_base_name_and_a_number(void **state)
+TEST(a_contender_is_a_base_name_and_a_number)
 {
-    (void)state;
     static const struct {
         const char *name, *key; /* NULL: it is none */
         bool plain, exhausted;
@@ -84,9 +75,8 @@ static struct queue_order_place locate(const char *const *names, size_t n, const
     return clave__queue_order_locate(&clave__queue_order_mutex, names, n, own);
 }
 
-static void place_counts_every_name_before_ours(void **state)
+TEST(place_counts_every_name_before_ours)
 {
-    (void)state;
     static const char *const names[] = {
         UUID "lock-0000000004", UUID "lock-0000000001", "0f3c5d__lock__0000000003",
         UUID "lock-0000000002", UUID "lock-0000000009",
@@ -114,9 +104,8 @@ static void place_counts_every_name_before_ours(void **state)
 
 /* What does not queue is not waited for, wherever Curator sorts it (CURATOR-43). Curator waits for
  * such a child, and so never owns where clave does not. */
-static void other_children_do_not_count(void **state)
+TEST(other_children_do_not_count)
 {
-    (void)state;
     static const char *const names[] = {
         "0abc",    UUID "lock-0000000002", "00000",        "readme",
         "lock--3", "deadlock--3",          "lock-0000001", UUID "lock-0000000001",
@@ -134,9 +123,8 @@ static void other_children_do_not_count(void **state)
 }
 
 /* Nobody knows what such a server means by its numbers. */
-static void an_own_name_without_a_number_is_refused(void **state)
+TEST(an_own_name_without_a_number_is_refused)
 {
-    (void)state;
     static const char *const names[] = {"lock-12", "lock-0000000011"};
     assert_true(locate(names, 2, names[0]).exhausted);
     assert_false(locate(names, 2, names[1]).exhausted);
@@ -144,9 +132,8 @@ static void an_own_name_without_a_number_is_refused(void **state)
 
 #define HEX "0f3c5d7e9a1b4c2d8e6f0a1b2c3d4e5f"
 
-static void default_names_of_kazoo(void **state)
+TEST(default_names_of_kazoo)
 {
-    (void)state;
     static const char *const are[] = {HEX "__lock__0000000012", HEX "__rlock__0000000000",
                                       HEX "__lock__-2147483648"};
     static const char *const are_not[] = {
@@ -172,9 +159,8 @@ static void default_names_of_kazoo(void **state)
             fail_msg("'%s' is no default name of kazoo's", are_not[i]);
 }
 
-static void equal_keys_keep_the_servers_order(void **state)
+TEST(equal_keys_keep_the_servers_order)
 {
-    (void)state;
     static const char *const names[] = {"a-lock-0000000001", "b-lock-0000000001",
                                         "c-lock-0000000001"};
     assert_int_equal(locate(names, 3, names[0]).ahead, 0);
@@ -186,9 +172,8 @@ static void equal_keys_keep_the_servers_order(void **state)
 
 /* Whoever may write below the path can make a name that has run over, as well as one that stands
  * first: it is waited for, and says nothing about the counter. Ours is the counter's own. */
-static void only_our_own_number_says_that_the_counter_ran_over(void **state)
+TEST(only_our_own_number_says_that_the_counter_ran_over)
 {
-    (void)state;
     static const char *const names[] = {UUID "lock-2147482000", UUID "lock--2147483648"};
     struct queue_order_place at = locate(names, 2, names[0]);
     assert_false(at.exhausted);
@@ -201,9 +186,8 @@ static void only_our_own_number_says_that_the_counter_ran_over(void **state)
     assert_true(locate(near, 2, near[1]).exhausted);
 }
 
-static void order_is_that_of_the_places(void **state)
+TEST(order_is_that_of_the_places)
 {
-    (void)state;
     enum { N = 100 };
     static char text[N][64];
     const char *names[N];
@@ -222,9 +206,8 @@ static void order_is_that_of_the_places(void **state)
     }
 }
 
-static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
+TEST(the_two_kinds_of_a_read_write_lock_are_one_queue)
 {
-    (void)state;
     static const char *const names[] = {
         UUID "__WRIT__0000000004", UUID "__READ__0000000001", "0f3c__rlock__0000000002",
         UUID "__READ__0000000004", UUID "__WRIT__0000000003", "0abc",
@@ -270,9 +253,8 @@ static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
 }
 
 /* Every kind of queue, and whatever somebody has put below its path. */
-static void hostile_names_stop_no_queue(void **state)
+TEST(hostile_names_stop_no_queue)
 {
-    (void)state;
     struct queue_order_rule unprotected;
     assert_int_equal(clave__queue_order_unprotected(&unprotected, "n_"), CLAVE_OK);
     const struct queue_order_rule *const rules[] = {
@@ -300,9 +282,8 @@ static void hostile_names_stop_no_queue(void **state)
     }
 }
 
-static void other_children_come_last_in_the_order(void **state)
+TEST(other_children_come_last_in_the_order)
 {
-    (void)state;
     static const char *const names[] = {"b", "0", "lock-0000000002", "lock--3",
                                         "a-lock-0000000001"};
     struct clave_mem mem = clave__mem_or_default(NULL);
@@ -312,22 +293,4 @@ static void other_children_come_last_in_the_order(void **state)
         clave__queue_order_sort(&clave__queue_order_mutex, &mem, names, COUNT(names), order),
         CLAVE_OK);
     assert_memory_equal(order, expected, sizeof order);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_contender_is_a_base_name_and_a_number),
-        cmocka_unit_test(place_counts_every_name_before_ours),
-        cmocka_unit_test(default_names_of_kazoo),
-        cmocka_unit_test(other_children_do_not_count),
-        cmocka_unit_test(an_own_name_without_a_number_is_refused),
-        cmocka_unit_test(equal_keys_keep_the_servers_order),
-        cmocka_unit_test(only_our_own_number_says_that_the_counter_ran_over),
-        cmocka_unit_test(order_is_that_of_the_places),
-        cmocka_unit_test(the_two_kinds_of_a_read_write_lock_are_one_queue),
-        cmocka_unit_test(hostile_names_stop_no_queue),
-        cmocka_unit_test(other_children_come_last_in_the_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* A server whose bound on watches is reached refuses each watch of a client. What needs one fails,
  * or asks again at times: nothing asks without a pause. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/leader.h"
 #include "lib/candidate.h"
 #include "lib/mutex_owner.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 #include "server/connection/conn.h"
 
 enum { ACTOR = 0, USER = 1, MINUTE_MS = 60000, MOST_REQUESTS = 300 };
@@ -62,10 +55,9 @@ static void end(void)
     memnet_free(p);
 }
 
-static void a_mutex(void **state)
+TEST(a_mutex)
 {
     struct mutex_owner holder, waiter;
-    (void)state;
     begin();
     assert_int_equal(owner_open(&holder, p, ACTOR, "/m", NULL), CLAVE_OK);
     assert_int_equal(owner_acquire(&holder, OWNER_TRY), CLAVE_OK);
@@ -79,10 +71,9 @@ static void a_mutex(void **state)
     end();
 }
 
-static void a_latch(void **state)
+TEST(a_latch)
 {
     struct candidate leader, other;
-    (void)state;
     begin();
     candidate_enter(&leader, p, ACTOR, "/l", NULL);
     assert_int_equal(candidate_open(&other, p, USER, "/l", NULL), CLAVE_OK);
@@ -95,10 +86,9 @@ static void a_latch(void **state)
     end();
 }
 
-static void a_semaphore(void **state)
+TEST(a_semaphore)
 {
     struct semaphore_user holder, waiter;
-    (void)state;
     begin();
     semaphore_user_open(&holder, p, ACTOR, 1);
     assert_int_equal(semaphore_user_acquire(&holder, 1, OWNER_TRY), CLAVE_OK);
@@ -112,11 +102,10 @@ static void a_semaphore(void **state)
     end();
 }
 
-static void a_semaphore_with_a_shared_limit(void **state)
+TEST(a_semaphore_with_a_shared_limit)
 {
     struct semaphore_user user;
     clave_semaphore_options o = {.size = sizeof o, .limit = 1, .limit_path = "/limit"};
-    (void)state;
     begin();
     refuse();
     (void)semaphore_user_open_with(&user, p, USER, o);
@@ -131,12 +120,11 @@ static void count_news(clave_async_leader_watch *w, const clave_leader_news *new
     *(clave_err *)arg = news->err;
 }
 
-static void a_leader_watch(void **state)
+TEST(a_leader_watch)
 {
     struct candidate leader;
     clave_async_leader_watch *w;
     clave_err told = CLAVE_OK;
-    (void)state;
     begin();
     candidate_enter(&leader, p, ACTOR, "/l", NULL);
     refuse();
@@ -150,14 +138,4 @@ static void a_leader_watch(void **state)
     clave_async_leader_watch_free(w);
     candidate_close(&leader);
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mutex),        cmocka_unit_test(a_latch),
-        cmocka_unit_test(a_semaphore),    cmocka_unit_test(a_semaphore_with_a_shared_limit),
-        cmocka_unit_test(a_leader_watch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* Asking for a lock that another holds: Curator's Revoker, for every kind of lock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 
 static const clave_mutex_options revocable = {.size = sizeof revocable, .revocable = true};
 
@@ -33,9 +25,8 @@ static clave_err revoke(struct memnet *p, size_t by, const char *node)
 }
 
 /* The Revoker wakes the holder's listener; when that lets go, the second lock acquires. */
-static void testRevoking(void **state)
+TEST(testRevoking)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     char node[160];
@@ -62,9 +53,8 @@ static void testRevoking(void **state)
     memnet_free(p);
 }
 
-static void one_that_is_not_revocable_hears_nothing(void **state)
+TEST(one_that_is_not_revocable_hears_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
@@ -78,9 +68,8 @@ static void one_that_is_not_revocable_hears_nothing(void **state)
 }
 
 /* Asked for while it waits: told when it holds, since only then can it let go. */
-static void one_that_waits_hears_of_it_when_it_holds(void **state)
+TEST(one_that_waits_hears_of_it_when_it_holds)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a, b;
     char names[2][96], node[128];
@@ -102,9 +91,8 @@ static void one_that_waits_hears_of_it_when_it_holds(void **state)
     memnet_free(p);
 }
 
-static void both_sides_of_a_read_write_lock_can_be_asked(void **state)
+TEST(both_sides_of_a_read_write_lock_can_be_asked)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", &revocable);
@@ -120,9 +108,8 @@ static void both_sides_of_a_read_write_lock_can_be_asked(void **state)
     memnet_free(p);
 }
 
-static void a_lease_can_be_asked_for(void **state)
+TEST(a_lease_can_be_asked_for)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     struct grant_facts g;
@@ -143,9 +130,8 @@ static void a_lease_can_be_asked_for(void **state)
 }
 
 /* The word comes while the holder is cut off: it is heard of after the reconnect. */
-static void a_request_is_heard_of_after_a_reconnect(void **state)
+TEST(a_request_is_heard_of_after_a_reconnect)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct mutex_owner a;
     char node[160];
@@ -198,7 +184,7 @@ static const char *held_with(struct mutex_owner *a, struct memnet *p, const char
 }
 
 /* By clave, and by Curator, whose word the holder replaces. */
-static void a_request_keeps_what_a_node_of_claves_says(void **state)
+TEST(a_request_keeps_what_a_node_of_claves_says)
 {
     static const struct {
         const char *data, *asked;
@@ -216,7 +202,6 @@ static void a_request_keeps_what_a_node_of_claves_says(void **state)
         {"10.0.0.1", "10.0.0.1", true, false, CLAVE_OK},
         {CLAVE_REVOKE_WORD, CLAVE_REVOKE_WORD, true, true, CLAVE_OK}, /* nothing to restore */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct memnet *p = world(2);
         struct mutex_owner a;
@@ -237,11 +222,10 @@ static void a_request_keeps_what_a_node_of_claves_says(void **state)
 
 /* The owner writes to its node (`clave lock`, once, after the grant) between the look and the
  * request. */
-static void a_write_in_between_is_not_overwritten(void **state)
+TEST(a_write_in_between_is_not_overwritten)
 {
     clave_err done = CLAVE_ETIMEDOUT;
     struct mutex_owner a;
-    (void)state;
     struct memnet *p = world(2);
     const char *node = held_with(&a, p, WHO "granted=ctime\n", false);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
@@ -257,10 +241,9 @@ static void a_write_in_between_is_not_overwritten(void **state)
 }
 
 /* The answer is lost: whether it was asked is not known, and it was. */
-static void an_answer_that_is_lost_is_neither(void **state)
+TEST(an_answer_that_is_lost_is_neither)
 {
     struct mutex_owner a;
-    (void)state;
     struct memnet *p = world(2);
     const char *node = held_with(&a, p, WHO, true);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_SET_DATA, MEMNET_LOSE, 0});
@@ -273,12 +256,11 @@ static void an_answer_that_is_lost_is_neither(void **state)
     memnet_free(p);
 }
 
-static void a_node_that_goes_between_look_and_request(void **state)
+TEST(a_node_that_goes_between_look_and_request)
 {
     clave_err done = CLAVE_ETIMEDOUT;
     struct mutex_owner a;
     char node[160];
-    (void)state;
     struct memnet *p = world(2);
     snprintf(node, sizeof node, "%s", held_with(&a, p, WHO, true));
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
@@ -293,7 +275,7 @@ static void a_node_that_goes_between_look_and_request(void **state)
     memnet_free(p);
 }
 
-static void of_others_only_curators_are_sent_the_word(void **state)
+TEST(of_others_only_curators_are_sent_the_word)
 {
     static const struct {
         const char *node, *then;
@@ -304,7 +286,6 @@ static void of_others_only_curators_are_sent_the_word(void **state)
         {"/x/_c_1-latch-0000000003", "me", CLAVE_OK}, /* clave's leaders look for any write */
         {"/x/0123456789abcdef0123456789abcdef__lock__0000000004", "me", CLAVE_EINVAL},
     };
-    (void)state;
     struct memnet *p = world(2);
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -314,22 +295,4 @@ static void of_others_only_curators_are_sent_the_word(void **state)
         assert_string_equal(says(p, rows[i].node), rows[i].then);
     }
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testRevoking),
-        cmocka_unit_test(one_that_is_not_revocable_hears_nothing),
-        cmocka_unit_test(one_that_waits_hears_of_it_when_it_holds),
-        cmocka_unit_test(both_sides_of_a_read_write_lock_can_be_asked),
-        cmocka_unit_test(a_lease_can_be_asked_for),
-        cmocka_unit_test(a_request_is_heard_of_after_a_reconnect),
-        cmocka_unit_test(a_request_keeps_what_a_node_of_claves_says),
-        cmocka_unit_test(a_write_in_between_is_not_overwritten),
-        cmocka_unit_test(an_answer_that_is_lost_is_neither),
-        cmocka_unit_test(a_node_that_goes_between_look_and_request),
-        cmocka_unit_test(of_others_only_curators_are_sent_the_word),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

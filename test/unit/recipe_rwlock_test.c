@@ -1,18 +1,9 @@
 /* The read-write lock: who waits for whom, downgrade and upgrade, and what happens to both
  * when messages, sessions and memory fail. Curator's tests bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -37,9 +28,8 @@ static const char *number_of(const char *node)
 
 /* Strict order of arrival: readers together, writers alone, and readers behind a waiting
  * writer wait. */
-static void readers_share_and_writers_do_not(void **state)
+TEST(readers_share_and_writers_do_not)
 {
-    (void)state;
     enum { N = 6 };
     struct memnet *p = world(N);
     struct rwlock_owner s[N];
@@ -81,9 +71,8 @@ static void readers_share_and_writers_do_not(void **state)
 
 /* P10: all readers watch the nearest write before them, and the end of any other node wakes
  * none of them. At its end they are granted without a trip (P3). */
-static void a_reader_watches_the_nearest_write_before_it(void **state)
+TEST(a_reader_watches_the_nearest_write_before_it)
 {
-    (void)state;
     enum { READERS = 5, N = READERS + 3 };
     struct memnet *p = world(N);
     struct rwlock_owner s[N];
@@ -113,9 +102,8 @@ static void a_reader_watches_the_nearest_write_before_it(void **state)
 }
 
 /* The nearest write gives up: the one before it is the one to wait for. */
-static void a_write_that_gives_up_does_not_let_readers_in(void **state)
+TEST(a_write_that_gives_up_does_not_let_readers_in)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct rwlock_owner s[3];
     for (size_t i = 0; i < 3; i++)
@@ -138,9 +126,8 @@ static void a_write_that_gives_up_does_not_let_readers_in(void **state)
 }
 
 /* A random mix: a writer alone, readers together. */
-static void testBasic(void **state)
+TEST(testBasic)
 {
-    (void)state;
     enum { N = 8 };
     struct memnet *p = world(N);
     struct rwlock_owner s[N];
@@ -178,9 +165,8 @@ static void testBasic(void **state)
     memnet_free(p);
 }
 
-static void a_try_of_either_side_leaves_nothing(void **state)
+TEST(a_try_of_either_side_leaves_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -204,9 +190,8 @@ static void a_try_of_either_side_leaves_nothing(void **state)
 }
 
 /* A node of a try, though it be refused, is one that readers wait for. */
-static void a_refused_try_to_write_makes_no_node(void **state)
+TEST(a_refused_try_to_write_makes_no_node)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct rwlock_owner a, b, c;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -238,9 +223,8 @@ static void a_refused_try_to_write_makes_no_node(void **state)
 }
 
 /* What looked free was taken before the node was there: the node decides. */
-static void a_try_to_write_that_was_overtaken_is_refused(void **state)
+TEST(a_try_to_write_that_was_overtaken_is_refused)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -262,9 +246,8 @@ static void a_try_to_write_that_was_overtaken_is_refused(void **state)
 
 /* Each message of a try is lost, then the connection cut after it: it ends at once, is never said
  * to be busy when it is free, and leaves nothing. */
-static void a_try_to_write_ends_with_its_connection(void **state)
+TEST(a_try_to_write_ends_with_its_connection)
 {
-    (void)state;
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_CREATE2};
     for (size_t i = 0; i < 12; i++) {
         struct memnet *p = world(2);
@@ -292,9 +275,8 @@ static void a_try_to_write_ends_with_its_connection(void **state)
     }
 }
 
-static void a_try_to_write_is_given_up_while_it_looks(void **state)
+TEST(a_try_to_write_is_given_up_while_it_looks)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -310,9 +292,8 @@ static void a_try_to_write_is_given_up_while_it_looks(void **state)
 
 /* ---- downgrade ------------------------------------------------------------------------- */
 
-static void testDowngrading(void **state)
+TEST(testDowngrading)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -340,9 +321,8 @@ static void testDowngrading(void **state)
 }
 
 /* CURATOR-621: a writer that waited before the downgrade stays behind it. */
-static void testContendingDowngrading(void **state)
+TEST(testContendingDowngrading)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct rwlock_owner a, b, c;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -368,9 +348,8 @@ static void testContendingDowngrading(void **state)
 }
 
 /* The read is asked for and the write given back in one flight. */
-static void a_downgrade_need_not_be_awaited(void **state)
+TEST(a_downgrade_need_not_be_awaited)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -389,9 +368,8 @@ static void a_downgrade_need_not_be_awaited(void **state)
 }
 
 /* Another owner's read does not ride on my write. */
-static void testThatDowngradingRespectsThreads(void **state)
+TEST(testThatDowngradingRespectsThreads)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -406,9 +384,8 @@ static void testThatDowngradingRespectsThreads(void **state)
 
 /* Beside Curator 5.4's form of the downgrade: a read behind the write with a number of its
  * own. Whoever comes after it, waits for it. */
-static void a_downgrade_of_curator_5_4_is_waited_for(void **state)
+TEST(a_downgrade_of_curator_5_4_is_waited_for)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a;
     static const char read[] = "/rw/_c_00000000-0000-0000-0000-000000000002-__READ__0000000001";
@@ -429,9 +406,8 @@ static void a_downgrade_of_curator_5_4_is_waited_for(void **state)
 }
 
 /* The write node goes before the read stands: the read has no claim to its place. */
-static void a_downgrade_of_a_write_that_is_gone_queues_as_any_read(void **state)
+TEST(a_downgrade_of_a_write_that_is_gone_queues_as_any_read)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct rwlock_owner a, b;
     char node[160];
@@ -459,9 +435,8 @@ static void a_downgrade_of_a_write_that_is_gone_queues_as_any_read(void **state)
 }
 
 /* The answer to the downgrade's create is lost, or the request itself: it is found out. */
-static void a_downgrade_survives_lost_messages(void **state)
+TEST(a_downgrade_survives_lost_messages)
 {
-    (void)state;
     static const struct {
         enum memnet_direction way;
         enum memnet_action fate;
@@ -497,9 +472,8 @@ static void a_downgrade_survives_lost_messages(void **state)
 }
 
 /* Cancelled, or the session killed, with the downgrade's answer still to come. */
-static void a_downgrade_given_up_leaves_nothing(void **state)
+TEST(a_downgrade_given_up_leaves_nothing)
 {
-    (void)state;
     for (int way = 0; way < 4; way++) {
         struct memnet *p = world(2);
         struct rwlock_owner a, b;
@@ -534,9 +508,8 @@ static void a_downgrade_given_up_leaves_nothing(void **state)
 
 /* ---- upgrade --------------------------------------------------------------------------- */
 
-static void testThatUpgradingIsDisallowed(void **state)
+TEST(testThatUpgradingIsDisallowed)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -568,9 +541,8 @@ static void testThatUpgradingIsDisallowed(void **state)
     memnet_free(p);
 }
 
-static void a_read_behind_my_own_waiting_write_is_refused(void **state)
+TEST(a_read_behind_my_own_waiting_write_is_refused)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -614,9 +586,8 @@ static size_t participants(struct memnet *p, clave_rwlock_kind kind)
     return count.n;
 }
 
-static void testGetParticipantNodes(void **state)
+TEST(testGetParticipantNodes)
 {
-    (void)state;
     enum { READERS = 20, WRITERS = 8 };
     struct memnet *p = world(READERS + WRITERS);
     struct rwlock_owner s[READERS + WRITERS];
@@ -642,9 +613,8 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* The data is copied at construction. A downgrade carries it too. */
-static void testSetNodeData(void **state)
+TEST(testSetNodeData)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct rwlock_owner a;
     char data[] = "here";
@@ -665,9 +635,8 @@ static void testSetNodeData(void **state)
 }
 
 /* The path of a killed session's write lock is gone when another gets the lock. */
-static void testLockPath(void **state)
+TEST(testLockPath)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     char node[160], names[4][96];
@@ -691,9 +660,8 @@ static void testLockPath(void **state)
 /* ---- sessions and faults ---------------------------------------------------------------- */
 
 /* Both grants of a downgrade go with the session, each told once. */
-static void a_session_that_ends_takes_both_sides(void **state)
+TEST(a_session_that_ends_takes_both_sides)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -715,9 +683,8 @@ static void a_session_that_ends_takes_both_sides(void **state)
     memnet_free(p);
 }
 
-static void a_waiting_reader_keeps_its_place_over_a_reconnect(void **state)
+TEST(a_waiting_reader_keeps_its_place_over_a_reconnect)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct rwlock_owner s[3];
     for (size_t i = 0; i < 3; i++)
@@ -767,9 +734,8 @@ static void play(struct memnet *p, struct rwlock_owner *a, struct rwlock_owner *
     assert_int_equal(b->read.answers + c->write.answers, 2);
 }
 
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
                               OP_PING,    MEMNET_HANDSHAKE};
@@ -839,9 +805,8 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
@@ -850,9 +815,8 @@ static void every_allocation_may_fail_once(void **state)
 
 /* A writer that waits behind a write that becomes a read is granted after the read: its token
  * has to be the greater. (Seed 10, docs/evidence/simulation.md.) */
-static void tokens_grow_past_a_downgrade(void **state)
+TEST(tokens_grow_past_a_downgrade)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
@@ -872,9 +836,8 @@ static void tokens_grow_past_a_downgrade(void **state)
 }
 
 /* Of a read lock the readers own, a writer that waits is before the next reader. */
-static void a_refused_try_says_who_is_in_the_way(void **state)
+TEST(a_refused_try_says_who_is_in_the_way)
 {
-    (void)state;
     enum { READERS = 3, WRITER = 3, LATE = 4, OTHER = 5, ALL };
     struct memnet *p = world(ALL);
     struct rwlock_owner u[ALL];
@@ -902,39 +865,4 @@ static void a_refused_try_says_who_is_in_the_way(void **state)
     for (size_t i = 0; i < ALL; i++)
         rwlock_owner_close(&u[i]);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_share_and_writers_do_not),
-        cmocka_unit_test(a_reader_watches_the_nearest_write_before_it),
-        cmocka_unit_test(a_write_that_gives_up_does_not_let_readers_in),
-        cmocka_unit_test(testBasic),
-        cmocka_unit_test(a_try_of_either_side_leaves_nothing),
-        cmocka_unit_test(a_refused_try_to_write_makes_no_node),
-        cmocka_unit_test(a_try_to_write_that_was_overtaken_is_refused),
-        cmocka_unit_test(a_try_to_write_ends_with_its_connection),
-        cmocka_unit_test(a_try_to_write_is_given_up_while_it_looks),
-        cmocka_unit_test(testDowngrading),
-        cmocka_unit_test(testContendingDowngrading),
-        cmocka_unit_test(a_downgrade_need_not_be_awaited),
-        cmocka_unit_test(testThatDowngradingRespectsThreads),
-        cmocka_unit_test(a_downgrade_of_curator_5_4_is_waited_for),
-        cmocka_unit_test(a_downgrade_of_a_write_that_is_gone_queues_as_any_read),
-        cmocka_unit_test(a_downgrade_survives_lost_messages),
-        cmocka_unit_test(a_downgrade_given_up_leaves_nothing),
-        cmocka_unit_test(testThatUpgradingIsDisallowed),
-        cmocka_unit_test(a_read_behind_my_own_waiting_write_is_refused),
-        cmocka_unit_test(testGetParticipantNodes),
-        cmocka_unit_test(testSetNodeData),
-        cmocka_unit_test(testLockPath),
-        cmocka_unit_test(a_session_that_ends_takes_both_sides),
-        cmocka_unit_test(a_waiting_reader_keeps_its_place_over_a_reconnect),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(every_allocation_may_fail_once),
-        cmocka_unit_test(tokens_grow_past_a_downgrade),
-        cmocka_unit_test(a_refused_try_says_who_is_in_the_way),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* The rules of a selector, without threads: who leads, who is interrupted, who queues again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "recipe/election/selector_state.h"
 
 static struct selector_state standing(clave_latch_policy policy)
@@ -27,9 +21,8 @@ static struct selector_state leading(clave_latch_policy policy)
     return c;
 }
 
-static void a_requeue_succeeds_once_the_function_has_returned(void **state)
+TEST(a_requeue_succeeds_once_the_function_has_returned)
 {
-    (void)state;
     struct selector_state c = standing(CLAVE_POLICY_STANDARD);
     assert_int_equal(clave__selector_state_requeue(&c), CLAVE_EBUSY);
     assert_true(clave__selector_state_elect(&c, true));
@@ -44,9 +37,8 @@ static void a_requeue_succeeds_once_the_function_has_returned(void **state)
     assert_true(clave__selector_state_goes_on(&c));
 }
 
-static void one_may_stand_again_by_itself(void **state)
+TEST(one_may_stand_again_by_itself)
 {
-    (void)state;
     struct selector_state c = leading(CLAVE_POLICY_STANDARD);
     c.auto_requeue = true;
     clave__selector_state_end(&c, CLAVE_OK);
@@ -58,9 +50,8 @@ static void one_may_stand_again_by_itself(void **state)
 }
 
 /* testRaceAtStateChanged */
-static void what_is_in_doubt_at_the_grant_is_no_leadership(void **state)
+TEST(what_is_in_doubt_at_the_grant_is_no_leadership)
 {
-    (void)state;
     struct selector_state c = standing(CLAVE_POLICY_STANDARD);
     assert_false(clave__selector_state_elect(&c, false));
     clave__selector_state_connection(&c, CLAVE_STATE_SUSPENDED);
@@ -74,9 +65,8 @@ static void what_is_in_doubt_at_the_grant_is_no_leadership(void **state)
     assert_true(clave__selector_state_elect(&patient, true));
 }
 
-static void what_interrupts_a_leader(void **state)
+TEST(what_interrupts_a_leader)
 {
-    (void)state;
     struct selector_state c = leading(CLAVE_POLICY_STANDARD);
     clave__selector_state_connection(&c, CLAVE_STATE_SUSPENDED);
     assert_true(c.interrupted);
@@ -101,9 +91,8 @@ static void what_interrupts_a_leader(void **state)
     assert_false(c.interrupted);
 }
 
-static void one_that_is_closed_leads_no_more(void **state)
+TEST(one_that_is_closed_leads_no_more)
 {
-    (void)state;
     struct selector_state c = standing(CLAVE_POLICY_STANDARD);
     c.auto_requeue = true;
     assert_true(clave__selector_state_close(&c)); /* its acquire is to be cancelled */
@@ -117,16 +106,4 @@ static void one_that_is_closed_leads_no_more(void **state)
     struct selector_state leader = leading(CLAVE_POLICY_STANDARD);
     assert_false(clave__selector_state_close(&leader)); /* its function returns */
     assert_true(leader.interrupted);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_requeue_succeeds_once_the_function_has_returned),
-        cmocka_unit_test(one_may_stand_again_by_itself),
-        cmocka_unit_test(what_is_in_doubt_at_the_grant_is_no_leadership),
-        cmocka_unit_test(what_interrupts_a_leader),
-        cmocka_unit_test(one_that_is_closed_leads_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,9 @@
 /* The counting semaphore when leases, sessions, servers, messages and memory go: never above
  * the limit, every callback once, nothing left. Curator's tests bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 #include "recipe/reattach.h"
 
 enum { TIMEOUT = 6000 };
@@ -24,9 +15,8 @@ static struct memnet *world(size_t clients)
 
 /* ---- ending, losing, failing ------------------------------------------------------------ */
 
-static void release_with_a_callback_runs_it_when_the_node_is_gone(void **state)
+TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
@@ -44,9 +34,8 @@ static void release_with_a_callback_runs_it_when_the_node_is_gone(void **state)
 }
 
 /* CURATOR-462, testInterruptAcquire: given up wherever it stands. */
-static void testInterruptAcquire(void **state)
+TEST(testInterruptAcquire)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct semaphore_user a, b, c;
     semaphore_user_open(&a, p, 0, 1);
@@ -77,9 +66,8 @@ static void testInterruptAcquire(void **state)
 }
 
 /* Half of what was asked for is there when time is up: none of it stays. */
-static void all_or_nothing_when_time_is_up(void **state)
+TEST(all_or_nothing_when_time_is_up)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 4);
@@ -101,9 +89,8 @@ static void all_or_nothing_when_time_is_up(void **state)
 }
 
 /* The waiter's lease node is deleted under it: it is made again, and nothing is left over. */
-static void testNoOrphanedNodes(void **state)
+TEST(testNoOrphanedNodes)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     char names[4][96], path[128];
@@ -129,9 +116,8 @@ static void testNoOrphanedNodes(void **state)
 }
 
 /* The same with the place in the queue: another may get in meanwhile, never beside it. */
-static void a_gate_that_is_deleted_sends_the_acquire_back(void **state)
+TEST(a_gate_that_is_deleted_sends_the_acquire_back)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct semaphore_user a, b, c;
     char names[4][96], path[128];
@@ -161,9 +147,8 @@ static void a_gate_that_is_deleted_sends_the_acquire_back(void **state)
 
 /* The answer to the create of a lease is lost, and another process with the session goes on with
  * the acquire meanwhile: it has the lease, and has left the place in the queue. */
-static void a_lease_by_a_name_of_the_users_is_kept_without_the_gate(void **state)
+TEST(a_lease_by_a_name_of_the_users_is_kept_without_the_gate)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct queue_place place = {.uuid = "01234567-89ab-4def-8123-456789abcdef"};
     struct semaphore_user a;
@@ -197,9 +182,8 @@ static void a_lease_by_a_name_of_the_users_is_kept_without_the_gate(void **state
     memnet_free(p);
 }
 
-static void testClientClose(void **state)
+TEST(testClientClose)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 2);
@@ -224,9 +208,8 @@ static void testClientClose(void **state)
 
 /* CURATOR-335: the server goes with ten clients waiting, after a lease was made; all resume,
  * and no lease is orphaned. */
-static void testAcquireAfterLostServer(void **state)
+TEST(testAcquireAfterLostServer)
 {
-    (void)state;
     enum { N = 10 };
     struct memnet *p = world(N);
     struct semaphore_user a[N];
@@ -253,9 +236,8 @@ static void testAcquireAfterLostServer(void **state)
 }
 
 /* The session ends: leases given out are lost, each reported once; a waiter begins anew. */
-static void a_session_that_ends_takes_its_leases(void **state)
+TEST(a_session_that_ends_takes_its_leases)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 2);
@@ -289,9 +271,8 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
 }
 
 /* Stopped beyond its session: its guarded writes fail, and nothing of it is valid. */
-static void a_holder_that_was_stopped_does_no_harm(void **state)
+TEST(a_holder_that_was_stopped_does_no_harm)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
@@ -320,9 +301,8 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     memnet_free(p);
 }
 
-static void max_hold_ends_a_lease(void **state)
+TEST(max_hold_ends_a_lease)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     assert_int_equal(semaphore_user_open_with(
@@ -341,9 +321,8 @@ static void max_hold_ends_a_lease(void **state)
     memnet_free(p);
 }
 
-static void ten_thousand_failed_acquires_leave_nothing(void **state)
+TEST(ten_thousand_failed_acquires_leave_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
@@ -364,9 +343,8 @@ static void ten_thousand_failed_acquires_leave_nothing(void **state)
     memnet_free(p);
 }
 
-static void free_cancels_what_waits_and_releases_what_is_held(void **state)
+TEST(free_cancels_what_waits_and_releases_what_is_held)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
@@ -385,9 +363,8 @@ static void free_cancels_what_waits_and_releases_what_is_held(void **state)
 }
 
 /* Any message of A's or B's, or its answer, is lost once: both get their leases in turn. */
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
                               OP_PING,    MEMNET_HANDSHAKE};
@@ -462,9 +439,8 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
@@ -514,9 +490,8 @@ static bool raise_a_limit(size_t first, bool while_cut)
 
 /* To look at the limit once more there was no memory, and it was never looked at again: those who
  * waited for room waited for ever. (Seed 321253, docs/evidence/simulation.md.) */
-static void a_limit_is_followed_though_memory_was_short(void **state)
+TEST(a_limit_is_followed_though_memory_was_short)
 {
-    (void)state;
     for (int cut = 0; cut < 2; cut++) {
         size_t first = 1;
         while (raise_a_limit(first, cut))
@@ -527,9 +502,8 @@ static void a_limit_is_followed_though_memory_was_short(void **state)
 
 /* Two leases are wanted, and the second is given back too late for the longest hold of the
  * first: its time begins when both are given out. (Seed 5261, docs/evidence/simulation.md.) */
-static void the_longest_hold_begins_with_the_last_lease(void **state)
+TEST(the_longest_hold_begins_with_the_last_lease)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open_with(&a, p, 0, (clave_semaphore_options){.limit = 2, .max_hold_ms = 1000});
@@ -554,9 +528,8 @@ static void the_longest_hold_begins_with_the_last_lease(void **state)
 
 /* A process is stopped beyond the deadline, and learns first that it is its turn: it asks for
  * no lease any more. (Seed 6792, docs/evidence/simulation.md.) */
-static void no_lease_is_asked_for_after_the_deadline(void **state)
+TEST(no_lease_is_asked_for_after_the_deadline)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct semaphore_user a, b, c;
     semaphore_user_open(&a, p, 0, 1);
@@ -578,29 +551,4 @@ static void no_lease_is_asked_for_after_the_deadline(void **state)
     semaphore_user_close(&b);
     semaphore_user_close(&c);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(release_with_a_callback_runs_it_when_the_node_is_gone),
-        cmocka_unit_test(testInterruptAcquire),
-        cmocka_unit_test(all_or_nothing_when_time_is_up),
-        cmocka_unit_test(testNoOrphanedNodes),
-        cmocka_unit_test(a_gate_that_is_deleted_sends_the_acquire_back),
-        cmocka_unit_test(a_lease_by_a_name_of_the_users_is_kept_without_the_gate),
-        cmocka_unit_test(testClientClose),
-        cmocka_unit_test(testAcquireAfterLostServer),
-        cmocka_unit_test(a_session_that_ends_takes_its_leases),
-        cmocka_unit_test(a_holder_that_was_stopped_does_no_harm),
-        cmocka_unit_test(max_hold_ends_a_lease),
-        cmocka_unit_test(ten_thousand_failed_acquires_leave_nothing),
-        cmocka_unit_test(free_cancels_what_waits_and_releases_what_is_held),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(every_allocation_may_fail_once),
-        cmocka_unit_test(a_limit_is_followed_though_memory_was_short),
-        cmocka_unit_test(the_longest_hold_begins_with_the_last_lease),
-        cmocka_unit_test(no_lease_is_asked_for_after_the_deadline),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

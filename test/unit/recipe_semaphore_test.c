@@ -1,18 +1,9 @@
 /* The counting semaphore when nothing fails: never above the limit, in the order of arrival,
  * all or nothing, and a limit that changes. Curator's tests of InterProcessSemaphoreV2 and
  * InterProcessSemaphoreMutex bear their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/async_grants.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 
 static struct memnet *world(size_t clients)
 {
@@ -21,9 +12,8 @@ static struct memnet *world(size_t clients)
 
 /* ---- the limit ------------------------------------------------------------------------- */
 
-static void testSimple(void **state)
+TEST(testSimple)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 1);
@@ -41,9 +31,8 @@ static void testSimple(void **state)
     memnet_free(p);
 }
 
-static void testSimple2(void **state)
+TEST(testSimple2)
 {
-    (void)state;
     enum { MAX = 3 };
     struct memnet *p = world(1);
     struct semaphore_user a;
@@ -63,9 +52,8 @@ static void testSimple2(void **state)
 }
 
 /* Two flights, and the gate is left without waiting. */
-static void acquire_costs_two_flights(void **state)
+TEST(acquire_costs_two_flights)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
@@ -84,9 +72,8 @@ static void acquire_costs_two_flights(void **state)
 
 /* testThreads, testMaxPerSession: a random mix never stands above the limit, and whoever
  * comes first is served first. */
-static void testThreads(void **state)
+TEST(testThreads)
 {
-    (void)state;
     enum { N = 6, MAX = 3 };
     struct memnet *p = world(N);
     struct semaphore_user a[N];
@@ -118,9 +105,8 @@ static void testThreads(void **state)
     memnet_free(p);
 }
 
-static void the_order_of_arrival_decides(void **state)
+TEST(the_order_of_arrival_decides)
 {
-    (void)state;
     struct memnet *p = world(4);
     struct semaphore_user a[4];
     for (size_t i = 0; i < 4; i++)
@@ -149,9 +135,8 @@ static void the_order_of_arrival_decides(void **state)
 }
 
 /* Only the one at the gate hears of leases that go. */
-static void waiting_is_no_herd(void **state)
+TEST(waiting_is_no_herd)
 {
-    (void)state;
     enum { N = 8 };
     struct memnet *p = world(N);
     struct semaphore_user a[N];
@@ -174,9 +159,8 @@ static void waiting_is_no_herd(void **state)
     memnet_free(p);
 }
 
-static void testReleaseInChunks(void **state)
+TEST(testReleaseInChunks)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 11);
@@ -203,9 +187,8 @@ static void testReleaseInChunks(void **state)
 }
 
 /* TestInterProcessSemaphoreMutex: not reentrant, and whoever has the lease may release it. */
-static void a_semaphore_of_one_is_a_mutex_that_is_not_reentrant(void **state)
+TEST(a_semaphore_of_one_is_a_mutex_that_is_not_reentrant)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
@@ -238,9 +221,8 @@ static void on_count(clave_async_client *c, clave_err err, const clave_participa
     *(size_t *)arg = n;
 }
 
-static void testGetParticipantNodes(void **state)
+TEST(testGetParticipantNodes)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     size_t n = 99;
@@ -283,9 +265,8 @@ static size_t try_at_once(size_t n, size_t waiting, uint32_t limit)
     return refused;
 }
 
-static void tries_do_not_refuse_each_other_while_there_is_room(void **state)
+TEST(tries_do_not_refuse_each_other_while_there_is_room)
 {
-    (void)state;
     assert_int_equal(try_at_once(20, 0, 20), 0);
     assert_int_equal(try_at_once(21, 0, 20), 1);
     assert_int_equal(try_at_once(20, 10, 20), 0);
@@ -299,9 +280,8 @@ static const char *why(const struct semaphore_user *u)
 }
 
 /* A place whose owner never goes on takes no more than its own. */
-static void a_dead_waiter_keeps_no_try_from_what_is_free(void **state)
+TEST(a_dead_waiter_keeps_no_try_from_what_is_free)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user dead, a;
     semaphore_user_open(&dead, p, 0, 3);
@@ -326,9 +306,8 @@ static void a_dead_waiter_keeps_no_try_from_what_is_free(void **state)
 }
 
 /* The first waiter has a lease beyond the limit beside its place, and is counted once. */
-static void a_refused_try_says_who_is_in_the_way(void **state)
+TEST(a_refused_try_says_who_is_in_the_way)
 {
-    (void)state;
     struct memnet *p = world(4);
     struct semaphore_user u[4];
     for (size_t i = 0; i < 4; i++)
@@ -348,9 +327,8 @@ static void a_refused_try_says_who_is_in_the_way(void **state)
 }
 
 /* What it asked for is still to be answered. */
-static void a_try_may_be_given_up_while_it_counts(void **state)
+TEST(a_try_may_be_given_up_while_it_counts)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 1);
@@ -369,9 +347,8 @@ static void a_try_may_be_given_up_while_it_counts(void **state)
 }
 
 /* A lease made between the count and the try's own. */
-static void a_try_counts_again_when_it_was_overtaken(void **state)
+TEST(a_try_counts_again_when_it_was_overtaken)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
@@ -402,9 +379,8 @@ static void on_set(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* CURATOR-75: raising the shared count wakes the waiter. */
-static void testThreadedLeaseIncrease(void **state)
+TEST(testThreadedLeaseIncrease)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct semaphore_user a, b;
     clave_semaphore_options o = {.limit = 1, .limit_path = "/config/count"};
@@ -439,9 +415,8 @@ static void testThreadedLeaseIncrease(void **state)
 
 /* Its lease had no parent yet, so it counts a second time; the new limit comes before that count.
  */
-static void a_limit_may_change_while_a_try_counts_again(void **state)
+TEST(a_limit_may_change_while_a_try_counts_again)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct semaphore_user dead, a, other;
     clave_semaphore_options o = {.limit = 2, .limit_path = "/config/count"};
@@ -470,9 +445,8 @@ static void a_limit_may_change_while_a_try_counts_again(void **state)
 }
 
 /* As Curator's SharedCount writes it: four bytes, and whoever is to make it may be late. */
-static void a_shared_limit_is_waited_for_and_followed(void **state)
+TEST(a_shared_limit_is_waited_for_and_followed)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a;
     clave_semaphore_options o = {.limit_path = "/count"};
@@ -504,9 +478,8 @@ static void a_shared_limit_is_waited_for_and_followed(void **state)
     memnet_free(p);
 }
 
-static void a_limit_of_its_own_can_be_raised_too(void **state)
+TEST(a_limit_of_its_own_can_be_raised_too)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 1);
@@ -528,9 +501,8 @@ static void a_limit_of_its_own_can_be_raised_too(void **state)
     memnet_free(p);
 }
 
-static void options_are_checked(void **state)
+TEST(options_are_checked)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_semaphore *s;
@@ -557,9 +529,8 @@ static void options_are_checked(void **state)
 
 /* What does not queue below `locks` stops nobody there. Below `leases` every child takes room, as
  * with Curator: a lease of kazoo's semaphore is a bare UUID. */
-static void other_children_take_room_but_stop_no_queue(void **state)
+TEST(other_children_take_room_but_stop_no_queue)
 {
-    (void)state;
     static const char *const names[] = {
         "/s",           "/s/locks",
         "/s/locks/000", "/s/locks/_c_0-lock--3",
@@ -578,31 +549,4 @@ static void other_children_take_room_but_stop_no_queue(void **state)
     semaphore_user_close(&a);
     semaphore_user_assert_no_leftovers(p);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(testSimple),
-        cmocka_unit_test(testSimple2),
-        cmocka_unit_test(tries_do_not_refuse_each_other_while_there_is_room),
-        cmocka_unit_test(a_dead_waiter_keeps_no_try_from_what_is_free),
-        cmocka_unit_test(a_refused_try_says_who_is_in_the_way),
-        cmocka_unit_test(a_try_may_be_given_up_while_it_counts),
-        cmocka_unit_test(a_try_counts_again_when_it_was_overtaken),
-        cmocka_unit_test(acquire_costs_two_flights),
-        cmocka_unit_test(testThreads),
-        cmocka_unit_test(the_order_of_arrival_decides),
-        cmocka_unit_test(waiting_is_no_herd),
-        cmocka_unit_test(testReleaseInChunks),
-        cmocka_unit_test(a_semaphore_of_one_is_a_mutex_that_is_not_reentrant),
-        cmocka_unit_test(testGetParticipantNodes),
-        cmocka_unit_test(testThreadedLeaseIncrease),
-        cmocka_unit_test(a_limit_may_change_while_a_try_counts_again),
-        cmocka_unit_test(a_shared_limit_is_waited_for_and_followed),
-        cmocka_unit_test(a_limit_of_its_own_can_be_raised_too),
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(other_children_take_room_but_stop_no_queue),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

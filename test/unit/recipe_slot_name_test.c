@@ -1,17 +1,9 @@
 /* The names of slots: any id makes a valid name, and a name says whose slot it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "recipe/slots/slot_node.h"
 
-static void a_name_says_the_id(void **state)
+TEST(a_name_says_the_id)
 {
-    (void)state;
     char longest[CLAVE_SLOT_ID_MAX + 1];
     memset(longest, '/', sizeof longest - 1);
     longest[CLAVE_SLOT_ID_MAX] = '\0';
@@ -28,17 +20,15 @@ static void a_name_says_the_id(void **state)
     }
 }
 
-static void names_are_escaped_in_one_way(void **state)
+TEST(names_are_escaped_in_one_way)
 {
-    (void)state;
     char name[SLOT_NAME_CAP];
     clave__slot_name_format(name, "a/B 1~");
     assert_string_equal(name, "slot-a%2FB%201~");
 }
 
-static void other_names_are_nobodys(void **state)
+TEST(other_names_are_nobodys)
 {
-    (void)state;
     static const char *const names[] = {
         "",          "a",         "slot",
         "slot-",     "Slot-a",    "slot-a%2f", /* not the digits that we write */
@@ -60,9 +50,8 @@ static void other_names_are_nobodys(void **state)
     assert_int_equal(strlen(id), CLAVE_SLOT_ID_MAX);
 }
 
-static void ids_and_texts_are_checked(void **state)
+TEST(ids_and_texts_are_checked)
 {
-    (void)state;
     char text[CLAVE_SLOT_TEXT_MAX + 2];
     assert_false(clave__slot_id_is_valid(NULL));
     assert_false(clave__slot_id_is_valid(""));
@@ -79,15 +68,4 @@ static void ids_and_texts_are_checked(void **state)
     assert_false(clave__slot_id_is_valid(text));
     text[CLAVE_SLOT_ID_MAX] = '\0';
     assert_true(clave__slot_id_is_valid(text));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_says_the_id),
-        cmocka_unit_test(names_are_escaped_in_one_way),
-        cmocka_unit_test(other_names_are_nobodys),
-        cmocka_unit_test(ids_and_texts_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

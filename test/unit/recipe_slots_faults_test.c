@@ -1,16 +1,8 @@
 /* Slots when sessions, servers, messages and memory go: never above the limit, every callback once,
  * what was taken is said to be, and nobody waits who has gone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/slot_user.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -46,9 +38,8 @@ static struct memnet_rule rule(enum memnet_direction way, int op, enum memnet_ac
 /* ---- deadlines and cancels ---------------------------------------------------------------------
  */
 
-static void a_deadline_ends_the_wait(void **state)
+TEST(a_deadline_ends_the_wait)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct slot_user a, b, c;
     open_two(p, &a, &b, true);
@@ -69,9 +60,8 @@ static void a_deadline_ends_the_wait(void **state)
     close_two(&a, &b);
 }
 
-static void a_deadline_while_there_is_no_server(void **state)
+TEST(a_deadline_while_there_is_no_server)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
@@ -88,9 +78,8 @@ static void a_deadline_while_there_is_no_server(void **state)
 }
 
 /* The transaction was sent: its answer decides, though it comes after the deadline. */
-static void a_deadline_while_the_transaction_is_under_way(void **state)
+TEST(a_deadline_while_the_transaction_is_under_way)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
@@ -108,9 +97,8 @@ static void a_deadline_while_the_transaction_is_under_way(void **state)
 
 /* The deadline has passed and the answer is lost: it may have been taken, and no more time is taken
  * to find out. */
-static void a_doubt_after_the_deadline_is_told(void **state)
+TEST(a_doubt_after_the_deadline_is_told)
 {
-    (void)state;
     for (int applied = 0; applied < 2; applied++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -132,9 +120,8 @@ static void a_doubt_after_the_deadline_is_told(void **state)
 }
 
 /* The same with a doubt that is not resolved before the deadline, and one of a try. */
-static void a_doubt_at_the_deadline_is_told(void **state)
+TEST(a_doubt_at_the_deadline_is_told)
 {
-    (void)state;
     for (int trying = 0; trying < 2; trying++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -156,9 +143,8 @@ static void a_doubt_at_the_deadline_is_told(void **state)
 }
 
 /* With any request of the take held back: it ends at once, but for the transaction. */
-static void a_take_is_cancelled_wherever_it_stands(void **state)
+TEST(a_take_is_cancelled_wherever_it_stands)
 {
-    (void)state;
     static const struct {
         int op;
         bool full, first_time;
@@ -195,9 +181,8 @@ static void a_take_is_cancelled_wherever_it_stands(void **state)
     }
 }
 
-static void a_cancelled_one_lets_the_next_take(void **state)
+TEST(a_cancelled_one_lets_the_next_take)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct slot_user a, b, c;
     open_two(p, &a, &b, true);
@@ -215,9 +200,8 @@ static void a_cancelled_one_lets_the_next_take(void **state)
 /* ---- lost answers ------------------------------------------------------------------------------
  */
 
-static void a_lost_answer_is_looked_up(void **state)
+TEST(a_lost_answer_is_looked_up)
 {
-    (void)state;
     for (int applied = 0; applied < 2; applied++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -237,9 +221,8 @@ static void a_lost_answer_is_looked_up(void **state)
 }
 
 /* The session ends in between, and its place: what was sent before does nothing afterwards. */
-static void a_session_that_ends_is_survived(void **state)
+TEST(a_session_that_ends_is_survived)
 {
-    (void)state;
     for (int applied = 0; applied < 2; applied++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -257,9 +240,8 @@ static void a_session_that_ends_is_survived(void **state)
     }
 }
 
-static void waiting_goes_on_in_a_new_session(void **state)
+TEST(waiting_goes_on_in_a_new_session)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct slot_user a, b, c;
     open_two(p, &a, &b, true);
@@ -295,9 +277,8 @@ static void trip(struct memnet *p, size_t client, int stop)
 
 /* A's place is made anew in another session, with the queue, and its answer overtakes those of a
  * count, which then says nothing about the places before it: C's is there, and about to take. */
-static void a_new_place_waits_for_those_before_it(void **state)
+TEST(a_new_place_waits_for_those_before_it)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct slot_user a, b, c;
     open_two(p, &c, &b, true);
@@ -329,9 +310,8 @@ static void a_new_place_waits_for_those_before_it(void **state)
 }
 
 /* Somebody deletes the place of the first one, and so ends its take. */
-static void a_place_that_is_deleted_ends_its_take(void **state)
+TEST(a_place_that_is_deleted_ends_its_take)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     char names[2][96], path[128];
@@ -349,9 +329,8 @@ static void a_place_that_is_deleted_ends_its_take(void **state)
 }
 
 /* Nothing is done on the strength of an old reading: the version of the owners says so. */
-static void two_takes_of_one_reading_are_one(void **state)
+TEST(two_takes_of_one_reading_are_one)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
@@ -369,9 +348,8 @@ static void two_takes_of_one_reading_are_one(void **state)
     close_two(&a, &b);
 }
 
-static void a_limit_that_changes_under_the_transaction_counts(void **state)
+TEST(a_limit_that_changes_under_the_transaction_counts)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
@@ -387,9 +365,8 @@ static void a_limit_that_changes_under_the_transaction_counts(void **state)
     close_two(&a, &b);
 }
 
-static void a_give_whose_answer_is_lost_is_repeated(void **state)
+TEST(a_give_whose_answer_is_lost_is_repeated)
 {
-    (void)state;
     for (int applied = 0; applied < 2; applied++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -411,9 +388,8 @@ static void a_give_whose_answer_is_lost_is_repeated(void **state)
 }
 
 /* Any message of A's or B's, or its answer, is lost once. */
-static void any_message_may_be_lost_once(void **state)
+TEST(any_message_may_be_lost_once)
 {
-    (void)state;
     static const int ops[] = {OP_CREATE2, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,  OP_MULTI,
                               OP_SYNC,    OP_PING,          MEMNET_HANDSHAKE};
@@ -451,9 +427,8 @@ static void any_message_may_be_lost_once(void **state)
 /* ---- ends --------------------------------------------------------------------------------------
  */
 
-static void free_cancels_what_is_pending(void **state)
+TEST(free_cancels_what_is_pending)
 {
-    (void)state;
     static const int ops[] = {OP_SYNC, OP_GET_DATA, OP_CREATE2, OP_MULTI, MEMNET_NONE};
     for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
         struct memnet *p = world(2);
@@ -475,9 +450,8 @@ static void free_cancels_what_is_pending(void **state)
 }
 
 /* The client is closed, or freed: everything pending is told so. */
-static void a_client_that_ends_ends_all(void **state)
+TEST(a_client_that_ends_ends_all)
 {
-    (void)state;
     static const int ops[] = {OP_SYNC, OP_GET_DATA, OP_CREATE2, OP_MULTI, MEMNET_NONE};
     for (size_t i = 0; i < 4 * sizeof ops / sizeof *ops; i++) {
         struct memnet *p = world(2);
@@ -512,9 +486,8 @@ static void a_client_that_ends_ends_all(void **state)
 }
 
 /* Closed after the answer to a give was lost, before it is repeated. */
-static void a_give_that_pauses_is_told_of_the_end(void **state)
+TEST(a_give_that_pauses_is_told_of_the_end)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
@@ -531,9 +504,8 @@ static void a_give_that_pauses_is_told_of_the_end(void **state)
 
 /* Freed while a give whose delete may have been done proves what it read: the outcome is unknown,
  * and no slot comes with it. */
-static void an_unknown_give_names_no_slot(void **state)
+TEST(an_unknown_give_names_no_slot)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     open_two(p, &a, &b, false);
@@ -630,39 +602,10 @@ static bool one_allocation_fails(size_t which)
     return failed;
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     size_t which = 1;
     while (one_allocation_fails(which))
         which++;
     assert_true(which > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deadline_ends_the_wait),
-        cmocka_unit_test(a_deadline_while_there_is_no_server),
-        cmocka_unit_test(a_deadline_while_the_transaction_is_under_way),
-        cmocka_unit_test(a_doubt_after_the_deadline_is_told),
-        cmocka_unit_test(a_doubt_at_the_deadline_is_told),
-        cmocka_unit_test(a_take_is_cancelled_wherever_it_stands),
-        cmocka_unit_test(a_cancelled_one_lets_the_next_take),
-        cmocka_unit_test(a_lost_answer_is_looked_up),
-        cmocka_unit_test(a_session_that_ends_is_survived),
-        cmocka_unit_test(waiting_goes_on_in_a_new_session),
-        cmocka_unit_test(a_new_place_waits_for_those_before_it),
-        cmocka_unit_test(a_place_that_is_deleted_ends_its_take),
-        cmocka_unit_test(two_takes_of_one_reading_are_one),
-        cmocka_unit_test(a_limit_that_changes_under_the_transaction_counts),
-        cmocka_unit_test(a_give_whose_answer_is_lost_is_repeated),
-        cmocka_unit_test(any_message_may_be_lost_once),
-        cmocka_unit_test(free_cancels_what_is_pending),
-        cmocka_unit_test(a_client_that_ends_ends_all),
-        cmocka_unit_test(a_give_that_pauses_is_told_of_the_end),
-        cmocka_unit_test(an_unknown_give_names_no_slot),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

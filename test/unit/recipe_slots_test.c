@@ -1,15 +1,7 @@
 /* Slots when nothing fails: never above the limit, in the order of arrival, one slot an id, kept
  * without a session until they are given back or broken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/slot_user.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -20,9 +12,8 @@ static struct memnet *world(size_t clients)
 
 /* ---- take ------------------------------------------------------------------------------------ */
 
-static void a_free_slot_is_taken(void **state)
+TEST(a_free_slot_is_taken)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a;
     slot_user_open(&a, p, 0, 1);
@@ -46,9 +37,8 @@ static void a_free_slot_is_taken(void **state)
 }
 
 /* Two readings and the place together, the transaction; and nothing afterwards. */
-static void a_take_costs_few_requests(void **state)
+TEST(a_take_costs_few_requests)
 {
-    (void)state;
     struct memnet *p = world(1);
     struct slot_user a;
     slot_user_open(&a, p, 0, 9);
@@ -65,9 +55,8 @@ static void a_take_costs_few_requests(void **state)
     memnet_free(p);
 }
 
-static void the_others_wait_in_order(void **state)
+TEST(the_others_wait_in_order)
 {
-    (void)state;
     enum { N = 5, LIMIT = 2 };
     struct memnet *p = world(N);
     struct slot_user a[N];
@@ -96,9 +85,8 @@ static void the_others_wait_in_order(void **state)
 
 /* A give is one event for the first one; it tells the next one by its place. The others hear
  * nothing, and ask nothing. */
-static void a_hand_over_is_no_herd(void **state)
+TEST(a_hand_over_is_no_herd)
 {
-    (void)state;
     enum { N = 8 };
     struct memnet *p = world(N);
     struct slot_user a[N];
@@ -126,9 +114,8 @@ static void a_hand_over_is_no_herd(void **state)
     memnet_free(p);
 }
 
-static void a_try_does_not_wait(void **state)
+TEST(a_try_does_not_wait)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
@@ -153,9 +140,8 @@ static void a_try_does_not_wait(void **state)
 }
 
 /* It is refused only if owners and places before it fill the limit, and is told which of both. */
-static void a_try_takes_what_those_before_it_leave(void **state)
+TEST(a_try_takes_what_those_before_it_leave)
 {
-    (void)state;
     for (uint32_t limit = 1; limit <= 2; limit++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -182,9 +168,8 @@ static void a_try_takes_what_those_before_it_leave(void **state)
 }
 
 /* All at once, while there is room for all: none is refused. */
-static void tries_do_not_refuse_each_other(void **state)
+TEST(tries_do_not_refuse_each_other)
 {
-    (void)state;
     enum { N = 12 };
     struct memnet *p = world(N);
     struct slot_user a[N];
@@ -209,9 +194,8 @@ static void tries_do_not_refuse_each_other(void **state)
 }
 
 /* What an id owns already it gets again, from whatever client, also when no slot is free. */
-static void an_id_owns_one_slot(void **state)
+TEST(an_id_owns_one_slot)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 2);
@@ -248,9 +232,8 @@ static void an_id_owns_one_slot(void **state)
 /* ---- give and break ---------------------------------------------------------------------------
  */
 
-static void a_give_is_repeated_without_harm(void **state)
+TEST(a_give_is_repeated_without_harm)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a;
     slot_user_open(&a, p, 0, 1);
@@ -282,9 +265,8 @@ static void a_give_is_repeated_without_harm(void **state)
 }
 
 /* At whatever client they wait: their owner has said that it needs none. */
-static void a_give_ends_the_takes_of_its_id(void **state)
+TEST(a_give_ends_the_takes_of_its_id)
 {
-    (void)state;
     struct memnet *p = world(3);
     struct slot_user a, b, c;
     slot_user_open(&a, p, 0, 1);
@@ -312,9 +294,8 @@ static void a_give_ends_the_takes_of_its_id(void **state)
 
 /* What a leader says that was deposed unawares is old: it can commit nothing. So a give is certain
  * when something was committed after its readings, on the same connection. */
-static void a_give_that_finds_nothing_is_proved_by_a_commit(void **state)
+TEST(a_give_that_finds_nothing_is_proved_by_a_commit)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
@@ -340,9 +321,8 @@ static void a_give_that_finds_nothing_is_proved_by_a_commit(void **state)
 
 /* A take was given up, and its id has given since: its transaction, on its way all the time, does
  * nothing. */
-static void a_take_of_before_a_give_takes_nothing_after_it(void **state)
+TEST(a_take_of_before_a_give_takes_nothing_after_it)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
@@ -365,9 +345,8 @@ static void a_take_of_before_a_give_takes_nothing_after_it(void **state)
 
 /* A give ends at its deadline; what it has sent then ends no slot that its id has been told since
  * that it owns, be it the same one. */
-static void a_give_that_is_late_ends_nothing(void **state)
+TEST(a_give_that_is_late_ends_nothing)
 {
-    (void)state;
     for (int again = 0; again < 2; again++) {
         struct memnet *p = world(2);
         struct slot_user a, b;
@@ -395,9 +374,8 @@ static void a_give_that_is_late_ends_nothing(void **state)
 }
 
 /* Likewise one whose deadline comes before it has found what to delete. */
-static void a_give_that_is_over_looks_for_nothing(void **state)
+TEST(a_give_that_is_over_looks_for_nothing)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
@@ -416,9 +394,8 @@ static void a_give_that_is_over_looks_for_nothing(void **state)
 }
 
 /* Another process has taken for the id: it need not wait until it is the first. */
-static void a_take_that_waits_hears_that_its_id_owns(void **state)
+TEST(a_take_that_waits_hears_that_its_id_owns)
 {
-    (void)state;
     struct memnet *p = world(4);
     struct slot_user z, w, y;
     slot_user_open(&z, p, 0, 1);
@@ -499,9 +476,8 @@ static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slo
     a->given = slot ? slot->token : 0;
 }
 
-static void a_break_is_recorded(void **state)
+TEST(a_break_is_recorded)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
@@ -544,9 +520,8 @@ static void a_break_is_recorded(void **state)
 }
 
 /* It takes room, is told to those who wait, and an operator may break it by its name. */
-static void what_is_no_slot_is_told_and_broken(void **state)
+TEST(what_is_no_slot_is_told_and_broken)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a;
     slot_user_open(&a, p, 0, 1);
@@ -580,9 +555,8 @@ static void what_is_no_slot_is_told_and_broken(void **state)
  */
 
 /* Neither text nor a number below 0 is a limit; four digits would be a number, and are text. */
-static void a_limit_that_is_no_number_lets_nobody_in(void **state)
+TEST(a_limit_that_is_no_number_lets_nobody_in)
 {
-    (void)state;
     static const char *const bad[] = {"3", "", "5000", "\xff\xff\xff\xff", "12345"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct memnet *p = world(2);
@@ -603,9 +577,8 @@ static void a_limit_that_is_no_number_lets_nobody_in(void **state)
     }
 }
 
-static void the_limit_is_followed(void **state)
+TEST(the_limit_is_followed)
 {
-    (void)state;
     enum { N = 4 };
     struct memnet *p = world(N);
     struct slot_user a[N];
@@ -638,9 +611,8 @@ static void the_limit_is_followed(void **state)
     memnet_free(p);
 }
 
-static void a_missing_limit_is_made_of_the_seed(void **state)
+TEST(a_missing_limit_is_made_of_the_seed)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 3);
@@ -661,9 +633,8 @@ static void a_missing_limit_is_made_of_the_seed(void **state)
 }
 
 /* Nobody takes on the strength of a limit that is no longer there. */
-static void a_limit_that_goes_while_they_wait(void **state)
+TEST(a_limit_that_goes_while_they_wait)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a;
     slot_user_open(&a, p, 0, 0);
@@ -691,9 +662,8 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
         snprintf(names + strlen(names), 64 - strlen(names), "name=%s ", list[i].identity.name);
 }
 
-static void the_list_has_owners_and_the_queue_those_who_wait(void **state)
+TEST(the_list_has_owners_and_the_queue_those_who_wait)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a;
     char names[64] = "";
@@ -745,9 +715,8 @@ static clave_async_grant *grant_of(const struct slot_user *a)
     return g;
 }
 
-static void a_grant_writes_while_the_slot_is_owned(void **state)
+TEST(a_grant_writes_while_the_slot_is_owned)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct slot_user a;
     clave_async_grant *none;
@@ -789,9 +758,8 @@ static void a_grant_writes_while_the_slot_is_owned(void **state)
     memnet_free(p);
 }
 
-static void options_are_checked(void **state)
+TEST(options_are_checked)
 {
-    (void)state;
     struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_slots *s;
@@ -816,35 +784,4 @@ static void options_are_checked(void **state)
     slot_user_close(&a);
     clave_async_slots_free(NULL);
     memnet_free(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_free_slot_is_taken),
-        cmocka_unit_test(a_take_costs_few_requests),
-        cmocka_unit_test(the_others_wait_in_order),
-        cmocka_unit_test(a_hand_over_is_no_herd),
-        cmocka_unit_test(a_try_does_not_wait),
-        cmocka_unit_test(an_id_owns_one_slot),
-        cmocka_unit_test(a_give_is_repeated_without_harm),
-        cmocka_unit_test(a_break_is_recorded),
-        cmocka_unit_test(the_limit_is_followed),
-        cmocka_unit_test(a_missing_limit_is_made_of_the_seed),
-        cmocka_unit_test(a_limit_that_goes_while_they_wait),
-        cmocka_unit_test(the_list_has_owners_and_the_queue_those_who_wait),
-        cmocka_unit_test(a_grant_writes_while_the_slot_is_owned),
-        cmocka_unit_test(a_try_takes_what_those_before_it_leave),
-        cmocka_unit_test(tries_do_not_refuse_each_other),
-        cmocka_unit_test(a_give_ends_the_takes_of_its_id),
-        cmocka_unit_test(a_give_that_finds_nothing_is_proved_by_a_commit),
-        cmocka_unit_test(a_take_of_before_a_give_takes_nothing_after_it),
-        cmocka_unit_test(a_give_that_is_late_ends_nothing),
-        cmocka_unit_test(a_give_that_is_over_looks_for_nothing),
-        cmocka_unit_test(a_take_that_waits_hears_that_its_id_owns),
-        cmocka_unit_test(what_is_no_slot_is_told_and_broken),
-        cmocka_unit_test(a_limit_that_is_no_number_lets_nobody_in),
-        cmocka_unit_test(options_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

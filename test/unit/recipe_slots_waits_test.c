@@ -1,16 +1,7 @@
 /* Slots: never more owners than the limit, in the order of arrival; a slot outlives the session
  * that took it; whatever is lost, an id has one slot or none, and its taker learns which. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/slot_bench.h"
+#include "lib/unit.h"
 
 enum { USERS = 3 };
 
@@ -38,9 +29,8 @@ static void slots_world_close(struct slots_world *w)
 
 /* ---- taking and giving ----------------------------------------------------------------------- */
 
-static void an_id_owns_a_slot_until_it_gives_it_back(void **state)
+TEST(an_id_owns_a_slot_until_it_gives_it_back)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -58,9 +48,8 @@ static void an_id_owns_a_slot_until_it_gives_it_back(void **state)
     slots_world_close(&w);
 }
 
-static void taking_what_is_owned_is_success_and_says_so(void **state)
+TEST(taking_what_is_owned_is_success_and_says_so)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -72,9 +61,8 @@ static void taking_what_is_owned_is_success_and_says_so(void **state)
     slots_world_close(&w);
 }
 
-static void giving_what_is_not_owned_is_success_and_says_so(void **state)
+TEST(giving_what_is_not_owned_is_success_and_says_so)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_give(&w.u[0], "a", 0); /* there is no path yet */
@@ -89,9 +77,8 @@ static void giving_what_is_not_owned_is_success_and_says_so(void **state)
     slots_world_close(&w);
 }
 
-static void a_give_by_token_never_gives_a_later_take(void **state)
+TEST(a_give_by_token_never_gives_a_later_take)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -108,9 +95,8 @@ static void a_give_by_token_never_gives_a_later_take(void **state)
 }
 
 /* The place, the transaction, the give: three commits. */
-static void a_take_is_two_commits_and_a_give_one(void **state)
+TEST(a_take_is_two_commits_and_a_give_one)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 2);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER); /* makes the nodes */
@@ -126,9 +112,8 @@ static void a_take_is_two_commits_and_a_give_one(void **state)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void those_who_wait_come_in_their_order(void **state)
+TEST(those_who_wait_come_in_their_order)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -147,9 +132,8 @@ static void those_who_wait_come_in_their_order(void **state)
 }
 
 /* One event a hand-over, and nobody but the first asks anything. */
-static void a_hand_over_is_no_herd(void **state)
+TEST(a_hand_over_is_no_herd)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -168,9 +152,8 @@ static void a_hand_over_is_no_herd(void **state)
     slots_world_close(&w);
 }
 
-static void it_waits_until_its_deadline(void **state)
+TEST(it_waits_until_its_deadline)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -185,9 +168,8 @@ static void it_waits_until_its_deadline(void **state)
     slots_world_close(&w);
 }
 
-static void a_try_never_waits(void **state)
+TEST(a_try_never_waits)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     memnet_refuse(w.p, 1, true);
@@ -204,9 +186,8 @@ static void a_try_never_waits(void **state)
     slots_world_close(&w);
 }
 
-static void a_cancelled_take_leaves_the_queue(void **state)
+TEST(a_cancelled_take_leaves_the_queue)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -221,9 +202,8 @@ static void a_cancelled_take_leaves_the_queue(void **state)
     slots_world_close(&w);
 }
 
-static void a_cancel_is_too_late_for_a_transaction_that_was_sent(void **state)
+TEST(a_cancel_is_too_late_for_a_transaction_that_was_sent)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
@@ -239,9 +219,8 @@ static void a_cancel_is_too_late_for_a_transaction_that_was_sent(void **state)
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-static void without_a_limit_nobody_takes(void **state)
+TEST(without_a_limit_nobody_takes)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 0);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -257,9 +236,8 @@ static void without_a_limit_nobody_takes(void **state)
     slots_world_close(&w);
 }
 
-static void a_limit_that_rises_admits_those_who_wait(void **state)
+TEST(a_limit_that_rises_admits_those_who_wait)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_set_limit(&w.u[0], 0);
@@ -273,9 +251,8 @@ static void a_limit_that_rises_admits_those_who_wait(void **state)
     slots_world_close(&w);
 }
 
-static void a_limit_that_falls_takes_nobodys_slot(void **state)
+TEST(a_limit_that_falls_takes_nobodys_slot)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 2);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -292,9 +269,8 @@ static void a_limit_that_falls_takes_nobodys_slot(void **state)
 }
 
 /* The limit falls between the count and the transaction. */
-static void a_take_counts_again_when_the_limit_has_changed(void **state)
+TEST(a_take_counts_again_when_the_limit_has_changed)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_set_limit(&w.u[2], 1);
@@ -311,9 +287,8 @@ static void a_take_counts_again_when_the_limit_has_changed(void **state)
 
 /* ---- breaking -------------------------------------------------------------------------------- */
 
-static void a_break_is_recorded(void **state)
+TEST(a_break_is_recorded)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "host 1/ü", OWNER_FOREVER);
@@ -334,9 +309,8 @@ static void a_break_is_recorded(void **state)
 /* ---- what is lost ---------------------------------------------------------------------------- */
 
 /* The transaction is done, and its answer lost. */
-static void a_lost_answer_is_found_out(void **state)
+TEST(a_lost_answer_is_found_out)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
@@ -351,9 +325,8 @@ static void a_lost_answer_is_found_out(void **state)
 }
 
 /* It never arrived. */
-static void a_lost_transaction_is_repeated(void **state)
+TEST(a_lost_transaction_is_repeated)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE, 0});
@@ -367,9 +340,8 @@ static void a_lost_transaction_is_repeated(void **state)
 }
 
 /* Nobody can know: the deadline passes while there is no connection. */
-static void an_outcome_that_stays_unknown_is_said(void **state)
+TEST(an_outcome_that_stays_unknown_is_said)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
@@ -387,9 +359,8 @@ static void an_outcome_that_stays_unknown_is_said(void **state)
 }
 
 /* The session ends while the transaction is on its way: it dies with the place. */
-static void a_late_transaction_does_nothing(void **state)
+TEST(a_late_transaction_does_nothing)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
@@ -419,9 +390,8 @@ static void a_late_transaction_does_nothing(void **state)
     slots_world_close(&w);
 }
 
-static void a_session_that_ends_in_the_queue_stands_in_line_again(void **state)
+TEST(a_session_that_ends_in_the_queue_stands_in_line_again)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -437,9 +407,8 @@ static void a_session_that_ends_in_the_queue_stands_in_line_again(void **state)
     slots_world_close(&w);
 }
 
-static void a_give_whose_answer_is_lost_is_repeated(void **state)
+TEST(a_give_whose_answer_is_lost_is_repeated)
 {
-    (void)state;
     for (int reply = 0; reply < 2; reply++) {
         struct slots_world w;
         slots_world_open(&w, 1);
@@ -456,9 +425,8 @@ static void a_give_whose_answer_is_lost_is_repeated(void **state)
     }
 }
 
-static void slots_outlive_the_server(void **state)
+TEST(slots_outlive_the_server)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -476,9 +444,8 @@ static void slots_outlive_the_server(void **state)
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
-static void a_grant_writes_only_while_the_slot_is_owned(void **state)
+TEST(a_grant_writes_only_while_the_slot_is_owned)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -500,9 +467,8 @@ static void a_grant_writes_only_while_the_slot_is_owned(void **state)
 /* ---- arguments, and the end -------------------------------------------------------------------
  */
 
-static void what_is_not_valid_is_refused(void **state)
+TEST(what_is_not_valid_is_refused)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     char longest[CLAVE_SLOT_ID_MAX + 2];
@@ -530,9 +496,8 @@ static void what_is_not_valid_is_refused(void **state)
 }
 
 /* In each of its steps: the callback runs once, and nothing is left behind. */
-static void freed_in_any_step_it_leaves_nothing(void **state)
+TEST(freed_in_any_step_it_leaves_nothing)
 {
-    (void)state;
     const int ops[] = {OP_SYNC, OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_MULTI, OP_EXISTS};
     for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
         struct slots_world w;
@@ -551,9 +516,8 @@ static void freed_in_any_step_it_leaves_nothing(void **state)
     }
 }
 
-static void a_closed_client_answers_each_take(void **state)
+TEST(a_closed_client_answers_each_take)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -571,9 +535,8 @@ static void a_closed_client_answers_each_take(void **state)
 }
 
 /* A random mix: the limit holds at every step, and the order of arrival is kept. */
-static void a_random_mix_keeps_the_limit(void **state)
+TEST(a_random_mix_keeps_the_limit)
 {
-    (void)state;
     struct slots_world w;
     slots_world_open(&w, 2);
     srand(11);
@@ -597,39 +560,4 @@ static void a_random_mix_keeps_the_limit(void **state)
     }
     assert_true(taken > 100);
     slots_world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_id_owns_a_slot_until_it_gives_it_back),
-        cmocka_unit_test(taking_what_is_owned_is_success_and_says_so),
-        cmocka_unit_test(giving_what_is_not_owned_is_success_and_says_so),
-        cmocka_unit_test(a_give_by_token_never_gives_a_later_take),
-        cmocka_unit_test(a_take_is_two_commits_and_a_give_one),
-        cmocka_unit_test(those_who_wait_come_in_their_order),
-        cmocka_unit_test(a_hand_over_is_no_herd),
-        cmocka_unit_test(it_waits_until_its_deadline),
-        cmocka_unit_test(a_try_never_waits),
-        cmocka_unit_test(a_cancelled_take_leaves_the_queue),
-        cmocka_unit_test(a_cancel_is_too_late_for_a_transaction_that_was_sent),
-        cmocka_unit_test(without_a_limit_nobody_takes),
-        cmocka_unit_test(a_limit_that_rises_admits_those_who_wait),
-        cmocka_unit_test(a_limit_that_falls_takes_nobodys_slot),
-        cmocka_unit_test(a_take_counts_again_when_the_limit_has_changed),
-        cmocka_unit_test(a_break_is_recorded),
-        cmocka_unit_test(a_lost_answer_is_found_out),
-        cmocka_unit_test(a_lost_transaction_is_repeated),
-        cmocka_unit_test(an_outcome_that_stays_unknown_is_said),
-        cmocka_unit_test(a_late_transaction_does_nothing),
-        cmocka_unit_test(a_session_that_ends_in_the_queue_stands_in_line_again),
-        cmocka_unit_test(a_give_whose_answer_is_lost_is_repeated),
-        cmocka_unit_test(slots_outlive_the_server),
-        cmocka_unit_test(a_grant_writes_only_while_the_slot_is_owned),
-        cmocka_unit_test(what_is_not_valid_is_refused),
-        cmocka_unit_test(freed_in_any_step_it_leaves_nothing),
-        cmocka_unit_test(a_closed_client_answers_each_take),
-        cmocka_unit_test(a_random_mix_keeps_the_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* Read-write locks, semaphores and shared places under random faults: whatever is cut, lost,
  * frozen or restarted, what is valid by its holder's own clock excludes what it should, each
  * callback comes once, and nothing is left. A failure names its seed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "lib/async_grants.h"
 #include "lib/semaphore_user.h"
+#include "lib/unit.h"
 
 enum { CLIENTS = 4, OWNERS = 2, SEEDS = 40, STEPS = 400, TIMEOUT = 6000, LIMIT = 2 };
 
@@ -166,9 +159,8 @@ static void end(struct soak *k)
     memnet_free(p);
 }
 
-static void random_faults_break_nothing(void **state)
+TEST(random_faults_break_nothing)
 {
-    (void)state;
     unsigned grants = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct soak k;
@@ -188,12 +180,4 @@ static void random_faults_break_nothing(void **state)
         grants += k.grants;
     }
     assert_true(grants > SEEDS * STEPS / 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_faults_break_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

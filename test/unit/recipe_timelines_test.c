@@ -1,18 +1,10 @@
 /* The double leaders and double holders that Curator's users have published, step by step, as
  * golden traces: each names the ticket, and what clave does instead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 enum { TIMEOUT = 6000, STEP = 10 };
 
@@ -46,9 +38,8 @@ static void end(struct candidate *s, size_t n)
 /* Under the session policy LOST came a whole session timeout after the disconnect was noticed;
  * the server had counted from the last contact, which is earlier, and the next one led. Here
  * the packets to the leader vanish without a sign: it is told by the hold deadline. */
-static void CURATOR_460(void **state)
+TEST(CURATOR_460)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     candidate_enter(&s[0], p, 0, "/e", &session_policy);
@@ -69,9 +60,8 @@ static void CURATOR_460(void **state)
 
 /* The create's answer is lost, and the session with it: the protected search finds the node of
  * the old session, about to vanish, and takes it for its own. */
-static void CURATOR_498(void **state)
+TEST(CURATOR_498)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     candidate_enter(&s[1], p, 1, "/e", NULL);
@@ -91,9 +81,8 @@ static void CURATOR_498(void **state)
 
 /* The same with the predecessor deleted during the reconnect
  * (testWatchedNodeDeletedOnReconnect): one node, and it comes to lead. */
-static void testWatchedNodeDeletedOnReconnect(void **state)
+TEST(testWatchedNodeDeletedOnReconnect)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -111,9 +100,8 @@ static void testWatchedNodeDeletedOnReconnect(void **state)
 /* After a reconnect, resets that race left "can't find our node" for ever, and nobody led
  * (504, 644); two latches that reset each other went round and round (645). Here nobody resets:
  * each keeps its node, whatever the connections do. */
-static void CURATOR_504_644(void **state)
+TEST(CURATOR_504_644)
 {
-    (void)state;
     enum { N = 3 };
     struct candidate s[N];
     char node[N][128];
@@ -138,9 +126,8 @@ static void CURATOR_504_644(void **state)
 
 /* testLeadershipElectionWhenNodeDisappearsAfterChildrenAreRetrieved: the predecessor goes
  * between the listing and the watch on it. */
-static void CURATOR_645(void **state)
+TEST(CURATOR_645)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -161,9 +148,8 @@ static void CURATOR_645(void **state)
 
 /* testResettingOfLeadershipAfterConcurrentLeadershipChange: both lose their nodes at once, by
  * an operator; they settle on one leader with one node each. */
-static void testResettingOfLeadershipAfterConcurrentLeadershipChange(void **state)
+TEST(testResettingOfLeadershipAfterConcurrentLeadershipChange)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(3);
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -183,9 +169,8 @@ static void testResettingOfLeadershipAfterConcurrentLeadershipChange(void **stat
 
 /* The create's answer comes after the session it was made in is gone: the listing shows the
  * old session's node as the first, and it is taken for a grant (open in Curator). */
-static void CURATOR_604(void **state)
+TEST(CURATOR_604)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     struct mutex_owner held[2];
@@ -221,9 +206,8 @@ static void CURATOR_604(void **state)
 
 /* Two RECONNECTED in quick succession: the delete of a reset came after the leadership that the
  * other reset had brought. */
-static void CURATOR_620(void **state)
+TEST(CURATOR_620)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -243,9 +227,8 @@ static void CURATOR_620(void **state)
 
 /* All are suspended while the ensemble elects; afterwards each reset itself, saw the other's
  * node vanish, and both led (652 is the same). */
-static void CURATOR_653(void **state)
+TEST(CURATOR_653)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     candidate_enter(&s[1], p, 1, "/e", NULL);
@@ -265,9 +248,8 @@ static void CURATOR_653(void **state)
 
 /* A release meets a lost connection: the node stayed, the holder forgot it, and every later
  * acquire waited for it. For a latch: the close, and the resignation. */
-static void CURATOR_678(void **state)
+TEST(CURATOR_678)
 {
-    (void)state;
     struct memnet *p = world(2);
     struct candidate s[2];
     struct mutex_owner held;
@@ -296,9 +278,8 @@ static void CURATOR_678(void **state)
 /* testSessionInterruptionDoNotCauseBrainSplit: the servers are away until the leader's session
  * must have ended, and come back before they have ended it. The leader reconnects, finds its
  * node first, and leads by it; then the server deletes the node. */
-static void CURATOR_696(void **state)
+TEST(CURATOR_696)
 {
-    (void)state;
     static const clave_latch_policy policies[] = {CLAVE_POLICY_STANDARD, CLAVE_POLICY_SESSION};
     for (size_t i = 0; i < 2; i++) {
         clave_latch_options o = {.size = sizeof o, .policy = policies[i]};
@@ -322,9 +303,8 @@ static void CURATOR_696(void **state)
 
 /* testGetChildrenHitsNoNode: the path vanishes under all of them (an ensemble recreated empty,
  * an operator). They stand again, and one leads. */
-static void CURATOR_724(void **state)
+TEST(CURATOR_724)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(3);
     candidate_enter(&s[0], p, 0, "/e", NULL);
@@ -346,9 +326,8 @@ static void CURATOR_724(void **state)
 
 /* A leader that is stopped (SIGSTOP, a long pause) and wakes after another was elected: it knows
  * at once, by its own clock, and hears so exactly once. */
-static void a_leader_that_was_stopped_wakes_as_none(void **state)
+TEST(a_leader_that_was_stopped_wakes_as_none)
 {
-    (void)state;
     struct candidate s[2];
     struct memnet *p = world(2);
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
@@ -414,9 +393,8 @@ static void disturb(struct candidate *s, struct rand_state *rng)
 
 /* Connections cut and refused, processes stopped, servers restarted, answers lost, leaders that
  * resign: never two leaders, those that are stopped included, and one in the end. */
-static void never_two_leaders_whatever_happens(void **state)
+TEST(never_two_leaders_whatever_happens)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct rand_state rng;
         struct candidate s[CROWD];
@@ -443,25 +421,4 @@ static void never_two_leaders_whatever_happens(void **state)
             assert_true(s[i].leader - s[i].not_leader == (candidate_leads(&s[i]) ? 1 : 0));
         end(s, CROWD);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(CURATOR_460),
-        cmocka_unit_test(CURATOR_498),
-        cmocka_unit_test(testWatchedNodeDeletedOnReconnect),
-        cmocka_unit_test(CURATOR_504_644),
-        cmocka_unit_test(CURATOR_645),
-        cmocka_unit_test(testResettingOfLeadershipAfterConcurrentLeadershipChange),
-        cmocka_unit_test(CURATOR_604),
-        cmocka_unit_test(CURATOR_620),
-        cmocka_unit_test(CURATOR_653),
-        cmocka_unit_test(CURATOR_678),
-        cmocka_unit_test(CURATOR_696),
-        cmocka_unit_test(CURATOR_724),
-        cmocka_unit_test(a_leader_that_was_stopped_wakes_as_none),
-        cmocka_unit_test(never_two_leaders_whatever_happens),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

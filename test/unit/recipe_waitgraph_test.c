@@ -1,15 +1,6 @@
 /* Graphs in a line each, and who of them can never go on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
+#include "lib/unit.h"
 #include "recipe/deadlock/waitgraph.h"
 
 enum { QUEUES = 12, CLAIMS = 12 };
@@ -220,9 +211,8 @@ static const struct {
     {"2 P r Q | Q | Q P | Q r", "P Q ? +1"},
 };
 
-static void who_can_never_go_on(void **state)
+TEST(who_can_never_go_on)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct graph g;
         struct wait_queue over[QUEUES];
@@ -378,9 +368,8 @@ static void check_certain(const struct graph *g, const struct wait_verdict *v, b
     assert_int_equal(certain > 0, stuck > 0);
 }
 
-static void any_graph_is_reduced_as_by_hand(void **state)
+TEST(any_graph_is_reduced_as_by_hand)
 {
-    (void)state;
     uint64_t rng = 7;
     size_t with_cycles = 0;
     struct failmem f;
@@ -406,9 +395,8 @@ static void any_graph_is_reduced_as_by_hand(void **state)
 }
 
 /* One queue of many: nothing that grows with the square of what is asked for in practice. */
-static void a_long_queue_takes_a_moment(void **state)
+TEST(a_long_queue_takes_a_moment)
 {
-    (void)state;
     enum { N = 5000 };
     struct failmem f;
     struct wait_claim *claims = calloc(N, sizeof *claims);
@@ -439,9 +427,8 @@ static void a_long_queue_takes_a_moment(void **state)
 
 /* The one that waits at the end of the queue has a lease that is looked at first: the queue is gone
  * through from its end, and each time one more goes on. */
-static void a_long_queue_backwards_takes_a_moment(void **state)
+TEST(a_long_queue_backwards_takes_a_moment)
 {
-    (void)state;
     enum { N = 4000 };
     struct failmem f;
     struct wait_claim *claims = calloc(2 * N, sizeof *claims);
@@ -499,9 +486,8 @@ static void look_at_a_chain(struct wait_claim *claims, struct wait_queue *queues
     assert_int_equal(f.live, 0);
 }
 
-static void a_long_chain_takes_steps_in_proportion(void **state)
+TEST(a_long_chain_takes_steps_in_proportion)
 {
-    (void)state;
     struct wait_claim *claims = calloc(2 * CHAIN, sizeof *claims);
     struct wait_queue *queues = calloc(CHAIN, sizeof *queues);
     assert_non_null(claims);
@@ -515,9 +501,8 @@ static void a_long_chain_takes_steps_in_proportion(void **state)
 }
 
 /* Readers before and after a writer, and one session that has them all. */
-static void a_queue_of_readers_takes_steps_in_proportion(void **state)
+TEST(a_queue_of_readers_takes_steps_in_proportion)
 {
-    (void)state;
     struct wait_claim *claims = calloc(CHAIN, sizeof *claims);
     static char names[CHAIN][16];
     struct failmem f;
@@ -544,9 +529,8 @@ static void a_queue_of_readers_takes_steps_in_proportion(void **state)
     free(claims);
 }
 
-static void every_allocation_may_fail_once(void **state)
+TEST(every_allocation_may_fail_once)
 {
-    (void)state;
     struct graph g;
     struct failmem f;
     struct wait_verdict v;
@@ -562,18 +546,4 @@ static void every_allocation_may_fail_once(void **state)
         if (!f.failed)
             break;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_can_never_go_on),
-        cmocka_unit_test(any_graph_is_reduced_as_by_hand),
-        cmocka_unit_test(a_long_queue_takes_a_moment),
-        cmocka_unit_test(a_long_queue_backwards_takes_a_moment),
-        cmocka_unit_test(a_long_chain_takes_steps_in_proportion),
-        cmocka_unit_test(a_queue_of_readers_takes_steps_in_proportion),
-        cmocka_unit_test(every_allocation_may_fail_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

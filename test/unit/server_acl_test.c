@@ -1,16 +1,8 @@
 /* server_acl_test.c - access lists: what a request's list becomes, who a connection is, and what
  * each operation asks for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/log_records.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/access/auth.h"
 
 struct place {
@@ -123,7 +115,7 @@ static const char *logged_acl(const struct memserver *d)
 #define U "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ="
 #define V "v:Mfy8apI9YguGKmh+AxUmAFSwkII="
 
-static void lists_are_checked_and_fixed_up(void **state)
+TEST(lists_are_checked_and_fixed_up)
 {
     static const struct {
         struct entry e[3];
@@ -162,7 +154,6 @@ static void lists_are_checked_and_fixed_up(void **state)
          "1 world anyone, 3 digest " U ", 3 digest " V},
         {{{3, "digest", V}, {3, "auth", ""}}, 2, "3 digest " V ", 3 digest " U},
     };
-    (void)state;
     struct place p;
     char path[16];
     open_place(&p);
@@ -183,9 +174,8 @@ static void lists_are_checked_and_fixed_up(void **state)
 }
 
 /* The same on the way of create, and a null list is none. */
-static void lists_of_a_new_node(void **state)
+TEST(lists_of_a_new_node)
 {
-    (void)state;
     struct place p;
     struct buf room;
     const struct entry twice[] = {{31, "auth", ""}, {31, "digest", U}};
@@ -204,12 +194,11 @@ static void lists_of_a_new_node(void **state)
 }
 
 /* Beyond a thousand entries a list is refused: each is compared with each. */
-static void a_list_has_an_end(void **state)
+TEST(a_list_has_an_end)
 {
     enum { MOST = 1024 };
     static struct entry e[MOST + 1];
     static char ids[MOST + 1][16];
-    (void)state;
     struct place p;
     open_place(&p);
     assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
@@ -225,9 +214,8 @@ static void a_list_has_an_end(void **state)
 
 /* ---- who a connection is --------------------------------------------------------------------- */
 
-static void digest_users(void **state)
+TEST(digest_users)
 {
-    (void)state;
     struct place p;
     struct memserver_conn other;
     open_place(&p);
@@ -247,9 +235,8 @@ static void digest_users(void **state)
 }
 
 /* Users are the connection's, not the session's: who goes on has to say again who it is. */
-static void users_go_with_the_connection(void **state)
+TEST(users_go_with_the_connection)
 {
-    (void)state;
     struct place p;
     struct memserver_conn again;
     open_place(&p);
@@ -264,11 +251,10 @@ static void users_go_with_the_connection(void **state)
     close_place(&p);
 }
 
-static void who_am_i(void **state)
+TEST(who_am_i)
 {
     static const char *const expected[] = {"ip",     "127.0.0.1", "digest", "bob",
                                            "digest", "bob",       "digest", "no-colon"};
-    (void)state;
     struct place p;
     struct wire_reply r;
     open_place(&p);
@@ -285,13 +271,12 @@ static void who_am_i(void **state)
     close_place(&p);
 }
 
-static void wrong_authentication_closes(void **state)
+TEST(wrong_authentication_closes)
 {
     static const struct {
         const char *scheme, *auth;
     } bad[] = {{"world", "anyone"}, {"auth", ""},      {"super", "x"},  {"", "x"},
                {NULL, "x"},         {"Digest", "a:b"}, {"digest", NULL}};
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -305,9 +290,8 @@ static void wrong_authentication_closes(void **state)
     memserver_close(&d);
 }
 
-static void a_connection_has_so_many_users(void **state)
+TEST(a_connection_has_so_many_users)
 {
-    (void)state;
     struct place p;
     char auth[16];
     open_place(&p);
@@ -321,7 +305,7 @@ static void a_connection_has_so_many_users(void **state)
     close_place(&p);
 }
 
-static void addresses(void **state)
+TEST(addresses)
 {
     static const struct {
         const char *id;
@@ -356,7 +340,6 @@ static void addresses(void **state)
     const struct identities v4 = {.family = 4, .ip = {127, 0, 0, 1}};
     const struct identities v6 = {.family = 6, .ip = {127, 0, 0, 1}};
     const struct identities local = {.family = 0};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct jbytes id = clave__jbytes(cases[i].id);
         if (clave__ip_valid(id) != cases[i].valid || clave__ip_matches(id, &v4) != cases[i].matches)
@@ -367,7 +350,7 @@ static void addresses(void **state)
     assert_false(clave__ip_valid(JBYTES_NULL));
 }
 
-static void addresses_of_version_6(void **state)
+TEST(addresses_of_version_6)
 {
     static const struct {
         const char *id;
@@ -403,7 +386,6 @@ static void addresses_of_version_6(void **state)
     };
     const struct identities v6 = {.family = 6,
                                   .ip = {0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa, 0, 0xb}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct jbytes id = clave__jbytes(cases[i].id);
         if (clave__ip_valid(id) != cases[i].valid || clave__ip_matches(id, &v6) != cases[i].matches)
@@ -413,7 +395,7 @@ static void addresses_of_version_6(void **state)
 
 /* The uid is an identity of a connection over a Unix socket, as a certificate's subject is of one
  * over TLS; the connection over TCP may name it in a list and never has it. */
-static void users_of_the_machine(void **state)
+TEST(users_of_the_machine)
 {
     static const struct {
         const char *id;
@@ -432,7 +414,6 @@ static void users_of_the_machine(void **state)
                  {"root", CLAVE_EINVALIDACL, false},
                  {"", CLAVE_EINVALIDACL, false},
                  {NULL, CLAVE_EINVALIDACL, false}};
-    (void)state;
     struct place p;
     struct memserver_conn local;
     open_place(&p);
@@ -452,9 +433,8 @@ static void users_of_the_machine(void **state)
     close_place(&p);
 }
 
-static void the_user_in_auth_and_who_am_i(void **state)
+TEST(the_user_in_auth_and_who_am_i)
 {
-    (void)state;
     struct place p;
     struct memserver_conn local;
     struct wire_reply r;
@@ -521,7 +501,7 @@ static clave_err try_op(struct memserver_conn *c, int32_t op)
     }
 }
 
-static void the_permissions_of_each_operation(void **state)
+TEST(the_permissions_of_each_operation)
 {
     static const struct {
         int32_t op, needs; /* any of these bits; 0: none */
@@ -540,7 +520,6 @@ static void the_permissions_of_each_operation(void **state)
         {OP_DELETE, PERM_DELETE},
         {OP_SYNC, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int32_t perms = 0; perms <= PERM_ALL; perms++) {
             struct place p;
@@ -559,13 +538,12 @@ static void the_permissions_of_each_operation(void **state)
 }
 
 /* Each entry counts by itself: a bit in one, for somebody else, is none for me. */
-static void entries_count_by_themselves(void **state)
+TEST(entries_count_by_themselves)
 {
     static const struct entry mixed[] = {{PERM_WRITE, "digest", U},
                                          {PERM_READ, "world", "anyone"},
                                          {PERM_ADMIN, "ip", "127.0.0.1"},
                                          {PERM_CREATE, "ip", "10.0.0.0/8"}};
-    (void)state;
     struct place p;
     open_place(&p);
     assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
@@ -582,11 +560,10 @@ static void entries_count_by_themselves(void **state)
 }
 
 /* One who may not administer the node does not see the secrets in its list. */
-static void secrets_are_masked(void **state)
+TEST(secrets_are_masked)
 {
     static const struct entry readable[] = {
         {PERM_ALL, "digest", U}, {PERM_READ, "world", "anyone"}, {PERM_READ, "ip", "10.0.0.1"}};
-    (void)state;
     struct place p;
     struct memserver_conn other;
     open_place(&p);
@@ -604,9 +581,8 @@ static void secrets_are_masked(void **state)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
-static void lists_outlive_the_server(void **state)
+TEST(lists_outlive_the_server)
 {
-    (void)state;
     for (int by_snapshot = 0; by_snapshot < 2; by_snapshot++) {
         struct place p;
         struct memserver again;
@@ -642,27 +618,4 @@ static void lists_outlive_the_server(void **state)
         clave__buf_fini(&snapshot);
         close_place(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_checked_and_fixed_up),
-        cmocka_unit_test(lists_of_a_new_node),
-        cmocka_unit_test(a_list_has_an_end),
-        cmocka_unit_test(digest_users),
-        cmocka_unit_test(users_go_with_the_connection),
-        cmocka_unit_test(who_am_i),
-        cmocka_unit_test(wrong_authentication_closes),
-        cmocka_unit_test(a_connection_has_so_many_users),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(addresses_of_version_6),
-        cmocka_unit_test(users_of_the_machine),
-        cmocka_unit_test(the_user_in_auth_and_who_am_i),
-        cmocka_unit_test(the_permissions_of_each_operation),
-        cmocka_unit_test(entries_count_by_themselves),
-        cmocka_unit_test(secrets_are_masked),
-        cmocka_unit_test(lists_outlive_the_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

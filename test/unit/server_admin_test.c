@@ -1,17 +1,8 @@
 /* server_admin_test.c - the admin commands as JSON and the metrics, by their bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/json_writer.h"
 #include "lib/failmem.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/monitoring/listing.h"
 #include "server/monitoring/server_metrics.h"
 
@@ -47,9 +38,8 @@ static void expect(struct memserver *d, const char *name, const char *text)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static void strings_are_escaped(void **state)
+TEST(strings_are_escaped)
 {
-    (void)state;
     static const struct {
         const char *in;
         size_t n;
@@ -78,9 +68,8 @@ static void strings_are_escaped(void **state)
     memserver_close(&d);
 }
 
-static void values_have_commas_between_them(void **state)
+TEST(values_have_commas_between_them)
 {
-    (void)state;
     struct memserver d;
     struct buf b;
     memserver_open(&d, NULL);
@@ -107,9 +96,8 @@ static void values_have_commas_between_them(void **state)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-static void every_command_ends_with_its_name_and_no_error(void **state)
+TEST(every_command_ends_with_its_name_and_no_error)
 {
-    (void)state;
     struct memserver d;
     char end[80];
     size_t n = 0;
@@ -126,9 +114,8 @@ static void every_command_ends_with_its_name_and_no_error(void **state)
     memserver_close(&d);
 }
 
-static void unknown_commands_are_told(void **state)
+TEST(unknown_commands_are_told)
 {
-    (void)state;
     struct memserver d;
     struct buf b;
     memserver_open(&d, NULL);
@@ -139,9 +126,8 @@ static void unknown_commands_are_told(void **state)
     memserver_close(&d);
 }
 
-static void sessions_and_watches_are_listed(void **state)
+TEST(sessions_and_watches_are_listed)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     char text[200];
@@ -175,9 +161,8 @@ static void sessions_and_watches_are_listed(void **state)
     memserver_close(&d);
 }
 
-static void resets_count_anew(void **state)
+TEST(resets_count_anew)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a;
     memserver_open(&d, NULL);
@@ -194,9 +179,8 @@ static void resets_count_anew(void **state)
 }
 
 /* Nothing that is half an answer is taken for one. */
-static void what_does_not_fit_is_an_error(void **state)
+TEST(what_does_not_fit_is_an_error)
 {
-    (void)state;
     struct memserver d;
     struct buf b;
     size_t n = 0;
@@ -219,9 +203,8 @@ static void what_does_not_fit_is_an_error(void **state)
 }
 
 /* Neither the server's nor the page's. */
-static void without_memory_there_is_no_answer(void **state)
+TEST(without_memory_there_is_no_answer)
 {
-    (void)state;
     static const char *const names[] = {"cons", "dump", "wchs"};
     struct failmem mem;
     failmem_init(&mem);
@@ -252,9 +235,8 @@ static void without_memory_there_is_no_answer(void **state)
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
-static void figures_are_told_once_each(void **state)
+TEST(figures_are_told_once_each)
 {
-    (void)state;
     static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99, 5000, 90000};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
     struct memserver d;
@@ -313,20 +295,4 @@ static void figures_are_told_once_each(void **state)
     clave__buf_fini(&b);
     memserver_hang_up(&a);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strings_are_escaped),
-        cmocka_unit_test(values_have_commas_between_them),
-        cmocka_unit_test(every_command_ends_with_its_name_and_no_error),
-        cmocka_unit_test(unknown_commands_are_told),
-        cmocka_unit_test(sessions_and_watches_are_listed),
-        cmocka_unit_test(resets_count_anew),
-        cmocka_unit_test(what_does_not_fit_is_an_error),
-        cmocka_unit_test(without_memory_there_is_no_answer),
-        cmocka_unit_test(figures_are_told_once_each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

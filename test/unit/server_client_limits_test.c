@@ -1,15 +1,7 @@
 /* server_client_limits_test.c - the limits on what one client may have the server keep or send:
  * what is refused, with which code, and that it is counted and logged once a second. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 struct bounded {
     struct memserver d;
@@ -54,9 +46,8 @@ static clave_err add_watch(struct memserver_conn *c, const char *path)
 
 /* ---- watches --------------------------------------------------------------------------------- */
 
-static void watches_of_a_connection(void **state)
+TEST(watches_of_a_connection)
 {
-    (void)state;
     struct bounded b;
     bounded_open(&b, LIMIT_CONNECTION_WATCHES, 2);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
@@ -81,9 +72,8 @@ static void watches_of_a_connection(void **state)
     bounded_close(&b);
 }
 
-static void watches_of_all_connections(void **state)
+TEST(watches_of_all_connections)
 {
-    (void)state;
     struct bounded b;
     struct memserver_conn other;
     bounded_open(&b, LIMIT_WATCHES, 2);
@@ -98,9 +88,8 @@ static void watches_of_all_connections(void **state)
 }
 
 /* setWatches: its client would not see the error, and miss events. */
-static void watches_that_come_back_are_all_or_a_disconnect(void **state)
+TEST(watches_that_come_back_are_all_or_a_disconnect)
 {
-    (void)state;
     struct bounded b;
     union wire_body body;
     struct buf paths;
@@ -117,9 +106,8 @@ static void watches_that_come_back_are_all_or_a_disconnect(void **state)
     bounded_close(&b);
 }
 
-static void a_watched_path_is_bounded(void **state)
+TEST(a_watched_path_is_bounded)
 {
-    (void)state;
     struct bounded b;
     bounded_open(&b, LIMIT_PATH, 8);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/3456789", true), CLAVE_ENONODE);
@@ -130,9 +118,8 @@ static void a_watched_path_is_bounded(void **state)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static void sessions_are_bounded(void **state)
+TEST(sessions_are_bounded)
 {
-    (void)state;
     struct bounded b;
     struct memserver_conn late;
     struct wire_connect_request q = {.timeout_ms = 4000};
@@ -174,9 +161,8 @@ static void assert_refused(struct bounded *b, uint8_t last_of_ip, uint64_t so_of
     assert_int_equal(refused(b, LIMIT_DISCONNECTED), so_often);
 }
 
-static void disconnected_sessions_of_an_address_are_bounded(void **state)
+TEST(disconnected_sessions_of_an_address_are_bounded)
 {
-    (void)state;
     struct bounded b;
     struct memserver_conn left, back, local;
     bounded_open(&b, LIMIT_DISCONNECTED, 2);
@@ -212,9 +198,8 @@ static void disconnected_sessions_of_an_address_are_bounded(void **state)
 }
 
 /* A host with IPv6 has a network of 64 bits to itself. */
-static void addresses_of_one_network_count_as_one(void **state)
+TEST(addresses_of_one_network_count_as_one)
 {
-    (void)state;
     static const struct {
         struct peer_addr first, second;
         bool same;
@@ -245,9 +230,8 @@ static void addresses_of_one_network_count_as_one(void **state)
 }
 
 /* It counts for the connection that it had last, and not while it has one. */
-static void a_session_that_moves_is_counted_once(void **state)
+TEST(a_session_that_moves_is_counted_once)
 {
-    (void)state;
     struct bounded b;
     struct memserver_conn moves, there, wrong, thief;
     bounded_open(&b, LIMIT_DISCONNECTED, 1);
@@ -267,9 +251,8 @@ static void a_session_that_moves_is_counted_once(void **state)
 }
 
 /* The log has no addresses: nobody is refused for what others have left. */
-static void sessions_of_before_a_restart_do_not_count(void **state)
+TEST(sessions_of_before_a_restart_do_not_count)
 {
-    (void)state;
     struct bounded b, next;
     struct memserver_conn left, back;
     struct log_replay replay;
@@ -292,7 +275,7 @@ static void sessions_of_before_a_restart_do_not_count(void **state)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static void new_paths_are_bounded(void **state)
+TEST(new_paths_are_bounded)
 {
     static const struct {
         enum server_limit limit;
@@ -303,7 +286,6 @@ static void new_paths_are_bounded(void **state)
         {LIMIT_PATH, 9, "/a/123456", "/a/1234567"},
         {LIMIT_DEPTH, 2, "/a/1", "/a/1/2"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bounded b;
         bounded_open(&b, cases[i].limit, cases[i].most);
@@ -317,9 +299,8 @@ static void new_paths_are_bounded(void **state)
 }
 
 /* The digits of a sequential name count, too. */
-static void a_sequential_name_is_bounded(void **state)
+TEST(a_sequential_name_is_bounded)
 {
-    (void)state;
     struct bounded b;
     bounded_open(&b, LIMIT_NAME, 12);
     assert_int_equal(memserver_create(&b.c, "/ab", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
@@ -328,9 +309,8 @@ static void a_sequential_name_is_bounded(void **state)
     bounded_close(&b);
 }
 
-static void a_request_is_bounded(void **state)
+TEST(a_request_is_bounded)
 {
-    (void)state;
     enum { MOST = 100 };
     struct server_options o = {.max_frame = MOST};
     struct bounded b;
@@ -348,9 +328,8 @@ static void a_request_is_bounded(void **state)
 }
 
 /* No number is given out twice: two nodes with one number would both hold a lock. */
-static void sequence_numbers_end(void **state)
+TEST(sequence_numbers_end)
 {
-    (void)state;
     struct bounded b;
     bounded_open(&b, LIMIT_SEQUENCE, 2);
     assert_int_equal(create(&b, "/q"), CLAVE_OK);
@@ -383,9 +362,8 @@ static void many_reads_are_one_answer(struct bounded *b)
     clave__buf_fini(&ops);
 }
 
-static void an_answer_is_bounded(void **state)
+TEST(an_answer_is_bounded)
 {
-    (void)state;
     struct bounded b;
     char path[64];
     bounded_open(&b, LIMIT_ANSWER, 1024);
@@ -413,9 +391,8 @@ static void an_answer_is_bounded(void **state)
 }
 
 /* A million names would take their time, and 16 MiB: they are not written before it is refused. */
-static void what_is_beyond_the_bound_is_not_written(void **state)
+TEST(what_is_beyond_the_bound_is_not_written)
 {
-    (void)state;
     enum { MANY = 20000, WITHIN = 16 * 1024 };
     static const int32_t ops[] = {OP_GET_CHILDREN, OP_GET_CHILDREN2, OP_GET_EPHEMERALS,
                                   OP_MULTI_READ};
@@ -465,9 +442,8 @@ static size_t lines_with(const struct memserver *d, const char *text)
     return n;
 }
 
-static void refusals_are_logged_once_a_second(void **state)
+TEST(refusals_are_logged_once_a_second)
 {
-    (void)state;
     struct bounded b;
     bounded_open(&b, LIMIT_DEPTH, 1);
     assert_int_equal(create(&b, "/a"), CLAVE_OK);
@@ -483,27 +459,4 @@ static void refusals_are_logged_once_a_second(void **state)
     assert_int_equal(clave__server_change(b.d.s, &o), CLAVE_OK);
     assert_int_equal(create(&b, "/a/b"), CLAVE_OK);
     bounded_close(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(watches_of_a_connection),
-        cmocka_unit_test(watches_of_all_connections),
-        cmocka_unit_test(watches_that_come_back_are_all_or_a_disconnect),
-        cmocka_unit_test(a_watched_path_is_bounded),
-        cmocka_unit_test(sessions_are_bounded),
-        cmocka_unit_test(disconnected_sessions_of_an_address_are_bounded),
-        cmocka_unit_test(addresses_of_one_network_count_as_one),
-        cmocka_unit_test(a_session_that_moves_is_counted_once),
-        cmocka_unit_test(sessions_of_before_a_restart_do_not_count),
-        cmocka_unit_test(new_paths_are_bounded),
-        cmocka_unit_test(a_sequential_name_is_bounded),
-        cmocka_unit_test(a_request_is_bounded),
-        cmocka_unit_test(sequence_numbers_end),
-        cmocka_unit_test(an_answer_is_bounded),
-        cmocka_unit_test(what_is_beyond_the_bound_is_not_written),
-        cmocka_unit_test(refusals_are_logged_once_a_second),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,12 @@
 /* server_connect_test.c - the handshake and its refusals, passwords, expiry, words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/request/session_tracker.h"
 
 /* ---- passwords ------------------------------------------------------------------------------- */
 
 /* Measured on Apache 3.8.0. */
-static void passwords_are_apaches(void **state)
+TEST(passwords_are_apaches)
 {
     static const struct {
         uint64_t id;
@@ -25,7 +17,6 @@ static void passwords_are_apaches(void **state)
         {0x01000010176f0004, "2f1fa802b44413d4ce0368bdecb6b565"},
         {0x01000010176f000a, "55619c02f4dbd15db989361493c8deff"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         uint8_t passwd[WIRE_PASSWORD_LEN];
         char hex[2 * WIRE_PASSWORD_LEN + 1];
@@ -38,12 +29,11 @@ static void passwords_are_apaches(void **state)
 
 /* ---- the handshake --------------------------------------------------------------------------- */
 
-static void timeouts_are_negotiated(void **state)
+TEST(timeouts_are_negotiated)
 {
     static const int32_t asked[][2] = {{-1, 4000},     {0, 4000},         {3999, 4000},
                                        {4000, 4000},   {10000, 10000},    {40000, 40000},
                                        {40001, 40000}, {INT32_MAX, 40000}};
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -55,9 +45,8 @@ static void timeouts_are_negotiated(void **state)
     memserver_close(&d);
 }
 
-static void read_only_is_answered_when_asked(void **state)
+TEST(read_only_is_answered_when_asked)
 {
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     for (int asked = 0; asked < 2; asked++) {
@@ -78,9 +67,8 @@ static void read_only_is_answered_when_asked(void **state)
     memserver_close(&d);
 }
 
-static void ids_come_from_the_wall_clock(void **state)
+TEST(ids_come_from_the_wall_clock)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     memserver_open(&d, NULL);
@@ -99,9 +87,8 @@ static bool closed_in_silence(const struct memserver_conn *c)
     return !c->c && clave__buf_len(&c->in) == 0;
 }
 
-static void a_client_from_the_future_is_closed(void **state)
+TEST(a_client_from_the_future_is_closed)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_connect_request q = {.timeout_ms = 5000, .passwd = JBYTES_NULL};
@@ -139,9 +126,8 @@ static void assert_refused(struct memserver *d, int64_t id, const uint8_t *passw
     memserver_hang_up(&c);
 }
 
-static void wrong_sessions_are_refused(void **state)
+TEST(wrong_sessions_are_refused)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c, other;
     uint8_t bad[WIRE_PASSWORD_LEN];
@@ -162,9 +148,8 @@ static void wrong_sessions_are_refused(void **state)
     memserver_close(&d);
 }
 
-static void a_session_goes_on(void **state)
+TEST(a_session_goes_on)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     struct wire_stat st;
@@ -185,7 +170,7 @@ static void a_session_goes_on(void **state)
 }
 
 /* Handshake, create and read in one piece, and byte by byte: answered in order. */
-static void pipelined_behind_the_handshake(void **state)
+TEST(pipelined_behind_the_handshake)
 {
     static const uint8_t bytes[] = {0, 0, 0, 44, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x13,
                                     0x88, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0,
@@ -194,7 +179,6 @@ static void pipelined_behind_the_handshake(void **state)
                                     0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11,
                                     /* exists "/", xid 1 */
                                     0, 0, 0, 14, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, '/', 0};
-    (void)state;
     for (size_t piece = 1; piece <= sizeof bytes; piece += sizeof bytes - 1) {
         struct memserver d;
         struct memserver_conn c;
@@ -217,7 +201,7 @@ static void pipelined_behind_the_handshake(void **state)
     }
 }
 
-static void bytes_that_are_not_the_protocol(void **state)
+TEST(bytes_that_are_not_the_protocol)
 {
     static const struct {
         const char *name;
@@ -235,7 +219,6 @@ static void bytes_that_are_not_the_protocol(void **state)
         {"telnet", "\xff\xf4\xff\xfd", 4},
         {"lead", "lead", 4},
     };
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -250,9 +233,8 @@ static void bytes_that_are_not_the_protocol(void **state)
     memserver_close(&d);
 }
 
-static void a_frame_of_the_maximum_is_taken(void **state)
+TEST(a_frame_of_the_maximum_is_taken)
 {
-    (void)state;
     static char data[WIRE_MAX_FRAME];
     struct memserver d;
     struct memserver_conn c;
@@ -273,9 +255,8 @@ static void a_frame_of_the_maximum_is_taken(void **state)
     memserver_close(&d);
 }
 
-static void nobody_is_accepted_before_the_start(void **state)
+TEST(nobody_is_accepted_before_the_start)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
@@ -292,13 +273,12 @@ static void nobody_is_accepted_before_the_start(void **state)
  */
 
 /* A session ends with the tick its time runs out in: between its timeout and a tick more. */
-static void sessions_expire_in_buckets(void **state)
+TEST(sessions_expire_in_buckets)
 {
     static const struct {
         int32_t tick, timeout, start;
     } cases[] = {{2000, 4000, 0},    {2000, 4000, 1},    {2000, 4000, 1999}, {2000, 5000, 700},
                  {3000, 6000, 2500}, {1000, 20000, 999}, {500, 3333, 123}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct server_options o = {.tick_ms = cases[i].tick};
         struct memserver d;
@@ -320,9 +300,8 @@ static void sessions_expire_in_buckets(void **state)
     }
 }
 
-static void requests_keep_a_session_alive(void **state)
+TEST(requests_keep_a_session_alive)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn pings, reads, auths, silent;
     union wire_body auth = {.auth = {0, clave__jbytes("digest"), clave__jbytes("a:b")}};
@@ -353,9 +332,8 @@ static void requests_keep_a_session_alive(void **state)
     memserver_close(&d);
 }
 
-static void a_resumed_session_has_its_time_anew(void **state)
+TEST(a_resumed_session_has_its_time_anew)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     memserver_open(&d, NULL);
@@ -374,9 +352,8 @@ static void a_resumed_session_has_its_time_anew(void **state)
 }
 
 /* The clock jumps when a machine was suspended; nothing may loop or stay due. */
-static void a_long_pause(void **state)
+TEST(a_long_pause)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     memserver_open(&d, NULL);
@@ -391,9 +368,8 @@ static void a_long_pause(void **state)
     memserver_close(&d);
 }
 
-static void a_connection_needs_a_session_in_time(void **state)
+TEST(a_connection_needs_a_session_in_time)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn idle, slow;
     memserver_open(&d, NULL);
@@ -410,9 +386,8 @@ static void a_connection_needs_a_session_in_time(void **state)
     memserver_close(&d);
 }
 
-static void expiry_takes_the_ephemerals(void **state)
+TEST(expiry_takes_the_ephemerals)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     struct wire_stat st;
@@ -438,9 +413,8 @@ static void expiry_takes_the_ephemerals(void **state)
     memserver_close(&d);
 }
 
-static void closing_is_answered_then_closed(void **state)
+TEST(closing_is_answered_then_closed)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     struct wire_reply_header h;
@@ -481,9 +455,8 @@ static const char *ask(struct memserver *d, const char *word)
     return answer;
 }
 
-static void words_are_answered(void **state)
+TEST(words_are_answered)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     char line[128];
@@ -516,9 +489,8 @@ static void words_are_answered(void **state)
 }
 
 /* Milliseconds from being read to being sendable: what waits for the disk counts. */
-static void latency_is_counted(void **state)
+TEST(latency_is_counted)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     memserver_open(&d, NULL);
@@ -537,31 +509,4 @@ static void latency_is_counted(void **state)
     assert_non_null(strstr(ask(&d, "srvr"), "Latency min/avg/max: 0/2.5/10\n"));
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passwords_are_apaches),
-        cmocka_unit_test(timeouts_are_negotiated),
-        cmocka_unit_test(read_only_is_answered_when_asked),
-        cmocka_unit_test(ids_come_from_the_wall_clock),
-        cmocka_unit_test(a_client_from_the_future_is_closed),
-        cmocka_unit_test(wrong_sessions_are_refused),
-        cmocka_unit_test(a_session_goes_on),
-        cmocka_unit_test(pipelined_behind_the_handshake),
-        cmocka_unit_test(bytes_that_are_not_the_protocol),
-        cmocka_unit_test(a_frame_of_the_maximum_is_taken),
-        cmocka_unit_test(nobody_is_accepted_before_the_start),
-        cmocka_unit_test(sessions_expire_in_buckets),
-        cmocka_unit_test(requests_keep_a_session_alive),
-        cmocka_unit_test(a_resumed_session_has_its_time_anew),
-        cmocka_unit_test(a_long_pause),
-        cmocka_unit_test(a_connection_needs_a_session_in_time),
-        cmocka_unit_test(expiry_takes_the_ephemerals),
-        cmocka_unit_test(closing_is_answered_then_closed),
-        cmocka_unit_test(words_are_answered),
-        cmocka_unit_test(latency_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* server_durable_test.c - what waits for the disk, and what does not: a reply waits for the newest
  * transaction that it can show, and for the replies before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/server_internal.h"
 
 enum { SESSION_MS = 10000 };
@@ -108,9 +100,8 @@ static const char *const some_nodes[] = {"/a", "/b", "/b/c", "/b/c/d", NULL};
 
 /* ---- what waits for nobody ------------------------------------------------------------------- */
 
-static void pings_and_reads_of_what_is_durable_do_not_wait(void **state)
+TEST(pings_and_reads_of_what_is_durable_do_not_wait)
 {
-    (void)state;
     struct stall s;
     stall_open(&s, some_nodes);
     union wire_body set = set_of("/a"), read = read_of("/b"), absent = read_of("/b/none");
@@ -128,9 +119,8 @@ static void pings_and_reads_of_what_is_durable_do_not_wait(void **state)
 }
 
 /* It knew its session, which needs no disk to go on; and sets its watches again. */
-static void a_client_that_comes_back_does_not_wait(void **state)
+TEST(a_client_that_comes_back_does_not_wait)
 {
-    (void)state;
     struct stall s;
     stall_open(&s, some_nodes);
     union wire_body set = set_of("/a");
@@ -146,9 +136,8 @@ static void a_client_that_comes_back_does_not_wait(void **state)
 
 /* ---- what waits ------------------------------------------------------------------------------ */
 
-static void a_read_waits_for_what_it_shows(void **state)
+TEST(a_read_waits_for_what_it_shows)
 {
-    (void)state;
     const struct {
         int32_t op;
         union wire_body write;
@@ -165,9 +154,8 @@ static void a_read_waits_for_what_it_shows(void **state)
 }
 
 /* A deletion is left in the parent's pzxid; that of the parent, in its parent's. */
-static void absence_waits_for_the_deletion(void **state)
+TEST(absence_waits_for_the_deletion)
 {
-    (void)state;
     struct stall s;
     stall_open(&s, some_nodes);
     union wire_body d = delete_of("/b/c/d"), c = delete_of("/b/c"), read = read_of("/b/c/d");
@@ -177,9 +165,8 @@ static void absence_waits_for_the_deletion(void **state)
     stall_close(&s);
 }
 
-static void absence_far_below_what_lives_waits_for_everything(void **state)
+TEST(absence_far_below_what_lives_waits_for_everything)
 {
-    (void)state;
     struct stall s;
     stall_open(&s, some_nodes);
     union wire_body set = set_of("/a"), near = read_of("/1/2/3/4/5/6/7"),
@@ -191,9 +178,8 @@ static void absence_far_below_what_lives_waits_for_everything(void **state)
 }
 
 /* setACL leaves no zxid in its node: a read of any node waits for the newest one. */
-static void reads_wait_for_a_set_acl(void **state)
+TEST(reads_wait_for_a_set_acl)
 {
-    (void)state;
     static const struct {
         const char *path;
         int32_t perms;
@@ -213,9 +199,8 @@ static void reads_wait_for_a_set_acl(void **state)
     }
 }
 
-static void aggregates_wait_for_everything(void **state)
+TEST(aggregates_wait_for_everything)
 {
-    (void)state;
     static const int32_t ops[] = {OP_GET_ALL_CHILDREN_NUMBER, OP_GET_EPHEMERALS, OP_SYNC};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         struct stall s;
@@ -228,9 +213,8 @@ static void aggregates_wait_for_everything(void **state)
 }
 
 /* The server counts by itself, and leaves no zxid in the node with the figures. */
-static void figures_of_quotas_wait_for_everything(void **state)
+TEST(figures_of_quotas_wait_for_everything)
 {
-    (void)state;
     static const char *const nodes[] = {"/a", "/zookeeper/quota/a",
                                         "/zookeeper/quota/a/zookeeper_limits",
                                         "/zookeeper/quota/a/zookeeper_stats", NULL};
@@ -243,9 +227,8 @@ static void figures_of_quotas_wait_for_everything(void **state)
 }
 
 /* One of its reads waits, so all do. */
-static void a_multi_read_waits_for_the_newest_of_its_reads(void **state)
+TEST(a_multi_read_waits_for_the_newest_of_its_reads)
 {
-    (void)state;
     const char *second[] = {"/b", "/a"};
     for (size_t i = 0; i < 2; i++) {
         struct stall s;
@@ -275,9 +258,8 @@ static void a_multi_read_waits_for_the_newest_of_its_reads(void **state)
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* A read and a ping after a write of the same client come after its answer, with its zxid. */
-static void replies_keep_their_order(void **state)
+TEST(replies_keep_their_order)
 {
-    (void)state;
     struct stall s;
     struct wire_reply_header h;
     struct jreader r;
@@ -299,9 +281,8 @@ static void replies_keep_their_order(void **state)
 }
 
 /* What a client sees after an event is not answered before it. */
-static void replies_wait_for_the_event_before_them(void **state)
+TEST(replies_wait_for_the_event_before_them)
 {
-    (void)state;
     struct stall s;
     struct wire_reply_header h;
     struct jreader r;
@@ -319,9 +300,8 @@ static void replies_wait_for_the_event_before_them(void **state)
 }
 
 /* A client that comes back is told what it missed when that is durable. */
-static void missed_events_wait(void **state)
+TEST(missed_events_wait)
 {
-    (void)state;
     struct stall s;
     struct wire_reply_header h;
     struct jreader r;
@@ -340,9 +320,8 @@ static void missed_events_wait(void **state)
 }
 
 /* It was undone: what waits for it waits for the error that was logged in its place. */
-static void a_set_acl_that_was_undone_holds_nobody_up(void **state)
+TEST(a_set_acl_that_was_undone_holds_nobody_up)
 {
-    (void)state;
     struct stall s;
     stall_open(&s, some_nodes);
     /* setACL in a multi that fails: it is undone, and its zxid is that of the error. */
@@ -367,24 +346,4 @@ static void a_set_acl_that_was_undone_holds_nobody_up(void **state)
     stall_write(&s, OP_SET_DATA, &set);
     assert_true(is_answered(&s, OP_GET_DATA, &read));
     stall_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pings_and_reads_of_what_is_durable_do_not_wait),
-        cmocka_unit_test(a_client_that_comes_back_does_not_wait),
-        cmocka_unit_test(a_read_waits_for_what_it_shows),
-        cmocka_unit_test(absence_waits_for_the_deletion),
-        cmocka_unit_test(absence_far_below_what_lives_waits_for_everything),
-        cmocka_unit_test(reads_wait_for_a_set_acl),
-        cmocka_unit_test(aggregates_wait_for_everything),
-        cmocka_unit_test(figures_of_quotas_wait_for_everything),
-        cmocka_unit_test(a_multi_read_waits_for_the_newest_of_its_reads),
-        cmocka_unit_test(replies_keep_their_order),
-        cmocka_unit_test(replies_wait_for_the_event_before_them),
-        cmocka_unit_test(missed_events_wait),
-        cmocka_unit_test(a_set_acl_that_was_undone_holds_nobody_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

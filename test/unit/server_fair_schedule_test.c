@@ -1,14 +1,7 @@
 /* server_fair_schedule_test.c - how much of its clients' input a server takes in one turn of the
  * loop, and in which order: no client waits long because others ask for much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* A write is reckoned as 13, a read as 3. A client that asks for much has three quarters of a turn:
  * TEN of its writes. */
@@ -54,9 +47,8 @@ static void open_in_turns(struct memserver *d)
 }
 
 /* What a turn leaves comes in the next ones, in order. */
-static void a_turn_takes_so_much(void **state)
+TEST(a_turn_takes_so_much)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a;
     open_in_turns(&d);
@@ -93,9 +85,8 @@ static int take_answers(struct memserver_conn *c)
 }
 
 /* Those that ask for much have it in turn. */
-static void heavy_clients_take_turns(void **state)
+TEST(heavy_clients_take_turns)
 {
-    (void)state;
     enum { HEAVY = 3 };
     struct memserver d;
     struct memserver_conn heavy[HEAVY];
@@ -122,9 +113,8 @@ static void heavy_clients_take_turns(void **state)
 
 /* A client that asks for little is answered in the turn in which it asks, whatever others do; when
  * many do, in the next one. */
-static void a_light_client_does_not_wait_for_heavy_ones(void **state)
+TEST(a_light_client_does_not_wait_for_heavy_ones)
 {
-    (void)state;
     enum { HEAVY = 4, LIGHT = QUARTER / 3 + 2 };
     struct memserver d;
     struct memserver_conn heavy[HEAVY], light[LIGHT];
@@ -157,9 +147,8 @@ static void a_light_client_does_not_wait_for_heavy_ones(void **state)
 }
 
 /* However many ask for little, and however little a turn takes, those that ask for much go on. */
-static void heavy_clients_do_not_starve(void **state)
+TEST(heavy_clients_do_not_starve)
 {
-    (void)state;
     enum { A_ROUND = 4, ROUNDS = 30, LIGHT = ROUNDS * A_ROUND, ONE_READ = 4 };
     struct server_options o = {.work_a_turn = ONE_READ};
     struct memserver d;
@@ -193,9 +182,8 @@ static void heavy_clients_do_not_starve(void **state)
 }
 
 /* What a client has cost is forgotten in time. */
-static void a_heavy_client_becomes_light_again(void **state)
+TEST(a_heavy_client_becomes_light_again)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     open_in_turns(&d);
@@ -226,9 +214,8 @@ static void begin_asking(struct memserver_conn *c)
 
 /* What is to be sent to those that ask for little does not wait for what others get, nor these for
  * ever. */
-static void light_answers_are_sent_first(void **state)
+TEST(light_answers_are_sent_first)
 {
-    (void)state;
     enum { HEAVY = 2, LIGHT = 40, IN_A_ROW = 16 };
     struct memserver d;
     struct memserver_conn heavy[HEAVY], light[LIGHT];
@@ -259,9 +246,8 @@ static void light_answers_are_sent_first(void **state)
 }
 
 /* A multi counts as its operations. */
-static void a_turn_counts_what_a_multi_does(void **state)
+TEST(a_turn_counts_what_a_multi_does)
 {
-    (void)state;
     enum { OPS = 20 };
     struct memserver d;
     struct memserver_conn c;
@@ -287,9 +273,8 @@ static void a_turn_counts_what_a_multi_does(void **state)
 }
 
 /* A client whose requests wait for their turn is not silent, however long that takes. */
-static void a_client_that_waits_for_its_turn_lives(void **state)
+TEST(a_client_that_waits_for_its_turn_lives)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn heavy, silent;
     open_in_turns(&d);
@@ -308,9 +293,8 @@ static void a_client_that_waits_for_its_turn_lives(void **state)
 }
 
 /* Nor does a client wait because the turn has ended a session with many nodes. */
-static void an_expiry_takes_no_request_s_turn(void **state)
+TEST(an_expiry_takes_no_request_s_turn)
 {
-    (void)state;
     enum { NODES = 50 };
     struct memserver d;
     struct memserver_conn heavy, owner;
@@ -332,20 +316,4 @@ static void an_expiry_takes_no_request_s_turn(void **state)
     memserver_hang_up(&heavy);
     memserver_hang_up(&owner);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_turn_takes_so_much),
-        cmocka_unit_test(heavy_clients_take_turns),
-        cmocka_unit_test(a_light_client_does_not_wait_for_heavy_ones),
-        cmocka_unit_test(heavy_clients_do_not_starve),
-        cmocka_unit_test(a_heavy_client_becomes_light_again),
-        cmocka_unit_test(light_answers_are_sent_first),
-        cmocka_unit_test(a_turn_counts_what_a_multi_does),
-        cmocka_unit_test(a_client_that_waits_for_its_turn_lives),
-        cmocka_unit_test(an_expiry_takes_no_request_s_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* server_faults_test.c - every allocation of the server fails once, and again from there on: an
  * answer as if nothing had been, or a closed connection; never half a change, never a leak. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* ---- the stage ------------------------------------------------------------------------------- */
 
@@ -475,25 +467,22 @@ static size_t fail_each(const struct act *act, size_t fails)
     }
 }
 
-static void each_allocation_fails_once(void **state)
+TEST(each_allocation_fails_once)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
         fail_each(&acts[i], 1);
 }
 
-static void all_fail_from_one_on(void **state)
+TEST(all_fail_from_one_on)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
         fail_each(&acts[i], SIZE_MAX);
 }
 
 /* ---- life and recovery ----------------------------------------------------------------------- */
 
-static void a_server_without_memory(void **state)
+TEST(a_server_without_memory)
 {
-    (void)state;
     struct failmem mem;
     struct server_options o = {.mem = &mem.mem};
     struct server *s;
@@ -512,9 +501,8 @@ static void a_server_without_memory(void **state)
 }
 
 /* What could not be loaded can be loaded once there is memory. */
-static void a_snapshot_without_memory(void **state)
+TEST(a_snapshot_without_memory)
 {
-    (void)state;
     struct stage st;
     struct buf b;
     int64_t zxid;
@@ -553,9 +541,8 @@ static void a_snapshot_without_memory(void **state)
 }
 
 /* Replaying goes on where it stopped. */
-static void a_log_without_memory(void **state)
+TEST(a_log_without_memory)
 {
-    (void)state;
     struct stage st;
     set_stage(&st);
     assert_int_equal(multi_done(&st), CLAVE_OK);
@@ -589,9 +576,8 @@ static void a_log_without_memory(void **state)
 }
 
 /* Orphans that could not be removed at the start are removed later. */
-static void a_start_without_memory(void **state)
+TEST(a_start_without_memory)
 {
-    (void)state;
     struct stage st;
     set_stage(&st);
     int64_t zxid = memserver_stats(&st.d).last_zxid;
@@ -633,14 +619,4 @@ static void a_start_without_memory(void **state)
             break;
     }
     strike_stage(&st);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_fails_once), cmocka_unit_test(all_fail_from_one_on),
-        cmocka_unit_test(a_server_without_memory),    cmocka_unit_test(a_snapshot_without_memory),
-        cmocka_unit_test(a_log_without_memory),       cmocka_unit_test(a_start_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* server_four_letter_test.c - the four-letter words that are listed, and those that list. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 static const char *ask(struct memserver *d, const char *word)
 {
@@ -31,9 +23,8 @@ static void expect(struct memserver *d, const char *word, const char *text)
         fail_msg("%s: no \"%s\" in \"%s\"", word, text, answer);
 }
 
-static void only_what_is_listed_is_answered(void **state)
+TEST(only_what_is_listed_is_answered)
 {
-    (void)state;
     static const struct {
         const char *listed;
         const char *word;
@@ -62,9 +53,8 @@ static void open_all(struct memserver *d)
 }
 
 /* Each of Apache 3.9 is answered, or it is said why not: the whitelist is not the reason. */
-static void every_word_of_apache_is_known(void **state)
+TEST(every_word_of_apache_is_known)
 {
-    (void)state;
     static const char *const answered[] = {"conf", "cons", "crst", "dirs", "dump",
                                            "envi", "isro", "mntr", "ruok", "srst",
                                            "srvr", "stat", "wchc", "wchp", "wchs"};
@@ -86,9 +76,8 @@ static void every_word_of_apache_is_known(void **state)
 }
 
 /* Apache's checks of a server's health read these two: critical without them. */
-static void mntr_has_what_the_driver_measures(void **state)
+TEST(mntr_has_what_the_driver_measures)
 {
-    (void)state;
     static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99, 5000, 90000};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
     struct memserver d;
@@ -100,9 +89,8 @@ static void mntr_has_what_the_driver_measures(void **state)
     memserver_close(&d);
 }
 
-static void watches_are_listed(void **state)
+TEST(watches_are_listed)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     char line[128];
@@ -126,9 +114,8 @@ static void watches_are_listed(void **state)
     memserver_close(&d);
 }
 
-static void sessions_are_listed(void **state)
+TEST(sessions_are_listed)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     char line[128];
@@ -143,9 +130,8 @@ static void sessions_are_listed(void **state)
     memserver_close(&d);
 }
 
-static void figures_begin_anew(void **state)
+TEST(figures_begin_anew)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_all(&d);
@@ -160,9 +146,8 @@ static void figures_begin_anew(void **state)
     memserver_close(&d);
 }
 
-static void what_the_driver_knows_is_shown(void **state)
+TEST(what_the_driver_knows_is_shown)
 {
-    (void)state;
     struct memserver d;
     struct driver_info info = {.client_port = 2181,
                                .secure_client_port = 2281,
@@ -183,9 +168,8 @@ static void what_the_driver_knows_is_shown(void **state)
     memserver_close(&d);
 }
 
-static void so_many_connections(void **state)
+TEST(so_many_connections)
 {
-    (void)state;
     struct memserver d;
     struct peer_addr peer = {.family = 4};
     struct server_options o = {.max_connections = 2};
@@ -203,9 +187,8 @@ static void so_many_connections(void **state)
 }
 
 /* A client with that digest passes every check, and whoAmI says so. */
-static void the_super_user(void **state)
+TEST(the_super_user)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_reply r;
@@ -229,20 +212,4 @@ static void the_super_user(void **state)
     assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_is_listed_is_answered),
-        cmocka_unit_test(every_word_of_apache_is_known),
-        cmocka_unit_test(mntr_has_what_the_driver_measures),
-        cmocka_unit_test(watches_are_listed),
-        cmocka_unit_test(sessions_are_listed),
-        cmocka_unit_test(figures_begin_anew),
-        cmocka_unit_test(what_the_driver_knows_is_shown),
-        cmocka_unit_test(so_many_connections),
-        cmocka_unit_test(the_super_user),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* server_listing_test.c - long answers to four-letter words and admin commands: no turn does more
  * than a piece of one of them, and what stays while one is made is in it once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/monitoring/listing.h"
 
 enum { CONNS = 30, PATHS = 1500, OWNED = 1200, LONGEST_LINE = 200 };
@@ -125,9 +117,8 @@ static const char *ask_slowly(struct town *t, struct memserver_conn *asker, cons
     return text_of(&asker->in);
 }
 
-static void words_list_what_stays(void **state)
+TEST(words_list_what_stays)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct town t;
         struct memserver_conn c;
@@ -155,7 +146,7 @@ static void words_list_what_stays(void **state)
 }
 
 /* Objects are closed, and nothing but what stays is certain. */
-static void commands_list_what_stays(void **state)
+TEST(commands_list_what_stays)
 {
     static const struct {
         const char *name, *fmt;
@@ -163,7 +154,6 @@ static void commands_list_what_stays(void **state)
     } cases[] = {{"wchp", "\"/stays/%04d.\": [", PATHS},
                  {"dump", "\"/owned-%04d.\"", OWNED},
                  {"wchs", "num_total_watches%.0d", 1}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct town t;
         struct listing l;
@@ -193,9 +183,8 @@ static void commands_list_what_stays(void **state)
 
 /* Ten ask at once: beyond its first piece, none gets more than its turn. Who takes nothing costs
  * nothing. */
-static void one_piece_a_turn(void **state)
+TEST(one_piece_a_turn)
 {
-    (void)state;
     struct town t;
     struct memserver_conn askers[10];
     town_open(&t, 1);
@@ -236,10 +225,9 @@ static void one_piece_a_turn(void **state)
 }
 
 /* The asker, or all others, go in the middle of an answer. */
-static void the_end_in_the_middle(void **state)
+TEST(the_end_in_the_middle)
 {
     static const char *const words[] = {"wchp", "wchc", "dump"};
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         struct town t;
         struct memserver_conn c;
@@ -264,14 +252,13 @@ static void the_end_in_the_middle(void **state)
 
 /* Each open list makes every removal look at its place: those that nobody reads are ended, and a
  * client that reads gets the whole of its own. */
-static void lists_that_nobody_reads(void **state)
+TEST(lists_that_nobody_reads)
 {
     enum { DEAF = 200, MOST = 64 };
     static struct memserver_conn deaf[DEAF];
     struct memserver_conn c;
     struct town t;
     int open = 0;
-    (void)state;
     town_open(&t, 1);
     for (int i = 0; i < DEAF; i++) {
         memserver_dial(&deaf[i], &t.d);
@@ -287,14 +274,4 @@ static void lists_that_nobody_reads(void **state)
     for (int i = 0; i < DEAF; i++)
         memserver_hang_up(&deaf[i]);
     town_close(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_list_what_stays),   cmocka_unit_test(commands_list_what_stays),
-        cmocka_unit_test(one_piece_a_turn),        cmocka_unit_test(the_end_in_the_middle),
-        cmocka_unit_test(lists_that_nobody_reads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* server_log_test.c - what is logged, and when it may be seen. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/log_records.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* ---- the records ----------------------------------------------------------------------------- */
 
@@ -29,9 +21,8 @@ static const char *newest_hex(const struct memserver *d)
 
 /* Measured on a fresh Apache 3.8.0: all but the id, the time and the checksum over them; and but
  * what Apache does not read: the dbid, which says that batches are marked, and the mark. */
-static void the_first_record_is_apaches(void **state)
+TEST(the_first_record_is_apaches)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     memserver_open(&d, NULL);
@@ -54,9 +45,8 @@ static void the_first_record_is_apaches(void **state)
     memserver_close(&d);
 }
 
-static void every_write_is_logged_also_one_that_fails(void **state)
+TEST(every_write_is_logged_also_one_that_fails)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_stat st;
@@ -104,9 +94,8 @@ static void every_write_is_logged_also_one_that_fails(void **state)
 }
 
 /* create2 in a multi is on the disk as create; one that failed keeps what came before. */
-static void multis_on_the_disk(void **state)
+TEST(multis_on_the_disk)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct clave_mem *mem = &d.mem;
@@ -153,9 +142,8 @@ static size_t arrived(const struct memserver_conn *c)
     return clave__buf_len(&c->in);
 }
 
-static void nothing_leaves_before_it_is_durable(void **state)
+TEST(nothing_leaves_before_it_is_durable)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     struct wire_reply_header h;
@@ -191,9 +179,8 @@ static void nothing_leaves_before_it_is_durable(void **state)
 }
 
 /* Each reply leaves with its own zxid, also when the disk is slower than the requests. */
-static void replies_leave_as_the_disk_goes_on(void **state)
+TEST(replies_leave_as_the_disk_goes_on)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_reply_header h;
@@ -217,9 +204,8 @@ static void replies_leave_as_the_disk_goes_on(void **state)
 }
 
 /* A refusal shows that the session is gone, the closing itself does not. */
-static void a_refusal_waits_for_the_end_of_the_session(void **state)
+TEST(a_refusal_waits_for_the_end_of_the_session)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     memserver_open(&d, NULL);
@@ -239,9 +225,8 @@ static void a_refusal_waits_for_the_end_of_the_session(void **state)
     memserver_close(&d);
 }
 
-static void a_disk_that_stands_stops_the_reading(void **state)
+TEST(a_disk_that_stands_stops_the_reading)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_reply_header h;
@@ -273,9 +258,8 @@ static void a_disk_that_stands_stops_the_reading(void **state)
     memserver_close(&d);
 }
 
-static void a_client_that_does_not_read(void **state)
+TEST(a_client_that_does_not_read)
 {
-    (void)state;
     static char data[10000];
     struct server_options o = {.max_output = 20000};
     struct memserver d;
@@ -315,9 +299,8 @@ static void a_client_that_does_not_read(void **state)
 }
 
 /* Events are not asked for, so they are not held back: at 512 times the limit it is cut off. */
-static void a_client_that_does_not_read_its_events(void **state)
+TEST(a_client_that_does_not_read_its_events)
 {
-    (void)state;
     struct server_options o = {.max_output = 1024};
     struct memserver d;
     struct memserver_conn c, writer;
@@ -335,20 +318,4 @@ static void a_client_that_does_not_read_its_events(void **state)
     memserver_hang_up(&c);
     memserver_hang_up(&writer);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_record_is_apaches),
-        cmocka_unit_test(every_write_is_logged_also_one_that_fails),
-        cmocka_unit_test(multis_on_the_disk),
-        cmocka_unit_test(nothing_leaves_before_it_is_durable),
-        cmocka_unit_test(replies_leave_as_the_disk_goes_on),
-        cmocka_unit_test(a_refusal_waits_for_the_end_of_the_session),
-        cmocka_unit_test(a_disk_that_stands_stops_the_reading),
-        cmocka_unit_test(a_client_that_does_not_read),
-        cmocka_unit_test(a_client_that_does_not_read_its_events),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* server_multi_test.c - several operations as one: all or nothing, each seeing those before it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 enum { MOST_OPS = 8 };
 
@@ -149,7 +141,7 @@ static void furnish(struct place *p)
 
 /* ---- what succeeds --------------------------------------------------------------------------- */
 
-static void each_sees_those_before_it(void **state)
+TEST(each_sees_those_before_it)
 {
     static const struct {
         struct step steps[MOST_OPS];
@@ -181,7 +173,6 @@ static void each_sees_those_before_it(void **state)
         {{{OP_CHECK, "/n", 0}, {OP_CHECK, "/n", -1}}, "check, check"},
         {{{OP_DELETE, "/e", -1}, {OP_CREATE, "/e", MODE_EPHEMERAL}}, "delete, create /e"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct place p;
         furnish(&p);
@@ -193,14 +184,13 @@ static void each_sees_those_before_it(void **state)
 }
 
 /* A Stat in the results is the one of that moment; all share one zxid and one time. */
-static void stats_are_of_their_moment(void **state)
+TEST(stats_are_of_their_moment)
 {
     static const struct step steps[MOST_OPS] = {{OP_CREATE2, "/m", 0},
                                                 {OP_CREATE2, "/m/x", 0},
                                                 {OP_SET_DATA, "/m", 0},
                                                 {OP_DELETE, "/m/x", 0},
                                                 {OP_SET_DATA, "/m", 1}};
-    (void)state;
     struct place p;
     struct wire_reply reply;
     struct wire_result r[5];
@@ -228,10 +218,9 @@ static void stats_are_of_their_moment(void **state)
     close_place(&p);
 }
 
-static void a_thousand_at_once(void **state)
+TEST(a_thousand_at_once)
 {
     enum { MANY = 1000 };
-    (void)state;
     struct place p;
     struct buf b;
     struct wire_reply r;
@@ -297,7 +286,7 @@ static void assert_undone(const struct server_stats *before, const struct server
     assert_int_equal(after->watches, before->watches);
 }
 
-static void all_or_nothing(void **state)
+TEST(all_or_nothing)
 {
     static const struct {
         struct step culprit;
@@ -318,7 +307,6 @@ static void all_or_nothing(void **state)
         {{OP_CHECK, "/n", 0}, "EBADVERSION"},
         {{OP_CHECK, "/none", -1}, "ENONODE"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct place p;
         struct memserver_conn watcher;
@@ -350,12 +338,11 @@ static void all_or_nothing(void **state)
 }
 
 /* A body that is no list of writes: the request fails as a whole, and takes its zxid. */
-static void what_is_no_multi(void **state)
+TEST(what_is_no_multi)
 {
     static const struct step reads[MOST_OPS] = {{OP_CREATE, "/m", 0}, {OP_GET_DATA, "/n", 0}};
     static const uint8_t unknown[] = {0,    0,    0,    99,   0, 0xff, 0xff, 0xff, 0xff,
                                       0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff};
-    (void)state;
     struct place p;
     uint8_t frame[8 + sizeof unknown] = {0, 0, 0, 50, 0, 0, 0, OP_MULTI};
     struct wire_reply_header h;
@@ -375,14 +362,13 @@ static void what_is_no_multi(void **state)
     close_place(&p);
 }
 
-static void its_events_stand_in_its_order(void **state)
+TEST(its_events_stand_in_its_order)
 {
     static const struct step steps[MOST_OPS] = {{OP_CREATE, "/b", 0},
                                                 {OP_SET_DATA, "/n", -1},
                                                 {OP_DELETE, "/n/c", -1},
                                                 {OP_CREATE, "/b/x", 0},
                                                 {OP_DELETE, "/b/x", 0}};
-    (void)state;
     struct place p;
     struct memserver_conn watcher;
     union wire_body all = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
@@ -400,14 +386,13 @@ static void its_events_stand_in_its_order(void **state)
 
 /* ---- several reads --------------------------------------------------------------------------- */
 
-static void reads_fail_one_by_one(void **state)
+TEST(reads_fail_one_by_one)
 {
     static const struct step steps[MOST_OPS] = {{OP_GET_DATA, "/n", 1},
                                                 {OP_GET_DATA, "/none", 0},
                                                 {OP_GET_CHILDREN, "/n", 1},
                                                 {OP_GET_CHILDREN, "/closed", 0},
                                                 {OP_GET_DATA, "/", 0}};
-    (void)state;
     struct place p;
     struct wire_reply r;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
@@ -422,7 +407,7 @@ static void reads_fail_one_by_one(void **state)
     close_place(&p);
 }
 
-static void what_is_no_multi_read(void **state)
+TEST(what_is_no_multi_read)
 {
     static const struct step none[MOST_OPS] = {{0}};
     static const struct step bad[][MOST_OPS] = {
@@ -432,7 +417,6 @@ static void what_is_no_multi_read(void **state)
     static const uint8_t exists[] = {
         0, 0, 0, 9, 0,   0,   0, OP_MULTI_READ, 0,    0,    0,    3, 0,    0xff, 0xff, 0xff, 0xff,
         0, 0, 0, 2, '/', 'n', 0, 0xff,          0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff};
-    (void)state;
     struct place p;
     struct wire_reply r;
     struct wire_reply_header h;
@@ -446,19 +430,4 @@ static void what_is_no_multi_read(void **state)
     assert_int_equal(send_steps(&p.c, OP_MULTI_READ, none, &r), CLAVE_OK);
     assert_int_equal(r.results.count, 0);
     close_place(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sees_those_before_it),
-        cmocka_unit_test(stats_are_of_their_moment),
-        cmocka_unit_test(a_thousand_at_once),
-        cmocka_unit_test(all_or_nothing),
-        cmocka_unit_test(what_is_no_multi),
-        cmocka_unit_test(its_events_stand_in_its_order),
-        cmocka_unit_test(reads_fail_one_by_one),
-        cmocka_unit_test(what_is_no_multi_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

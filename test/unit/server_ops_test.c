@@ -1,14 +1,6 @@
 /* server_ops_test.c - each operation, its checks in ZooKeeper's order, and what it answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 struct place {
     struct memserver d;
@@ -36,9 +28,8 @@ static void must_create(struct memserver_conn *c, const char *path, int32_t mode
 
 /* ---- Stat ------------------------------------------------------------------------------------ */
 
-static void the_stat_of_a_new_node(void **state)
+TEST(the_stat_of_a_new_node)
 {
-    (void)state;
     struct place p;
     struct wire_stat st, up;
     open_place(&p);
@@ -60,9 +51,8 @@ static void the_stat_of_a_new_node(void **state)
 
 /* On the wire cversion counts creations and deletions; the number of a sequential node is the
  * stored one, which counts creations. */
-static void cversion_on_the_wire(void **state)
+TEST(cversion_on_the_wire)
 {
-    (void)state;
     struct place p;
     struct wire_stat st;
     open_place(&p);
@@ -81,9 +71,8 @@ static void cversion_on_the_wire(void **state)
     close_place(&p);
 }
 
-static void setting_data_and_acl(void **state)
+TEST(setting_data_and_acl)
 {
-    (void)state;
     struct place p;
     struct wire_stat before, st;
     struct wire_reply r;
@@ -107,9 +96,8 @@ static void setting_data_and_acl(void **state)
     close_place(&p);
 }
 
-static void null_data_stay_null(void **state)
+TEST(null_data_stay_null)
 {
-    (void)state;
     struct place p;
     struct wire_reply r;
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
@@ -128,11 +116,10 @@ static void null_data_stay_null(void **state)
 }
 
 /* Data of every size keep their bytes: short ones stand inside the node. */
-static void data_of_many_sizes(void **state)
+TEST(data_of_many_sizes)
 {
     static const int32_t sizes[] = {1, 255, 256, 257, 70000};
     static char bytes[70004];
-    (void)state;
     struct place p;
     struct wire_reply r;
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
@@ -159,7 +146,7 @@ static void data_of_many_sizes(void **state)
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
-static void the_modes(void **state)
+TEST(the_modes)
 {
     static const struct {
         int32_t op, mode;
@@ -184,7 +171,6 @@ static void the_modes(void **state)
         {OP_CREATE_TTL, MODE_PERSISTENT_SEQUENTIAL_TTL, NULL, CLAVE_EUNIMPLEMENTED, false},
         {OP_CREATE_TTL, MODE_PERSISTENT, NULL, CLAVE_EBADARGS, false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct place p;
         struct wire_reply r;
@@ -207,7 +193,7 @@ static void the_modes(void **state)
 }
 
 /* In this order: mode, shape, list, parent, permission, name, existence, ephemeral parent. */
-static void the_checks_of_create(void **state)
+TEST(the_checks_of_create)
 {
     static const struct {
         const char *path;
@@ -243,7 +229,6 @@ static void the_checks_of_create(void **state)
         {"/t/x/", MODE_PERSISTENT_SEQUENTIAL, CLAVE_ENONODE},
         {"/zookeeper/x", MODE_PERSISTENT, CLAVE_OK},
     };
-    (void)state;
     struct place p;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     open_place(&p);
@@ -265,9 +250,8 @@ static void the_checks_of_create(void **state)
     close_place(&p);
 }
 
-static void sequence_numbers(void **state)
+TEST(sequence_numbers)
 {
-    (void)state;
     struct place p;
     struct wire_reply r;
     union wire_body b = memserver_create_body("/q/", "", MODE_EPHEMERAL_SEQUENTIAL);
@@ -286,7 +270,7 @@ static void sequence_numbers(void **state)
 
 /* ---- the other writes ------------------------------------------------------------------------ */
 
-static void the_checks_of_delete(void **state)
+TEST(the_checks_of_delete)
 {
     static const struct {
         const char *path;
@@ -309,7 +293,6 @@ static void the_checks_of_delete(void **state)
         {"/t/x", 0, CLAVE_OK},
         {"/t", 0, CLAVE_OK},
     };
-    (void)state;
     struct place p;
     union wire_body closed = {.set_acl = {clave__jbytes("/closed"), {0, NULL, 0}, -1}};
     open_place(&p);
@@ -327,7 +310,7 @@ static void the_checks_of_delete(void **state)
     close_place(&p);
 }
 
-static void the_checks_of_set_data(void **state)
+TEST(the_checks_of_set_data)
 {
     static const struct {
         const char *path;
@@ -339,7 +322,6 @@ static void the_checks_of_set_data(void **state)
         {"/t", -2, CLAVE_EBADVERSION}, {"/t", 0, CLAVE_OK},           {"/t", 0, CLAVE_EBADVERSION},
         {"/t", -1, CLAVE_OK},          {"/", -1, CLAVE_OK},
     };
-    (void)state;
     struct place p;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     open_place(&p);
@@ -354,9 +336,8 @@ static void the_checks_of_set_data(void **state)
     close_place(&p);
 }
 
-static void containers_are_swept(void **state)
+TEST(containers_are_swept)
 {
-    (void)state;
     struct server_options o = {.container_check_ms = 1000};
     struct memserver d;
     struct memserver_conn c;
@@ -384,9 +365,8 @@ static void containers_are_swept(void **state)
 }
 
 /* An op for the server itself: a client may do no more with it than delete. */
-static void delete_container_by_a_client(void **state)
+TEST(delete_container_by_a_client)
 {
-    (void)state;
     struct place p;
     union wire_body b = {.path = clave__jbytes("/mine")};
     open_place(&p);
@@ -406,7 +386,7 @@ static void delete_container_by_a_client(void **state)
 
 /* ---- reads ----------------------------------------------------------------------------------- */
 
-static void the_checks_of_reads(void **state)
+TEST(the_checks_of_reads)
 {
     static const struct {
         int32_t op;
@@ -426,7 +406,6 @@ static void the_checks_of_reads(void **state)
         {OP_GET_ALL_CHILDREN_NUMBER, "/closed", CLAVE_ENOAUTH},
         {OP_GET_DATA, NULL, CLAVE_EMARSHALLING},
     };
-    (void)state;
     struct place p;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     open_place(&p);
@@ -463,9 +442,8 @@ static const char *names_of(const struct wire_reply *r)
     return text;
 }
 
-static void lists_of_names(void **state)
+TEST(lists_of_names)
 {
-    (void)state;
     struct place p;
     struct wire_reply r;
     union wire_body b = {.read = {clave__jbytes("/p"), false}};
@@ -502,10 +480,9 @@ static void lists_of_names(void **state)
     close_place(&p);
 }
 
-static void what_apache_has_from_the_start(void **state)
+TEST(what_apache_has_from_the_start)
 {
     static const char *const paths[] = {"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"};
-    (void)state;
     struct place p;
     struct wire_reply r;
     open_place(&p);
@@ -520,26 +497,4 @@ static void what_apache_has_from_the_start(void **state)
         assert_int_equal(clave__wire_get_acl(&acls).perms, i == 2 ? PERM_READ : PERM_ALL);
     }
     close_place(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_stat_of_a_new_node),
-        cmocka_unit_test(cversion_on_the_wire),
-        cmocka_unit_test(setting_data_and_acl),
-        cmocka_unit_test(null_data_stay_null),
-        cmocka_unit_test(data_of_many_sizes),
-        cmocka_unit_test(the_modes),
-        cmocka_unit_test(the_checks_of_create),
-        cmocka_unit_test(sequence_numbers),
-        cmocka_unit_test(the_checks_of_delete),
-        cmocka_unit_test(the_checks_of_set_data),
-        cmocka_unit_test(containers_are_swept),
-        cmocka_unit_test(delete_container_by_a_client),
-        cmocka_unit_test(the_checks_of_reads),
-        cmocka_unit_test(lists_of_names),
-        cmocka_unit_test(what_apache_has_from_the_start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* server_quantiles_test.c - quantiles against a sorted list, and what is forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
+#include "lib/unit.h"
 #include "server/monitoring/quantiles.h"
 
 enum { VALUES = 2000 };
@@ -18,11 +11,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void within_an_eighth(void **state)
+TEST(within_an_eighth)
 {
     static int64_t values[VALUES];
     struct rand_state r;
-    (void)state;
     clave__rand_seed(&r, 7);
     for (unsigned bits = 1; bits <= 32; bits++) {
         struct quantiles q = {0};
@@ -40,10 +32,9 @@ static void within_an_eighth(void **state)
     }
 }
 
-static void small_values_are_exact(void **state)
+TEST(small_values_are_exact)
 {
     struct quantiles q = {0};
-    (void)state;
     assert_int_equal(clave__quantiles_at(&q, 0, 500), -1);
     clave__quantiles_note(&q, 0, 3, 99);
     clave__quantiles_note(&q, 0, 15, 1);
@@ -55,10 +46,9 @@ static void small_values_are_exact(void **state)
     assert_int_equal(clave__quantiles_at(&q, 0, 500), UINT32_MAX);
 }
 
-static void old_values_are_forgotten(void **state)
+TEST(old_values_are_forgotten)
 {
     struct quantiles q = {0};
-    (void)state;
     clave__quantiles_note(&q, 5, 1, 1);
     clave__quantiles_note(&q, 59999, 7, 1); /* the same window */
     clave__quantiles_note(&q, 60005, 2, 1); /* the next one: both count */
@@ -68,12 +58,4 @@ static void old_values_are_forgotten(void **state)
     clave__quantiles_note(&q, 500000, 4, 1); /* after a long silence, neither counts */
     assert_int_equal(clave__quantiles_at(&q, 500000, 1), 4);
     assert_int_equal(q.count, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(within_an_eighth),
-                                       cmocka_unit_test(small_values_are_exact),
-                                       cmocka_unit_test(old_values_are_forgotten)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

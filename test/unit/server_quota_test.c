@@ -1,15 +1,7 @@
 /* server_quota_test.c - quotas: what is counted, by whom, over a restart, and what hard limits
  * refuse. That Apache counts the same is in test/conform. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 #define ROOT "/zookeeper/quota"
 
@@ -46,9 +38,8 @@ static void expect(struct memserver_conn *c, const char *text)
     assert_true(r.stat.mzxid == r.stat.czxid);
 }
 
-static void nodes_and_bytes_are_counted(void **state)
+TEST(nodes_and_bytes_are_counted)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c, other;
     open_place(&d, &c, false);
@@ -74,9 +65,8 @@ static void nodes_and_bytes_are_counted(void **state)
 }
 
 /* As in Apache, by whichever create the node of the figures was made. */
-static void figures_in_a_container(void **state)
+TEST(figures_in_a_container)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     union wire_body stats = memserver_create_body(ROOT "/a/zookeeper_stats", "", MODE_CONTAINER);
@@ -88,9 +78,8 @@ static void figures_in_a_container(void **state)
     memserver_close(&d);
 }
 
-static void without_limits_nothing_is_counted(void **state)
+TEST(without_limits_nothing_is_counted)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_place(&d, &c, false);
@@ -103,9 +92,8 @@ static void without_limits_nothing_is_counted(void **state)
 }
 
 /* The figures are in no log: they are counted anew. */
-static void a_restart(void **state)
+TEST(a_restart)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c;
     struct log_replay out;
@@ -126,9 +114,8 @@ static void a_restart(void **state)
     memserver_close(&d);
 }
 
-static void hard_limits(void **state)
+TEST(hard_limits)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_place(&d, &c, true);
@@ -155,9 +142,8 @@ static void must_set(struct memserver_conn *c, const char *path, struct jbytes d
 }
 
 /* Null data have no bytes, as empty data. */
-static void null_data_have_no_bytes(void **state)
+TEST(null_data_have_no_bytes)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_place(&d, &c, true);
@@ -175,9 +161,8 @@ static void null_data_have_no_bytes(void **state)
 }
 
 /* Unlike in Apache, which refuses the second one: it is the way back below the limit. */
-static void beyond_the_limit_data_may_shrink(void **state)
+TEST(beyond_the_limit_data_may_shrink)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_place(&d, &c, true);
@@ -189,18 +174,4 @@ static void beyond_the_limit_data_may_shrink(void **state)
     expect(&c, "count=1,bytes=15");
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_and_bytes_are_counted),
-        cmocka_unit_test(figures_in_a_container),
-        cmocka_unit_test(without_limits_nothing_is_counted),
-        cmocka_unit_test(a_restart),
-        cmocka_unit_test(hard_limits),
-        cmocka_unit_test(null_data_have_no_bytes),
-        cmocka_unit_test(beyond_the_limit_data_may_shrink),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

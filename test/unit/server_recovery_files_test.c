@@ -1,17 +1,8 @@
 /* server_recovery_files_test.c - which files of a directory are read, in which order, and what each
  * is taken for: two snapshots and two logs, whole and damaged in every way that has a verdict. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/store/recovery_plan.h"
 
 enum { OLD, NEW, EACH };
@@ -214,9 +205,8 @@ static void recover(const struct directory *dir, struct memserver *e, enum recov
     }
 }
 
-static void every_case(void **state)
+TEST(every_case)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct directory dir;
         struct memserver e;
@@ -235,9 +225,8 @@ static void every_case(void **state)
 }
 
 /* What a restore goes back to: an older snapshot if the newest is later, and no further record. */
-static void up_to_a_zxid(void **state)
+TEST(up_to_a_zxid)
 {
-    (void)state;
     for (int64_t until = 0; until <= 7; until++) {
         struct directory dir;
         struct memserver e;
@@ -259,13 +248,4 @@ static void up_to_a_zxid(void **state)
         memserver_close(&e);
         directory_free(&dir);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case),
-        cmocka_unit_test(up_to_a_zxid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,9 @@
 /* server_recovery_test.c - what recovery makes of logs: whole, cut at every byte, damaged, and
  * those of others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/log_records.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* ---- recovery -------------------------------------------------------------------------------- */
 
@@ -63,9 +54,8 @@ static clave_err replay(struct memserver *to, const uint8_t *p, size_t n, struct
     return clave__server_replay_log(to->s, p, n, out);
 }
 
-static void a_log_brings_everything_back(void **state)
+TEST(a_log_brings_everything_back)
 {
-    (void)state;
     struct memserver d, e;
     struct log_replay r;
     memserver_open(&d, NULL);
@@ -90,9 +80,8 @@ static void a_log_brings_everything_back(void **state)
     memserver_close(&e);
 }
 
-static void the_log_in_pieces(void **state)
+TEST(the_log_in_pieces)
 {
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -115,9 +104,8 @@ static void the_log_in_pieces(void **state)
     memserver_close(&d);
 }
 
-static void a_log_cut_at_every_byte(void **state)
+TEST(a_log_cut_at_every_byte)
 {
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -141,7 +129,7 @@ static void a_log_cut_at_every_byte(void **state)
 }
 
 /* What a power cut may leave after the last record: none of it was acknowledged. */
-static void torn_tails(void **state)
+TEST(torn_tails)
 {
     static const struct {
         const char *name;
@@ -152,7 +140,6 @@ static void torn_tails(void **state)
         {"forty bytes", 40, 0},  {"forty, padding", 40, 9000}, {"one zero", 0, 1},
         {"a short head", 0, 11}, {"a head of zeros", 0, 12},
     };
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -173,9 +160,8 @@ static void torn_tails(void **state)
     memserver_close(&d);
 }
 
-static void every_flipped_bit_in_a_payload_is_found(void **state)
+TEST(every_flipped_bit_in_a_payload_is_found)
 {
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -196,9 +182,8 @@ static void every_flipped_bit_in_a_payload_is_found(void **state)
 }
 
 /* Damage in the middle is never taken for an end. */
-static void holes_are_refused(void **state)
+TEST(holes_are_refused)
 {
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -233,9 +218,8 @@ static void holes_are_refused(void **state)
 }
 
 /* Leaves out, repeats or swaps whole records. */
-static void zxids_have_to_follow(void **state)
+TEST(zxids_have_to_follow)
 {
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -270,9 +254,8 @@ static void zxids_have_to_follow(void **state)
 
 /* Apache takes a zxid for some requests that it does not log: nothing is missing, as the next
  * digest shows. */
-static void a_zxid_that_was_never_logged(void **state)
+TEST(a_zxid_that_was_never_logged)
 {
-    (void)state;
     struct memserver d, e;
     struct log_replay r;
     struct buf log;
@@ -360,9 +343,8 @@ static void begin_create(struct writer *l, int64_t client, int64_t zxid, const c
 }
 
 /* As ZooKeeper 3.5 wrote it: without digests, closeSession without a list. */
-static void logs_without_digests(void **state)
+TEST(logs_without_digests)
 {
-    (void)state;
     struct writer l;
     struct memserver e;
     struct log_replay r;
@@ -383,9 +365,8 @@ static void logs_without_digests(void **state)
 }
 
 /* An ensemble's: each leader counts anew, in the upper half. */
-static void zxids_of_an_ensemble(void **state)
+TEST(zxids_of_an_ensemble)
 {
-    (void)state;
     struct writer l;
     struct memserver e;
     struct log_replay r;
@@ -408,9 +389,8 @@ static void zxids_of_an_ensemble(void **state)
 }
 
 /* A failed multi is on the disk with what it would have done. */
-static void a_failed_multi_changes_nothing(void **state)
+TEST(a_failed_multi_changes_nothing)
 {
-    (void)state;
     struct writer l;
     struct memserver e;
     struct log_replay r;
@@ -434,9 +414,8 @@ static void a_failed_multi_changes_nothing(void **state)
 }
 
 /* Sessions that are nowhere: their nodes go at the start, and the log says so. */
-static void orphans_go_at_the_start(void **state)
+TEST(orphans_go_at_the_start)
 {
-    (void)state;
     struct writer l;
     struct memserver e;
     struct log_replay r;
@@ -454,10 +433,9 @@ static void orphans_go_at_the_start(void **state)
 
 /* The end of a session changes each parent once, however many of its nodes it takes: that shows
  * neither in a Stat nor in a digest. */
-static void the_end_of_one_that_owns_many(void **state)
+TEST(the_end_of_one_that_owns_many)
 {
     enum { MANY = 300, PARENTS = 3 };
-    (void)state;
     struct memserver d, e;
     struct memserver_conn a, b;
     struct log_replay r;
@@ -497,11 +475,10 @@ static void the_end_of_one_that_owns_many(void **state)
 
 /* No server makes a child below an ephemeral node, but the data of others may have one: Apache
  * before 3.5.4 wrote nodes with a time to live so. It goes with the node it is below. */
-static void children_of_an_ephemeral_node_go_with_it(void **state)
+TEST(children_of_an_ephemeral_node_go_with_it)
 {
     static const char *const paths[] = {"/e", "/e/a", "/e/a/b", "/e/c", "/f", "/f/a"};
     static const int64_t owners[] = {77, 78, 0, 77, 79, 77};
-    (void)state;
     for (int known = 0; known < 2; known++) {
         struct writer l;
         struct memserver e, again;
@@ -530,9 +507,8 @@ static void children_of_an_ephemeral_node_go_with_it(void **state)
     }
 }
 
-static void a_digest_that_differs_is_told(void **state)
+TEST(a_digest_that_differs_is_told)
 {
-    (void)state;
     struct writer l;
     struct memserver e;
     struct log_replay r;
@@ -549,7 +525,7 @@ static void a_digest_that_differs_is_told(void **state)
 }
 
 /* Whole, with a right checksum, and yet nothing Apache or clave would write. */
-static void impossible_records(void **state)
+TEST(impossible_records)
 {
     static const struct {
         int32_t type;
@@ -567,7 +543,6 @@ static void impossible_records(void **state)
         {OP_CREATE_SESSION, "", 0},
         {OP_ERROR, "", 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct writer l;
         struct memserver e;
@@ -585,9 +560,8 @@ static void impossible_records(void **state)
 
 /* Power is lost when a new log has its size and not its first bytes: there is no record in it,
  * and the server starts. (Seed 12589, docs/evidence/simulation.md.) */
-static void a_log_whose_header_is_torn_is_empty(void **state)
+TEST(a_log_whose_header_is_torn_is_empty)
 {
-    (void)state;
     enum { SIZE = 200 };
     uint8_t file[SIZE];
     for (size_t kept = 0; kept < SERVER_LOG_HEADER; kept++) {
@@ -611,28 +585,4 @@ static void a_log_whose_header_is_torn_is_empty(void **state)
     assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(d.s, file, sizeof file, &r), CLAVE_ECORRUPT);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_log_brings_everything_back),
-        cmocka_unit_test(the_log_in_pieces),
-        cmocka_unit_test(a_log_cut_at_every_byte),
-        cmocka_unit_test(torn_tails),
-        cmocka_unit_test(every_flipped_bit_in_a_payload_is_found),
-        cmocka_unit_test(holes_are_refused),
-        cmocka_unit_test(zxids_have_to_follow),
-        cmocka_unit_test(a_zxid_that_was_never_logged),
-        cmocka_unit_test(logs_without_digests),
-        cmocka_unit_test(zxids_of_an_ensemble),
-        cmocka_unit_test(a_failed_multi_changes_nothing),
-        cmocka_unit_test(orphans_go_at_the_start),
-        cmocka_unit_test(the_end_of_one_that_owns_many),
-        cmocka_unit_test(children_of_an_ephemeral_node_go_with_it),
-        cmocka_unit_test(a_digest_that_differs_is_told),
-        cmocka_unit_test(impossible_records),
-        cmocka_unit_test(a_log_whose_header_is_torn_is_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

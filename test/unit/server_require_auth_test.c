@@ -1,15 +1,8 @@
 /* server_require_auth_test.c - require_auth: what a client may do before it has authenticated, what
  * it gets for the rest, that every scheme named will do, and that nobody takes another's session.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/request/session_tracker.h"
 
 static clave_err authenticate(struct memserver_conn *c)
@@ -18,9 +11,8 @@ static clave_err authenticate(struct memserver_conn *c)
     return memserver_call(c, OP_AUTH, &body, NULL);
 }
 
-static void before_and_after(void **state)
+TEST(before_and_after)
 {
-    (void)state;
     struct server_options o = {.require_auth = "x509,digest"};
     struct memserver d;
     struct memserver_conn c;
@@ -38,9 +30,8 @@ static void before_and_after(void **state)
 }
 
 /* Reads and writes alike, and a read that shows nothing of the tree. */
-static void refused(void **state)
+TEST(refused)
 {
-    (void)state;
     static const int32_t ops[] = {OP_GET_DATA, OP_CREATE, OP_SYNC, OP_WHO_AM_I, OP_SET_WATCHES};
     struct server_options o = {.require_auth = "digest"};
     struct memserver d;
@@ -80,9 +71,8 @@ static size_t count(const char *text, const char *what)
 }
 
 /* They come again and again: a line in ten seconds tells how many. */
-static void strangers_do_not_fill_the_log(void **state)
+TEST(strangers_do_not_fill_the_log)
 {
-    (void)state;
     struct server_options o = {.require_auth = "digest"};
     struct memserver d;
     memserver_open(&d, &o);
@@ -99,9 +89,8 @@ static void strangers_do_not_fill_the_log(void **state)
     memserver_close(&d);
 }
 
-static void a_user_of_the_machine(void **state)
+TEST(a_user_of_the_machine)
 {
-    (void)state;
     struct server_options o = {.require_auth = "uid"};
     struct memserver d;
     struct memserver_conn local, remote;
@@ -147,9 +136,8 @@ static bool is_held(struct memserver *d)
     return memserver_stats(d).ephemerals == 1;
 }
 
-static void nobody_ends_anothers_session(void **state)
+TEST(nobody_ends_anothers_session)
 {
-    (void)state;
     static const int32_t ops[] = {OP_CLOSE_SESSION, OP_PING, OP_SASL, OP_GET_DATA};
     struct memserver d;
     struct memserver_conn holder, c;
@@ -178,9 +166,8 @@ static void nobody_ends_anothers_session(void **state)
 }
 
 /* A client that says nothing for so long is disconnected, with its holder still there. */
-static void nobody_shortens_anothers_session(void **state)
+TEST(nobody_shortens_anothers_session)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn holder, c;
     open_for_digest(&d);
@@ -203,9 +190,8 @@ static void nobody_shortens_anothers_session(void **state)
 }
 
 /* Its connection stays with the old client up to then, and so do its events. */
-static void a_session_goes_on_when_its_client_has_authenticated(void **state)
+TEST(a_session_goes_on_when_its_client_has_authenticated)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn holder, back;
     open_for_digest(&d);
@@ -235,9 +221,8 @@ static void a_session_goes_on_when_its_client_has_authenticated(void **state)
 
 /* As without the rule, where the later handshake closes the earlier connection: what was sent on
  * that one is not done once the client has gone on. */
-static void an_earlier_connection_does_not_come_back(void **state)
+TEST(an_earlier_connection_does_not_come_back)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn holder, late, back;
     open_for_digest(&d);
@@ -259,9 +244,8 @@ static void an_earlier_connection_does_not_come_back(void **state)
     memserver_close(&d);
 }
 
-static void a_session_ends_before_its_client_has_authenticated(void **state)
+TEST(a_session_ends_before_its_client_has_authenticated)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn holder, back;
     open_for_digest(&d);
@@ -277,9 +261,8 @@ static void a_session_ends_before_its_client_has_authenticated(void **state)
 
 /* A client that was told that its session goes on relies on it, even if its identity is lost on the
  * way; but a dead client's session does not live on strangers. */
-static void what_was_told_is_kept_and_ends(void **state)
+TEST(what_was_told_is_kept_and_ends)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn holder, c;
     open_for_digest(&d);
@@ -300,9 +283,8 @@ static void what_was_told_is_kept_and_ends(void **state)
     memserver_close(&d);
 }
 
-static void the_rule_is_switched_off_meanwhile(void **state)
+TEST(the_rule_is_switched_off_meanwhile)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn holder, back;
     open_for_digest(&d);
@@ -321,9 +303,8 @@ static void the_rule_is_switched_off_meanwhile(void **state)
 
 /* Connections from before meet it with their next request, and end no session that holds something.
  */
-static void while_it_serves(void **state)
+TEST(while_it_serves)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c, held;
     memserver_open(&d, NULL);
@@ -341,23 +322,4 @@ static void while_it_serves(void **state)
     memserver_hang_up(&held);
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_and_after),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(strangers_do_not_fill_the_log),
-        cmocka_unit_test(a_user_of_the_machine),
-        cmocka_unit_test(nobody_ends_anothers_session),
-        cmocka_unit_test(nobody_shortens_anothers_session),
-        cmocka_unit_test(a_session_goes_on_when_its_client_has_authenticated),
-        cmocka_unit_test(an_earlier_connection_does_not_come_back),
-        cmocka_unit_test(a_session_ends_before_its_client_has_authenticated),
-        cmocka_unit_test(what_was_told_is_kept_and_ends),
-        cmocka_unit_test(the_rule_is_switched_off_meanwhile),
-        cmocka_unit_test(while_it_serves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

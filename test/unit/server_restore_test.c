@@ -1,15 +1,8 @@
 /* server_restore_test.c - a server that goes on from a backup: its zxid, what it has no more, and
  * the time for which it grants nothing; and recovery up to a zxid. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/request/session_tracker.h"
 #include "server/store/recovery_plan.h"
 #include "server/store/restore.h"
@@ -21,9 +14,8 @@ enum { TIMEOUT_MS = 4000, QUIET_MS = 60000 };
 
 /* ---- where it goes on ------------------------------------------------------------------------ */
 
-static void the_zxid_grows_with_the_clock(void **state)
+TEST(the_zxid_grows_with_the_clock)
 {
-    (void)state;
     int64_t last = 0x500, before = 0;
     for (int64_t ms = 0; ms < 3600 * 1000; ms += 997) {
         int64_t zxid = clave__restore_zxid(last, 0, YEAR_2026 + ms);
@@ -35,9 +27,8 @@ static void the_zxid_grows_with_the_clock(void **state)
     assert_true(clave__restore_zxid(before, 0, YEAR_2026 + 3600 * 1000) > before);
 }
 
-static void an_epoch_ahead_of_the_clock_is_passed(void **state)
+TEST(an_epoch_ahead_of_the_clock_is_passed)
 {
-    (void)state;
     int64_t ahead = (int64_t)0x7000000 << 32;
     assert_int_equal(clave__restore_zxid(ahead | 9, 0, YEAR_2026) >> 32, 0x7000001);
     assert_int_equal(clave__restore_zxid(9, 0x7000005, YEAR_2026) >> 32, 0x7000006);
@@ -108,9 +99,8 @@ static clave_err take_place(struct memserver_conn *c, struct wire_reply *reply)
     return memserver_call(c, OP_CREATE2, &body, reply);
 }
 
-static void sessions_and_their_nodes_are_gone(void **state)
+TEST(sessions_and_their_nodes_are_gone)
 {
-    (void)state;
     struct backup b;
     struct memserver d;
     struct memserver_conn c;
@@ -144,9 +134,8 @@ static int64_t quiet_ms(const struct memserver *d)
     return health.quiet_ms;
 }
 
-static void no_ephemeral_node_is_created_for_a_while(void **state)
+TEST(no_ephemeral_node_is_created_for_a_while)
 {
-    (void)state;
     const struct server_options o = {.max_session_ms = QUIET_MS};
     struct backup b;
     struct memserver d;
@@ -179,9 +168,8 @@ static void no_ephemeral_node_is_created_for_a_while(void **state)
 
 /* Also if the restore was told less than the server allows, and from the start of a server that is
  * killed meanwhile. */
-static void the_time_begins_anew_with_each_start(void **state)
+TEST(the_time_begins_anew_with_each_start)
 {
-    (void)state;
     const struct server_options o = {.max_session_ms = 2 * QUIET_MS};
     struct backup b;
     struct memserver d;
@@ -202,9 +190,8 @@ static void the_time_begins_anew_with_each_start(void **state)
     backup_free(&b);
 }
 
-static void its_session_is_nobodys(void **state)
+TEST(its_session_is_nobodys)
 {
-    (void)state;
     struct backup b;
     struct memserver d;
     struct memserver_conn c,
@@ -233,9 +220,8 @@ static size_t count(const char *lines, const char *what)
     return n;
 }
 
-static void a_client_that_knows_more_is_refused(void **state)
+TEST(a_client_that_knows_more_is_refused)
 {
-    (void)state;
     struct memserver d;
     struct wire_connect_response answer;
     const struct wire_connect_request q = {
@@ -252,18 +238,4 @@ static void a_client_that_knows_more_is_refused(void **state)
     assert_int_equal(count(d.lines, "clave data restore"), 2);
     assert_non_null(strstr(d.lines, "and 10 before it"));
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_zxid_grows_with_the_clock),
-        cmocka_unit_test(an_epoch_ahead_of_the_clock_is_passed),
-        cmocka_unit_test(sessions_and_their_nodes_are_gone),
-        cmocka_unit_test(no_ephemeral_node_is_created_for_a_while),
-        cmocka_unit_test(the_time_begins_anew_with_each_start),
-        cmocka_unit_test(its_session_is_nobodys),
-        cmocka_unit_test(a_client_that_knows_more_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* server_session_nodes_test.c - the sessions as a super user sees and ends them: what goes at once,
  * what stays until the holder has stopped for certain, and that nobody else can. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/server_internal.h"
 
 enum { ROOT = 7, TIMEOUT_MS = 8000 };
@@ -53,9 +45,8 @@ static bool is_held(struct scene *s)
 }
 
 /* Not even while its client tries again and again. */
-static void what_it_holds_stays_until_it_expires(void **state)
+TEST(what_it_holds_stays_until_it_expires)
 {
-    (void)state;
     struct scene s;
     begin(&s);
     memserver_advance(&s.d, 3000);
@@ -80,9 +71,8 @@ static void what_it_holds_stays_until_it_expires(void **state)
     end(&s);
 }
 
-static void at_once(void **state)
+TEST(at_once)
 {
-    (void)state;
     struct scene s;
     begin(&s);
     assert_int_equal(memserver_delete(&s.root, node_of(&s.holder, "/now"), -1), CLAVE_OK);
@@ -94,9 +84,8 @@ static void at_once(void **state)
     end(&s);
 }
 
-static void what_is_shown(void **state)
+TEST(what_is_shown)
 {
-    (void)state;
     struct scene s;
     struct wire_reply r;
     begin(&s);
@@ -124,9 +113,8 @@ static void what_is_shown(void **state)
 }
 
 /* For others such nodes do not exist, as with Apache, and those that they make are no sessions. */
-static void nobody_else(void **state)
+TEST(nobody_else)
 {
-    (void)state;
     struct scene s;
     struct memserver_conn user;
     struct wire_reply r;
@@ -147,15 +135,4 @@ static void nobody_else(void **state)
     assert_int_equal(r.names.count, 4);
     memserver_hang_up(&user);
     end(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_holds_stays_until_it_expires),
-        cmocka_unit_test(at_once),
-        cmocka_unit_test(what_is_shown),
-        cmocka_unit_test(nobody_else),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

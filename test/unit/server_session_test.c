@@ -1,16 +1,9 @@
 /* server_session_test.c - the table of sessions against a plain model, and what becomes of a
  * session when its connection, its client or the server goes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "base/rand.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/request/session_tracker.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -79,9 +72,8 @@ static void add_or_touch(struct sessions *t, struct model *m, struct rand_state 
     m->ends[i] = end_of(m, i);
 }
 
-static void the_table_does_as_the_model(void **state)
+TEST(the_table_does_as_the_model)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct sessions t;
@@ -112,9 +104,8 @@ static void the_table_does_as_the_model(void **state)
 }
 
 /* An id is given out once, even if the clock was set back or earlier ids exist. */
-static void ids_are_given_once(void **state)
+TEST(ids_are_given_once)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct sessions t;
     struct session *s;
@@ -141,9 +132,8 @@ static void ids_are_given_once(void **state)
 }
 
 /* They make no other client wait, and one that is heard in between is alive. */
-static void thousands_expire_a_few_at_a_time(void **state)
+TEST(thousands_expire_a_few_at_a_time)
 {
-    (void)state;
     enum { MANY = 2000 };
     struct memserver d;
     struct memserver_conn c, last;
@@ -172,9 +162,8 @@ static void thousands_expire_a_few_at_a_time(void **state)
 /* ---- a session and its connections ----------------------------------------------------------- */
 
 /* The second connection takes over: what the first has still to hear, and to say, is dropped. */
-static void the_older_connection_is_cut_off(void **state)
+TEST(the_older_connection_is_cut_off)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn old, young, other;
     struct wire_stat st;
@@ -200,9 +189,8 @@ static void the_older_connection_is_cut_off(void **state)
 }
 
 /* Back and forth: there is one connection at any time, and the session is the same. */
-static void taken_over_again_and_again(void **state)
+TEST(taken_over_again_and_again)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c[2];
     memserver_open(&d, NULL);
@@ -223,14 +211,13 @@ static void taken_over_again_and_again(void **state)
 }
 
 /* Requests after closeSession are ignored. */
-static void nothing_is_done_behind_the_close(void **state)
+TEST(nothing_is_done_behind_the_close)
 {
     static const uint8_t bytes[] = {
         0, 0, 0, 8,   0, 0, 0, 7, 0xff, 0xff, 0xff, 0xf5, /* closeSession */
         0, 0, 0, 22,  0, 0, 0, 8, 0,    0,    0,    5,    0,
         0, 0, 1, '/', 0, 0, 0, 1, 'x',  0xff, 0xff, 0xff, 0xff, /* setData "/" */
     };
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_reply_header h;
@@ -249,7 +236,7 @@ static void nothing_is_done_behind_the_close(void **state)
 }
 
 /* A process that stood still has not read what its clients sent: they are heard first. */
-static void standing_still_ends_no_session(void **state)
+TEST(standing_still_ends_no_session)
 {
     static const struct {
         int64_t late;  /* after its deadline */
@@ -262,7 +249,6 @@ static void standing_still_ends_no_session(void **state)
         {2001, true, true, true},
         {2000, true, false, false}, /* a tick is no standing still */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct memserver d;
         struct memserver_conn heard, silent;
@@ -287,9 +273,8 @@ static void standing_still_ends_no_session(void **state)
 
 /* The timeout that was agreed on last counts, and is none that the disk does not know: a client
  * holds locks by it, and a server that was started again must not end the session before. */
-static void the_timeout_after_a_restart(void **state)
+TEST(the_timeout_after_a_restart)
 {
-    (void)state;
     static const struct {
         int32_t asked, agreed;
     } resumes[] = {{30000, 10000}, {4000, 4000}, {30000, 10000}};
@@ -344,7 +329,7 @@ static void restart(struct memserver *d, struct memserver_conn *client)
 }
 
 /* A client that has connected, and waits for its handshake among thousands, finds its session. */
-static void who_has_connected_after_a_restart_may_be_back(void **state)
+TEST(who_has_connected_after_a_restart_may_be_back)
 {
     static const struct {
         int32_t connects, until; /* ms after the restart */
@@ -355,7 +340,6 @@ static void who_has_connected_after_a_restart_may_be_back(void **state)
         {9000, 21100, false},  /* no longer, and a tick */
         {10001, 14100, false}, /* it came too late */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct memserver d;
         struct memserver_conn client, waits, back;
@@ -374,9 +358,8 @@ static void who_has_connected_after_a_restart_may_be_back(void **state)
 
 /* The time to start a session begins with the turn to shake hands, however long that takes to come;
  * until then whoever waits may be the client of a session of before. */
-static void the_time_for_a_session_begins_with_the_turn(void **state)
+TEST(the_time_for_a_session_begins_with_the_turn)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn client, waits;
     restart(&d, &client);
@@ -400,11 +383,10 @@ static void the_time_for_a_session_begins_with_the_turn(void **state)
 }
 
 /* A thousand sessions end together: one transaction each, within milliseconds. */
-static void many_end_together(void **state)
+TEST(many_end_together)
 {
     enum { MANY = 1000 };
     static struct memserver_conn c[MANY];
-    (void)state;
     struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < MANY; i++) {
@@ -462,23 +444,20 @@ static void check_ends(size_t watchers, size_t owned)
     memserver_close(&d);
 }
 
-static void their_nodes_count_too(void **state)
+TEST(their_nodes_count_too)
 {
-    (void)state;
     check_ends(0, 1500);
 }
 
-static void and_the_events_of_these(void **state)
+TEST(and_the_events_of_these)
 {
-    (void)state;
     check_ends(20, 75);
 }
 
 /* Sessions that were heard, and are due for another look only, are looked at in pieces as well. */
-static void a_look_at_many_yields(void **state)
+TEST(a_look_at_many_yields)
 {
     enum { MANY = 100, LOOKS = 30 };
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct sessions t;
     struct session *s;
@@ -506,9 +485,8 @@ static void a_look_at_many_yields(void **state)
 }
 
 /* After a pause nobody expires for a tick; those with more time keep it. */
-static void postponed_all_together(void **state)
+TEST(postponed_all_together)
 {
-    (void)state;
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct sessions t;
     struct session *brief, *lasting;
@@ -530,9 +508,8 @@ static void postponed_all_together(void **state)
 }
 
 /* As with Apache: auth packets do not keep a session, whatever is answered; others do. */
-static void packets_that_are_no_sign_of_life(void **state)
+TEST(packets_that_are_no_sign_of_life)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn auth, reads;
     union wire_body ip = {.auth = {0, clave__jbytes("ip"), clave__jbytes("")}};
@@ -556,9 +533,8 @@ static void packets_that_are_no_sign_of_life(void **state)
 
 /* At once, as Apache answers a wrong password: a client that is answered anything else tries until
  * its session expires. The session goes on without the connection. */
-static void sasl_fails_at_once(void **state)
+TEST(sasl_fails_at_once)
 {
-    (void)state;
     static const char *const tokens[] = {"", "token"};
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         struct memserver d;
@@ -572,28 +548,4 @@ static void sasl_fails_at_once(void **state)
         memserver_hang_up(&c);
         memserver_close(&d);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_does_as_the_model),
-        cmocka_unit_test(ids_are_given_once),
-        cmocka_unit_test(thousands_expire_a_few_at_a_time),
-        cmocka_unit_test(the_older_connection_is_cut_off),
-        cmocka_unit_test(taken_over_again_and_again),
-        cmocka_unit_test(nothing_is_done_behind_the_close),
-        cmocka_unit_test(standing_still_ends_no_session),
-        cmocka_unit_test(the_timeout_after_a_restart),
-        cmocka_unit_test(who_has_connected_after_a_restart_may_be_back),
-        cmocka_unit_test(the_time_for_a_session_begins_with_the_turn),
-        cmocka_unit_test(many_end_together),
-        cmocka_unit_test(their_nodes_count_too),
-        cmocka_unit_test(and_the_events_of_these),
-        cmocka_unit_test(a_look_at_many_yields),
-        cmocka_unit_test(postponed_all_together),
-        cmocka_unit_test(packets_that_are_no_sign_of_life),
-        cmocka_unit_test(sasl_fails_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* server_slow_requests_test.c - slow_ms: which requests are logged, with what, and that few are at
  * a time.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 static int lines_of(const struct memserver *d, const char *text)
 {
@@ -20,9 +12,8 @@ static int lines_of(const struct memserver *d, const char *text)
     return n;
 }
 
-static void the_line(void **state)
+TEST(the_line)
 {
-    (void)state;
     struct server_options o = {.slow_ms = 50};
     struct memserver d;
     struct memserver_conn c, other;
@@ -52,9 +43,8 @@ static void the_line(void **state)
     memserver_close(&d);
 }
 
-static void few_lines_and_a_count(void **state)
+TEST(few_lines_and_a_count)
 {
-    (void)state;
     struct server_options o = {.slow_ms = 10};
     struct memserver d;
     struct memserver_conn c;
@@ -79,9 +69,8 @@ static void few_lines_and_a_count(void **state)
 }
 
 /* What waits when its client goes, or when the limit is taken away, is nobody's business. */
-static void what_ends_before(void **state)
+TEST(what_ends_before)
 {
-    (void)state;
     struct server_options o = {.slow_ms = 10};
     struct memserver d;
     struct memserver_conn c, other;
@@ -133,9 +122,8 @@ static void list_of(struct memserver_conn *c, const char *path)
 
 /* The turn of a long answer, the next one, whose requests have come meanwhile, and one after a
  * pause, whose requests nobody has kept waiting. */
-static void a_turn_that_takes_long(void **state)
+TEST(a_turn_that_takes_long)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     slow_open(&d, &c);
@@ -165,9 +153,8 @@ static void a_turn_that_takes_long(void **state)
 
 /* Of many in one turn those with most work are named first, wherever they came: they are why the
  * others have waited. */
-static void the_cause_is_among_the_lines(void **state)
+TEST(the_cause_is_among_the_lines)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     char path[32];
@@ -196,9 +183,8 @@ static void the_cause_is_among_the_lines(void **state)
 }
 
 /* A write whose turn took long, and then the disk; and a client that is gone by then. */
-static void a_long_turn_and_the_disk(void **state)
+TEST(a_long_turn_and_the_disk)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c, gone;
     slow_open(&d, &c);
@@ -222,9 +208,8 @@ static void a_long_turn_and_the_disk(void **state)
 }
 
 /* What a turn declines to read, and what waits in the server until there is room for its reply. */
-static void the_time_before_it_is_read(void **state)
+TEST(the_time_before_it_is_read)
 {
-    (void)state;
     struct server_options o = {.slow_ms = 50, .max_outstanding = 1};
     struct memserver d;
     struct memserver_conn c;
@@ -262,9 +247,8 @@ static void the_time_before_it_is_read(void **state)
     memserver_close(&d);
 }
 
-static void what_comes_later_does_not_make_it_younger(void **state)
+TEST(what_comes_later_does_not_make_it_younger)
 {
-    (void)state;
     struct server_options o = {.slow_ms = 50, .max_outstanding = 1};
     struct memserver d;
     struct memserver_conn c;
@@ -287,9 +271,8 @@ static void what_comes_later_does_not_make_it_younger(void **state)
 }
 
 /* What it asks before it has its session again, and the end of one, are requests like others. */
-static void a_request_without_a_session(void **state)
+TEST(a_request_without_a_session)
 {
-    (void)state;
     struct server_options o = {.slow_ms = 50, .require_auth = "digest"};
     struct memserver d;
     struct memserver_conn c, back;
@@ -313,9 +296,8 @@ static void a_request_without_a_session(void **state)
     memserver_close(&d);
 }
 
-static void the_limit_changes_in_a_turn(void **state)
+TEST(the_limit_changes_in_a_turn)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     slow_open(&d, &c);
@@ -330,21 +312,4 @@ static void the_limit_changes_in_a_turn(void **state)
     assert_null(strstr(d.lines, "slow"));
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line),
-        cmocka_unit_test(few_lines_and_a_count),
-        cmocka_unit_test(what_ends_before),
-        cmocka_unit_test(a_turn_that_takes_long),
-        cmocka_unit_test(the_cause_is_among_the_lines),
-        cmocka_unit_test(a_long_turn_and_the_disk),
-        cmocka_unit_test(the_time_before_it_is_read),
-        cmocka_unit_test(what_comes_later_does_not_make_it_younger),
-        cmocka_unit_test(a_request_without_a_session),
-        cmocka_unit_test(the_limit_changes_in_a_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* server_snapshot_others_test.c - snapshots as others write them, made by hand: of each release,
  * taken while writes went on, and such that nobody can have written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* ---- writing by hand ------------------------------------------------------------------------- */
 
@@ -98,10 +90,9 @@ static clave_err load(struct memserver *d, const struct writer *s, char fault[20
 
 enum parts { PART_DIGEST = 1, PART_ZXID = 2 };
 
-static void the_parts_of_each_release(void **state)
+TEST(the_parts_of_each_release)
 {
     static const unsigned parts[] = {0, PART_DIGEST, PART_DIGEST | PART_ZXID, PART_ZXID};
-    (void)state;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct writer s;
         struct memserver d;
@@ -130,10 +121,9 @@ static void the_parts_of_each_release(void **state)
 }
 
 /* Apache's first snapshot says digest 0: it is not known, and no other than the tree's. */
-static void the_digest_of_an_untouched_tree(void **state)
+TEST(the_digest_of_an_untouched_tree)
 {
     static const struct by_hand root[] = {{"", "", -1, 0, 0}, {NULL, NULL, 0, 0, 0}};
-    (void)state;
     struct writer s;
     struct memserver d;
     char fault[200];
@@ -149,9 +139,8 @@ static void the_digest_of_an_untouched_tree(void **state)
 }
 
 /* Also a seal that is right for what is in front of it has to be the last but for known parts. */
-static void what_stands_behind_the_seals(void **state)
+TEST(what_stands_behind_the_seals)
 {
-    (void)state;
     for (size_t more = 1; more < 80; more++) {
         struct writer s;
         struct memserver d;
@@ -167,7 +156,7 @@ static void what_stands_behind_the_seals(void **state)
 
 /* ---- such that nobody can have written ------------------------------------------------------- */
 
-static void nodes_that_cannot_be(void **state)
+TEST(nodes_that_cannot_be)
 {
     static const struct {
         struct by_hand nodes[5];
@@ -180,7 +169,6 @@ static void nodes_that_cannot_be(void **state)
         {{{"", "", -1, 77, 0}, {"/a", "", 1, 0, 1}}, "the root has an owner"},
         {{{"", "", -1, 0, 0}, {"/a", "", 1, 0, INT64_MAX}}, "the largest possible zxid"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct writer s;
         struct memserver d;
@@ -194,7 +182,7 @@ static void nodes_that_cannot_be(void **state)
     }
 }
 
-static void counts_that_cannot_be(void **state)
+TEST(counts_that_cannot_be)
 {
     static const struct {
         size_t at; /* of the four bytes */
@@ -204,7 +192,6 @@ static void counts_that_cannot_be(void **state)
         {20 + 12, "the access lists are cut short"},
         {24 + 12 + 8, "the access lists are not well formed"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct writer s;
         struct memserver d;
@@ -219,10 +206,9 @@ static void counts_that_cannot_be(void **state)
     }
 }
 
-static void keys_that_cannot_be(void **state)
+TEST(keys_that_cannot_be)
 {
     static const int64_t keys[] = {0, -1, INT64_MIN, INT64_MAX};
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct writer s;
         struct memserver d;
@@ -240,9 +226,8 @@ static void keys_that_cannot_be(void **state)
 
 /* Apache writes the lists first: a node that came meanwhile refers to one that is not there.
  * Nobody may do anything with it until the log, which has its creation, is replayed. */
-static void a_node_whose_list_is_missing(void **state)
+TEST(a_node_whose_list_is_missing)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c;
     struct writer s;
@@ -278,9 +263,8 @@ static void a_node_whose_list_is_missing(void **state)
 
 /* The timeout on the disk is the one of createSession, also when a shorter one was agreed on since.
  */
-static void the_timeout_of_the_beginning(void **state)
+TEST(the_timeout_of_the_beginning)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c, again;
     struct wire_connect_request q = {.timeout_ms = 4000};
@@ -310,19 +294,4 @@ static void the_timeout_of_the_beginning(void **state)
     memserver_hang_up(&again);
     memserver_close(&d);
     memserver_close(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_parts_of_each_release),
-        cmocka_unit_test(the_digest_of_an_untouched_tree),
-        cmocka_unit_test(what_stands_behind_the_seals),
-        cmocka_unit_test(nodes_that_cannot_be),
-        cmocka_unit_test(counts_that_cannot_be),
-        cmocka_unit_test(keys_that_cannot_be),
-        cmocka_unit_test(a_node_whose_list_is_missing),
-        cmocka_unit_test(the_timeout_of_the_beginning),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* server_snapshot_piece_test.c - snapshots taken a piece at a time while clients write: how much
  * one piece can be, in which order nodes come, and that writers who outrun the disk wait for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 enum { BIG = 100 * 1000, NODES = 40, ELEMENT_BYTES = 256 };
 
@@ -101,10 +93,9 @@ static void close_all(struct taken *t)
 }
 
 /* Also when 4 MB were written ahead of it in one turn. */
-static void a_piece_is_small(void **state)
+TEST(a_piece_is_small)
 {
     enum { PIECE = 1000 };
-    (void)state;
     struct taken t;
     open_with_nodes(&t, PIECE, BIG);
     begin(&t);
@@ -126,10 +117,9 @@ static size_t count(const struct buf *b, size_t from, const char *what)
 }
 
 /* However many there are, in one turn the loop looks at snapshot_piece of them. */
-static void a_piece_has_few_nodes(void **state)
+TEST(a_piece_has_few_nodes)
 {
     enum { PIECE = 50, MANY = 1000 };
-    (void)state;
     struct taken t;
     char path[16];
     size_t pieces = 0;
@@ -151,9 +141,8 @@ static void a_piece_has_few_nodes(void **state)
 }
 
 /* A piece ends in the middle of what was written ahead, and of one node. */
-static void parents_come_first(void **state)
+TEST(parents_come_first)
 {
-    (void)state;
     for (int32_t piece = 1; piece <= 6; piece++) {
         struct taken t;
         open_with_nodes(&t, piece, 300);
@@ -177,9 +166,8 @@ static bool is_answered(struct memserver_conn *c)
 
 /* The copies of the nodes that wait for the disk would be another tree in memory. Who does not
  * write goes on, and so does the snapshot; nobody waits for ever. */
-static void writers_wait_for_a_snapshot_that_is_behind(void **state)
+TEST(writers_wait_for_a_snapshot_that_is_behind)
 {
-    (void)state;
     struct taken t;
     struct memserver_conn one, reader;
     union wire_body none = {0};
@@ -210,9 +198,8 @@ static void writers_wait_for_a_snapshot_that_is_behind(void **state)
 
 /* Not even between the end of the wait and the batch that then goes to the disk: what they sent has
  * not been read yet. */
-static void who_waits_for_a_snapshot_does_not_expire(void **state)
+TEST(who_waits_for_a_snapshot_does_not_expire)
 {
-    (void)state;
     struct taken t;
     open_with_nodes(&t, 1, 300);
     begin(&t);
@@ -227,16 +214,4 @@ static void who_waits_for_a_snapshot_does_not_expire(void **state)
         memserver_settle(&t.d);
     assert_exact(&t);
     close_all(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_piece_is_small),
-        cmocka_unit_test(a_piece_has_few_nodes),
-        cmocka_unit_test(parents_come_first),
-        cmocka_unit_test(writers_wait_for_a_snapshot_that_is_behind),
-        cmocka_unit_test(who_waits_for_a_snapshot_does_not_expire),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* server_snapshot_test.c - the whole state as one file: Apache's layout, there and back, cut at
  * every byte, damaged, and taken while writes went on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* Behind the nodes: "/", a seal, the digest's part and its seal, the last zxid and its seal. */
 enum { END = 5, SEAL = 8 + 5, DIGEST = 8 + 4 + 8, LAST_ZXID = 8 };
@@ -61,7 +52,7 @@ static void furnish(struct memserver *d, struct memserver_conn *c)
 }
 
 /* Measured on a fresh Apache 3.8.0, and the part that came with 3.9. */
-static void the_first_snapshot_is_apaches(void **state)
+TEST(the_first_snapshot_is_apaches)
 {
     static const uint8_t begin[] = {
         'Z', 'K', 'S', 'N', 0,   0,   0,   2,  255, 255, 255, 255, 255, 255, 255, 255, /* dbid */
@@ -71,7 +62,6 @@ static void the_first_snapshot_is_apaches(void **state)
         6,   'a', 'n', 'y', 'o', 'n', 'e', 0,  0,   0,   0,   0,   0,   0,   0, /* the root: no
                                                                                    path, no data */
         255, 255, 255, 255, 255, 255, 255, 255};
-    (void)state;
     struct memserver d;
     struct buf b;
     memserver_open(&d, NULL);
@@ -86,9 +76,8 @@ static void the_first_snapshot_is_apaches(void **state)
     memserver_close(&d);
 }
 
-static void there_and_back(void **state)
+TEST(there_and_back)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c, again;
     struct buf b, second;
@@ -129,9 +118,8 @@ static void there_and_back(void **state)
 
 /* 3.5 wrote the first part, 3.6 the digest as well, 3.9 the last zxid; without digests, 3.9 wrote
  * the first and the last. */
-static void snapshots_of_older_releases(void **state)
+TEST(snapshots_of_older_releases)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c;
     struct buf b;
@@ -152,9 +140,8 @@ static void snapshots_of_older_releases(void **state)
 
 /* The log that has the session is purged, and the clock was set back: whoever comes back with the
  * ended session must not get another client's. */
-static void an_ended_session_leaves_its_id(void **state)
+TEST(an_ended_session_leaves_its_id)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c, next, late;
     struct buf b, second;
@@ -184,10 +171,9 @@ static void an_ended_session_leaves_its_id(void **state)
 }
 
 /* The smallest number has none before it. (Found by fuzzing.) */
-static void a_next_id_that_is_none(void **state)
+TEST(a_next_id_that_is_none)
 {
     enum { FIRST_SESSION = 16 + 4, ID = 8, TIMEOUT = 4 };
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c;
     struct buf b;
@@ -220,9 +206,8 @@ static void assert_refused(const uint8_t *p, size_t n, const uint8_t *good, size
     memserver_close(&e);
 }
 
-static void a_snapshot_cut_at_every_byte(void **state)
+TEST(a_snapshot_cut_at_every_byte)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct buf b;
@@ -237,9 +222,8 @@ static void a_snapshot_cut_at_every_byte(void **state)
     memserver_close(&d);
 }
 
-static void every_flipped_bit_is_found(void **state)
+TEST(every_flipped_bit_is_found)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct buf b, good;
@@ -259,9 +243,8 @@ static void every_flipped_bit_is_found(void **state)
 
 /* Apache saves while writes go on: its file has the older zxid in its name and shows some of what
  * came after. The log is replayed from the name, over what is there already. */
-static void one_that_was_taken_while_writes_went_on(void **state)
+TEST(one_that_was_taken_while_writes_went_on)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct buf late;
@@ -292,9 +275,8 @@ static void one_that_was_taken_while_writes_went_on(void **state)
     memserver_close(&d);
 }
 
-static void a_snapshot_is_wanted_after_so_many(void **state)
+TEST(a_snapshot_is_wanted_after_so_many)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct server_options o = {.snap_count = 20, .seed = seed};
         struct memserver d;
@@ -318,9 +300,8 @@ static void a_snapshot_is_wanted_after_so_many(void **state)
     }
 }
 
-static void a_large_tree_is_written_as_seldom_as_it_is_large(void **state)
+TEST(a_large_tree_is_written_as_seldom_as_it_is_large)
 {
-    (void)state;
     enum { NODES = 150000 };
     struct server_options o = {.seed = 3}; /* draws late */
     struct server_stats before, after;
@@ -366,9 +347,8 @@ static void open_with_large_nodes(struct memserver *d, struct memserver_conn *c)
     assert_false(clave__server_wants_snapshot(d->s));
 }
 
-static void a_tree_of_large_nodes_is_not_written_for_a_short_log(void **state)
+TEST(a_tree_of_large_nodes_is_not_written_for_a_short_log)
 {
-    (void)state;
     enum { COUNT = 101000 }; /* some 80 bytes each, and the tree has 100 MB */
     struct memserver d;
     struct memserver_conn c;
@@ -381,9 +361,8 @@ static void a_tree_of_large_nodes_is_not_written_for_a_short_log(void **state)
 }
 
 /* However large the tree is: each would have to be replayed. By bytes it would take 1.2 million. */
-static void many_short_transactions_are_enough(void **state)
+TEST(many_short_transactions_are_enough)
 {
-    (void)state;
     struct server_stats before, after;
     struct memserver d;
     struct memserver_conn c;
@@ -398,9 +377,8 @@ static void many_short_transactions_are_enough(void **state)
     memserver_close(&d);
 }
 
-static void large_transactions_do_not_make_a_log_of_any_length(void **state)
+TEST(large_transactions_do_not_make_a_log_of_any_length)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     char *data = calloc(1, LARGE + 1);
@@ -413,24 +391,4 @@ static void large_transactions_do_not_make_a_log_of_any_length(void **state)
     free(data);
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_snapshot_is_apaches),
-        cmocka_unit_test(there_and_back),
-        cmocka_unit_test(an_ended_session_leaves_its_id),
-        cmocka_unit_test(a_next_id_that_is_none),
-        cmocka_unit_test(snapshots_of_older_releases),
-        cmocka_unit_test(a_snapshot_cut_at_every_byte),
-        cmocka_unit_test(every_flipped_bit_is_found),
-        cmocka_unit_test(one_that_was_taken_while_writes_went_on),
-        cmocka_unit_test(a_snapshot_is_wanted_after_so_many),
-        cmocka_unit_test(a_large_tree_is_written_as_seldom_as_it_is_large),
-        cmocka_unit_test(a_tree_of_large_nodes_is_not_written_for_a_short_log),
-        cmocka_unit_test(many_short_transactions_are_enough),
-        cmocka_unit_test(large_transactions_do_not_make_a_log_of_any_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,9 @@
 /* server_tail_test.c - what a power cut may leave of the newest batch of a log, block by block, and
  * what only damage leaves: the one is an end, the other is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/log_records.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "server/store/adler32.h"
 #include "server/store/txn_log.h"
 #include "wire/frame.h"
@@ -102,9 +93,8 @@ static uint8_t *without(const struct story *s, size_t from, size_t to, size_t pa
 
 /* Of the newest batch any run of blocks may be missing, with or without padding after it. What
  * comes before it is there, and nothing from the first missing byte on. */
-static void any_blocks_of_the_newest_batch(void **state)
+TEST(any_blocks_of_the_newest_batch)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -130,9 +120,8 @@ static void any_blocks_of_the_newest_batch(void **state)
 
 /* What a start writes again: the newest batch, or all of a log that does not show where it begins.
  */
-static void where_the_newest_batch_begins(void **state)
+TEST(where_the_newest_batch_begins)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -151,9 +140,8 @@ static void where_the_newest_batch_begins(void **state)
 
 /* The same under a batch that was written later, which is only done when all before it is durable:
  * that is damage, and its place is reported. */
-static void any_blocks_of_an_older_batch(void **state)
+TEST(any_blocks_of_an_older_batch)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -179,9 +167,8 @@ static void any_blocks_of_an_older_batch(void **state)
 }
 
 /* No disk flips a bit when the power goes. */
-static void flipped_bits_of_the_newest_batch(void **state)
+TEST(flipped_bits_of_the_newest_batch)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -199,9 +186,8 @@ static void flipped_bits_of_the_newest_batch(void **state)
 
 /* Nor in what surrounds a payload: a length or an end mark that is no more what it was does not
  * make an end of the newest record, whatever padding follows. */
-static void flipped_bits_around_the_newest_payloads(void **state)
+TEST(flipped_bits_around_the_newest_payloads)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -248,9 +234,8 @@ static void assert_strange_blocks_are_damage(const struct story *s)
     }
 }
 
-static void strange_blocks_in_the_newest_batch(void **state)
+TEST(strange_blocks_in_the_newest_batch)
 {
-    (void)state;
     struct story s;
     story_open(&s);
     assert_strange_blocks_are_damage(&s);
@@ -262,9 +247,8 @@ static void strange_blocks_in_the_newest_batch(void **state)
 }
 
 /* In one record that is longer than a block the middle may be missing, and its end be there. */
-static void a_long_record_without_its_middle(void **state)
+TEST(a_long_record_without_its_middle)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -284,9 +268,8 @@ static void a_long_record_without_its_middle(void **state)
 }
 
 /* Apache marks no batches: what follows a hole may have been acknowledged. */
-static void a_hole_in_an_unmarked_log(void **state)
+TEST(a_hole_in_an_unmarked_log)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -305,9 +288,8 @@ static void a_hole_in_an_unmarked_log(void **state)
 }
 
 /* The record of a failed request has no digest for its mark to follow. */
-static void a_failed_request_begins_a_batch(void **state)
+TEST(a_failed_request_begins_a_batch)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct server_stats st;
@@ -329,9 +311,8 @@ static void a_failed_request_begins_a_batch(void **state)
 }
 
 /* No write could follow; found by test/fuzz. */
-static void the_last_zxid_there_is(void **state)
+TEST(the_last_zxid_there_is)
 {
-    (void)state;
     struct story s;
     struct log_replay r;
     struct log_walk w;
@@ -353,21 +334,4 @@ static void the_last_zxid_there_is(void **state)
         assert_true(e.txn.head.zxid != INT64_MAX);
     assert_non_null(strstr(w.fault, "the largest possible zxid"));
     story_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_blocks_of_the_newest_batch),
-        cmocka_unit_test(where_the_newest_batch_begins),
-        cmocka_unit_test(any_blocks_of_an_older_batch),
-        cmocka_unit_test(flipped_bits_of_the_newest_batch),
-        cmocka_unit_test(flipped_bits_around_the_newest_payloads),
-        cmocka_unit_test(strange_blocks_in_the_newest_batch),
-        cmocka_unit_test(a_long_record_without_its_middle),
-        cmocka_unit_test(a_hole_in_an_unmarked_log),
-        cmocka_unit_test(a_failed_request_begins_a_batch),
-        cmocka_unit_test(the_last_zxid_there_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* server_throttle_test.c - what all connections have together is bounded: replies that wait for the
  * disk, and answers that clients do not read. And the options that change while it serves. */
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 enum { READERS = 40, BIG = 200 * 1024, BOUND = 1024 * 1024 };
 
@@ -39,9 +32,8 @@ static void add(struct memserver_conn *c)
 
 /* Beyond the bound a connection that waits for the disk is not read; others get one request each.
  */
-static void writes_that_wait_for_the_disk(void **state)
+TEST(writes_that_wait_for_the_disk)
 {
-    (void)state;
     struct server_options o = {.max_outstanding = 10};
     struct memserver d;
     struct memserver_conn a, b;
@@ -72,9 +64,8 @@ static void writes_that_wait_for_the_disk(void **state)
 
 /* Clients that do not read: beyond the bound each has one answer at most, and clients that read are
  * served; at twice the bound the longest deaf lose their connection. */
-static void answers_that_are_not_read(void **state)
+TEST(answers_that_are_not_read)
 {
-    (void)state;
     struct server_options o = {.max_undelivered = BOUND, .max_session_ms = 1000000};
     struct memserver d;
     struct memserver_conn deaf[READERS], good;
@@ -119,9 +110,8 @@ static void answers_that_are_not_read(void **state)
 
 /* A turn of the driver's loop takes as little as is left of it: many long answers are no one turn.
  */
-static void a_long_answer_counts_as_many(void **state)
+TEST(a_long_answer_counts_as_many)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_stat stat;
@@ -138,9 +128,8 @@ static void a_long_answer_counts_as_many(void **state)
 }
 
 /* A peer that has not shown that it is a client gets no memory for long messages. */
-static void a_stranger_has_a_short_frame(void **state)
+TEST(a_stranger_has_a_short_frame)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     static const uint8_t head[] = {0, 0x0f, 0xff, 0xff};
@@ -156,9 +145,8 @@ static void a_stranger_has_a_short_frame(void **state)
     memserver_close(&d);
 }
 
-static void options_change(void **state)
+TEST(options_change)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn a, b;
     memserver_open(&d, NULL);
@@ -179,9 +167,8 @@ static void options_change(void **state)
 }
 
 /* A connection without a session, whose time may change while the server serves. */
-static void time_without_a_session(void **state)
+TEST(time_without_a_session)
 {
-    (void)state;
     struct server_options o = {.sessionless_ms = 3000};
     struct memserver d;
     struct memserver_conn c;
@@ -229,9 +216,8 @@ static void *counted_realloc(void *arg, void *p, size_t size)
 
 /* More than this machine may lend files to: each costs a KiB at most, others are served, and each
  * is closed when it has said nothing for ten seconds. */
-static void a_hundred_thousand_half_open(void **state)
+TEST(a_hundred_thousand_half_open)
 {
-    (void)state;
     size_t live = 0;
     const clave_mem mem = {counted_alloc, counted_realloc, counted_free, &live};
     const struct server_options o = {.mem = &mem};
@@ -257,18 +243,4 @@ static void a_hundred_thousand_half_open(void **state)
     memserver_hang_up(&good);
     memserver_close(&d);
     free(half);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_that_wait_for_the_disk),
-        cmocka_unit_test(answers_that_are_not_read),
-        cmocka_unit_test(a_long_answer_counts_as_many),
-        cmocka_unit_test(a_stranger_has_a_short_frame),
-        cmocka_unit_test(options_change),
-        cmocka_unit_test(time_without_a_session),
-        cmocka_unit_test(a_hundred_thousand_half_open),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

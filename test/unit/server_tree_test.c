@@ -1,16 +1,9 @@
 /* server_tree_test.c - nodes and their memory: data inside and outside of a node, the walk, and an
  * allocator that leaves nothing between its blocks. */
-#include <setjmp.h>
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/memory.h"
+#include "lib/unit.h"
 #include "server/tree/tree.h"
 
 /* Blocks one after another, as size classes of an allocator without headers are. */
@@ -70,9 +63,8 @@ static void set(struct tree *t, struct node *n, const char *data)
 }
 
 /* Data that were set may begin right where the node's own memory ends: they are no part of it. */
-static void data_behind_a_node_are_not_its_own(void **state)
+TEST(data_behind_a_node_are_not_its_own)
 {
-    (void)state;
     for (size_t len = 1; len < 40; len++) { /* one of them ends where the next block begins */
         static struct row r;
         struct tree t;
@@ -90,10 +82,9 @@ static void data_behind_a_node_are_not_its_own(void **state)
 }
 
 /* Short data are inside the node, long data outside; data set later are always outside. */
-static void data_inside_and_outside(void **state)
+TEST(data_inside_and_outside)
 {
     static char bytes[600];
-    (void)state;
     memset(bytes, 'x', sizeof bytes - 1);
     for (size_t n = 0; n < sizeof bytes; n += 50) {
         static struct row r;
@@ -130,10 +121,9 @@ static void walk(const struct tree *t, const char *from, char *out, size_t room)
 }
 
 /* Parents come before their children, siblings in the order they came. */
-static void the_walk(void **state)
+TEST(the_walk)
 {
     static struct row r;
-    (void)state;
     struct tree t;
     char paths[256];
     open_row(&r, &t);
@@ -158,10 +148,9 @@ static void the_walk(void **state)
     assert_int_equal(r.live, 0);
 }
 
-static void finding(void **state)
+TEST(finding)
 {
     static struct row r;
-    (void)state;
     struct tree t;
     open_row(&r, &t);
     struct node *a = add(&t, "/a", ""), *x = add(&t, "/a/x", "");
@@ -181,7 +170,7 @@ static void finding(void **state)
 }
 
 /* What the ephemeralOwner on the disk says. */
-static void owners(void **state)
+TEST(owners)
 {
     static const struct {
         uint64_t owner;
@@ -196,21 +185,8 @@ static void owners(void **state)
         {0xff00000000000001, NODE_TTL},
         {0xff000000000003e8, NODE_TTL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(clave__owner_kind((int64_t)cases[i].owner), cases[i].kind);
     assert_int_equal(clave__owner_ttl_ms((int64_t)0xff000000000003e8), 1000);
     assert_true(clave__owner_ttl_ms((int64_t)0xff0000ffffffffff) == 0xffffffffff);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_behind_a_node_are_not_its_own),
-        cmocka_unit_test(data_inside_and_outside),
-        cmocka_unit_test(the_walk),
-        cmocka_unit_test(finding),
-        cmocka_unit_test(owners),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* server_ttl_test.c - nodes with a time to live: how they are made, when they go, and that the
  * disk knows them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 enum { SWEEP_MS = 1000 };
 
@@ -33,9 +25,8 @@ static bool is_there(struct memserver_conn *c, const char *path)
     return memserver_stat(c, path, &st) == CLAVE_OK;
 }
 
-static void what_is_asked_for_has_to_fit(void **state)
+TEST(what_is_asked_for_has_to_fit)
 {
-    (void)state;
     static const struct {
         int32_t op;
         int32_t mode;
@@ -71,9 +62,8 @@ static void what_is_asked_for_has_to_fit(void **state)
     memserver_close(&d);
 }
 
-static void the_answer_hides_the_owner(void **state)
+TEST(the_answer_hides_the_owner)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     struct wire_reply r;
@@ -88,9 +78,8 @@ static void the_answer_hides_the_owner(void **state)
     memserver_close(&d);
 }
 
-static void it_goes_when_its_time_is_over(void **state)
+TEST(it_goes_when_its_time_is_over)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_place(&d, &c);
@@ -117,9 +106,8 @@ static void it_goes_when_its_time_is_over(void **state)
 }
 
 /* Also when the server that goes on makes no new ones. */
-static void it_outlives_the_server(void **state)
+TEST(it_outlives_the_server)
 {
-    (void)state;
     struct memserver d, e;
     struct memserver_conn c;
     struct log_replay out;
@@ -155,9 +143,8 @@ static void open_sweeper(struct memserver *d, struct memserver_conn *c, int32_t 
 }
 
 /* As many a minute as allowed, evenly, and the rest in the next turns, not in the next sweep. */
-static void no_more_than_the_rate(void **state)
+TEST(no_more_than_the_rate)
 {
-    (void)state;
     enum { BOXES = 20, A_MINUTE = 600 };
     struct memserver d;
     struct memserver_conn c;
@@ -178,9 +165,8 @@ static void no_more_than_the_rate(void **state)
 }
 
 /* A sweep takes many turns for many nodes, and misses none, whatever comes and goes meanwhile. */
-static void a_long_sweep_yields(void **state)
+TEST(a_long_sweep_yields)
 {
-    (void)state;
     enum { BOXES = 10500, LOOKS = 3000 };
     struct memserver d;
     struct memserver_conn c;
@@ -209,9 +195,8 @@ static void a_long_sweep_yields(void **state)
     memserver_close(&d);
 }
 
-static void containers_that_were_never_used(void **state)
+TEST(containers_that_were_never_used)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     open_sweeper(&d, &c, 0, 5000);
@@ -225,18 +210,4 @@ static void containers_that_were_never_used(void **state)
     assert_true(is_there(&c, "/full"));
     memserver_hang_up(&c);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_asked_for_has_to_fit),
-        cmocka_unit_test(the_answer_hides_the_owner),
-        cmocka_unit_test(it_goes_when_its_time_is_over),
-        cmocka_unit_test(it_outlives_the_server),
-        cmocka_unit_test(no_more_than_the_rate),
-        cmocka_unit_test(a_long_sweep_yields),
-        cmocka_unit_test(containers_that_were_never_used),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

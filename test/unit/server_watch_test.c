@@ -1,14 +1,6 @@
 /* server_watch_test.c - which watcher gets which event, when, and how often. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/memserver.h"
+#include "lib/unit.h"
 
 /* One who watches and one who writes. */
 struct two_conns {
@@ -74,7 +66,7 @@ static void add_watch(struct memserver_conn *c, const char *path, int32_t mode)
 
 /* ---- one-shot watches ------------------------------------------------------------------------ */
 
-static void one_watch_one_event(void **state)
+TEST(one_watch_one_event)
 {
     static const struct {
         const char *before;
@@ -102,7 +94,6 @@ static void one_watch_one_event(void **state)
         {"", OP_GET_DATA, "/", "create /n, set /", "DATA /"},
         {"", OP_EXISTS, "", "set /", "DATA /"}, /* the root by its other name */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct two_conns p;
         open_pair(&p);
@@ -118,9 +109,8 @@ static void one_watch_one_event(void **state)
     }
 }
 
-static void what_is_not_there_is_watched_by_exists_only(void **state)
+TEST(what_is_not_there_is_watched_by_exists_only)
 {
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_ENONODE);
@@ -134,9 +124,8 @@ static void what_is_not_there_is_watched_by_exists_only(void **state)
 
 /* Two requests on one path are one watch; data and exists share a table, the child's is another;
  * and a client with both is told once that the node is gone. */
-static void one_change_is_told_once(void **state)
+TEST(one_change_is_told_once)
 {
-    (void)state;
     struct two_conns p;
     struct memserver_conn other;
     open_pair(&p);
@@ -158,9 +147,8 @@ static void one_change_is_told_once(void **state)
 }
 
 /* As the client's library sees it: nothing that depends on a change may come before its event. */
-static void an_event_comes_before_the_reply(void **state)
+TEST(an_event_comes_before_the_reply)
 {
-    (void)state;
     struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
@@ -185,13 +173,12 @@ static void an_event_comes_before_the_reply(void **state)
 }
 
 /* A read with a watch and the write after it, in one piece: the watch is there in time. */
-static void a_watch_is_set_when_its_read_is_done(void **state)
+TEST(a_watch_is_set_when_its_read_is_done)
 {
     static const uint8_t both[] = {
         0, 0, 0, 15, 0, 0, 0, 1, 0, 0, 0, 4, 0,   0,   0, 2, '/', 'n', 1,    0,    0,    0,    22,
         0, 0, 0, 2,  0, 0, 0, 5, 0, 0, 0, 2, '/', 'n', 0, 0, 0,   0,   0xff, 0xff, 0xff, 0xff,
     };
-    (void)state;
     struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
@@ -206,9 +193,8 @@ static void a_watch_is_set_when_its_read_is_done(void **state)
     close_pair(&p);
 }
 
-static void a_failed_write_tells_nobody(void **state)
+TEST(a_failed_write_tells_nobody)
 {
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n, create /n/c");
@@ -223,9 +209,8 @@ static void a_failed_write_tells_nobody(void **state)
 }
 
 /* A closing session's nodes: each its own event, the parent's watch once. */
-static void the_end_of_a_session_is_told(void **state)
+TEST(the_end_of_a_session_is_told)
 {
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
@@ -239,9 +224,8 @@ static void the_end_of_a_session_is_told(void **state)
     close_pair(&p);
 }
 
-static void the_sweeping_of_a_container_is_told(void **state)
+TEST(the_sweeping_of_a_container_is_told)
 {
-    (void)state;
     struct server_options o = {.container_check_ms = 1000};
     struct two_conns p;
     open_pair_with(&p, &o);
@@ -255,9 +239,8 @@ static void the_sweeping_of_a_container_is_told(void **state)
 }
 
 /* The session goes on; what its connection watched is forgotten. */
-static void watches_go_with_the_connection(void **state)
+TEST(watches_go_with_the_connection)
 {
-    (void)state;
     struct two_conns p;
     struct memserver_conn again;
     open_pair(&p);
@@ -322,10 +305,9 @@ static const char *set_watches(struct memserver_conn *c, int32_t op, int64_t sin
 
 /* Missed events are sent at once, all other watches are set. */
 /* However many it had, no turn drops more than a piece of them, and none is sent meanwhile. */
-static void very_many_go_in_pieces(void **state)
+TEST(very_many_go_in_pieces)
 {
     enum { MANY = 3000, PIECE = 500 };
-    (void)state;
     struct two_conns p;
     char path[32];
     open_pair(&p);
@@ -359,7 +341,7 @@ static void very_many_go_in_pieces(void **state)
     memserver_close(&p.d);
 }
 
-static void catching_up(void **state)
+TEST(catching_up)
 {
     static const struct {
         const char *before, *missed; /* done before and after the zxid the client has seen */
@@ -389,7 +371,6 @@ static void catching_up(void **state)
         {"", "", {"any-string"}, "DELETED any-string", 0},
         {"", "set /", {"/", NULL, "/"}, "DATA /", 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int32_t op = OP_SET_WATCHES; op <= OP_SET_WATCHES2; op += 4) {
             struct two_conns p;
@@ -407,9 +388,8 @@ static void catching_up(void **state)
 }
 
 /* What was caught up with bears no zxid of its own. */
-static void caught_up_events_bear_no_zxid(void **state)
+TEST(caught_up_events_bear_no_zxid)
 {
-    (void)state;
     struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
@@ -426,10 +406,9 @@ static void caught_up_events_bear_no_zxid(void **state)
     close_pair(&p);
 }
 
-static void armed_again_they_work(void **state)
+TEST(armed_again_they_work)
 {
     static const char *const lists[LISTS] = {"/n", "/new", "/n", "/p", "/r"};
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n, create /p, create /r");
@@ -445,10 +424,9 @@ static void armed_again_they_work(void **state)
 }
 
 /* setWatches has three lists: nothing after them is read. */
-static void the_older_request_has_three_lists(void **state)
+TEST(the_older_request_has_three_lists)
 {
     static const char *const lists[LISTS] = {"/n", NULL, NULL, "/n", "/n"};
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
@@ -457,10 +435,9 @@ static void the_older_request_has_three_lists(void **state)
     close_pair(&p);
 }
 
-static void a_list_with_a_null_path(void **state)
+TEST(a_list_with_a_null_path)
 {
     static const uint8_t null_path[] = {0xff, 0xff, 0xff, 0xff};
-    (void)state;
     struct two_conns p;
     union wire_body b = {.watches = {.relative_zxid = 1, .data = {1, null_path, 4}}};
     open_pair(&p);
@@ -477,7 +454,7 @@ static void a_list_with_a_null_path(void **state)
 
 /* ---- watches that stay ----------------------------------------------------------------------- */
 
-static void persistent_watches(void **state)
+TEST(persistent_watches)
 {
     static const struct {
         int32_t mode;
@@ -498,7 +475,6 @@ static void persistent_watches(void **state)
         {ADD_WATCH_PERSISTENT_RECURSIVE, "/", "create /n, set /, create /n/c",
          "CREATED /n, DATA /, CREATED /n/c"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct two_conns p;
         open_pair(&p);
@@ -512,9 +488,8 @@ static void persistent_watches(void **state)
 
 /* As from 3.9 on: each mode has its own mark on a path, but each event is still sent once, and
  * a one-shot watch does not take a persistent one away. */
-static void the_modes_stand_side_by_side(void **state)
+TEST(the_modes_stand_side_by_side)
 {
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
@@ -532,7 +507,7 @@ static void the_modes_stand_side_by_side(void **state)
     close_pair(&p);
 }
 
-static void what_cannot_be_added(void **state)
+TEST(what_cannot_be_added)
 {
     static const struct {
         const char *path;
@@ -545,7 +520,6 @@ static void what_cannot_be_added(void **state)
         {"no path at all", ADD_WATCH_PERSISTENT, CLAVE_OK},
         {"", ADD_WATCH_PERSISTENT, CLAVE_OK}, /* the root */
     };
-    (void)state;
     struct two_conns p;
     open_pair(&p);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -560,7 +534,7 @@ static void what_cannot_be_added(void **state)
 
 /* ---- taking watches away --------------------------------------------------------------------- */
 
-static void removing_and_checking(void **state)
+TEST(removing_and_checking)
 {
     /* The marks on the path: d(ata) c(hildren) p(ersistent) r(ecursive). */
     static const struct {
@@ -587,7 +561,6 @@ static void removing_and_checking(void **state)
         {"d", 0, CLAVE_EMARSHALLING, 1},
         {"d", 6, CLAVE_EMARSHALLING, 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct two_conns p;
         union wire_body b = {.typed = {clave__jbytes("/n"), cases[i].type}};
@@ -618,7 +591,7 @@ static void removing_and_checking(void **state)
 
 /* An event tells that something is there. One who may not read the node is not told, and its
  * one-shot watch is used up all the same. */
-static void nobody_is_told_of_what_they_may_not_read(void **state)
+TEST(nobody_is_told_of_what_they_may_not_read)
 {
     static const struct {
         const char *closed;
@@ -632,7 +605,6 @@ static void nobody_is_told_of_what_they_may_not_read(void **state)
         {"/", OP_GET_CHILDREN, "/", "delete /n", ""},
         {"/", OP_GET_DATA, "/n", "delete /n", "DELETED /n"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct two_conns p;
         open_pair(&p);
@@ -649,10 +621,9 @@ static void nobody_is_told_of_what_they_may_not_read(void **state)
 }
 
 /* Every watcher is told once, and nothing is left. */
-static void many_watchers(void **state)
+TEST(many_watchers)
 {
     enum { PATHS = 1000, WATCHERS = 10 };
-    (void)state;
     struct memserver d;
     struct memserver_conn writer, c[WATCHERS];
     char path[16], event[32];
@@ -681,32 +652,4 @@ static void many_watchers(void **state)
     }
     memserver_hang_up(&writer);
     memserver_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_watch_one_event),
-        cmocka_unit_test(what_is_not_there_is_watched_by_exists_only),
-        cmocka_unit_test(one_change_is_told_once),
-        cmocka_unit_test(an_event_comes_before_the_reply),
-        cmocka_unit_test(a_watch_is_set_when_its_read_is_done),
-        cmocka_unit_test(a_failed_write_tells_nobody),
-        cmocka_unit_test(the_end_of_a_session_is_told),
-        cmocka_unit_test(the_sweeping_of_a_container_is_told),
-        cmocka_unit_test(watches_go_with_the_connection),
-        cmocka_unit_test(very_many_go_in_pieces),
-        cmocka_unit_test(catching_up),
-        cmocka_unit_test(caught_up_events_bear_no_zxid),
-        cmocka_unit_test(armed_again_they_work),
-        cmocka_unit_test(the_older_request_has_three_lists),
-        cmocka_unit_test(a_list_with_a_null_path),
-        cmocka_unit_test(persistent_watches),
-        cmocka_unit_test(the_modes_stand_side_by_side),
-        cmocka_unit_test(what_cannot_be_added),
-        cmocka_unit_test(removing_and_checking),
-        cmocka_unit_test(nobody_is_told_of_what_they_may_not_read),
-        cmocka_unit_test(many_watchers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* The checker of histories (test/sim/history.h): good and bad ones, and the verdict of small ones
  * held against a search of all orders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
+#include "lib/unit.h"
 #include "sim/history.h"
 
 enum { MOST = 5, CALLS = 10, TIMES = CALLS + 6 };
@@ -79,9 +72,8 @@ static const struct example examples[] = {
      {{0, 5, 5, 1, 1, 1}, {2, 5, 9, 2, 2, 1}}},
 };
 
-static void good_and_bad_histories_are_told_apart(void **state)
+TEST(good_and_bad_histories_are_told_apart)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         const struct example *e = &examples[i];
         enum history_fault fault = verdict(e->holds, e->n, e->capacity);
@@ -134,9 +126,8 @@ static struct history_hold draw(struct rand_state *rng, size_t token, unsigned c
     };
 }
 
-static void the_verdict_is_that_of_a_search_of_all_orders(void **state)
+TEST(the_verdict_is_that_of_a_search_of_all_orders)
 {
-    (void)state;
     struct rand_state rng;
     unsigned good = 0, bad = 0;
     clave__rand_seed(&rng, 7);
@@ -153,13 +144,4 @@ static void the_verdict_is_that_of_a_search_of_all_orders(void **state)
         bad += !fine;
     }
     assert_true(good > 1000 && bad > 1000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_and_bad_histories_are_told_apart),
-        cmocka_unit_test(the_verdict_is_that_of_a_search_of_all_orders),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

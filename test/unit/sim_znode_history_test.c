@@ -1,15 +1,7 @@
 /* The checker of znodes (test/sim/znode_history.h): histories known to be linearizable and known
  * not to be, small ones held against a search of all orders, and zxids in order and out of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
+#include "lib/unit.h"
 #include "sim/znode_history.h"
 
 enum { MOST = 6, ANY = -1, NEVER = 1000, STEPS = 1000000 };
@@ -163,24 +155,21 @@ static void expect(const struct example *e)
         fail_msg("%s: %d, not %d", e->what, (int)v, (int)e->verdict);
 }
 
-static void linearizable_histories_are_accepted(void **state)
+TEST(linearizable_histories_are_accepted)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         expect(&good[i]);
 }
 
-static void other_histories_are_rejected(void **state)
+TEST(other_histories_are_rejected)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect(&bad[i]);
 }
 
-static void the_call_that_nothing_explains_is_named(void **state)
+TEST(the_call_that_nothing_explains_is_named)
 {
     size_t at;
-    (void)state;
     assert_int_equal(verdict(bad[0].calls, bad[0].n, &at), ZNODE_BROKEN);
     assert_int_equal(at, 2);
 }
@@ -275,11 +264,10 @@ static void draw_history(struct rand_state *rng, struct znode_call *calls, size_
         victim->version = (int32_t)clave__rand_below(rng, 3);
 }
 
-static void the_verdict_is_that_of_a_search_of_all_orders(void **state)
+TEST(the_verdict_is_that_of_a_search_of_all_orders)
 {
     struct rand_state rng;
     unsigned fine = 0, broken = 0;
-    (void)state;
     clave__rand_seed(&rng, 7);
     for (int round = 0; round < 20000; round++) {
         struct znode_call calls[MOST];
@@ -295,12 +283,11 @@ static void the_verdict_is_that_of_a_search_of_all_orders(void **state)
 }
 
 /* Many lost writes, and in the end one answer that none of them explains. */
-static void lost_writes_do_not_make_it_exponential(void **state)
+TEST(lost_writes_do_not_make_it_exponential)
 {
     enum { LOST_WRITES = 8, ROUNDS = 3 };
     struct znode_history h = {0};
     size_t at;
-    (void)state;
     znode_history_add(&h, &(struct znode_call)CREATE(0, 1, 1));
     for (int i = 0; i < LOST_WRITES; i++) {
         znode_history_add(&h, &(struct znode_call)LOST(SET, 2 + i, 100 + i, ANY));
@@ -316,10 +303,9 @@ static void lost_writes_do_not_make_it_exponential(void **state)
     znode_history_fini(&h);
 }
 
-static void a_search_that_is_cut_short_says_so(void **state)
+TEST(a_search_that_is_cut_short_says_so)
 {
     size_t at;
-    (void)state;
     struct znode_history h = history_of(good[0].calls, 0);
     for (size_t i = 0; i < good[1].n; i++)
         (void)znode_history_add(&h, &good[1].calls[i]);
@@ -395,9 +381,8 @@ static const struct order_example orders[] = {
      {SEEN(SET, 0, 0, 9, 1, 2, 5, 8), SEEN(GET, 0, 1, 8, 1, 1, 5, 7)}},
 };
 
-static void zxids_in_order_and_out_of_it(void **state)
+TEST(zxids_in_order_and_out_of_it)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         struct znode_history h = history_of(orders[i].calls, orders[i].n);
         size_t at;
@@ -406,18 +391,4 @@ static void zxids_in_order_and_out_of_it(void **state)
             fail_msg("%s: %s", orders[i].what, why ? why : "fine");
         znode_history_fini(&h);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linearizable_histories_are_accepted),
-        cmocka_unit_test(other_histories_are_rejected),
-        cmocka_unit_test(the_call_that_nothing_explains_is_named),
-        cmocka_unit_test(the_verdict_is_that_of_a_search_of_all_orders),
-        cmocka_unit_test(lost_writes_do_not_make_it_exponential),
-        cmocka_unit_test(a_search_that_is_cut_short_says_so),
-        cmocka_unit_test(zxids_in_order_and_out_of_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

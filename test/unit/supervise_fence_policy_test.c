@@ -1,11 +1,5 @@
 /* The fence before a command: when it runs, when the command may start, and what a failure does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "supervise/fence_policy.h"
 
 static struct fence_policy owed(enum fence_fails fails)
@@ -18,9 +12,8 @@ static struct fence_policy owed(enum fence_fails fails)
     return p;
 }
 
-static void a_success_clears_the_way(void **state)
+TEST(a_success_clears_the_way)
 {
-    (void)state;
     struct fence_policy p = owed(FENCE_FAILS_EXIT);
     assert_int_equal(clave__fence_policy_step(&p, FENCE_SUCCEEDED), FENCE_GO_ON);
     assert_true(clave__fence_policy_is_clear(&p));
@@ -29,9 +22,8 @@ static void a_success_clears_the_way(void **state)
     assert_false(clave__fence_policy_is_clear(&p));
 }
 
-static void it_is_tried_again_at_growing_intervals(void **state)
+TEST(it_is_tried_again_at_growing_intervals)
 {
-    (void)state;
     static const int64_t pauses[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
     struct fence_policy p = owed(FENCE_FAILS_WAIT);
     for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
@@ -46,23 +38,12 @@ static void it_is_tried_again_at_growing_intervals(void **state)
     assert_int_equal(p.pause_ms, 1000);
 }
 
-static void a_failure_passes_only_if_told_to(void **state)
+TEST(a_failure_passes_only_if_told_to)
 {
-    (void)state;
     struct fence_policy p = owed(FENCE_FAILS_PASS);
     assert_int_equal(clave__fence_policy_step(&p, FENCE_FAILED), FENCE_GO_ON);
     assert_true(clave__fence_policy_is_clear(&p));
     p = owed(FENCE_FAILS_EXIT);
     assert_int_equal(clave__fence_policy_step(&p, FENCE_FAILED), FENCE_LEAVE);
     assert_false(clave__fence_policy_is_clear(&p));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_success_clears_the_way),
-        cmocka_unit_test(it_is_tried_again_at_growing_intervals),
-        cmocka_unit_test(a_failure_passes_only_if_told_to),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* The health of work under a hold: when it is checked, when a candidate stands, and when a hold has
  * to end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "clave/async/client.h"
+#include "lib/unit.h"
 #include "supervise/health_policy.h"
 #include "supervise/holder_policy.h"
 
@@ -47,9 +41,8 @@ static int64_t alive(struct health_policy *p)
     return at;
 }
 
-static void the_first_check_is_due_at_once_and_the_next_a_period_later(void **state)
+TEST(the_first_check_is_due_at_once_and_the_next_a_period_later)
 {
-    (void)state;
     struct health_policy p = begun();
     assert_int_equal(clave__health_policy_wake_at(&p), NOW);
     assert_int_equal(clave__health_policy_step(&p, NOW), HEALTH_START_CHECK);
@@ -60,9 +53,8 @@ static void the_first_check_is_due_at_once_and_the_next_a_period_later(void **st
     assert_int_equal(clave__health_policy_step(&p, NOW + EVERY), HEALTH_START_CHECK);
 }
 
-static void a_candidate_stands_while_it_is_fit(void **state)
+TEST(a_candidate_stands_while_it_is_fit)
 {
-    (void)state;
     struct health_policy p = begun();
     static const struct {
         bool passes;
@@ -79,9 +71,8 @@ static void a_candidate_stands_while_it_is_fit(void **state)
     }
 }
 
-static void too_many_failures_in_a_row_end_a_hold_for_good(void **state)
+TEST(too_many_failures_in_a_row_end_a_hold_for_good)
 {
-    (void)state;
     struct health_policy p;
     int64_t good = alive(&p), last = 0;
     for (int i = 1; i < FAILS; i++)
@@ -98,9 +89,8 @@ static void too_many_failures_in_a_row_end_a_hold_for_good(void **state)
     assert_int_equal(clave__health_policy_step(&p, last + 10 * EVERY), 0);
 }
 
-static void failures_in_the_grace_do_not_count(void **state)
+TEST(failures_in_the_grace_do_not_count)
 {
-    (void)state;
     struct health_policy p = begun();
     check(&p, true);
     clave__health_policy_run(&p, NOW + 1);
@@ -117,9 +107,8 @@ static void failures_in_the_grace_do_not_count(void **state)
     assert_int_equal(p.phase, HEALTH_OVER);
 }
 
-static void the_grace_is_over_with_the_first_check_that_passes(void **state)
+TEST(the_grace_is_over_with_the_first_check_that_passes)
 {
-    (void)state;
     struct health_policy p;
     alive(&p);
     for (int i = 1; i <= FAILS; i++)
@@ -128,9 +117,8 @@ static void the_grace_is_over_with_the_first_check_that_passes(void **state)
 }
 
 /* It asked a machine that did not run the command yet. */
-static void a_check_of_before_the_command_does_not_count(void **state)
+TEST(a_check_of_before_the_command_does_not_count)
 {
-    (void)state;
     struct health_policy p = begun();
     check(&p, true);
     assert_int_equal(clave__health_policy_step(&p, NOW + EVERY), HEALTH_START_CHECK);
@@ -142,9 +130,8 @@ static void a_check_of_before_the_command_does_not_count(void **state)
     assert_int_equal(p.phase, HEALTH_ALIVE);
 }
 
-static void a_check_that_hangs_has_failed(void **state)
+TEST(a_check_that_hangs_has_failed)
 {
-    (void)state;
     struct health_policy p;
     int64_t at = alive(&p) + EVERY;
     for (int i = 1; i <= FAILS; i++, at += EVERY) {
@@ -158,9 +145,8 @@ static void a_check_that_hangs_has_failed(void **state)
     assert_int_equal(p.phase, HEALTH_OVER);
 }
 
-static void a_check_that_cannot_be_killed_fails_again_each_period(void **state)
+TEST(a_check_that_cannot_be_killed_fails_again_each_period)
 {
-    (void)state;
     struct health_policy p;
     int64_t at = alive(&p) + EVERY;
     assert_int_equal(clave__health_policy_step(&p, at), HEALTH_START_CHECK);
@@ -176,9 +162,8 @@ static void a_check_that_cannot_be_killed_fails_again_each_period(void **state)
 }
 
 /* The process was stopped, and the check has ended in the meantime. */
-static void one_that_ended_in_time_passes_however_late_it_is_seen(void **state)
+TEST(one_that_ended_in_time_passes_however_late_it_is_seen)
 {
-    (void)state;
     struct health_policy p;
     int64_t at = alive(&p) + EVERY;
     assert_int_equal(clave__health_policy_step(&p, at), HEALTH_START_CHECK);
@@ -189,9 +174,8 @@ static void one_that_ended_in_time_passes_however_late_it_is_seen(void **state)
 
 /* ---- the end of a hold that is not lost ------------------------------------------------------ */
 
-static void a_guardian_that_does_not_end_it_is_overdue(void **state)
+TEST(a_guardian_that_does_not_end_it_is_overdue)
 {
-    (void)state;
     const struct kill_policy_terms terms = {
         .on_lost = ON_LOST_TERM, .grace_ms = 200, .lead_ms = 20, .until = CLAVE_NEVER};
     struct holder_policy h;
@@ -206,21 +190,4 @@ static void a_guardian_that_does_not_end_it_is_overdue(void **state)
     assert_false(clave__holder_policy_is_overdue(&h, limit - 1));
     assert_true(clave__holder_policy_is_overdue(&h, limit));
     assert_false(h.lost);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_check_is_due_at_once_and_the_next_a_period_later),
-        cmocka_unit_test(a_candidate_stands_while_it_is_fit),
-        cmocka_unit_test(too_many_failures_in_a_row_end_a_hold_for_good),
-        cmocka_unit_test(failures_in_the_grace_do_not_count),
-        cmocka_unit_test(the_grace_is_over_with_the_first_check_that_passes),
-        cmocka_unit_test(a_check_of_before_the_command_does_not_count),
-        cmocka_unit_test(a_check_that_hangs_has_failed),
-        cmocka_unit_test(a_check_that_cannot_be_killed_fails_again_each_period),
-        cmocka_unit_test(one_that_ended_in_time_passes_however_late_it_is_seen),
-        cmocka_unit_test(a_guardian_that_does_not_end_it_is_overdue),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

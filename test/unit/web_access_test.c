@@ -1,16 +1,7 @@
 /* web_access_test.c - who may send what: tokens, peers, roles below paths; hosts and origins;
  * sizes; what is written down. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "lib/claim_scene.h"
+#include "lib/unit.h"
 
 static const struct web_grant lock_jobs[] = {{WEB_LOCK, "/jobs"}, {WEB_READ, "/"}};
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
@@ -42,9 +33,8 @@ static void check(struct webrig *r, const char *headers, unsigned status)
 
 /* ---- who ------------------------------------------------------------------------------------ */
 
-static void without_users_loopback_may_read_and_lock(void **state)
+TEST(without_users_loopback_may_read_and_lock)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/whoami", NULL, NULL);
     assert_int_equal(c->status, 200);
@@ -58,9 +48,8 @@ static void without_users_loopback_may_read_and_lock(void **state)
     webrig_free(r);
 }
 
-static void a_token_says_who_it_is(void **state)
+TEST(a_token_says_who_it_is)
 {
-    (void)state;
     struct webrig *r = rig_with_users();
     check(r, NULL, 401);
     check(r, "Authorization: Bearer s3cret", 200);
@@ -79,7 +68,7 @@ static void a_token_says_who_it_is(void **state)
     webrig_free(r);
 }
 
-static void a_peer_is_known_by_uid_or_certificate(void **state)
+TEST(a_peer_is_known_by_uid_or_certificate)
 {
     static const struct {
         struct web_peer peer;
@@ -95,7 +84,6 @@ static void a_peer_is_known_by_uid_or_certificate(void **state)
         {{.is_tls = true, .uid = -1, .tls_subject = "CN=host7"}, 200, "host7"},
         {{.is_tls = true, .uid = -1, .tls_subject = "CN=host8"}, 401, NULL},
     };
-    (void)state;
     struct webrig *r = rig_with_users();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         r->peer = cases[i].peer;
@@ -109,7 +97,7 @@ static void a_peer_is_known_by_uid_or_certificate(void **state)
     webrig_free(r);
 }
 
-static void a_role_counts_below_its_path(void **state)
+TEST(a_role_counts_below_its_path)
 {
     static const struct web_grant grants[] = {{WEB_WRITE, "/a"}, {WEB_READ, "/b/"}};
     static const struct {
@@ -122,7 +110,6 @@ static void a_role_counts_below_its_path(void **state)
         {WEB_READ, "/", false},   {WEB_READ, NULL, true},      {WEB_ADMIN, NULL, false},
         {WEB_NONE, "/c", true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(clave__access_covers(grants, 2, cases[i].role, cases[i].path),
                          cases[i].may);
@@ -130,7 +117,7 @@ static void a_role_counts_below_its_path(void **state)
 }
 
 /* Locking makes nodes. */
-static void the_lock_role_makes_nothing_below_zookeeper(void **state)
+TEST(the_lock_role_makes_nothing_below_zookeeper)
 {
     static const struct {
         const char *path;
@@ -140,7 +127,6 @@ static void the_lock_role_makes_nothing_below_zookeeper(void **state)
                  {"/zookeeperx", true},
                  {"/a/zookeeper", true}};
     static const char *const targets[] = {"/v1/claims", "/v1/hold"};
-    (void)state;
     const struct web_grant lock = {WEB_LOCK, "/"}, write = {WEB_WRITE, "/"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(clave__access_covers(&lock, 1, WEB_LOCK, cases[i].path), cases[i].may);
@@ -161,7 +147,7 @@ static void the_lock_role_makes_nothing_below_zookeeper(void **state)
 }
 
 /* What /metrics needs read on / for. */
-static void figures_of_the_server_are_for_those_who_may_read_all(void **state)
+TEST(figures_of_the_server_are_for_those_who_may_read_all)
 {
     static const struct {
         const char *token;
@@ -173,7 +159,6 @@ static void figures_of_the_server_are_for_those_who_may_read_all(void **state)
         {.token = "other", .uid = -1, .grants = all, .ngrants = 1}};
     static const struct web_access access = {.users = both, .nusers = 2};
     const int64_t figures[WEB_FIGURES] = {[WEB_ZNODES] = 4711};
-    (void)state;
     struct webrig_options o = {.access = &access};
     struct webrig *r = webrig_new(&o);
     clave__web_take_figures(r->web, r->net->now, figures);
@@ -189,9 +174,8 @@ static void figures_of_the_server_are_for_those_who_may_read_all(void **state)
     webrig_free(r);
 }
 
-static void roles_have_names(void **state)
+TEST(roles_have_names)
 {
-    (void)state;
     enum web_role role = WEB_NONE;
     assert_true(clave__web_role_parse("write", &role));
     assert_int_equal(role, WEB_WRITE);
@@ -200,10 +184,9 @@ static void roles_have_names(void **state)
     assert_string_equal(clave__web_role_name(WEB_LOCK), "lock");
 }
 
-static void other_tokens_count_at_once(void **state)
+TEST(other_tokens_count_at_once)
 {
     static const struct web_access none = {.owner_uid = -1, .users = users + 1, .nusers = 1};
-    (void)state;
     struct webrig *r = rig_with_users();
     check(r, "Authorization: Bearer s3cret", 200);
     struct webrig_call *stream =
@@ -221,7 +204,7 @@ static void other_tokens_count_at_once(void **state)
 
 /* ---- from where ----------------------------------------------------------------------------- */
 
-static void only_the_gates_own_names_are_answered(void **state)
+TEST(only_the_gates_own_names_are_answered)
 {
     static const struct {
         const char *host;
@@ -243,7 +226,6 @@ static void only_the_gates_own_names_are_answered(void **state)
         {"Host: 127.0.0.1.evil", 421},
         {"Host: :80", 421},
     };
-    (void)state;
     struct webrig *r = rig_with_users();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct webrig_call *c = webrig_request(r, "GET", "/healthz", cases[i].host, NULL);
@@ -256,9 +238,8 @@ static void only_the_gates_own_names_are_answered(void **state)
 }
 
 /* The host in the target, not that in the header. */
-static void a_host_in_the_target_counts(void **state)
+TEST(a_host_in_the_target_counts)
 {
-    (void)state;
     struct webrig *r = rig_with_users();
     static const struct {
         const char *target, *host;
@@ -277,9 +258,8 @@ static void a_host_in_the_target_counts(void **state)
     webrig_free(r);
 }
 
-static void pages_of_other_sites_get_nothing_done(void **state)
+TEST(pages_of_other_sites_get_nothing_done)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     check(r, "Origin: http://localhost:8080", 200);
     check(r, "Origin: https://localhost:8080\nSec-Fetch-Site: same-origin", 200);
@@ -297,9 +277,8 @@ static void pages_of_other_sites_get_nothing_done(void **state)
 
 /* ---- sizes, arguments ----------------------------------------------------------------------- */
 
-static void what_is_too_large_is_refused(void **state)
+TEST(what_is_too_large_is_refused)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     enum { BIG = 3 << 20 };
     char *big = malloc(BIG + 1);
@@ -320,9 +299,8 @@ static void what_is_too_large_is_refused(void **state)
     webrig_free(r);
 }
 
-static void an_argument_that_is_not_there_is_told(void **state)
+TEST(an_argument_that_is_not_there_is_told)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/server?limit=3", NULL, NULL);
     assert_int_equal(c->status, 400);
@@ -332,14 +310,13 @@ static void an_argument_that_is_not_there_is_told(void **state)
 
 /* ---- the page ------------------------------------------------------------------------------- */
 
-static void the_page_may_be_linked_to_and_is_kept(void **state)
+TEST(the_page_may_be_linked_to_and_is_kept)
 {
     static const struct web_asset assets[] = {
         {"index.html", "text/html; charset=utf-8", "\"1\"", "gzip", 4},
         {"page.js", "text/javascript", "\"2\"", "gzip2", 5},
     };
     struct webrig_options o = {.assets = assets, .nassets = 2};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     struct webrig_call *c = webrig_request(r, "GET", "/", "Sec-Fetch-Site: cross-site", NULL);
     assert_int_equal(c->status, 308);
@@ -362,9 +339,8 @@ static void the_page_may_be_linked_to_and_is_kept(void **state)
 
 /* ---- what is written down ------------------------------------------------------------------- */
 
-static void refusals_are_written_down_and_reads_are_not(void **state)
+TEST(refusals_are_written_down_and_reads_are_not)
 {
-    (void)state;
     struct webrig *r = rig_with_users();
     check(r, "Authorization: Bearer s3cret", 200);
     assert_int_equal(r->naudits, 0);
@@ -375,26 +351,4 @@ static void refusals_are_written_down_and_reads_are_not(void **state)
     assert_string_equal(r->audits[0], " GET /v1/server 401");
     assert_string_equal(r->audits[2], " GET /v1/server 421");
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_users_loopback_may_read_and_lock),
-        cmocka_unit_test(a_token_says_who_it_is),
-        cmocka_unit_test(a_peer_is_known_by_uid_or_certificate),
-        cmocka_unit_test(a_role_counts_below_its_path),
-        cmocka_unit_test(the_lock_role_makes_nothing_below_zookeeper),
-        cmocka_unit_test(figures_of_the_server_are_for_those_who_may_read_all),
-        cmocka_unit_test(roles_have_names),
-        cmocka_unit_test(other_tokens_count_at_once),
-        cmocka_unit_test(only_the_gates_own_names_are_answered),
-        cmocka_unit_test(a_host_in_the_target_counts),
-        cmocka_unit_test(pages_of_other_sites_get_nothing_done),
-        cmocka_unit_test(what_is_too_large_is_refused),
-        cmocka_unit_test(an_argument_that_is_not_there_is_told),
-        cmocka_unit_test(the_page_may_be_linked_to_and_is_kept),
-        cmocka_unit_test(refusals_are_written_down_and_reads_are_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

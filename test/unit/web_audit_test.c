@@ -1,17 +1,8 @@
 /* web_audit_test.c - the audit names what was done: which node, of which session, which kind of
  * claim, which operations of a transaction. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "web/http/exchange.h"
 #include "web/web_internal.h"
 
@@ -30,7 +21,7 @@ static const char *audit_last(const struct webrig *r)
     return r->naudits ? r->audits[r->naudits - 1] : "";
 }
 
-static void claims_are_named(void **state)
+TEST(claims_are_named)
 {
     static const struct {
         const char *body, *line;
@@ -43,7 +34,6 @@ static void claims_are_named(void **state)
          "owner POST /v1/claims 201 session /e (election)"},
         {"{\"path\": \"/l\", \"kind\": \"write\"}", "owner POST /v1/claims 409 session /l (write)"},
     };
-    (void)state;
     struct webrig *r = audit_rig();
     struct user u, v;
     user_enter(r, &u);
@@ -66,10 +56,9 @@ static void claims_are_named(void **state)
     webrig_free(r);
 }
 
-static void orders_name_the_node(void **state)
+TEST(orders_name_the_node)
 {
     static const char *const verbs[] = {"revoke", "break"};
-    (void)state;
     struct webrig *r = audit_rig();
     struct user u;
     user_enter(r, &u);
@@ -91,9 +80,8 @@ static void orders_name_the_node(void **state)
     webrig_free(r);
 }
 
-static void transactions_name_each_operation(void **state)
+TEST(transactions_name_each_operation)
 {
-    (void)state;
     struct webrig *r = audit_rig();
     webrig_request(r, "POST", "/v1/multi", NULL,
                    "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\"}, "
@@ -117,9 +105,8 @@ static void transactions_name_each_operation(void **state)
 }
 
 /* Over every route that changes something at a path: the node is named, done or refused. */
-static void whatever_changes_at_a_path_names_it(void **state)
+TEST(whatever_changes_at_a_path_names_it)
 {
-    (void)state;
     struct webrig *r = audit_rig();
     for (size_t i = 0; i < clave__routes.n; i++) {
         const struct route *at = &clave__routes.at[i];
@@ -138,9 +125,8 @@ static void whatever_changes_at_a_path_names_it(void **state)
     webrig_free(r);
 }
 
-static void changes_of_values_name_their_nodes(void **state)
+TEST(changes_of_values_name_their_nodes)
 {
-    (void)state;
     struct webrig *r = audit_rig();
     struct user u;
     char secret[160];
@@ -158,16 +144,4 @@ static void changes_of_values_name_their_nodes(void **state)
     user_expects(webrig_request(r, "DELETE", "/v1/znodes/n", NULL, NULL), 204);
     assert_string_equal(audit_last(r), "owner DELETE /v1/znodes/n 204 /n");
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claims_are_named),
-        cmocka_unit_test(orders_name_the_node),
-        cmocka_unit_test(transactions_name_each_operation),
-        cmocka_unit_test(whatever_changes_at_a_path_names_it),
-        cmocka_unit_test(changes_of_values_name_their_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

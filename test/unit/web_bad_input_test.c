@@ -2,16 +2,7 @@
  * proof, path, query, body. Each is refused by the right status and a problem that says what is
  * wrong, no node is made, and no memory is kept. tools/check-openapi holds each answer against the
  * document. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
 
@@ -439,39 +430,33 @@ static void no_route_takes(void (*bad)(struct scene *s))
     assert_int_equal(complaints, 0);
 }
 
-static void no_route_takes_another_method(void **state)
+TEST(no_route_takes_another_method)
 {
-    (void)state;
     no_route_takes(bad_method);
 }
 
-static void no_route_takes_a_bad_head(void **state)
+TEST(no_route_takes_a_bad_head)
 {
-    (void)state;
     no_route_takes(bad_head);
 }
 
-static void no_route_takes_a_path_that_only_begins_as_its_own(void **state)
+TEST(no_route_takes_a_path_that_only_begins_as_its_own)
 {
-    (void)state;
     no_route_takes(bad_target);
 }
 
-static void no_route_takes_a_bad_path(void **state)
+TEST(no_route_takes_a_bad_path)
 {
-    (void)state;
     no_route_takes(bad_path);
 }
 
-static void no_route_takes_a_bad_query(void **state)
+TEST(no_route_takes_a_bad_query)
 {
-    (void)state;
     no_route_takes(bad_query);
 }
 
-static void no_route_takes_a_bad_body(void **state)
+TEST(no_route_takes_a_bad_body)
 {
-    (void)state;
     no_route_takes(bad_body);
 }
 
@@ -492,13 +477,12 @@ static void check_nothing_is_there(struct scene *s)
     assert_int_equal(clients, 2); /* the gate's own, and the session's */
 }
 
-static void nothing_is_kept_of_all_that(void **state)
+TEST(nothing_is_kept_of_all_that)
 {
     static void (*const bad[])(struct scene *) = {bad_method, bad_head, bad_path, bad_query,
                                                   bad_body};
     size_t before = 0;
     struct scene s = {NULL};
-    (void)state;
     scene_enter(&s, &counted);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -540,10 +524,9 @@ static void vanish(struct scene *s)
     assert_int_equal(live, 0);
 }
 
-static void a_client_may_vanish_from_every_route(void **state)
+TEST(a_client_may_vanish_from_every_route)
 {
     struct scene s = {NULL};
-    (void)state;
     over_all_routes(&s, vanish);
 }
 
@@ -565,10 +548,9 @@ static void check_class(struct webrig_call *c, unsigned status, const char *clas
     assert_string_equal(webrig_member(c, "class"), class_);
 }
 
-static void a_gate_that_ends_does_not_say_what_it_does_not_know(void **state)
+TEST(a_gate_that_ends_does_not_say_what_it_does_not_know)
 {
     struct webrig_options o = {.access = &access_of_test};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     struct webrig_call *put = under_way(r, "PUT"), *get = under_way(r, "GET");
     clave__web_close(r->web, r->net->now);
@@ -582,11 +564,10 @@ static void a_gate_that_ends_does_not_say_what_it_does_not_know(void **state)
     webrig_free(r);
 }
 
-static void a_change_under_way_is_answered_whoever_asked_for_it(void **state)
+TEST(a_change_under_way_is_answered_whoever_asked_for_it)
 {
     static const struct web_access nobody = {.users = users + 1, .nusers = 1, .owner_uid = -1};
     struct webrig_options o = {.access = &access_of_test};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     struct webrig_call *put = under_way(r, "PUT"), *get = under_way(r, "GET");
     clave__web_set_access(r->web, &nobody);
@@ -596,21 +577,4 @@ static void a_change_under_way_is_answered_whoever_asked_for_it(void **state)
     webrig_settle(r);
     assert_int_equal(put->status, 200);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_route_takes_another_method),
-        cmocka_unit_test(no_route_takes_a_bad_head),
-        cmocka_unit_test(no_route_takes_a_path_that_only_begins_as_its_own),
-        cmocka_unit_test(no_route_takes_a_bad_path),
-        cmocka_unit_test(no_route_takes_a_bad_query),
-        cmocka_unit_test(no_route_takes_a_bad_body),
-        cmocka_unit_test(nothing_is_kept_of_all_that),
-        cmocka_unit_test(a_client_may_vanish_from_every_route),
-        cmocka_unit_test(a_gate_that_ends_does_not_say_what_it_does_not_know),
-        cmocka_unit_test(a_change_under_way_is_answered_whoever_asked_for_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* web_claim_elsewhere_test.c - a session behind a balancer: each request may come to either of two
  * gates with one key, and each gate knows what the other has made, granted and given back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 static const uint8_t key[32] = {42};
 
@@ -75,9 +66,8 @@ static struct webrig *two_gates(struct user *u)
 
 /* The request reaches the first gate when the second has had it, and has given the claim back: of
  * every kind, whether the first gate knew the claim or not. */
-static void what_comes_after_the_release_takes_nothing(void **state)
+TEST(what_comes_after_the_release_takes_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < 2 * (size_t)KINDS; i++) {
         struct user u;
         struct webrig *r = two_gates(&u);
@@ -101,9 +91,8 @@ static void what_comes_after_the_release_takes_nothing(void **state)
 }
 
 /* Of a claim that was never made: no request of before makes it. */
-static void what_was_given_up_before_it_was_made_is_not_made(void **state)
+TEST(what_was_given_up_before_it_was_made_is_not_made)
 {
-    (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
     webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 404));
@@ -115,10 +104,9 @@ static void what_was_given_up_before_it_was_made_is_not_made(void **state)
 }
 
 /* The answer to the mark is lost with the connection, and the node's delete as well. */
-static void a_release_whose_answers_were_lost_is_one(void **state)
+TEST(a_release_whose_answers_were_lost_is_one)
 {
     enum { U_SECOND = 3 };
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct user u;
         struct webrig *r = two_gates(&u);
@@ -144,10 +132,9 @@ static void a_release_whose_answers_were_lost_is_one(void **state)
 
 /* The first DELETE has not been answered by the servers, so the second is not answered from memory.
  */
-static void a_repeated_release_waits_for_the_servers(void **state)
+TEST(a_repeated_release_waits_for_the_servers)
 {
     enum { U_FIRST = 1 };
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct user u, v;
         struct webrig *r = two_gates(&u);
@@ -171,10 +158,9 @@ static void a_repeated_release_waits_for_the_servers(void **state)
 
 /* A release that was given up before the servers answered is not said to be done: it is lost with
  * the connection, and the other gate holds the claim. */
-static void a_release_that_may_be_lost_is_not_said_to_be_done(void **state)
+TEST(a_release_that_may_be_lost_is_not_said_to_be_done)
 {
     enum { U_FIRST = 1 };
-    (void)state;
     for (size_t i = 0; i < 2 * (size_t)KINDS; i++) {
         struct user u, v;
         bool waits = i % 2 && i / 2 != 1;
@@ -214,9 +200,8 @@ static void a_release_that_may_be_lost_is_not_said_to_be_done(void **state)
 
 /* v waits at the first gate, and is granted at the second: the first does not say from memory that
  * it waits still. */
-static void a_renewal_says_nothing_worse_than_what_was_proved(void **state)
+TEST(a_renewal_says_nothing_worse_than_what_was_proved)
 {
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct user u, v;
         char token[32];
@@ -245,9 +230,8 @@ static void a_renewal_says_nothing_worse_than_what_was_proved(void **state)
 }
 
 /* And it lists what another gate has made, and not what that has given back. */
-static void a_renewal_lists_what_the_session_has(void **state)
+TEST(a_renewal_lists_what_the_session_has)
 {
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct user u;
         struct webrig *r = two_gates(&u);
@@ -290,9 +274,8 @@ static void loses_connection(struct webrig *r)
 
 /* The first gate has not heard yet that the session has moved, so what it knows from memory does
  * not show that there is no such claim. */
-static void what_is_not_known_is_asked_for(void **state)
+TEST(what_is_not_known_is_asked_for)
 {
-    (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
     webrig_end(ends(r, renews(r, &u), 200));
@@ -311,10 +294,9 @@ static void what_is_not_known_is_asked_for(void **state)
 
 /* v waits, and is granted at the second gate; the first has not heard of that yet, and does not say
  * that it waits. */
-static void what_waits_is_asked_for(void **state)
+TEST(what_waits_is_asked_for)
 {
     enum { V_FIRST = 2 };
-    (void)state;
     for (size_t i = 0; i < 2 * (size_t)KINDS; i++) {
         struct user u, v;
         char token[32];
@@ -359,10 +341,9 @@ static void what_waits_is_asked_for(void **state)
 
 /* That they wait is proved by one commit for all that end at a time, and by none when another
  * request has asked for one meanwhile. */
-static void those_that_wait_share_a_proof(void **state)
+TEST(those_that_wait_share_a_proof)
 {
     enum { V_FIRST = 2, POLLS = 8 };
-    (void)state;
     struct user u, v;
     struct webrig_call *polls[POLLS];
     struct webrig *r = two_gates(&u);
@@ -391,10 +372,9 @@ static void those_that_wait_share_a_proof(void **state)
 
 /* w, before v, goes. v's gate hears of that just before its proof is answered, so what it knew of
  * the place before that proof is out of date. */
-static void a_place_that_has_changed_is_listed_first(void **state)
+TEST(a_place_that_has_changed_is_listed_first)
 {
     enum { V_FIRST = 3 };
-    (void)state;
     struct user u, v, w;
     struct webrig *r = two_gates(&u);
     user_enter(r, &w);
@@ -420,10 +400,9 @@ static void a_place_that_has_changed_is_listed_first(void **state)
  * take the session from each other, but ever more rarely, and both requests are answered soon
  * after.
  */
-static void gates_do_not_fight_for_a_session(void **state)
+TEST(gates_do_not_fight_for_a_session)
 {
     enum { U_SECOND = 3, MOVES = 12 };
-    (void)state;
     struct user u;
     struct webrig *r = two_gates_of(&u, "pair:1,pair:2,pair:3");
     webrig_end(ends(r, renews(r, &u), 200));
@@ -453,9 +432,8 @@ static void gates_do_not_fight_for_a_session(void **state)
 /* The answer to a try is lost with the connection, and what it has made stays, since another gate
  * may hold it. The session's nodes are listed while the try still looks for it: it is known all the
  * same, and nothing is made beside it. */
-static void what_a_lost_try_left_is_known(void **state)
+TEST(what_a_lost_try_left_is_known)
 {
-    (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
     struct webrig_call *tries = tries_unanswered(r, &u);
@@ -474,9 +452,8 @@ static void what_a_lost_try_left_is_known(void **state)
 }
 
 /* A release meanwhile is confirmed when what the try has made is gone, not before. */
-static void what_a_lost_try_left_is_given_back(void **state)
+TEST(what_a_lost_try_left_is_given_back)
 {
-    (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
     struct webrig_call *tries = tries_unanswered(r, &u);
@@ -490,9 +467,8 @@ static void what_a_lost_try_left_is_given_back(void **state)
     webrig_free(r);
 }
 
-static void a_leader_publishes_at_either_gate(void **state)
+TEST(a_leader_publishes_at_either_gate)
 {
-    (void)state;
     struct user u;
     char header[128];
     struct webrig *r = two_gates(&u);
@@ -504,9 +480,8 @@ static void a_leader_publishes_at_either_gate(void **state)
 }
 
 /* The first gate has not heard yet that the session leads. */
-static void a_leader_publishes_where_that_is_not_known(void **state)
+TEST(a_leader_publishes_where_that_is_not_known)
 {
-    (void)state;
     struct user u;
     char header[128];
     struct webrig *r = two_gates(&u);
@@ -526,9 +501,8 @@ static void a_leader_publishes_where_that_is_not_known(void **state)
 
 /* A waiter that was given back at the second gate is forgotten at the first one: the next request
  * there has a place that exists. */
-static void the_first_request_after_a_release_elsewhere_has_a_place(void **state)
+TEST(the_first_request_after_a_release_elsewhere_has_a_place)
 {
-    (void)state;
     struct user u, v;
     struct webrig *r = two_gates(&u);
     user_enter(r, &v);
@@ -543,9 +517,8 @@ static void the_first_request_after_a_release_elsewhere_has_a_place(void **state
     webrig_free(r);
 }
 
-static void the_mark_of_a_lock_delay_goes_with_a_release_elsewhere(void **state)
+TEST(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere)
 {
-    (void)state;
     struct user u;
     struct webrig *r = two_gates(&u);
     webrig_end(ends(
@@ -559,10 +532,9 @@ static void the_mark_of_a_lock_delay_goes_with_a_release_elsewhere(void **state)
 }
 
 /* At whichever gates it is renewed, and whether it was granted at once or after others. */
-static void a_longest_hold_goes_on_at_the_next_gate(void **state)
+TEST(a_longest_hold_goes_on_at_the_next_gate)
 {
     static const char limited[] = "{\"path\": \"/l\", \"max_hold_ms\": 4000}";
-    (void)state;
     for (int waits = 0; waits < 2; waits++) {
         struct user u, v;
         struct webrig *r = two_gates(&u);
@@ -597,10 +569,9 @@ static void a_longest_hold_goes_on_at_the_next_gate(void **state)
 }
 
 /* What is taken up at another gate counts there as what is made. */
-static void sessions_that_are_taken_up_count_for_their_sender(void **state)
+TEST(sessions_that_are_taken_up_count_for_their_sender)
 {
     enum { MOST = 4 };
-    (void)state;
     struct user u[MOST + 1];
     struct webrig *r = two_gates(&u[0]);
     for (size_t i = 1; i <= MOST; i++)
@@ -610,31 +581,4 @@ static void sessions_that_are_taken_up_count_for_their_sender(void **state)
     for (size_t i = 0; i <= MOST; i++)
         webrig_end(ends(r, renews(r, &u[i]), i < MOST ? 200 : 429));
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_comes_after_the_release_takes_nothing),
-        cmocka_unit_test(what_was_given_up_before_it_was_made_is_not_made),
-        cmocka_unit_test(a_release_whose_answers_were_lost_is_one),
-        cmocka_unit_test(a_repeated_release_waits_for_the_servers),
-        cmocka_unit_test(a_release_that_may_be_lost_is_not_said_to_be_done),
-        cmocka_unit_test(a_renewal_says_nothing_worse_than_what_was_proved),
-        cmocka_unit_test(a_renewal_lists_what_the_session_has),
-        cmocka_unit_test(what_is_not_known_is_asked_for),
-        cmocka_unit_test(what_waits_is_asked_for),
-        cmocka_unit_test(those_that_wait_share_a_proof),
-        cmocka_unit_test(a_place_that_has_changed_is_listed_first),
-        cmocka_unit_test(gates_do_not_fight_for_a_session),
-        cmocka_unit_test(what_a_lost_try_left_is_known),
-        cmocka_unit_test(what_a_lost_try_left_is_given_back),
-        cmocka_unit_test(a_leader_publishes_at_either_gate),
-        cmocka_unit_test(a_leader_publishes_where_that_is_not_known),
-        cmocka_unit_test(the_first_request_after_a_release_elsewhere_has_a_place),
-        cmocka_unit_test(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere),
-        cmocka_unit_test(a_longest_hold_goes_on_at_the_next_gate),
-        cmocka_unit_test(sessions_that_are_taken_up_count_for_their_sender),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

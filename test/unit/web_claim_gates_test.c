@@ -1,22 +1,12 @@
 /* web_claim_gates_test.c - claims over HTTP that are asked for again with their Idempotency-Key: of
  * the same gate, of another one of the service, after the end of the first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 /* While both ask who holds it: neither goes by what the other has forgotten. */
-static void two_tries_with_one_key_end_alike(void **state)
+TEST(two_tries_with_one_key_end_alike)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -40,9 +30,8 @@ static void two_tries_with_one_key_end_alike(void **state)
 
 /* The answer to its create is lost. It looks for its node by the id, so that a second try of this
  * id would get a node that the first one deletes. */
-static void a_try_that_is_given_back_is_not_tried_again(void **state)
+TEST(a_try_that_is_given_back_is_not_tried_again)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -73,9 +62,8 @@ static void a_try_that_is_given_back_is_not_tried_again(void **state)
     webrig_free(r);
 }
 
-static void a_key_finds_its_own_claim(void **state)
+TEST(a_key_finds_its_own_claim)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -96,7 +84,7 @@ static void a_key_finds_its_own_claim(void **state)
     webrig_free(r);
 }
 
-static void another_gate_finds_the_place(void **state)
+TEST(another_gate_finds_the_place)
 {
     static const char *const bodies[] = {
         "{\"path\": \"/l\"}",
@@ -133,7 +121,6 @@ static void another_gate_finds_the_place(void **state)
         assert_int_equal(memnet_list(r->net, 0, dirs[i], NULL, 0), 0);
         webrig_free(r);
     }
-    (void)state;
 }
 
 /* The second gate is the session's from now on, and has not asked what it has. */
@@ -145,7 +132,7 @@ static void user_attaches(struct webrig *r, const struct user *u)
 }
 
 /* Its session's: also while another session waits, first in the queue, for that lease. */
-static void another_gate_finds_a_lease(void **state)
+TEST(another_gate_finds_a_lease)
 {
     static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
@@ -153,7 +140,6 @@ static void another_gate_finds_a_lease(void **state)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v;
     char token[32];
-    (void)state;
     user_enter(r, &u);
     user_enter(r, &v);
     struct webrig_call *c = user_sends(r, &u, "POST", -1, u_key, one);
@@ -186,14 +172,13 @@ static void another_gate_finds_a_lease(void **state)
 
 /* It queues for a lease at one gate and is given it at another. The first finds it there, and makes
  * no lease of its own, when its request has the session back. */
-static void a_gate_finds_the_lease_that_another_has_made_meanwhile(void **state)
+TEST(a_gate_finds_the_lease_that_another_has_made_meanwhile)
 {
     static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char w_key[] = "Idempotency-Key: w";
     static const uint8_t key[32] = {42};
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v, w;
-    (void)state;
     user_enter(r, &u);
     user_enter(r, &v);
     user_enter(r, &w);
@@ -223,7 +208,7 @@ static void a_gate_finds_the_lease_that_another_has_made_meanwhile(void **state)
 
 /* v waits for its lease; at another gate it asks for the claim again, and gives it back before that
  * gate has found any of its nodes, or before it has found the lease. */
-static void what_is_given_back_before_it_is_found_goes(void **state)
+TEST(what_is_given_back_before_it_is_found_goes)
 {
     static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
@@ -234,7 +219,6 @@ static void what_is_given_back_before_it_is_found_goes(void **state)
         {V_SECOND, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 1},
         {V_SECOND, MEMNET_REPLY, OP_GET_EPHEMERALS, MEMNET_HOLD, 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u, v;
@@ -263,11 +247,10 @@ static void what_is_given_back_before_it_is_found_goes(void **state)
 }
 
 /* While a gate asks who holds what it has tried in vain, another gate gets it for the session. */
-static void a_try_is_answered_with_what_another_gate_got_meanwhile(void **state)
+TEST(a_try_is_answered_with_what_another_gate_got_meanwhile)
 {
     static const char u_key[] = "Idempotency-Key: u";
     static const uint8_t key[32] = {42};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v;
     user_enter(r, &u); /* by client 1 */
@@ -293,12 +276,11 @@ static void a_try_is_answered_with_what_another_gate_got_meanwhile(void **state)
 }
 
 /* The connection is lost while a try at the second gate looks for the node that the first holds. */
-static void a_try_leaves_what_it_only_found(void **state)
+TEST(a_try_leaves_what_it_only_found)
 {
     static const char u_key[] = "Idempotency-Key: u";
     static const uint8_t key[32] = {42};
     const size_t second = 3; /* the client of u at the second gate */
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -324,12 +306,11 @@ static void a_try_leaves_what_it_only_found(void **state)
 /* The create of a try at the first gate is lost with its connection, since the session has moved to
  * the second, where the same claim is granted: what the first finds then is not its own to delete,
  * and it says that it does not know. */
-static void a_try_that_was_cut_off_leaves_what_another_gate_holds(void **state)
+TEST(a_try_that_was_cut_off_leaves_what_another_gate_holds)
 {
     static const char u_key[] = "Idempotency-Key: u";
     static const uint8_t key[32] = {42};
     const size_t first = 1; /* the client of u at the first gate */
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -374,11 +355,10 @@ static void take_tag(struct webrig_call *c, char tag[32])
 }
 
 /* It is told of what has changed between two of them, by whichever gate, and of a move. */
-static void one_request_waits_for_all_claims_of_a_session(void **state)
+TEST(one_request_waits_for_all_claims_of_a_session)
 {
     static const uint8_t key[32] = {42};
     char tag[32], old[32];
-    (void)state;
     for (int shared = 0; shared < 2; shared++) {
         struct webrig *r = webrig_new(shared ? &(struct webrig_options){.session_key = key} : NULL);
         struct user u, other;
@@ -413,11 +393,10 @@ static void one_request_waits_for_all_claims_of_a_session(void **state)
     }
 }
 
-static void who_waits_for_a_session_that_moves_is_told(void **state)
+TEST(who_waits_for_a_session_that_moves_is_told)
 {
     static const uint8_t key[32] = {42};
     char tag[32], elsewhere[32];
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, other;
     user_enter(r, &other);
@@ -444,11 +423,10 @@ static void who_waits_for_a_session_that_moves_is_told(void **state)
 }
 
 /* Their clients rely on what they were told: of a stream too, if it holds. */
-static void a_gate_that_stops_leaves_what_is_held(void **state)
+TEST(a_gate_that_stops_leaves_what_is_held)
 {
     static const uint8_t key[32] = {42};
     const size_t own = 5; /* the client of the second gate */
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v;
     user_enter(r, &u);
@@ -481,24 +459,4 @@ static void a_gate_that_stops_leaves_what_is_held(void **state)
     webrig_advance(r, 20000); /* what nobody goes on with expires */
     assert_int_equal(memnet_list(r->net, own, "/h", NULL, 0), 0);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_tries_with_one_key_end_alike),
-        cmocka_unit_test(a_try_that_is_given_back_is_not_tried_again),
-        cmocka_unit_test(a_key_finds_its_own_claim),
-        cmocka_unit_test(another_gate_finds_the_place),
-        cmocka_unit_test(another_gate_finds_a_lease),
-        cmocka_unit_test(a_gate_finds_the_lease_that_another_has_made_meanwhile),
-        cmocka_unit_test(what_is_given_back_before_it_is_found_goes),
-        cmocka_unit_test(a_try_is_answered_with_what_another_gate_got_meanwhile),
-        cmocka_unit_test(a_try_leaves_what_it_only_found),
-        cmocka_unit_test(a_try_that_was_cut_off_leaves_what_another_gate_holds),
-        cmocka_unit_test(one_request_waits_for_all_claims_of_a_session),
-        cmocka_unit_test(who_waits_for_a_session_that_moves_is_told),
-        cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* web_claim_place_test.c - a session has one place a path and owner, and a semaphore one limit:
  * claims that are asked for again without an Idempotency-Key, at the same gate and at another. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "web/session/claim.h"
 #include "web/web_internal.h"
 #include "wire/proto.h"
@@ -39,9 +30,8 @@ static void expect_member(struct webrig_call *c, unsigned status, const char *na
     webrig_end(c);
 }
 
-static void what_is_held_is_the_answer(void **state)
+TEST(what_is_held_is_the_answer)
 {
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct webrig *r = webrig_new(NULL);
         struct user u;
@@ -62,11 +52,10 @@ static void what_is_held_is_the_answer(void **state)
     }
 }
 
-static void what_waits_is_the_answer(void **state)
+TEST(what_waits_is_the_answer)
 {
     static const char one[] = "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char three[] = "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 3}";
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -89,9 +78,8 @@ static void what_waits_is_the_answer(void **state)
 /* The owner is the end of a key that is a UUID of version 8: each of a session's owners has a place
  * of its own, at whichever gate. */
 #define KEY_OF(owner, n) "Idempotency-Key: 0123456" #n "-89ab-8def-8123-00000000000" #owner
-static void owners_of_one_session_stand_in_one_queue(void **state)
+TEST(owners_of_one_session_stand_in_one_queue)
 {
-    (void)state;
     for (int gates = 1; gates <= 2; gates++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u, second;
@@ -122,9 +110,8 @@ static void owners_of_one_session_stand_in_one_queue(void **state)
     }
 }
 
-static void what_is_being_given_back_is_asked_for_again_later(void **state)
+TEST(what_is_being_given_back_is_asked_for_again_later)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -139,9 +126,8 @@ static void what_is_being_given_back_is_asked_for_again_later(void **state)
     webrig_free(r);
 }
 
-static void another_gate_knows_the_place_by_its_session(void **state)
+TEST(another_gate_knows_the_place_by_its_session)
 {
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
@@ -161,9 +147,8 @@ static void another_gate_knows_the_place_by_its_session(void **state)
 }
 
 /* A key names one claim: another one is not that of the session, nor is it made beside it. */
-static void another_gate_makes_no_second_place_for_another_key(void **state)
+TEST(another_gate_makes_no_second_place_for_another_key)
 {
-    (void)state;
     for (size_t i = 0; i < KINDS; i++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
@@ -187,9 +172,8 @@ static void another_gate_makes_no_second_place_for_another_key(void **state)
 }
 
 /* What a gate remembers is in the way of nothing once another gate has given it back. */
-static void what_was_given_back_elsewhere_is_not_in_the_way(void **state)
+TEST(what_was_given_back_elsewhere_is_not_in_the_way)
 {
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -209,13 +193,12 @@ static void what_was_given_back_elsewhere_is_not_in_the_way(void **state)
 }
 
 /* Each has a name of its own, and they are one place. */
-static void several_permits_are_one_place(void **state)
+TEST(several_permits_are_one_place)
 {
     static const char three[] =
         "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 4, \"permits\": 3}";
     static const char two[] =
         "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 4, \"permits\": 2}";
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -232,11 +215,10 @@ static void several_permits_are_one_place(void **state)
     webrig_free(r);
 }
 
-static void a_semaphore_has_one_limit(void **state)
+TEST(a_semaphore_has_one_limit)
 {
     static const char two[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}";
     static const char five[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 5}";
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -253,9 +235,8 @@ static void a_semaphore_has_one_limit(void **state)
 }
 
 /* Its node may come before the delete of it does. */
-static void a_create_that_was_given_up_delays_the_next(void **state)
+TEST(a_create_that_was_given_up_delays_the_next)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -281,7 +262,7 @@ static const struct web_user ann[] = {
 static const struct web_access access_of_ann = {.users = ann, .nusers = 1, .owner_uid = -1};
 
 /* Nodes above a grant, and beside it, are nobody's to make. */
-static void nothing_is_made_outside_of_a_grant(void **state)
+TEST(nothing_is_made_outside_of_a_grant)
 {
     static const struct {
         const char *target, *body, *made;
@@ -296,7 +277,6 @@ static void nothing_is_made_outside_of_a_grant(void **state)
         {"/v1/znodes/jobs/deep/a?parents", NULL, "/jobs/deep"},
         {"/v1/znodes/jobs/deep/a/b?parents", NULL, "/jobs/deep"},
     };
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access_of_ann});
     size_t at_first = memnet_list(r->net, 0, "/", NULL, 0);
     char headers[300];
@@ -325,9 +305,8 @@ static void nothing_is_made_outside_of_a_grant(void **state)
 }
 
 /* A look that asks for no wait is not counted as one, so it must be answered. */
-static void a_look_does_not_wait_for_a_place(void **state)
+TEST(a_look_does_not_wait_for_a_place)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -351,10 +330,9 @@ static void a_look_does_not_wait_for_a_place(void **state)
 }
 
 /* The servers do not say whether another limit is in its way: nothing was begun. */
-static void what_is_looked_for_in_vain_is_not_begun(void **state)
+TEST(what_is_looked_for_in_vain_is_not_begun)
 {
     static const char slow[] = "{\"ttl_ms\": 60000}";
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, slow);
@@ -373,24 +351,4 @@ static void what_is_looked_for_in_vain_is_not_begun(void **state)
     webrig_settle(r);
     assert_int_equal(memnet_list(r->net, 0, "/l/leases", NULL, 0), 0);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_held_is_the_answer),
-        cmocka_unit_test(what_waits_is_the_answer),
-        cmocka_unit_test(owners_of_one_session_stand_in_one_queue),
-        cmocka_unit_test(what_is_being_given_back_is_asked_for_again_later),
-        cmocka_unit_test(a_look_does_not_wait_for_a_place),
-        cmocka_unit_test(what_is_looked_for_in_vain_is_not_begun),
-        cmocka_unit_test(another_gate_knows_the_place_by_its_session),
-        cmocka_unit_test(another_gate_makes_no_second_place_for_another_key),
-        cmocka_unit_test(what_was_given_back_elsewhere_is_not_in_the_way),
-        cmocka_unit_test(several_permits_are_one_place),
-        cmocka_unit_test(a_create_that_was_given_up_delays_the_next),
-        cmocka_unit_test(a_semaphore_has_one_limit),
-        cmocka_unit_test(nothing_is_made_outside_of_a_grant),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* web_claim_proof_test.c - nothing is called held that another session may hold: a session that is
  * used at two gates of one key. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
 static const uint8_t key[32] = {42};
 
@@ -169,9 +160,8 @@ static void nothing_is_held_that_was_given_back_elsewhere(const struct row *row,
     webrig_free(s.r);
 }
 
-static void no_answer_says_held_of_what_was_given_back_at_another_gate(void **state)
+TEST(no_answer_says_held_of_what_was_given_back_at_another_gate)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
             nothing_is_held_that_was_given_back_elsewhere(&rows[i], bodies[b], scene_deletes_claim);
@@ -184,10 +174,9 @@ static void no_answer_says_held_of_what_was_given_back_at_another_gate(void **st
 /* ---- a session that is over ------------------------------------------------------------------ */
 
 /* Nobody has it, but the gate cannot know before it has asked. */
-static void a_try_of_a_session_that_is_over_is_gone(void **state)
+TEST(a_try_of_a_session_that_is_over_is_gone)
 {
     static const int waits[] = {0, -1, 30};
-    (void)state;
     for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
         for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
             struct scene s;
@@ -213,9 +202,8 @@ static size_t places(const struct webrig *r, size_t kind)
 }
 
 /* The first gate is used for something else after that, and does not take the place anew. */
-static void a_place_that_was_given_up_elsewhere_stays_given_up(void **state)
+TEST(a_place_that_was_given_up_elsewhere_stays_given_up)
 {
-    (void)state;
     for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
         const char *body = b == 1 ? bodies[2] : bodies[b]; /* a reader does not wait for a reader */
         struct scene s;
@@ -256,11 +244,10 @@ static void a_place_that_was_given_up_elsewhere_stays_given_up(void **state)
 
 /* The answer to its create is lost, and its client goes to the other gate with the same key. What
  * the first gate still has to clean up is held there by now. */
-static void a_try_that_goes_on_elsewhere_is_not_cleaned_up(void **state)
+TEST(a_try_that_goes_on_elsewhere_is_not_cleaned_up)
 {
     static const int waits[] = {0, -1, 30};
     enum { CLIENT = 1 };
-    (void)state;
     for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
         for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
             struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
@@ -314,10 +301,9 @@ static void first_is_deleted(struct webrig *r, const char *dir, size_t of)
 }
 
 /* Its turn comes, and its node is deleted before the servers have heard more of it. */
-static void a_wait_ends_in_held_only_when_that_is_proved(void **state)
+TEST(a_wait_ends_in_held_only_when_that_is_proved)
 {
     enum { WAITER = 2 };
-    (void)state;
     for (size_t b = 0; b < 4; b++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         const char *dir = b == 3 ? "/e" : "/l";
@@ -351,12 +337,11 @@ static void a_wait_ends_in_held_only_when_that_is_proved(void **state)
 
 /* ---- what proofs cost ------------------------------------------------------------------------ */
 
-static void requests_share_proofs(void **state)
+TEST(requests_share_proofs)
 {
     enum { AT_ONCE = 20, LOOKS = 6, CLIENT = 1 }; /* the first rows */
     struct scene s;
     struct webrig_call *calls[AT_ONCE];
-    (void)state;
     scene_begin(&s, bodies[0]);
     webrig_other(s.r);
     memnet_reset_counts(s.r->net);
@@ -378,14 +363,13 @@ static void requests_share_proofs(void **state)
 /* Without a key that others may have, what the gate remembers is proof. */
 /* The checks of a transaction end with the one that is refused: a node of the first claim that its
  * session may not read proves nothing of the second. */
-static void a_check_that_is_refused_proves_nothing_of_the_next(void **state)
+TEST(a_check_that_is_refused_proves_nothing_of_the_next)
 {
     static const char unreadable[] =
         "{\"acl\": [{\"perms\": \"cdwa\", \"scheme\": \"world\", \"id\": \"anyone\"}]}";
     static const char one[] = "{\"path\": \"/l\"}", two[] = "{\"path\": \"/m\"}";
     struct scene s;
     char node[128];
-    (void)state;
     scene_begin(&s, one);
     struct user first = s.u;
     webrig_other(s.r);
@@ -410,11 +394,10 @@ static void a_check_that_is_refused_proves_nothing_of_the_next(void **state)
     webrig_free(s.r);
 }
 
-static void a_gate_that_is_alone_proves_nothing_for_a_look(void **state)
+TEST(a_gate_that_is_alone_proves_nothing_for_a_look)
 {
     struct webrig *r = webrig_new(NULL);
     struct user u;
-    (void)state;
     user_enter(r, &u);
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
     memnet_reset_counts(r->net);
@@ -439,12 +422,11 @@ static size_t attached(const struct webrig *r)
 
 /* The first renewal at the other gate takes the session there; the poll is answered that it waits,
  * and keeps its place. Nothing goes back and forth after that. */
-static void a_poll_here_and_renewals_there_leave_each_other_alone(void **state)
+TEST(a_poll_here_and_renewals_there_leave_each_other_alone)
 {
     struct scene s;
     struct user holder;
     struct webrig *r;
-    (void)state;
     scene_begin(&s, "{\"path\": \"/mine\"}");
     r = s.r;
     webrig_other(r);
@@ -488,20 +470,4 @@ static void a_poll_here_and_renewals_there_leave_each_other_alone(void **state)
     user_expects(poll, 201);
     webrig_end(poll);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_try_of_a_session_that_is_over_is_gone),
-        cmocka_unit_test(a_place_that_was_given_up_elsewhere_stays_given_up),
-        cmocka_unit_test(a_try_that_goes_on_elsewhere_is_not_cleaned_up),
-        cmocka_unit_test(a_wait_ends_in_held_only_when_that_is_proved),
-        cmocka_unit_test(requests_share_proofs),
-        cmocka_unit_test(a_check_that_is_refused_proves_nothing_of_the_next),
-        cmocka_unit_test(a_gate_that_is_alone_proves_nothing_for_a_look),
-        cmocka_unit_test(a_poll_here_and_renewals_there_leave_each_other_alone),
-        cmocka_unit_test(no_answer_says_held_of_what_was_given_back_at_another_gate),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* web_claim_rights_test.c - claims over HTTP of somebody whose rights change while they wait, and
  * the bounds of what a claim may ask for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 
 #define ANN "Authorization: Bearer ann\nClave-Session: "
@@ -50,12 +41,11 @@ static struct webrig_call *claim(struct webrig *r, const char *session, const ch
     return webrig_request(r, "POST", "/v1/claims", headers, body);
 }
 
-static void what_waits_is_refused_where_it_may_not_lock_any_more(void **state)
+TEST(what_waits_is_refused_where_it_may_not_lock_any_more)
 {
     const struct webrig_options o = {.access = &at_first};
     struct webrig *r = webrig_new(&o);
     char first[200], second[200], poll[240], target[80];
-    (void)state;
     enter(r, first);
     enter(r, second);
     webrig_end(claim(r, first, "/a", 0));
@@ -81,11 +71,10 @@ static void what_waits_is_refused_where_it_may_not_lock_any_more(void **state)
     webrig_free(r);
 }
 
-static void a_stream_of_a_hold_ends_likewise(void **state)
+TEST(a_stream_of_a_hold_ends_likewise)
 {
     const struct webrig_options o = {.access = &at_first};
     struct webrig *r = webrig_new(&o);
-    (void)state;
     struct webrig_call *a =
         webrig_request(r, "POST", "/v1/hold", "Authorization: Bearer ann", "{\"path\": \"/a\"}");
     struct webrig_call *b =
@@ -280,7 +269,7 @@ static void the_session_of_somebody_unknown_ends_by_its_time(struct admitted *a)
     assert_int_equal(places(a, "/b"), 0);
 }
 
-static void what_was_admitted_is_judged_again(void **state)
+TEST(what_was_admitted_is_judged_again)
 {
     static void (*const rows[])(struct admitted *) = {
         a_hold_is_extended_no_more,
@@ -291,7 +280,6 @@ static void what_was_admitted_is_judged_again(void **state)
         a_claim_that_waited_is_asked_for_again_when_the_role_is_back,
         the_session_of_somebody_unknown_ends_by_its_time,
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct admitted a;
         admitted_begin(&a, NULL);
@@ -303,11 +291,10 @@ static void what_was_admitted_is_judged_again(void **state)
 }
 
 /* Another gate may have told it more. */
-static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
+TEST(a_hold_of_two_gates_stays_for_its_ttl)
 {
     static const uint8_t key[32] = {42};
     struct admitted a;
-    (void)state;
     admitted_begin(&a, key);
     clave__web_set_access(a.r->web, &then);
     int64_t since = a.r->net->now;
@@ -324,12 +311,11 @@ static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
 
 /* Two gates with one session: the claim waits at both, and the second only found its place. When
  * the role is gone at the second alone, the place stays: the first one made it, and judges it. */
-static void a_gate_that_only_found_a_place_leaves_it(void **state)
+TEST(a_gate_that_only_found_a_place_leaves_it)
 {
     static const uint8_t key[32] = {42};
     struct admitted a;
     char again[240], target[80];
-    (void)state;
     admitted_begin(&a, key);
     snprintf(again, sizeof again, "%s\nIdempotency-Key: %s", a.other,
              a.waits + strlen("/v1/claims/"));
@@ -367,12 +353,11 @@ static void a_gate_that_only_found_a_place_leaves_it(void **state)
 /* What was told is over, and two requests are here: the later one's arrival gives the other
  * nothing.
  */
-static void nothing_more_is_told_to_two_at_once(void **state)
+TEST(nothing_more_is_told_to_two_at_once)
 {
     static const uint8_t key[32] = {42};
     const size_t client = 1; /* of the first session */
     struct admitted a;
-    (void)state;
     admitted_begin(&a, key);
     clave__web_set_access(a.r->web, &then);
     while (a.r->net->now < a.told) {
@@ -401,7 +386,7 @@ static void nothing_more_is_told_to_two_at_once(void **state)
 
 /* A session of a millisecond would have it write a thousand lines a second; with a long one a proxy
  * would close a stream that is silent for as long as its timeout. */
-static void heartbeats_come_every_second_to_every_15_s(void **state)
+TEST(heartbeats_come_every_second_to_every_15_s)
 {
     static const struct {
         const char *body;
@@ -412,7 +397,6 @@ static void heartbeats_come_every_second_to_every_15_s(void **state)
         {"{\"path\": \"/a\", \"ttl_ms\": 9000}", 30000, 9, 10},
         {"{\"path\": \"/a\", \"ttl_ms\": 300000}", 60000, 3, 4},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct webrig_options o = {.net = {.max_session_ms = 400000}};
         struct webrig *r = webrig_new(&o);
@@ -429,12 +413,11 @@ static void heartbeats_come_every_second_to_every_15_s(void **state)
 }
 
 /* What could not be asked for by GET either. */
-static void a_path_has_a_longest(void **state)
+TEST(a_path_has_a_longest)
 {
     enum { MOST = 8192 };
     static char body[MOST + 40];
     struct webrig *r = webrig_new(NULL);
-    (void)state;
     for (size_t n = MOST; n <= MOST + 1; n++) {
         memset(body, 'a', sizeof body);
         memcpy(body, "{\"path\": \"/", 11);
@@ -446,19 +429,4 @@ static void a_path_has_a_longest(void **state)
         webrig_end(c);
     }
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_waits_is_refused_where_it_may_not_lock_any_more),
-        cmocka_unit_test(a_stream_of_a_hold_ends_likewise),
-        cmocka_unit_test(what_was_admitted_is_judged_again),
-        cmocka_unit_test(a_hold_of_two_gates_stays_for_its_ttl),
-        cmocka_unit_test(a_gate_that_only_found_a_place_leaves_it),
-        cmocka_unit_test(nothing_more_is_told_to_two_at_once),
-        cmocka_unit_test(heartbeats_come_every_second_to_every_15_s),
-        cmocka_unit_test(a_path_has_a_longest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

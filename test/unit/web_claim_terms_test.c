@@ -1,17 +1,8 @@
 /* web_claim_terms_test.c - what a claim may ask for beside its path: several permits of a
  * semaphore, a maximum hold, and that its node says something else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "web/session/claim.h"
 
 #define OF_THREE "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3, \"permits\": "
@@ -39,9 +30,8 @@ static void renew(struct webrig *r, const struct user *u)
 
 /* ---- permits --------------------------------------------------------------------------------- */
 
-static void permits_are_had_all_or_none(void **state)
+TEST(permits_are_had_all_or_none)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v, w;
     user_enter(r, &u);
@@ -69,9 +59,8 @@ static void permits_are_had_all_or_none(void **state)
     webrig_free(r);
 }
 
-static void a_permit_lost_is_the_claim_lost(void **state)
+TEST(a_permit_lost_is_the_claim_lost)
 {
-    (void)state;
     for (size_t gone = 0; gone < 3; gone++) {
         struct webrig *r = webrig_new(NULL);
         struct user u;
@@ -88,11 +77,10 @@ static void a_permit_lost_is_the_claim_lost(void **state)
     }
 }
 
-static void another_gate_finds_all_permits(void **state)
+TEST(another_gate_finds_all_permits)
 {
     static const uint8_t key[32] = {42};
     static const char *const keys[] = {"Idempotency-Key: one", NULL};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
@@ -114,10 +102,9 @@ static void another_gate_finds_all_permits(void **state)
 }
 
 /* The rest of them is given back before the claim queues again: those before it may wait for it. */
-static void a_part_of_the_permits_is_given_back(void **state)
+TEST(a_part_of_the_permits_is_given_back)
 {
     static const uint8_t key[32] = {42};
-    (void)state;
     for (size_t gone = 0; gone < 3; gone++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
@@ -139,7 +126,7 @@ static void a_part_of_the_permits_is_given_back(void **state)
 
 /* ---- the maximum hold ------------------------------------------------------------------------ */
 
-static void a_hold_has_a_maximum(void **state)
+TEST(a_hold_has_a_maximum)
 {
     static const char *const bodies[] = {
         "{\"path\": \"/l\", \"max_hold_ms\": 3000}",
@@ -148,7 +135,6 @@ static void a_hold_has_a_maximum(void **state)
         OF_THREE "2, \"max_hold_ms\": 3000}",
         "{\"path\": \"/e\", \"kind\": \"election\", \"max_hold_ms\": 3000}",
     };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -214,9 +200,8 @@ static const struct row {
 enum { SAID_ROWS = sizeof said_rows / sizeof *said_rows };
 
 /* Its own write is no request to release, and a request is not written over. */
-static void a_node_says_something_else(void **state)
+TEST(a_node_says_something_else)
 {
-    (void)state;
     for (size_t i = 0; i < SAID_ROWS; i++) {
         const struct row *row = &said_rows[i];
         struct webrig *r = webrig_new(NULL);
@@ -256,9 +241,8 @@ static void a_node_says_something_else(void **state)
 }
 
 /* A request that came while it waited is told when it holds, though its node was written since. */
-static void what_waits_says_something_else(void **state)
+TEST(what_waits_says_something_else)
 {
-    (void)state;
     for (size_t i = 0; i < SAID_ROWS; i++) {
         const struct row *row = &said_rows[i];
         bool leases = strcmp(row->path, "/s") == 0;
@@ -299,10 +283,9 @@ static void what_waits_says_something_else(void **state)
     }
 }
 
-static void what_is_said_is_checked(void **state)
+TEST(what_is_said_is_checked)
 {
     static const char *const bodies[] = {"{}", "{\"name\": 1}", "{\"path\": \"/m\"}", "[]"};
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -314,7 +297,7 @@ static void what_is_said_is_checked(void **state)
     webrig_free(r);
 }
 
-static void terms_that_do_not_fit_are_named(void **state)
+TEST(terms_that_do_not_fit_are_named)
 {
     static const struct {
         const char *body, *text;
@@ -330,7 +313,6 @@ static void terms_that_do_not_fit_are_named(void **state)
         {"{\"path\": \"/l\", \"max_hold_ms\": 0}", "from 1 to"},
         {"{\"path\": \"/l\", \"kind\": \"spin\"}", "none of lock, read"},
     };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -344,20 +326,4 @@ static void terms_that_do_not_fit_are_named(void **state)
         webrig_end(c);
     }
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(permits_are_had_all_or_none),
-        cmocka_unit_test(a_permit_lost_is_the_claim_lost),
-        cmocka_unit_test(another_gate_finds_all_permits),
-        cmocka_unit_test(a_part_of_the_permits_is_given_back),
-        cmocka_unit_test(a_hold_has_a_maximum),
-        cmocka_unit_test(a_node_says_something_else),
-        cmocka_unit_test(what_waits_says_something_else),
-        cmocka_unit_test(what_is_said_is_checked),
-        cmocka_unit_test(terms_that_do_not_fit_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

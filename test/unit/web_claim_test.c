@@ -1,22 +1,14 @@
 /* web_claim_test.c - locks, leases and leaderships over HTTP: asked for, waited for with the place
  * kept, lost, given back. See web_claim_gates_test.c and web_hold_test.c, too. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <malloc.h>
 
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "server/server_internal.h"
 #include "web/session/claim.h"
 
-static void each_kind_is_held_and_given_back(void **state)
+TEST(each_kind_is_held_and_given_back)
 {
     static const char *const bodies[] = {
         "{\"path\": \"/l\"}",
@@ -26,7 +18,6 @@ static void each_kind_is_held_and_given_back(void **state)
         "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}",
         "{\"path\": \"/e\", \"kind\": \"election\"}",
     };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -60,9 +51,8 @@ static void each_kind_is_held_and_given_back(void **state)
     webrig_free(r);
 }
 
-static void a_poll_keeps_its_place(void **state)
+TEST(a_poll_keeps_its_place)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -101,9 +91,8 @@ static void a_poll_keeps_its_place(void **state)
     webrig_free(r);
 }
 
-static void a_long_poll_outlives_the_timeout(void **state)
+TEST(a_long_poll_outlives_the_timeout)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -123,7 +112,7 @@ static void a_long_poll_outlives_the_timeout(void **state)
     webrig_free(r);
 }
 
-static void who_does_not_wait_leaves_nothing(void **state)
+TEST(who_does_not_wait_leaves_nothing)
 {
     static const char *const bodies[] = {
         "{\"path\": \"/l\"}",
@@ -131,7 +120,6 @@ static void who_does_not_wait_leaves_nothing(void **state)
         "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}",
         "{\"path\": \"/e\", \"kind\": \"election\"}",
     };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -155,9 +143,8 @@ static void who_does_not_wait_leaves_nothing(void **state)
 }
 
 /* A server that was restored from a backup grants nothing for a while, and nobody is in the way. */
-static void a_restored_server_is_no_holder(void **state)
+TEST(a_restored_server_is_no_holder)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     struct session *quiet;
@@ -178,13 +165,12 @@ static void a_restored_server_is_no_holder(void **state)
 }
 
 /* A release that the servers refuse is none. */
-static void a_refusal_of_the_servers_is_told(void **state)
+TEST(a_refusal_of_the_servers_is_told)
 {
     static const char acl[] = "{\"acl\": [{\"perms\": \"%s\", \"scheme\": \"world\", "
                               "\"id\": \"anyone\"}]}";
     static const struct web_access access = {.owner_uid = 7}; /* who may do everything */
     char text[128];
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer.is_unix = true;
     r->peer.uid = 7;
@@ -214,9 +200,8 @@ static void a_refusal_of_the_servers_is_told(void **state)
     webrig_free(r);
 }
 
-static void a_loss_is_told_with_its_cause(void **state)
+TEST(a_loss_is_told_with_its_cause)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -246,9 +231,8 @@ static void a_loss_is_told_with_its_cause(void **state)
     webrig_free(r);
 }
 
-static void a_session_ends_under_a_release(void **state)
+TEST(a_session_ends_under_a_release)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
@@ -271,9 +255,8 @@ static void a_session_ends_under_a_release(void **state)
 }
 
 /* A session that does nothing but that takes no more and more memory. */
-static void claims_that_ended_are_forgotten_in_time(void **state)
+TEST(claims_that_ended_are_forgotten_in_time)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -295,9 +278,8 @@ static void claims_that_ended_are_forgotten_in_time(void **state)
     webrig_free(r);
 }
 
-static void a_session_has_so_many_claims(void **state)
+TEST(a_session_has_so_many_claims)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     unsigned n = 0;
@@ -318,7 +300,7 @@ static void a_session_has_so_many_claims(void **state)
     webrig_free(r);
 }
 
-static void bad_claims_are_refused(void **state)
+TEST(bad_claims_are_refused)
 {
     static const char *const bodies[] = {
         "{}",
@@ -333,7 +315,6 @@ static void bad_claims_are_refused(void **state)
         "{\"path\": \"/l\", \"ttl_ms\": 1000}",
         "[]",
     };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -352,12 +333,11 @@ static struct webrig_call *user_orders(struct webrig *r, const char *what, const
     return webrig_request(r, body ? "POST" : "GET", target, NULL, body);
 }
 
-static void a_token_holds_or_not(void **state)
+TEST(a_token_holds_or_not)
 {
     static const struct web_grant all = {WEB_ADMIN, "/"};
     static const struct web_user admin = {.name = "root", .uid = 7, .grants = &all, .ngrants = 1};
     static const struct web_access access = {.users = &admin, .nusers = 1, .owner_uid = -1};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
     struct user u, v;
@@ -391,10 +371,9 @@ static void a_token_holds_or_not(void **state)
     webrig_free(r);
 }
 
-static void the_leader_publishes_a_value(void **state)
+TEST(the_leader_publishes_a_value)
 {
     static const char election[] = "{\"path\": \"/e\", \"kind\": \"election\", \"name\": \"n\"}";
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     char proof[160];
@@ -443,12 +422,11 @@ static void count_free(void *arg, void *p)
 }
 
 /* A gate may have thousands of them. */
-static void a_claim_that_waits_is_small(void **state)
+TEST(a_claim_that_waits_is_small)
 {
     enum { MOST = 6 * 1024 };
     static const clave_mem counted = {count_alloc, count_realloc, count_free, NULL};
     const struct webrig_options o = {.mem = &counted};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     struct user holder, u;
     user_enter(r, &holder);
@@ -460,25 +438,4 @@ static void a_claim_that_waits_is_small(void **state)
     webrig_end(c);
     assert_in_range(live - before, 1, MOST);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_is_held_and_given_back),
-        cmocka_unit_test(a_poll_keeps_its_place),
-        cmocka_unit_test(a_claim_that_waits_is_small),
-        cmocka_unit_test(a_long_poll_outlives_the_timeout),
-        cmocka_unit_test(who_does_not_wait_leaves_nothing),
-        cmocka_unit_test(a_restored_server_is_no_holder),
-        cmocka_unit_test(a_refusal_of_the_servers_is_told),
-        cmocka_unit_test(a_loss_is_told_with_its_cause),
-        cmocka_unit_test(a_session_ends_under_a_release),
-        cmocka_unit_test(claims_that_ended_are_forgotten_in_time),
-        cmocka_unit_test(a_session_has_so_many_claims),
-        cmocka_unit_test(bad_claims_are_refused),
-        cmocka_unit_test(the_leader_publishes_a_value),
-        cmocka_unit_test(a_token_holds_or_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

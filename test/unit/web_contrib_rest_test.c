@@ -1,16 +1,7 @@
 /* web_contrib_rest_test.c - /znodes/v1 and /sessions/v1: what the tests of Apache's contrib REST
  * gateway ask for, and the table of errors of its specification. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/rand.h"
+#include "lib/unit.h"
 #include "lib/webrig_answer.h"
 #include "web/web_internal.h"
 
@@ -49,7 +40,7 @@ static void body_has(struct webrig_call *c, const char *text)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static void nodes_are_created_below_a_parent(void **state)
+TEST(nodes_are_created_below_a_parent)
 {
     static const struct {
         const char *query, *data;
@@ -66,7 +57,6 @@ static void nodes_are_created_below_a_parent(void **state)
         {"null=true&name=c-&sequence=true", NULL, 201, "/b/c-0000000005"},
         {"null=true&name=c-&sequence=true", NULL, 201, "/b/c-0000000006"},
     };
-    (void)state;
     struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=b&op=create", JSON_, NULL, 201);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -87,9 +77,8 @@ static void nodes_are_created_below_a_parent(void **state)
     webrig_free(r);
 }
 
-static void a_node_is_created_below_the_root(void **state)
+TEST(a_node_is_created_below_the_root)
 {
-    (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c =
         webrig_answer(r, "POST", "/znodes/v1/?dataformat=utf8&name=root", JSON_ SEND_, "foo", 201);
@@ -104,10 +93,9 @@ static void a_node_is_created_below_the_root(void **state)
 
 /* ---- delete, exists ------------------------------------------------------------------------- */
 
-static void nodes_are_deleted_and_asked_for_in_every_format(void **state)
+TEST(nodes_are_deleted_and_asked_for_in_every_format)
 {
     static const char *const formats[] = {OCTETS_, JSON_, XML_};
-    (void)state;
     struct webrig *r = rig_new();
     for (size_t i = 0; i < 3; i++) {
         bool octets = formats[i] == formats[0];
@@ -123,9 +111,8 @@ static void nodes_are_deleted_and_asked_for_in_every_format(void **state)
 
 /* ---- get, children -------------------------------------------------------------------------- */
 
-static void data_are_base64_or_text(void **state)
+TEST(data_are_base64_or_text)
 {
-    (void)state;
     struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=g&null=true", JSON_, NULL, 201);
     struct webrig_call *c =
@@ -158,9 +145,8 @@ static void data_are_base64_or_text(void **state)
     webrig_free(r);
 }
 
-static void children_are_listed(void **state)
+TEST(children_are_listed)
 {
-    (void)state;
     struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=p", JSON_, NULL, 201);
     webrig_done(r, "GET", "/znodes/v1/dkdk?view=children", JSON_, NULL, 404);
@@ -184,9 +170,8 @@ static void children_are_listed(void **state)
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
-static void data_are_set(void **state)
+TEST(data_are_set)
 {
-    (void)state;
     struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=s", JSON_ SEND_, "initial", 201);
     struct webrig_call *c = webrig_answer(r, "PUT", "/znodes/v1/s", JSON_ SEND_, "foobar", 200);
@@ -207,9 +192,8 @@ static void data_are_set(void **state)
 
 /* ---- formats and faults --------------------------------------------------------------------- */
 
-static void formats_are_negotiated(void **state)
+TEST(formats_are_negotiated)
 {
-    (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c = webrig_answer(r, "GET", "/znodes/v1/?view=children&callback=got_it",
                                           "Accept: application/javascript", NULL, 200);
@@ -238,7 +222,7 @@ static void formats_are_negotiated(void **state)
     webrig_free(r);
 }
 
-static void faults_have_the_statuses_of_the_specification(void **state)
+TEST(faults_have_the_statuses_of_the_specification)
 {
     static const struct {
         const char *method, *target;
@@ -254,7 +238,6 @@ static void faults_have_the_statuses_of_the_specification(void **state)
         {"POST", "/znodes/v1/?name=a&session=nonsense", 401},
         {"GET", "/znodes/v1/a//b", 400},
     };
-    (void)state;
     struct webrig *r = rig_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         webrig_done(r, cases[i].method, cases[i].target, JSON_, NULL, cases[i].status);
@@ -282,10 +265,9 @@ static void session_new(struct webrig *r, const char *expire, char path[80])
     webrig_end(c);
 }
 
-static void a_session_owns_ephemeral_nodes_and_is_deleted(void **state)
+TEST(a_session_owns_ephemeral_nodes_and_is_deleted)
 {
     char path[80], target[200];
-    (void)state;
     struct webrig *r = rig_new();
     session_new(r, "30", path);
     snprintf(target, sizeof target, "/znodes/v1/?op=create&name=e&ephemeral=true&session=%s",
@@ -303,9 +285,8 @@ static void a_session_owns_ephemeral_nodes_and_is_deleted(void **state)
 }
 
 /* It is all the proof there is: who sees what else the engine draws does not know it. */
-static void a_sessions_uuid_cannot_be_drawn_again(void **state)
+TEST(a_sessions_uuid_cannot_be_drawn_again)
 {
-    (void)state;
     struct webrig *r = rig_new();
     struct rand_state seen = r->web->rand;
     char path[80], drawn[CLAVE_UUID_TEXT + 1];
@@ -319,10 +300,9 @@ static void a_sessions_uuid_cannot_be_drawn_again(void **state)
     webrig_free(r);
 }
 
-static void a_session_ends_without_heartbeats(void **state)
+TEST(a_session_ends_without_heartbeats)
 {
     char path[80];
-    (void)state;
     struct webrig *r = rig_new();
     session_new(r, "1", path);
     webrig_advance(r, 900);
@@ -337,10 +317,9 @@ static void a_session_ends_without_heartbeats(void **state)
 }
 
 /* Longer than any server lets a session be silent. */
-static void a_session_lives_as_long_as_its_maker_said(void **state)
+TEST(a_session_lives_as_long_as_its_maker_said)
 {
     char path[80];
-    (void)state;
     struct webrig *r = rig_new();
     session_new(r, "600", path);
     webrig_advance(r, 590000);
@@ -350,9 +329,8 @@ static void a_session_lives_as_long_as_its_maker_said(void **state)
     webrig_free(r);
 }
 
-static void a_session_whose_maker_hangs_up_is_not_kept(void **state)
+TEST(a_session_whose_maker_hangs_up_is_not_kept)
 {
-    (void)state;
     struct webrig *r = rig_new();
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "POST", "/sessions/v1?expire=2", JSON_, NULL);
@@ -366,9 +344,8 @@ static void a_session_whose_maker_hangs_up_is_not_kept(void **state)
 }
 
 /* Nobody knows its UUID, so nobody can end it. */
-static void a_session_of_nobody_does_not_live_for_its_time(void **state)
+TEST(a_session_of_nobody_does_not_live_for_its_time)
 {
-    (void)state;
     struct webrig *r = rig_new();
     memnet_stop_server(r->net);
     webrig_end(webrig_request(r, "POST", "/sessions/v1?expire=3600", JSON_, NULL));
@@ -380,10 +357,9 @@ static void a_session_of_nobody_does_not_live_for_its_time(void **state)
 }
 
 /* A session's UUID is all it takes to use it. */
-static void no_uuid_is_written_down(void **state)
+TEST(no_uuid_is_written_down)
 {
     char path[80], target[200];
-    (void)state;
     struct webrig *r = rig_new();
     session_new(r, "30", path);
     const char *uuid = path + strlen("/sessions/v1/");
@@ -404,26 +380,4 @@ static void no_uuid_is_written_down(void **state)
     assert_int_equal(named, 2);
     assert_int_equal(r->naudits, 5);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_created_below_a_parent),
-        cmocka_unit_test(a_node_is_created_below_the_root),
-        cmocka_unit_test(nodes_are_deleted_and_asked_for_in_every_format),
-        cmocka_unit_test(data_are_base64_or_text),
-        cmocka_unit_test(children_are_listed),
-        cmocka_unit_test(data_are_set),
-        cmocka_unit_test(formats_are_negotiated),
-        cmocka_unit_test(faults_have_the_statuses_of_the_specification),
-        cmocka_unit_test(a_session_owns_ephemeral_nodes_and_is_deleted),
-        cmocka_unit_test(a_sessions_uuid_cannot_be_drawn_again),
-        cmocka_unit_test(a_session_ends_without_heartbeats),
-        cmocka_unit_test(a_session_lives_as_long_as_its_maker_said),
-        cmocka_unit_test(a_session_whose_maker_hangs_up_is_not_kept),
-        cmocka_unit_test(a_session_of_nobody_does_not_live_for_its_time),
-        cmocka_unit_test(no_uuid_is_written_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

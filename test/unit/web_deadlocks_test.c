@@ -1,20 +1,10 @@
 /* Deadlocks at /v1/deadlocks, and their events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 
-static void a_deadlock_is_found_while_it_lasts(void **state)
+TEST(a_deadlock_is_found_while_it_lasts)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
@@ -53,7 +43,7 @@ static void a_deadlock_is_found_while_it_lasts(void **state)
 }
 
 /* Its text names all of its locks, so it is for those who may see all of them. */
-static void a_deadlock_is_told_to_who_may_see_its_locks(void **state)
+TEST(a_deadlock_is_told_to_who_may_see_its_locks)
 {
     static const struct web_grant below_a[] = {{WEB_READ, "/a"}};
     static const struct web_grant below_b[] = {{WEB_READ, "/b"}};
@@ -64,7 +54,6 @@ static void a_deadlock_is_told_to_who_may_see_its_locks(void **state)
         {.token = "bob", .uid = -1, .grants = both, .ngrants = 2}};
     static const struct web_access access = {.users = users, .nusers = 3, .owner_uid = -1};
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     clave__web_set_access(s.rig->web, &access);
@@ -95,10 +84,9 @@ static void a_deadlock_is_told_to_who_may_see_its_locks(void **state)
     scene_close(&s);
 }
 
-static void a_semaphore_can_be_part_of_a_deadlock(void **state)
+TEST(a_semaphore_can_be_part_of_a_deadlock)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     scene_add_of(&s, 7, "/s/leases/_c_" UUID "-lease-0000000000", "clave/1\nlimit=1\n");
@@ -114,13 +102,12 @@ static void a_semaphore_can_be_part_of_a_deadlock(void **state)
 }
 
 /* Each owner here has named itself, and waits with its only thread; and then one of two has. */
-static void only_owners_that_certainly_wait_count(void **state)
+TEST(only_owners_that_certainly_wait_count)
 {
     static const struct {
         const char *other;
         bool certain;
     } cases[] = {{"clave/1\nowner=y\n", true}, {"", false}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct scene s;
         scene_open(&s);
@@ -146,15 +133,4 @@ static void only_owners_that_certainly_wait_count(void **state)
         webrig_end(c);
         scene_close(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
-        cmocka_unit_test(a_deadlock_is_told_to_who_may_see_its_locks),
-        cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
-        cmocka_unit_test(only_owners_that_certainly_wait_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

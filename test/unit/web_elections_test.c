@@ -1,20 +1,10 @@
 /* Elections at /v1/elections, and their events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 
-static void an_election_has_terms_gaps_and_a_value(void **state)
+TEST(an_election_has_terms_gaps_and_a_value)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "clave/1\nhost=web1\npid=5\n");
     scene_add(&s, "/e-value", LATCH1 "\nhttp://web1");
@@ -59,10 +49,9 @@ static void an_election_has_terms_gaps_and_a_value(void **state)
 }
 
 /* It has no leader, though its first candidate's node is there. */
-static void a_candidate_that_no_session_owns_leads_nobody(void **state)
+TEST(a_candidate_that_no_session_owns_leads_nobody)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add_of(&s, 0, "/e/" LATCH1, "web1");
     scene_loaded(&s);
@@ -95,10 +84,9 @@ static void a_candidate_that_no_session_owns_leads_nobody(void **state)
     scene_close(&s);
 }
 
-static void a_change_of_leader_is_an_event(void **state)
+TEST(a_change_of_leader_is_an_event)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "");
     scene_loaded(&s);
@@ -135,10 +123,9 @@ static void scene_add_unreadable(struct scene *s, const char *path)
     clave__observe_node(s->o, &(struct observe_node){path, &unknown, NULL, 0});
 }
 
-static void leaders_that_may_not_be_read_are_events(void **state)
+TEST(leaders_that_may_not_be_read_are_events)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add_unreadable(&s, "/e/" LATCH1);
     scene_add_unreadable(&s, "/f/" LATCH1);
@@ -155,15 +142,4 @@ static void leaders_that_may_not_be_read_are_events(void **state)
     assert_string_equal(scene_events(c) + before, "lock:/e/1/0 leader ");
     webrig_end(c);
     scene_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
-        cmocka_unit_test(a_candidate_that_no_session_owns_leads_nobody),
-        cmocka_unit_test(a_change_of_leader_is_an_event),
-        cmocka_unit_test(leaders_that_may_not_be_read_are_events),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,10 @@
 /* Server-sent events at /v1/events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 
-static void a_stream_has_the_state_and_then_every_change(void **state)
+TEST(a_stream_has_the_state_and_then_every_change)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
     scene_loaded(&s);
@@ -32,10 +22,9 @@ static void a_stream_has_the_state_and_then_every_change(void **state)
     scene_close(&s);
 }
 
-static void a_reader_that_comes_back_gets_what_it_missed(void **state)
+TEST(a_reader_that_comes_back_gets_what_it_missed)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
@@ -66,11 +55,10 @@ static void a_reader_that_comes_back_gets_what_it_missed(void **state)
     scene_close(&s);
 }
 
-static void a_slow_reader_is_cut_off(void **state)
+TEST(a_slow_reader_is_cut_off)
 {
     struct scene s;
     char path[96];
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *slow = scene_follow(&s, "/v1/events", NULL);
@@ -94,10 +82,9 @@ static void a_slow_reader_is_cut_off(void **state)
     scene_close(&s);
 }
 
-static void silence_has_comments(void **state)
+TEST(silence_has_comments)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
@@ -112,10 +99,9 @@ static void silence_has_comments(void **state)
     scene_close(&s);
 }
 
-static void events_of_a_session_are_not_for_others(void **state)
+TEST(events_of_a_session_are_not_for_others)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
@@ -128,11 +114,10 @@ static void events_of_a_session_are_not_for_others(void **state)
     scene_close(&s);
 }
 
-static void a_session_gets_its_own_events(void **state)
+TEST(a_session_gets_its_own_events)
 {
     struct scene s;
     char secret[512], id[64];
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *c =
@@ -204,7 +189,7 @@ static void is_out_of_sight(struct webrig *r, const char *session, const char *i
     memnet_refuse(r->net, 1, false);
 }
 
-static void the_end_of_a_session_is_told_to_all(void **state)
+TEST(the_end_of_a_session_is_told_to_all)
 {
     static const struct {
         void (*ends)(struct webrig *r, const char *session, const char *id);
@@ -213,7 +198,6 @@ static void the_end_of_a_session_is_told_to_all(void **state)
                 {is_killed, "expired"},
                 {is_silent, "silent"},
                 {is_out_of_sight, NULL}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig *r = webrig_new(NULL);
         char session[512], id[64], told[200];
@@ -239,12 +223,11 @@ static void the_end_of_a_session_is_told_to_all(void **state)
 }
 
 /* Of what holds and of what waits; a claim that is over has no connection to lose. */
-static void a_lost_connection_is_told_to_the_session(void **state)
+TEST(a_lost_connection_is_told_to_the_session)
 {
     struct webrig *r = webrig_new(NULL);
     char session[2][512], ids[3][64];
     struct webrig_call *c;
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}");
         snprintf(session[i], sizeof session[i], "Clave-Session: %s", webrig_member(c, "secret"));
@@ -274,19 +257,4 @@ static void a_lost_connection_is_told_to_the_session(void **state)
     webrig_end(own);
     webrig_end(others);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_has_the_state_and_then_every_change),
-        cmocka_unit_test(a_reader_that_comes_back_gets_what_it_missed),
-        cmocka_unit_test(a_slow_reader_is_cut_off),
-        cmocka_unit_test(silence_has_comments),
-        cmocka_unit_test(events_of_a_session_are_not_for_others),
-        cmocka_unit_test(a_session_gets_its_own_events),
-        cmocka_unit_test(the_end_of_a_session_is_told_to_all),
-        cmocka_unit_test(a_lost_connection_is_told_to_the_session),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* web_fleetlock_test.c - FleetLock: what its protocol says, who may ask, and what is said when the
  * servers do not answer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/ip_range.h"
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "wire/proto.h"
 
 /* The engine's own session. */
@@ -47,9 +39,8 @@ static void fleet_ends(struct webrig_call *c, unsigned status)
     webrig_end(c);
 }
 
-static void machines_take_turns(void **state)
+TEST(machines_take_turns)
 {
-    (void)state;
     struct webrig *r = fleet_rig(&open_access);
     for (int i = 0; i < 2; i++) {
         fleet_ends(fleet_post(r, "pre-reboot", "default", "m1"), 200); /* and again */
@@ -68,10 +59,9 @@ static void machines_take_turns(void **state)
 }
 
 /* A machine that only its address tells uses what groups there are, and makes a hundred at most. */
-static void machines_make_no_groups_without_bound(void **state)
+TEST(machines_make_no_groups_without_bound)
 {
     char group[16];
-    (void)state;
     struct webrig *r = fleet_rig(&open_access);
     for (int i = 0; i < 100; i++) {
         snprintf(group, sizeof group, "g%d", i);
@@ -83,7 +73,7 @@ static void machines_make_no_groups_without_bound(void **state)
     webrig_free(r);
 }
 
-static void what_is_malformed_is_refused(void **state)
+TEST(what_is_malformed_is_refused)
 {
     static const struct {
         const char *headers, *body;
@@ -109,7 +99,6 @@ static void what_is_malformed_is_refused(void **state)
         {MARK, "{\"client_params\": {\"group\": \"g\", \"id\": \"\\u0001\"}}"},
     };
     static char long_body[5000], long_group[300];
-    (void)state;
     struct webrig *r = fleet_rig(&open_access);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct webrig_call *c =
@@ -133,10 +122,9 @@ static void what_is_malformed_is_refused(void **state)
     webrig_free(r);
 }
 
-static void it_is_there_when_it_is_switched_on(void **state)
+TEST(it_is_there_when_it_is_switched_on)
 {
     static const struct web_access off = {.owner_uid = -1};
-    (void)state;
     struct webrig *r = fleet_rig(&off);
     for (int i = 0; i < 2; i++) {
         struct webrig_call *c = fleet_post(r, "pre-reboot", "g", "m");
@@ -148,7 +136,7 @@ static void it_is_there_when_it_is_switched_on(void **state)
 }
 
 /* Machines of the fleet need no token at these two endpoints, and at these only. */
-static void a_fleet_needs_no_token(void **state)
+TEST(a_fleet_needs_no_token)
 {
     static const struct web_grant below[] = {{WEB_LOCK, "/reboots/a"}};
     static const struct web_user users[] = {
@@ -177,7 +165,6 @@ static void a_fleet_needs_no_token(void **state)
         {"10.1.0.9:999", MARK "\nX-Forwarded-For: 10.1.0.2", "g", 200},
         {"[fd00::1]:999", MARK, "g", 401},
     };
-    (void)state;
     struct webrig *r = fleet_rig(&access);
     assert_int_equal(memnet_create(r->net, OWN, "/reboots"), CLAVE_OK);
     r->peer.is_loopback = false;
@@ -200,13 +187,12 @@ static void a_fleet_needs_no_token(void **state)
 }
 
 /* A machine repeats what was answered 5xx, and that is harmless. */
-static void an_unknown_outcome_is_told_soon(void **state)
+TEST(an_unknown_outcome_is_told_soon)
 {
     static const struct {
         const char *what;
         int op;
     } cases[] = {{"pre-reboot", OP_MULTI}, {"steady-state", OP_MULTI}};
-    (void)state;
     struct webrig *r = fleet_rig(&open_access);
     for (size_t i = 0; i < 2; i++) {
         memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, cases[i].op, MEMNET_HOLD, 0});
@@ -226,9 +212,8 @@ static void an_unknown_outcome_is_told_soon(void **state)
 }
 
 /* A try does not wait until it is known. */
-static void an_answer_that_is_lost_is_asked_for_again(void **state)
+TEST(an_answer_that_is_lost_is_asked_for_again)
 {
-    (void)state;
     struct webrig *r = fleet_rig(&open_access);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     struct webrig_call *c = fleet_post(r, "pre-reboot", "g", "m");
@@ -244,18 +229,4 @@ static void an_answer_that_is_lost_is_asked_for_again(void **state)
     assert_int_equal(r->net->nrules, 0);
     assert_int_equal(memnet_list(r->net, OWN, "/reboots/g/owners", NULL, 0), 0);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machines_take_turns),
-        cmocka_unit_test(machines_make_no_groups_without_bound),
-        cmocka_unit_test(what_is_malformed_is_refused),
-        cmocka_unit_test(it_is_there_when_it_is_switched_on),
-        cmocka_unit_test(a_fleet_needs_no_token),
-        cmocka_unit_test(an_unknown_outcome_is_told_soon),
-        cmocka_unit_test(an_answer_that_is_lost_is_asked_for_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* web_forwarded_test.c - requests that a proxy has passed on: whose they are, which hosts and
  * origins they may name, and what stands before their paths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/ip_range.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
 
@@ -32,7 +24,7 @@ static const struct web_peer local = {.is_unix = true, .uid = 1000, .address = "
 
 /* ---- whose they are -------------------------------------------------------------------------- */
 
-static void a_proxy_is_believed_if_it_is_named(void **state)
+TEST(a_proxy_is_believed_if_it_is_named)
 {
     static const struct {
         const struct web_access *access;
@@ -68,7 +60,6 @@ static void a_proxy_is_believed_if_it_is_named(void **state)
         {&named, &local, NULL, "", "local"},
         {&named, &local, "X-Forwarded-For: 192.0.2.9", "", "192.0.2.9"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig_options o = {.access = rows[i].access};
         struct webrig *r = webrig_new(&o);
@@ -87,7 +78,7 @@ static void a_proxy_is_believed_if_it_is_named(void **state)
 
 /* ---- which gate they name -------------------------------------------------------------------- */
 
-static void the_public_url_is_a_name_and_an_origin(void **state)
+TEST(the_public_url_is_a_name_and_an_origin)
 {
     static const struct {
         const struct web_access *access;
@@ -106,7 +97,6 @@ static void the_public_url_is_a_name_and_an_origin(void **state)
         {&nobody, "Origin: https://gate.example:8443", 403},
         {&named, "X-Forwarded-Proto: https\nHost: 127.0.0.1\nOrigin: http://127.0.0.1", 403},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig_options o = {.access = rows[i].access};
         struct webrig *r = webrig_new(&o);
@@ -124,7 +114,7 @@ static void the_public_url_is_a_name_and_an_origin(void **state)
 
 /* ---- what stands before the path ------------------------------------------------------------- */
 
-static void the_prefix_may_be_there_or_not(void **state)
+TEST(the_prefix_may_be_there_or_not)
 {
     static const struct {
         const char *target, *headers;
@@ -136,7 +126,6 @@ static void the_prefix_may_be_there_or_not(void **state)
         {"/clavev1/sessions", "X-Forwarded-For: 127.0.0.9", 404, NULL},
         {"/clave/clave/v1/sessions", "X-Forwarded-For: 127.0.0.9", 404, NULL},
     };
-    (void)state;
     struct webrig_options o = {.access = &named};
     struct webrig *r = webrig_new(&o);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -151,11 +140,10 @@ static void the_prefix_may_be_there_or_not(void **state)
     webrig_free(r);
 }
 
-static void without_a_proxy_the_prefix_is_not_told(void **state)
+TEST(without_a_proxy_the_prefix_is_not_told)
 {
     static const struct web_access prefixed = {.owner_uid = 1000, .prefix = "/clave"};
     struct webrig_options o = {.access = &prefixed};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\":10000}");
     assert_int_equal(c->status, 201);
@@ -167,9 +155,8 @@ static void without_a_proxy_the_prefix_is_not_told(void **state)
     webrig_free(r);
 }
 
-static void a_stream_is_not_kept_by_a_proxy(void **state)
+TEST(a_stream_is_not_kept_by_a_proxy)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/events", NULL, NULL);
     assert_string_equal(webrig_header(c, "X-Accel-Buffering"), "no");
@@ -178,16 +165,4 @@ static void a_stream_is_not_kept_by_a_proxy(void **state)
     assert_string_equal(webrig_header(c, "X-Accel-Buffering"), "no");
     webrig_end(c);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_proxy_is_believed_if_it_is_named),
-        cmocka_unit_test(the_public_url_is_a_name_and_an_origin),
-        cmocka_unit_test(the_prefix_may_be_there_or_not),
-        cmocka_unit_test(without_a_proxy_the_prefix_is_not_told),
-        cmocka_unit_test(a_stream_is_not_kept_by_a_proxy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

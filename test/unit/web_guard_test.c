@@ -1,18 +1,10 @@
 /* web_guard_test.c - Clave-Guard and ?token=: only the token of a place that holds is one, whatever
  * lock it is; guard, token, page and `clave locks` (lock_listing.h) agree on that; and what
  * is said when an answer is lost before anything was done. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/failmem.h"
+#include "lib/unit.h"
 #include "lib/webrig_answer.h"
 
 #define OCTETS "Content-Type: application/octet-stream"
@@ -194,9 +186,8 @@ static void put_mark(struct webrig *r, const struct row *row, int64_t first)
     create(r, target, data);
 }
 
-static void guard_token_and_page_agree_on_who_holds(void **state)
+TEST(guard_token_and_page_agree_on_who_holds)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t tokens[5] = {0};
         size_t n = 0;
@@ -219,9 +210,8 @@ static void guard_token_and_page_agree_on_who_holds(void **state)
 }
 
 /* Their nodes are of no kind that the page knows; the lowest number holds. */
-static void a_lock_written_by_hand_has_tokens_too(void **state)
+TEST(a_lock_written_by_hand_has_tokens_too)
 {
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", NULL);
     create(r, "/v1/znodes/hand", NULL);
@@ -241,10 +231,9 @@ static void a_lock_written_by_hand_has_tokens_too(void **state)
     webrig_free(r);
 }
 
-static void a_guarded_write_is_done_while_the_token_holds(void **state)
+TEST(a_guarded_write_is_done_while_the_token_holds)
 {
     int64_t tokens[9];
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", NULL);
     for (int i = 0; i < 9; i++)
@@ -265,10 +254,9 @@ static void a_guarded_write_is_done_while_the_token_holds(void **state)
     webrig_free(r);
 }
 
-static void every_write_can_be_guarded(void **state)
+TEST(every_write_can_be_guarded)
 {
     char good[100], bad[100];
-    (void)state;
     struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/x-lock-");
     snprintf(good, sizeof good, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
@@ -302,7 +290,7 @@ static void every_write_can_be_guarded(void **state)
 }
 
 /* The role lock is enough for the records of --once of what is held, and for nothing else. */
-static void who_holds_a_lock_writes_its_record(void **state)
+TEST(who_holds_a_lock_writes_its_record)
 {
     static const struct {
         const char *method, *target, *body;
@@ -327,7 +315,6 @@ static void who_holds_a_lock_writes_its_record(void **state)
         {"PUT", "/v1/slots/l-once/daily", "{\"limit\":1}", 400},
     };
     char guard[160], late[160];
-    (void)state;
     struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/x-lock-");
     create(r, "/v1/znodes/m", NULL);
@@ -354,7 +341,7 @@ static void who_holds_a_lock_writes_its_record(void **state)
 }
 
 /* Missing parents are made in the same transaction. */
-static void a_guarded_create_takes_parents_and_every_mode(void **state)
+TEST(a_guarded_create_takes_parents_and_every_mode)
 {
     static const struct {
         const char *target, *path;
@@ -366,7 +353,6 @@ static void a_guarded_create_takes_parents_and_every_mode(void **state)
         {"/v1/znodes/c?mode=container", "/c"},
     };
     char headers[100], lost[100], node[64];
-    (void)state;
     struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/x-lock-");
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
@@ -401,10 +387,9 @@ static void a_guarded_create_takes_parents_and_every_mode(void **state)
 }
 
 /* The lock is lost while the parents are looked for: none of them is made. */
-static void parents_are_guarded_too(void **state)
+TEST(parents_are_guarded_too)
 {
     char headers[100];
-    (void)state;
     struct webrig *r = rig_new();
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64,
              queue(r, "/l/x-lock-"));
@@ -423,12 +408,11 @@ static void parents_are_guarded_too(void **state)
 }
 
 /* In one header or several, as proxies join them. The one that fails is named. */
-static void a_write_is_guarded_by_several_locks(void **state)
+TEST(a_write_is_guarded_by_several_locks)
 {
     enum { LOCKS = 3 };
     static const char *const separators[] = {",", ", ", "\nClave-Guard: "};
     static const char odd[] = "/o;token=7"; /* a path */
-    (void)state;
     for (size_t way = 0; way < 3; way++) {
         struct webrig *r = rig_new();
         const char *locks[LOCKS] = {"/l", "/m", odd};
@@ -453,7 +437,7 @@ static void a_write_is_guarded_by_several_locks(void **state)
 }
 
 /* Before the transaction is sent nothing was done: the request may be repeated. */
-static void an_answer_lost_before_the_write_leaves_nothing_in_doubt(void **state)
+TEST(an_answer_lost_before_the_write_leaves_nothing_in_doubt)
 {
     static const struct {
         int op;
@@ -465,7 +449,6 @@ static void an_answer_lost_before_the_write_leaves_nothing_in_doubt(void **state
         {OP_MULTI, 504, "unknown"},
     };
     char headers[100];
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof rows_of_test / sizeof *rows_of_test; i++) {
         struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", "old");
@@ -492,10 +475,9 @@ static void an_answer_lost_before_the_write_leaves_nothing_in_doubt(void **state
 }
 
 /* The lock is lost after the look, before the transaction. */
-static void the_transaction_decides(void **state)
+TEST(the_transaction_decides)
 {
     char headers[100];
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, queue(r, "/l/x-lock-"));
@@ -515,10 +497,9 @@ static void the_transaction_decides(void **state)
 }
 
 /* Its session's connection is lost between two of its steps, and is made again for the others. */
-static void a_guarded_write_keeps_its_session_until_the_answer(void **state)
+TEST(a_guarded_write_keeps_its_session_until_the_answer)
 {
     char headers[300];
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
@@ -543,10 +524,9 @@ static void a_guarded_write_keeps_its_session_until_the_answer(void **state)
 }
 
 /* That a token holds no more is said behind a commit: a lost one is sent again. */
-static void a_refusal_follows_a_commit(void **state)
+TEST(a_refusal_follows_a_commit)
 {
     char headers[100];
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
@@ -565,7 +545,7 @@ static void a_refusal_follows_a_commit(void **state)
 }
 
 /* What it costs in requests; the listing and the mark are one round trip. */
-static void a_guarded_write_takes_four_requests(void **state)
+TEST(a_guarded_write_takes_four_requests)
 {
     static const struct {
         int op;
@@ -573,7 +553,6 @@ static void a_guarded_write_takes_four_requests(void **state)
     } cost[] = {{OP_GET_CHILDREN2, 1}, {OP_GET_DATA, 1}, {OP_EXISTS, 1},
                 {OP_MULTI, 1},         {OP_SYNC, 0},     {OP_SET_DATA, 0}};
     uint64_t before[128];
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
@@ -587,10 +566,9 @@ static void a_guarded_write_takes_four_requests(void **state)
 }
 
 /* A member may lag behind: by its listing the place still waits. */
-static void an_old_listing_refuses_nothing(void **state)
+TEST(an_old_listing_refuses_nothing)
 {
     char headers[100], target[100];
-    (void)state;
     for (int asks = 0; asks < 2; asks++) {
         struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", "old");
@@ -617,10 +595,9 @@ static void an_old_listing_refuses_nothing(void **state)
 }
 
 /* What a listing says of a holder is proved by a transaction. */
-static void a_token_is_checked_by_a_transaction(void **state)
+TEST(a_token_is_checked_by_a_transaction)
 {
     char target[100];
-    (void)state;
     for (int lost = 0; lost < 2; lost++) {
         struct webrig *r = rig_new();
         snprintf(target, sizeof target, "/v1/locks/l?token=%" PRId64, queue(r, "/l/x-lock-"));
@@ -642,11 +619,10 @@ static void a_token_is_checked_by_a_transaction(void **state)
 }
 
 /* The sender hangs up at each step; nothing is leaked or touched afterwards. */
-static void a_sender_may_hang_up_at_each_step(void **state)
+TEST(a_sender_may_hang_up_at_each_step)
 {
     static const int ops[] = {OP_GET_CHILDREN2, OP_GET_DATA, OP_EXISTS, OP_MULTI};
     char headers[100];
-    (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", "old");
@@ -664,10 +640,9 @@ static void a_sender_may_hang_up_at_each_step(void **state)
 }
 
 /* Each allocation fails once: the write is done and said so, or not done; 503 only if not done. */
-static void without_memory_a_guarded_write_is_done_or_refused(void **state)
+TEST(without_memory_a_guarded_write_is_done_or_refused)
 {
     char headers[100];
-    (void)state;
     bool failed = true;
     for (size_t failing = 1; failed; failing++) {
         struct failmem fail;
@@ -695,9 +670,8 @@ static void without_memory_a_guarded_write_is_done_or_refused(void **state)
 }
 
 /* Nor is a write of which nothing was heard said to be not done. */
-static void without_memory_a_lost_answer_is_unknown(void **state)
+TEST(without_memory_a_lost_answer_is_unknown)
 {
-    (void)state;
     bool failed = true;
     for (size_t failing = 1; failed; failing++) {
         struct failmem fail;
@@ -719,29 +693,4 @@ static void without_memory_a_lost_answer_is_unknown(void **state)
         webrig_free(r);
         assert_int_equal(fail.live, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(guard_token_and_page_agree_on_who_holds),
-        cmocka_unit_test(a_lock_written_by_hand_has_tokens_too),
-        cmocka_unit_test(a_guarded_write_is_done_while_the_token_holds),
-        cmocka_unit_test(every_write_can_be_guarded),
-        cmocka_unit_test(who_holds_a_lock_writes_its_record),
-        cmocka_unit_test(a_guarded_create_takes_parents_and_every_mode),
-        cmocka_unit_test(parents_are_guarded_too),
-        cmocka_unit_test(a_write_is_guarded_by_several_locks),
-        cmocka_unit_test(an_answer_lost_before_the_write_leaves_nothing_in_doubt),
-        cmocka_unit_test(the_transaction_decides),
-        cmocka_unit_test(a_guarded_write_keeps_its_session_until_the_answer),
-        cmocka_unit_test(a_refusal_follows_a_commit),
-        cmocka_unit_test(an_old_listing_refuses_nothing),
-        cmocka_unit_test(a_token_is_checked_by_a_transaction),
-        cmocka_unit_test(a_sender_may_hang_up_at_each_step),
-        cmocka_unit_test(without_memory_a_guarded_write_is_done_or_refused),
-        cmocka_unit_test(without_memory_a_lost_answer_is_unknown),
-        cmocka_unit_test(a_guarded_write_takes_four_requests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

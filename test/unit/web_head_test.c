@@ -1,15 +1,7 @@
 /* web_head_test.c - what is decided on the head of a request, over every route: before any of its
  * body is read it is known whether it is admitted, and nothing is done before the body is complete.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
 
@@ -51,9 +43,8 @@ static void refused(struct webrig_call *c, unsigned status)
     webrig_end(c);
 }
 
-static void a_stranger_is_refused_before_the_body(void **state)
+TEST(a_stranger_is_refused_before_the_body)
 {
-    (void)state;
     struct webrig *r = rig();
     for (size_t i = 0; i < clave__routes.n; i++) {
         const struct route *route = &clave__routes.at[i];
@@ -65,11 +56,10 @@ static void a_stranger_is_refused_before_the_body(void **state)
     webrig_free(r);
 }
 
-static void a_body_that_is_too_long_is_refused_before_it_comes(void **state)
+TEST(a_body_that_is_too_long_is_refused_before_it_comes)
 {
     static const char ann[] = "Authorization: Bearer ann";
     char piece[MAX_BODY] = "";
-    (void)state;
     struct webrig *r = rig();
     for (size_t i = 0; i < clave__routes.n; i++) {
         const struct route *route = &clave__routes.at[i];
@@ -83,10 +73,9 @@ static void a_body_that_is_too_long_is_refused_before_it_comes(void **state)
     webrig_free(r);
 }
 
-static void nothing_is_done_before_the_body_is_complete(void **state)
+TEST(nothing_is_done_before_the_body_is_complete)
 {
     static const char ann[] = "Authorization: Bearer ann";
-    (void)state;
     struct webrig *r = rig();
     struct webrig_call *c = webrig_head(r, "POST", "/v1/znodes/a?parents", ann, 4);
     for (int i = 0; i < 4; i++) {
@@ -103,10 +92,9 @@ static void nothing_is_done_before_the_body_is_complete(void **state)
 }
 
 /* Its body was on its way when the token was taken away, or the gate was closed. */
-static void a_head_that_was_admitted_is_judged_again(void **state)
+TEST(a_head_that_was_admitted_is_judged_again)
 {
     static const char ann[] = "Authorization: Bearer ann";
-    (void)state;
     struct webrig *r = rig();
     struct webrig_call *c = webrig_head(r, "POST", "/v1/sessions", ann, 2);
     static const struct web_access nobody = {.owner_uid = -1};
@@ -120,7 +108,7 @@ static void a_head_that_was_admitted_is_judged_again(void **state)
 }
 
 /* RFC 7240: names in any case, a value as a token or in quotes, the first of one name. */
-static void a_wait_is_read_as_the_standard_has_it(void **state)
+TEST(a_wait_is_read_as_the_standard_has_it)
 {
     static const struct {
         const char *prefer;
@@ -159,23 +147,10 @@ static void a_wait_is_read_as_the_standard_has_it(void **state)
         {"", -1},
         {", ,;=", -1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t ms = -1;
         clave__prefer_find_wait(cases[i].prefer, &ms);
         if (ms != cases[i].ms)
             fail_msg("%s: %lld", cases[i].prefer, (long long)ms);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stranger_is_refused_before_the_body),
-        cmocka_unit_test(a_body_that_is_too_long_is_refused_before_it_comes),
-        cmocka_unit_test(nothing_is_done_before_the_body_is_complete),
-        cmocka_unit_test(a_head_that_was_admitted_is_judged_again),
-        cmocka_unit_test(a_wait_is_read_as_the_standard_has_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

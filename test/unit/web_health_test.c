@@ -1,17 +1,9 @@
 /* web_health_test.c - /healthz and /readyz, and what every answer has. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 
-static void the_engine_is_alive_without_a_server(void **state)
+TEST(the_engine_is_alive_without_a_server)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
@@ -23,9 +15,8 @@ static void the_engine_is_alive_without_a_server(void **state)
     webrig_free(r);
 }
 
-static void it_is_ready_while_it_has_a_server(void **state)
+TEST(it_is_ready_while_it_has_a_server)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/readyz", NULL, NULL);
     assert_int_equal(c->status, 200);
@@ -54,10 +45,9 @@ static void tell(void *arg, int level, const char *msg)
     strcat(strcat(t->text, msg), "\n");
 }
 
-static void servers_that_are_away_are_told_of_once(void **state)
+TEST(servers_that_are_away_are_told_of_once)
 {
     struct told told = {"", 0};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.log = {tell, &told}});
     webrig_advance(r, 60000);
     memnet_refuse(r->net, 0, true);
@@ -78,10 +68,9 @@ static void servers_that_are_away_are_told_of_once(void **state)
     assert_int_equal(told.lines, 2);
 }
 
-static void every_answer_has_the_headers_that_protect_browsers(void **state)
+TEST(every_answer_has_the_headers_that_protect_browsers)
 {
     static const char *const targets[] = {"/healthz", "/nothing", "//", "/%zz"};
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
@@ -94,9 +83,8 @@ static void every_answer_has_the_headers_that_protect_browsers(void **state)
     webrig_free(r);
 }
 
-static void a_path_or_method_that_is_not_there_is_told(void **state)
+TEST(a_path_or_method_that_is_not_there_is_told)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/nothing", NULL, NULL);
     assert_int_equal(c->status, 404);
@@ -111,9 +99,8 @@ static void a_path_or_method_that_is_not_there_is_told(void **state)
     webrig_free(r);
 }
 
-static void after_its_end_the_engine_answers_nobody(void **state)
+TEST(after_its_end_the_engine_answers_nobody)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     clave__web_close(r->web, r->net->now);
     struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
@@ -143,10 +130,9 @@ static size_t commas_from(const char *text, const char *name)
     return n;
 }
 
-static void nothing_is_known_of_a_server_that_does_not_tell(void **state)
+TEST(nothing_is_known_of_a_server_that_does_not_tell)
 {
     struct webrig_call *c;
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     webrig_advance(r, 2 * SAMPLE_MS);
     const char *text = server_of(r, &c);
@@ -158,11 +144,10 @@ static void nothing_is_known_of_a_server_that_does_not_tell(void **state)
     webrig_free(r);
 }
 
-static void what_a_server_tells_is_kept_for_an_hour(void **state)
+TEST(what_a_server_tells_is_kept_for_an_hour)
 {
     int64_t figures[WEB_FIGURES] = {[WEB_ZNODES] = 4711, [WEB_FSYNC_US] = -1};
     struct webrig_call *c;
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     for (int i = 0; i < SAMPLES + 5; i++) {
         figures[WEB_SESSIONS] = i;
@@ -183,10 +168,9 @@ static void what_a_server_tells_is_kept_for_an_hour(void **state)
     webrig_free(r);
 }
 
-static void a_server_that_does_not_answer_has_no_latency(void **state)
+TEST(a_server_that_does_not_answer_has_no_latency)
 {
     struct webrig_call *c;
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     webrig_advance(r, 2 * SAMPLE_MS);
     memnet_refuse(r->net, 0, true);
@@ -202,20 +186,4 @@ static void a_server_that_does_not_answer_has_no_latency(void **state)
     assert_null(strstr(webrig_body(c), "samples"));
     webrig_end(c);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_engine_is_alive_without_a_server),
-        cmocka_unit_test(it_is_ready_while_it_has_a_server),
-        cmocka_unit_test(servers_that_are_away_are_told_of_once),
-        cmocka_unit_test(every_answer_has_the_headers_that_protect_browsers),
-        cmocka_unit_test(a_path_or_method_that_is_not_there_is_told),
-        cmocka_unit_test(nothing_is_known_of_a_server_that_does_not_tell),
-        cmocka_unit_test(what_a_server_tells_is_kept_for_an_hour),
-        cmocka_unit_test(a_server_that_does_not_answer_has_no_latency),
-        cmocka_unit_test(after_its_end_the_engine_answers_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* Who held what when, at /v1/history. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/mutex.h"
 #include "lib/claim_scene.h"
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 
 /* "what:cause" of each entry. */
 static const char *history_of(struct scene *s, const char *target)
@@ -29,10 +20,9 @@ static const char *history_of(struct scene *s, const char *target)
     return text;
 }
 
-static void history_has_who_held_what_when(void **state)
+TEST(history_has_who_held_what_when)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
     scene_loaded(&s);
@@ -59,10 +49,9 @@ static void history_has_who_held_what_when(void **state)
 }
 
 /* Curator's request replaces what the node said: it is shown all the same. */
-static void who_was_asked_is_told(void **state)
+TEST(who_was_asked_is_told)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     clave_stat stat = {.czxid = 100, .ephemeral_owner = 9};
@@ -83,10 +72,9 @@ static void who_was_asked_is_told(void **state)
 }
 
 /* A session that still has a place elsewhere did not end. */
-static void the_cause_of_an_end_is_found_out_or_said(void **state)
+TEST(the_cause_of_an_end_is_found_out_or_said)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     clave_stat stat = {.czxid = 100, .ephemeral_owner = 9};
@@ -111,10 +99,9 @@ static void the_cause_of_an_end_is_found_out_or_said(void **state)
 }
 
 /* Said before the entry comes, after it, and of a place that nothing happens to. */
-static void who_broke_it_and_why_is_told(void **state)
+TEST(who_broke_it_and_why_is_told)
 {
     static const char node[] = "/z/_c_" UUID "-lock-0000000001";
-    (void)state;
     for (int late = 0; late < 2; late++) {
         struct scene s;
         scene_open(&s);
@@ -139,10 +126,9 @@ static void who_broke_it_and_why_is_told(void **state)
 }
 
 /* What waits for its entry is bounded; the newest is kept. */
-static void what_is_said_of_nothing_is_forgotten(void **state)
+TEST(what_is_said_of_nothing_is_forgotten)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     scene_add(&s, "/z/_c_" UUID "-lock-0000000001", "");
@@ -154,7 +140,7 @@ static void what_is_said_of_nothing_is_forgotten(void **state)
 }
 
 /* A driver that sees how nodes go says it; what the engine knows counts more. */
-static void a_driver_may_know_why_it_ended(void **state)
+TEST(a_driver_may_know_why_it_ended)
 {
     static const struct {
         enum lock_cause said, told;
@@ -164,7 +150,6 @@ static void a_driver_may_know_why_it_ended(void **state)
         {LOCK_UNKNOWN, LOCK_RELEASED, "queued:- granted:- ended:released "},
         {LOCK_EXPIRED, LOCK_RELEASED, "queued:- granted:- ended:expired "},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int late = 0; late < 2; late++) {
             struct scene s;
@@ -184,10 +169,9 @@ static void a_driver_may_know_why_it_ended(void **state)
         }
 }
 
-static void a_semaphore_has_one_history_for_both_its_queues(void **state)
+TEST(a_semaphore_has_one_history_for_both_its_queues)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/s/leases/_c_" UUID "-lease-0000000000", "");
     scene_loaded(&s);
@@ -208,13 +192,12 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
 }
 
 /* All of them queue before there is a lease: their nodes say that they are a semaphore's. */
-static void those_who_begin_a_semaphore_are_in_its_history(void **state)
+TEST(those_who_begin_a_semaphore_are_in_its_history)
 {
     static const char says[] = "clave/1\nlimit=1\n", lock[] = "/s/locks/_c_" UUID "-lock-000000000",
                       lease[] = "/s/leases/_c_" UUID "-lease-0000000000";
     struct scene s;
     char path[80];
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     for (int i = 1; i <= 3; i++) {
@@ -238,9 +221,8 @@ static void those_who_begin_a_semaphore_are_in_its_history(void **state)
 }
 
 /* Its session ends since its client was silent: each of its leases has expired. */
-static void each_lease_of_a_claim_has_its_cause(void **state)
+TEST(each_lease_of_a_claim_has_its_cause)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     webrig_end(webrig_request(r, "GET", "/v1/history", NULL, NULL)); /* it begins to look */
@@ -263,12 +245,11 @@ static void each_lease_of_a_claim_has_its_cause(void **state)
 }
 
 /* Not all of it is looked at in one piece, also where the newest entries are not asked for. */
-static void a_long_history_is_read_in_pieces(void **state)
+TEST(a_long_history_is_read_in_pieces)
 {
     enum { LOCKS = 3000 };
     struct scene s;
     char path[80];
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     for (int i = 0; i < LOCKS; i++) {
@@ -291,12 +272,11 @@ static void a_long_history_is_read_in_pieces(void **state)
 }
 
 /* The oldest entries go first, and the answer says so. */
-static void nothing_is_missing_since_from(void **state)
+TEST(nothing_is_missing_since_from)
 {
     enum { LOCKS = 10100, HOUR_MS = 3600000 }; /* two entries each, of 20000 */
     struct scene s;
     char path[80], begun[40];
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *c = scene_get(&s, "/v1/history", 200);
@@ -317,22 +297,4 @@ static void nothing_is_missing_since_from(void **state)
     assert_true(strcmp(webrig_member(c, "from"), begun) > 0);
     webrig_end(c);
     scene_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(history_has_who_held_what_when),
-        cmocka_unit_test(who_was_asked_is_told),
-        cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
-        cmocka_unit_test(who_broke_it_and_why_is_told),
-        cmocka_unit_test(what_is_said_of_nothing_is_forgotten),
-        cmocka_unit_test(a_driver_may_know_why_it_ended),
-        cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
-        cmocka_unit_test(those_who_begin_a_semaphore_are_in_its_history),
-        cmocka_unit_test(each_lease_of_a_claim_has_its_cause),
-        cmocka_unit_test(a_long_history_is_read_in_pieces),
-        cmocka_unit_test(nothing_is_missing_since_from),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

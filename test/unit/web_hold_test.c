@@ -1,19 +1,10 @@
 /* web_hold_test.c - a lock over HTTP that is held by a stream: as long as its connection. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 
-static void a_hold_lives_as_long_as_its_connection(void **state)
+TEST(a_hold_lives_as_long_as_its_connection)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
@@ -50,12 +41,4 @@ static void a_hold_lives_as_long_as_its_connection(void **state)
     webrig_settle(r);
     assert_int_equal(memnet_stats(r->net).sessions, 2);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hold_lives_as_long_as_its_connection),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

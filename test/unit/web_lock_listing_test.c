@@ -1,19 +1,10 @@
 /* The model of locks of any tree: after any changes, in any order, it is the same as a fresh
  * reading; and so is what listings of single locks make of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/rand.h"
 #include "lib/queue_text.h"
+#include "lib/unit.h"
 #include "observe/lock_holders.h"
 #include "observe/lock_listing.h"
 
@@ -327,11 +318,10 @@ static void check_holders(const struct lock_model *m)
     }
 }
 
-static void after_any_changes_it_equals_a_fresh_reading(void **state)
+TEST(after_any_changes_it_equals_a_fresh_reading)
 {
     struct tree t = {.counter = 1};
     struct lock_model m;
-    (void)state;
     mem = clave__mem_or_default(NULL);
     assert_int_equal(clave__lock_model_init(&m, &mem, 1, 0), CLAVE_OK);
     clave__rand_seed(&t.rand, 11);
@@ -357,12 +347,4 @@ static void after_any_changes_it_equals_a_fresh_reading(void **state)
     }
     clave__lock_model_fini(&m);
     assert_int_equal(m.bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(after_any_changes_it_equals_a_fresh_reading),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,10 @@
 /* The model of locks: the kinds of locks of clave, Curator and kazoo. Trees that change are in
  * web_lock_listing_test.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
 #include "lib/queue_text.h"
+#include "lib/unit.h"
 #include "observe/lock_holders.h"
 #include "observe/lock_json.h"
 #include "observe/lock_model.h"
@@ -61,10 +52,9 @@ static const char *show_at(const struct lock_model *m, const char *path)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-static void locks_of_all_kinds_are_told_from_their_nodes(void **state)
+TEST(locks_of_all_kinds_are_told_from_their_nodes)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 5, "/a/_c_" UUID "-lock-0000000002");
     add(&m, 6, "/a/" HEX "-lock-0000000001");
@@ -93,7 +83,7 @@ static void locks_of_all_kinds_are_told_from_their_nodes(void **state)
 }
 
 /* What a node says, its session, and how it is shown: in one piece, and in the two of a table. */
-static void a_place_is_shown_by_what_is_known_of_it(void **state)
+TEST(a_place_is_shown_by_what_is_known_of_it)
 {
 #define U10 "\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
 #define U49 U10 U10 U10 U10 "\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
@@ -120,7 +110,6 @@ static void a_place_is_shown_by_what_is_known_of_it(void **state)
          ""},
         {"clave/1\nhost=x" U49 U10 "\n", 1, "x" U49, "x" U49, ""}, /* 100 bytes at most */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct lock_model m;
         struct lock_label label;
@@ -138,7 +127,7 @@ static void a_place_is_shown_by_what_is_known_of_it(void **state)
 }
 
 /* Each row: whose node is at the head of the queue, and what the queue is then. */
-static void what_no_session_owns_neither_holds_nor_waits(void **state)
+TEST(what_no_session_owns_neither_holds_nor_waits)
 {
     static const struct {
         int64_t owner;
@@ -154,7 +143,6 @@ static void what_no_session_owns_neither_holds_nor_waits(void **state)
         {0, "-__READ__", "rw 2 | ! 1"}, /* readers do not wait for one another */
         {0, "__lock__", "lock | 2 ! 1"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct lock_model m;
         char path[96], next[96];
@@ -182,10 +170,9 @@ static void what_no_session_owns_neither_holds_nor_waits(void **state)
 /* A lease that is left over takes room for ever; one who acquires, before others who do, lets
  * nobody pass. Of kazoo's leases, whose names are UUIDs, the queue beside the path tells that they
  * are leases at all. */
-static void a_semaphore_has_what_is_left_over_on_both_sides(void **state)
+TEST(a_semaphore_has_what_is_left_over_on_both_sides)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 0, "clave/1\nlimit=1\n");
     add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "clave/1\nlimit=1\n");
@@ -206,10 +193,9 @@ static void a_semaphore_has_what_is_left_over_on_both_sides(void **state)
     assert_int_equal(m.bytes, 0);
 }
 
-static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
+TEST(a_semaphore_is_its_leases_and_those_who_queue_for_one)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 1, "/s/locks/_c_" UUID "-lock-0000000001");
     assert_string_equal(show_at(&m, "/s/locks"), "lock 1 |");
@@ -230,10 +216,9 @@ static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
 
 /* They say its limit, so it is known as one before there is a lease, and for as long as anybody
  * queues. Real locks may be named so, too. */
-static void a_semaphore_is_known_by_those_who_queue(void **state)
+TEST(a_semaphore_is_known_by_those_who_queue)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     clave__lock_model_loaded(&m);
     add_of(&m, 1, "/r/locks/_c_" UUID "-lock-0000000001", 20, "clave/1\n");
@@ -261,10 +246,9 @@ static void a_semaphore_is_known_by_those_who_queue(void **state)
 }
 
 /* Its leases are right below the path, and so are the members of a party, which is no lock. */
-static void a_stock_semaphore_of_kazoo_is_told_from_a_party(void **state)
+TEST(a_stock_semaphore_of_kazoo_is_told_from_a_party)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 1, "/p/" HEX);
     add(&m, 2, "/s/" HEX);
@@ -288,7 +272,7 @@ static void a_stock_semaphore_of_kazoo_is_told_from_a_party(void **state)
 }
 
 /* Of Curator's layout, kazoo's and slots: whichever comes first. */
-static void two_queues_may_claim_to_be_of_one_semaphore(void **state)
+TEST(two_queues_may_claim_to_be_of_one_semaphore)
 {
     static const struct {
         const char *path, *data;  /* what is there first */
@@ -298,7 +282,6 @@ static void two_queues_may_claim_to_be_of_one_semaphore(void **state)
         {"/s/limit", "\0\0\0\1", "/s", "slot | 4"},
         {"/s/owners/slot-a", "clave/1\nname=a\n", "/s", "slot 2 | 4"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct lock_model m;
         model_open(&m);
@@ -339,7 +322,7 @@ static const char *strangers_at(const struct lock_model *m, const char *path)
 
 /* Each row: a node of others, in a tree where one of slots and one of a semaphore's leases is full;
  * "=": it says the number 1. */
-static void what_is_no_place_is_a_stranger_where_only_places_belong(void **state)
+TEST(what_is_no_place_is_a_stranger_where_only_places_belong)
 {
     static const struct {
         const char *tree[4], *node, *data; /* the nodes before; who comes last */
@@ -389,7 +372,6 @@ static void what_is_no_place_is_a_stranger_where_only_places_belong(void **state
         {{"/s/_c_" UUID "-lock-0000000004"}, "/s/foo", "", "/s", "lock 4 |", ""},
         {{"/limit", "/owners"}, "/owners/foo", "", "/", "slot |", "owners/foo "},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct lock_model m;
         int64_t at = 1;
@@ -431,10 +413,9 @@ static void what_is_no_place_is_a_stranger_where_only_places_belong(void **state
 }
 
 /* Every child of the leases takes room: the newest lease waits. */
-static void a_stranger_among_leases_takes_room(void **state)
+TEST(a_stranger_among_leases_takes_room)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add_of(&m, 1, "/s/locks/_c_" UUID "-lock-0000000001", 20, "clave/1\nlimit=1\n");
     add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=1\n");
@@ -458,10 +439,9 @@ static void assert_shows(const struct lock_model *m, const char *path, const cha
 }
 
 /* What anybody may have chosen as a name does not become a command of its own. */
-static void a_stranger_is_shown_with_what_removes_it(void **state)
+TEST(a_stranger_is_shown_with_what_removes_it)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     clave_stat stat = {.czxid = 1};
     clave__lock_model_node(&m, 1, "/s/limit", &stat, "\0\0\0\1", 4);
@@ -480,10 +460,9 @@ static void a_stranger_is_shown_with_what_removes_it(void **state)
 }
 
 /* Its owner is the first of those who acquire, and there are more leases than the limit. */
-static void a_lease_without_room_is_no_holder(void **state)
+TEST(a_lease_without_room_is_no_holder)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=2\n");
     add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "clave/1\nlimit=2\n");
@@ -501,10 +480,9 @@ static void a_lease_without_room_is_no_holder(void **state)
 
 /* Curator's leases say no limit: what tells that one holds is that its session has left the queue
  * of those who wait for room. A lease of kazoo's is made when there is room. */
-static void without_a_limit_a_lease_holds_when_its_owner_queues_no_more(void **state)
+TEST(without_a_limit_a_lease_holds_when_its_owner_queues_no_more)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "");
     add_of(&m, 2, "/s/locks/_c_" UUID "-lock-0000000005", 21, "");
@@ -530,7 +508,7 @@ static void add_mark(struct lock_model *m, int64_t at, const char *path, int tok
 
 /* The first place does not hold while there is the mark of a holder that was lost, if it says that
  * it has a lock delay; a candidate's node does not say so. */
-static void within_its_lock_delay_the_first_place_does_not_hold(void **state)
+TEST(within_its_lock_delay_the_first_place_does_not_hold)
 {
     static const struct {
         const char *name, *data, *then;
@@ -548,7 +526,6 @@ static void within_its_lock_delay_the_first_place_does_not_hold(void **state)
         {"-__READ__", "clave/1\ndelays=1\n", "rw 1 2 |", 9},
         {"-latch-", "clave/1\ndelays=1\n", "election 1 | 2", 9},
     };
-    (void)state;
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         const size_t k = i / 2;
         struct lock_model m;
@@ -568,10 +545,9 @@ static void within_its_lock_delay_the_first_place_does_not_hold(void **state)
 }
 
 /* The grant is told, and dated, when the delay is over: the mark is its own then. */
-static void a_grant_is_told_after_the_lock_delay(void **state)
+TEST(a_grant_is_told_after_the_lock_delay)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add_mark(&m, 1, "/a-held", 5);
     clave__lock_model_loaded(&m);
@@ -588,10 +564,9 @@ static void a_grant_is_told_after_the_lock_delay(void **state)
     clave__lock_model_fini(&m);
 }
 
-static void a_downgrade_holds_with_both_nodes(void **state)
+TEST(a_downgrade_holds_with_both_nodes)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 1, "/r/_c_" UUID "-__WRIT__0000000001");
     add(&m, 2, "/r/_c_" UUID "-__READ__0000000002");
@@ -603,13 +578,12 @@ static void a_downgrade_holds_with_both_nodes(void **state)
 }
 
 /* Its name says where it stands; whose it is, and since when, is not known. */
-static void a_place_that_may_not_be_read_holds_all_the_same(void **state)
+TEST(a_place_that_may_not_be_read_holds_all_the_same)
 {
     static const clave_stat unknown = {0};
     const char *holder = "/a/_c_" UUID "-lock-0000000001",
                *waiter = "/a/_c_" UUID "-lock-0000000003";
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 5, "/a/_c_" UUID "-lock-0000000002");
     clave__lock_model_node(&m, 7, holder, &unknown, NULL, 0);
@@ -630,10 +604,9 @@ static void a_place_that_may_not_be_read_holds_all_the_same(void **state)
     clave__lock_model_fini(&m);
 }
 
-static void a_stock_kazoo_lock_after_others_is_outside(void **state)
+TEST(a_stock_kazoo_lock_after_others_is_outside)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
     add(&m, 2, "/a/" HEX "__lock__0000000002");
@@ -647,7 +620,7 @@ static void a_stock_kazoo_lock_after_others_is_outside(void **state)
 }
 
 /* Each row: three nodes of a queue, and whether one of them may hold beside its holder. */
-static void a_stock_kazoo_lock_behind_others_may_hold_too(void **state)
+TEST(a_stock_kazoo_lock_behind_others_may_hold_too)
 {
     static const struct {
         const char *names[3];
@@ -660,7 +633,6 @@ static void a_stock_kazoo_lock_behind_others_may_hold_too(void **state)
         {{HEX "__lock__", HEX "__lock__", HEX "__lock__"}, false},
         {{"_c_" UUID "-__WRIT__", HEX "__rlock__", HEX "__rlock__"}, true},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct lock_model m;
         model_open(&m);
@@ -677,10 +649,9 @@ static void a_stock_kazoo_lock_behind_others_may_hold_too(void **state)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-static void changes_are_told_once_loaded(void **state)
+TEST(changes_are_told_once_loaded)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
     clave__lock_model_loaded(&m);
@@ -707,7 +678,7 @@ static void changes_are_told_once_loaded(void **state)
 }
 
 /* Curator's request replaces what the node said; a candidate's node is written as it was. */
-static void a_place_that_is_asked_for_keeps_who_it_is(void **state)
+TEST(a_place_that_is_asked_for_keeps_who_it_is)
 {
     static const char id[] = "clave/1\nhost=web1\n";
     static const struct {
@@ -719,7 +690,6 @@ static void a_place_that_is_asked_for_keeps_who_it_is(void **state)
         {"/s/leases/_c_" UUID "-lease-0000000001", id, "__REVOKE__"},
         {"/e/_c_" UUID "-latch-0000000001", "boss", "boss"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct lock_model m;
         model_open(&m);
@@ -738,10 +708,9 @@ static void a_place_that_is_asked_for_keeps_who_it_is(void **state)
     }
 }
 
-static void a_node_that_was_made_again_is_another(void **state)
+TEST(a_node_that_was_made_again_is_another)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     clave__lock_model_loaded(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
@@ -751,10 +720,9 @@ static void a_node_that_was_made_again_is_another(void **state)
     clave__lock_model_fini(&m);
 }
 
-static void a_lock_that_vanished_is_given_once_more(void **state)
+TEST(a_lock_that_vanished_is_given_once_more)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     clave__lock_model_loaded(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
@@ -771,10 +739,9 @@ static void a_lock_that_vanished_is_given_once_more(void **state)
     clave__lock_model_fini(&m);
 }
 
-static void what_is_beyond_the_bound_is_counted(void **state)
+TEST(what_is_beyond_the_bound_is_counted)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     m.max_bytes = 2000;
     for (int i = 0; i < 100; i++) {
@@ -791,9 +758,8 @@ static void what_is_beyond_the_bound_is_counted(void **state)
     clave__lock_model_fini(&m);
 }
 
-static void without_memory_nodes_are_left_out_and_nothing_leaks(void **state)
+TEST(without_memory_nodes_are_left_out_and_nothing_leaks)
 {
-    (void)state;
     for (size_t failing = 1; failing < 12; failing++) {
         struct failmem fail;
         struct lock_model m;
@@ -812,12 +778,11 @@ static void without_memory_nodes_are_left_out_and_nothing_leaks(void **state)
 /* ---- cost ------------------------------------------------------------------------------------ */
 
 /* 10 000 in one queue: what a place costs does not grow with the queue. */
-static void a_long_queue_is_cheap(void **state)
+TEST(a_long_queue_is_cheap)
 {
     enum { PLACES = 10000 };
     struct lock_model m;
     char path[64];
-    (void)state;
     model_open(&m);
     m.changed = NULL;
     clave__lock_model_loaded(&m);
@@ -848,12 +813,11 @@ static int count_compare(const void *key, const struct ordered_node *node)
 
 /* A program that holds many locks and takes one more: it waits for none, so that none of those it
  * has is looked at. */
-static void one_more_lock_of_a_session_with_many_is_cheap(void **state)
+TEST(one_more_lock_of_a_session_with_many_is_cheap)
 {
     enum { LOCKS = 2000, MOST_COMPARED = 500 };
     struct lock_model m;
     char path[64];
-    (void)state;
     model_open(&m);
     m.changed = NULL;
     clave__lock_model_loaded(&m);
@@ -867,38 +831,4 @@ static void one_more_lock_of_a_session_with_many_is_cheap(void **state)
     assert_in_range(compared, 1, MOST_COMPARED);
     assert_string_equal(show_at(&m, "/many/l0"), "lock 0 |");
     clave__lock_model_fini(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_of_all_kinds_are_told_from_their_nodes),
-        cmocka_unit_test(a_place_is_shown_by_what_is_known_of_it),
-        cmocka_unit_test(what_no_session_owns_neither_holds_nor_waits),
-        cmocka_unit_test(a_semaphore_has_what_is_left_over_on_both_sides),
-        cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
-        cmocka_unit_test(a_semaphore_is_known_by_those_who_queue),
-        cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
-        cmocka_unit_test(a_lease_without_room_is_no_holder),
-        cmocka_unit_test(what_is_no_place_is_a_stranger_where_only_places_belong),
-        cmocka_unit_test(a_stranger_among_leases_takes_room),
-        cmocka_unit_test(a_stranger_is_shown_with_what_removes_it),
-        cmocka_unit_test(without_a_limit_a_lease_holds_when_its_owner_queues_no_more),
-        cmocka_unit_test(two_queues_may_claim_to_be_of_one_semaphore),
-        cmocka_unit_test(within_its_lock_delay_the_first_place_does_not_hold),
-        cmocka_unit_test(a_grant_is_told_after_the_lock_delay),
-        cmocka_unit_test(a_downgrade_holds_with_both_nodes),
-        cmocka_unit_test(a_place_that_may_not_be_read_holds_all_the_same),
-        cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),
-        cmocka_unit_test(a_stock_kazoo_lock_behind_others_may_hold_too),
-        cmocka_unit_test(changes_are_told_once_loaded),
-        cmocka_unit_test(a_place_that_is_asked_for_keeps_who_it_is),
-        cmocka_unit_test(a_node_that_was_made_again_is_another),
-        cmocka_unit_test(a_lock_that_vanished_is_given_once_more),
-        cmocka_unit_test(what_is_beyond_the_bound_is_counted),
-        cmocka_unit_test(without_memory_nodes_are_left_out_and_nothing_leaks),
-        cmocka_unit_test(a_long_queue_is_cheap),
-        cmocka_unit_test(one_more_lock_of_a_session_with_many_is_cheap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

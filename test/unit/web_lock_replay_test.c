@@ -1,16 +1,7 @@
 /* What was before the gate: a log's transactions, put in front of what the gate sees itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/mutex.h"
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 #include "observe/lock_replay.h"
 
 #define LOCK1 "_c_" UUID "-lock-0000000001"
@@ -89,10 +80,9 @@ static const char *history_of(struct scene *s, const char *target)
     return text;
 }
 
-static void a_log_tells_who_was_granted_and_why_it_ended(void **state)
+TEST(a_log_tells_who_was_granted_and_why_it_ended)
 {
     struct scene s;
-    (void)state;
     replay_scene_open(&s);
     scene_loaded(&s);
     struct lock_replay *r = replay_new();
@@ -124,10 +114,9 @@ static void a_log_tells_who_was_granted_and_why_it_ended(void **state)
     scene_close(&s);
 }
 
-static void history_waits_for_what_was_before(void **state)
+TEST(history_waits_for_what_was_before)
 {
     struct scene s;
-    (void)state;
     replay_scene_open(&s);
     struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/history", NULL, NULL);
     s.zxid = 20;
@@ -151,10 +140,9 @@ static void history_waits_for_what_was_before(void **state)
 }
 
 /* What came before is in front of what was seen meanwhile, and has smaller numbers. */
-static void numbers_go_on(void **state)
+TEST(numbers_go_on)
 {
     struct scene s;
-    (void)state;
     replay_scene_open(&s);
     s.zxid = 20;
     scene_loaded(&s);
@@ -178,10 +166,9 @@ static void numbers_go_on(void **state)
 }
 
 /* While a tree never rests its load is over before all of it was read. */
-static void what_is_read_late_is_told_by_the_log_alone(void **state)
+TEST(what_is_read_late_is_told_by_the_log_alone)
 {
     struct scene s;
-    (void)state;
     replay_scene_open(&s);
     clave__observe_loaded(s.o, 12);
     s.zxid = 10;
@@ -201,10 +188,9 @@ static void what_is_read_late_is_told_by_the_log_alone(void **state)
 }
 
 /* A leader of before the gate goes on, or not; and holders have the time of their grants. */
-static void terms_from_before_are_shown(void **state)
+TEST(terms_from_before_are_shown)
 {
     struct scene s;
-    (void)state;
     replay_scene_open(&s);
     s.zxid = 12;
     scene_add(&s, "/e/" LATCH2, "");
@@ -239,16 +225,4 @@ static void terms_from_before_are_shown(void **state)
     assert_string_equal(webrig_member(c, "held_since"), "1970-01-01T00:08:20.020Z");
     webrig_end(c);
     scene_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_log_tells_who_was_granted_and_why_it_ended),
-        cmocka_unit_test(history_waits_for_what_was_before),
-        cmocka_unit_test(numbers_go_on),
-        cmocka_unit_test(what_is_read_late_is_told_by_the_log_alone),
-        cmocka_unit_test(terms_from_before_are_shown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

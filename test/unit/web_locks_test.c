@@ -1,20 +1,10 @@
 /* The locks of the tree at /v1/locks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 
-static void a_lock_is_shown_with_its_places(void **state)
+TEST(a_lock_is_shown_with_its_places)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000000",
               "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n"
@@ -47,7 +37,7 @@ static void a_lock_is_shown_with_its_places(void **state)
 }
 
 /* Candidates' nodes hold an id and nothing else, as in Curator. */
-static void a_nodes_name_says_whose_it_is(void **state)
+TEST(a_nodes_name_says_whose_it_is)
 {
     static const struct {
         const char *path, *client;
@@ -60,7 +50,6 @@ static void a_nodes_name_says_whose_it_is(void **state)
         {"/f/_c_lock-0000000000", "curator"},
     };
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -74,11 +63,10 @@ static void a_nodes_name_says_whose_it_is(void **state)
     scene_close(&s);
 }
 
-static void a_list_has_pages_and_a_prefix(void **state)
+TEST(a_list_has_pages_and_a_prefix)
 {
     struct scene s;
     char path[96];
-    (void)state;
     scene_open(&s);
     for (int i = 0; i < 5; i++) {
         snprintf(path, sizeof path, "/a/%d/_c_" UUID "-lock-0000000000", i);
@@ -114,12 +102,11 @@ static void a_list_has_pages_and_a_prefix(void **state)
 }
 
 /* In pieces; the list shows twenty of them. */
-static void a_long_queue_is_shown_whole(void **state)
+TEST(a_long_queue_is_shown_whole)
 {
     enum { PLACES = 2000 };
     struct scene s;
     char path[96];
-    (void)state;
     scene_open(&s);
     for (int i = 0; i < PLACES; i++) {
         snprintf(path, sizeof path, "/a/_c_" UUID "-lock-%010d", i);
@@ -140,10 +127,9 @@ static void a_long_queue_is_shown_whole(void **state)
     scene_close(&s);
 }
 
-static void requests_wait_for_the_first_load(void **state)
+TEST(requests_wait_for_the_first_load)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
     struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/locks/a", NULL, NULL);
@@ -158,13 +144,12 @@ static void requests_wait_for_the_first_load(void **state)
 }
 
 /* Each looks at more than two of its pieces may before there is something to write. */
-static void lists_of_which_a_piece_is_empty_are_whole(void **state)
+TEST(lists_of_which_a_piece_is_empty_are_whole)
 {
     enum { ELECTIONS = 5100 };
     static const char *const targets[] = {"/v1/locks?prefix=/a", "/v1/elections?prefix=/a",
                                           "/v1/history?path=/z&since=0"};
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     for (int i = 0; i < ELECTIONS; i++) {
@@ -180,11 +165,10 @@ static void lists_of_which_a_piece_is_empty_are_whole(void **state)
     scene_close(&s);
 }
 
-static void not_all_may_wait_for_the_first_load(void **state)
+TEST(not_all_may_wait_for_the_first_load)
 {
     enum { MOST = 1000 };
     struct scene s;
-    (void)state;
     scene_open(&s);
     struct webrig_call *waits = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
     struct webrig_call *gone = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
@@ -203,18 +187,4 @@ static void not_all_may_wait_for_the_first_load(void **state)
     webrig_end(waits);
     webrig_end(c);
     scene_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_nodes_name_says_whose_it_is),
-        cmocka_unit_test(a_lock_is_shown_with_its_places),
-        cmocka_unit_test(a_list_has_pages_and_a_prefix),
-        cmocka_unit_test(a_long_queue_is_shown_whole),
-        cmocka_unit_test(requests_wait_for_the_first_load),
-        cmocka_unit_test(lists_of_which_a_piece_is_empty_are_whole),
-        cmocka_unit_test(not_all_may_wait_for_the_first_load),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

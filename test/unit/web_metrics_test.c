@@ -1,15 +1,6 @@
 /* Locks and elections at /metrics. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/observe_scene.h"
+#include "lib/unit.h"
 
 static void assert_has_line(struct webrig_call *c, const char *line)
 {
@@ -19,11 +10,10 @@ static void assert_has_line(struct webrig_call *c, const char *line)
         fail_msg("no line %s in\n%s", line, webrig_body(c));
 }
 
-static void locks_of_all_clients_are_measured(void **state)
+TEST(locks_of_all_clients_are_measured)
 {
     struct scene s;
     static const char *const prefixes[] = {"/jobs"};
-    (void)state;
     scene_open(&s);
     s.rig->web->o.metric_paths = prefixes;
     s.rig->web->o.nmetric_paths = 1;
@@ -74,11 +64,10 @@ static void locks_of_all_clients_are_measured(void **state)
 }
 
 /* Pieces of the page that come to no label have no text, and must not end it. */
-static void metrics_of_many_locks_without_labels_are_whole(void **state)
+TEST(metrics_of_many_locks_without_labels_are_whole)
 {
     enum { LOCKS = 2000 };
     struct scene s;
-    (void)state;
     scene_open(&s);
     for (int i = 0; i < LOCKS; i++) {
         char path[96];
@@ -93,13 +82,4 @@ static void metrics_of_many_locks_without_labels_are_whole(void **state)
     assert_has_line(c, "clave_deadlocks 0");
     webrig_end(c);
     scene_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_of_all_clients_are_measured),
-        cmocka_unit_test(metrics_of_many_locks_without_labels_are_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

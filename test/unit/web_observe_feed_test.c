@@ -1,15 +1,7 @@
 /* The locks of a server's tree, as the engine's own client sees them come and go. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "clave/async/mutex.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/observe/observe.h"
 #include "web/web_internal.h"
@@ -53,9 +45,8 @@ static void get_member(struct webrig *r, const char *target, const char *key, co
     webrig_end(c);
 }
 
-static void locks_of_the_server_are_seen_as_they_change(void **state)
+TEST(locks_of_the_server_are_seen_as_they_change)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r), two = open_client(r);
     clave_async_mutex *a, *b;
@@ -85,9 +76,8 @@ static void locks_of_the_server_are_seen_as_they_change(void **state)
 }
 
 /* What changed while the engine was cut off becomes events; until then it says so. */
-static void a_lost_connection_is_made_up_for(void **state)
+TEST(a_lost_connection_is_made_up_for)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/a", CLAVE_PERSISTENT);
@@ -109,9 +99,8 @@ static void a_lost_connection_is_made_up_for(void **state)
 }
 
 /* A session of the engine's that ends, and one of a holder's. */
-static void sessions_that_end_are_seen(void **state)
+TEST(sessions_that_end_are_seen)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/a", CLAVE_PERSISTENT);
@@ -144,10 +133,9 @@ static struct webrig_call *claim(struct webrig *r, char secret[512], const char 
     return webrig_request(r, "POST", "/v1/claims", headers, body);
 }
 
-static void claims_of_the_gate_are_told_and_have_causes(void **state)
+TEST(claims_of_the_gate_are_told_and_have_causes)
 {
     char first[512], second[512], target[128];
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     webrig_end(webrig_request(r, "GET", "/v1/locks", NULL, NULL));
     struct webrig_call *held = claim(r, first, "/jobs/a"), *waits = claim(r, second, "/jobs/a");
@@ -177,13 +165,12 @@ static void claims_of_the_gate_are_told_and_have_causes(void **state)
 }
 
 /* Nothing is known of the tree, and nothing will be before a server answers. */
-static void without_a_server_nobody_waits_for_the_tree(void **state)
+TEST(without_a_server_nobody_waits_for_the_tree)
 {
     static const char *const targets[] = {"/v1/locks",     "/v1/locks/a", "/v1/deadlocks",
                                           "/v1/elections", "/v1/history", "/v1/events"};
     enum { NTARGETS = sizeof targets / sizeof *targets };
     struct webrig_call *calls[NTARGETS], *c;
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     memnet_refuse(r->net, 0, true);
     webrig_advance(r, 10);
@@ -206,11 +193,10 @@ static void without_a_server_nobody_waits_for_the_tree(void **state)
 }
 
 /* An operator's order is the cause, not the other places that the owner's session still has. */
-static void what_an_operator_breaks_is_broken(void **state)
+TEST(what_an_operator_breaks_is_broken)
 {
     static const char order[] = "{\"node\": \"x-lock-0000000000\", \"force\": true}";
     static const struct web_access owner_only = {.owner_uid = 7};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &owner_only});
     r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
     size_t one = open_client(r);
@@ -229,17 +215,4 @@ static void what_an_operator_breaks_is_broken(void **state)
     get_member(r, "/v1/history?limit=1", "cause", "broken");
     memnet_close(r->net, one);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_of_the_server_are_seen_as_they_change),
-        cmocka_unit_test(a_lost_connection_is_made_up_for),
-        cmocka_unit_test(sessions_that_end_are_seen),
-        cmocka_unit_test(claims_of_the_gate_are_told_and_have_causes),
-        cmocka_unit_test(what_an_operator_breaks_is_broken),
-        cmocka_unit_test(without_a_server_nobody_waits_for_the_tree),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* web_page_test.c - the files of the page as the engine serves them below /ui/. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/api/api.h"
 
@@ -17,9 +9,8 @@ static struct webrig *page_rig(void)
     return webrig_new(&o);
 }
 
-static void it_begins_at_ui(void **state)
+TEST(it_begins_at_ui)
 {
-    (void)state;
     struct webrig *r = page_rig();
     struct webrig_call *c = webrig_request(r, "GET", "/ui/", NULL, NULL);
     assert_int_equal(c->status, 200);
@@ -32,10 +23,9 @@ static void it_begins_at_ui(void **state)
 }
 
 /* A proxy may serve it below a path that the engine does not know. */
-static void the_ways_to_it_are_relative(void **state)
+TEST(the_ways_to_it_are_relative)
 {
     static const char *const targets[] = {"/", "/ui"};
-    (void)state;
     struct webrig *r = page_rig();
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
@@ -46,9 +36,8 @@ static void the_ways_to_it_are_relative(void **state)
     webrig_free(r);
 }
 
-static void every_file_is_compressed_and_told_unchanged(void **state)
+TEST(every_file_is_compressed_and_told_unchanged)
 {
-    (void)state;
     struct webrig *r = page_rig();
     size_t total = 0;
     for (size_t i = 0; i < clave__page_nassets; i++) {
@@ -71,11 +60,10 @@ static void every_file_is_compressed_and_told_unchanged(void **state)
     webrig_free(r);
 }
 
-static void other_files_are_not_there(void **state)
+TEST(other_files_are_not_there)
 {
     static const char *const targets[] = {"/ui/no.js", "/ui/js/", "/ui/../web.c",
                                           "/ui/%2e%2e/web.c"};
-    (void)state;
     struct webrig *r = page_rig();
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
@@ -83,15 +71,4 @@ static void other_files_are_not_there(void **state)
         webrig_end(c);
     }
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_begins_at_ui),
-        cmocka_unit_test(the_ways_to_it_are_relative),
-        cmocka_unit_test(every_file_is_compressed_and_told_unchanged),
-        cmocka_unit_test(other_files_are_not_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

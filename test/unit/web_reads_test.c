@@ -1,17 +1,8 @@
 /* What is answered from the gate's copy of the tree: how old it may be, asking the servers first,
  * and waiting for a change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 
 static size_t open_client(struct webrig *r)
@@ -101,9 +92,8 @@ static void check_routes(struct webrig *r, bool current, int64_t least, int64_t 
 }
 
 /* A server that is stopped, or a connection of which one half is gone: no word, and no end. */
-static void a_copy_that_hears_nothing_for_a_tick_is_not_current(void **state)
+TEST(a_copy_that_hears_nothing_for_a_tick_is_not_current)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -137,13 +127,12 @@ static void a_copy_that_hears_nothing_for_a_tick_is_not_current(void **state)
 }
 
 /* What was done longer ago than the age says is in the answer, whatever the network holds back. */
-static void nothing_older_than_the_age_is_missing(void **state)
+TEST(nothing_older_than_the_age_is_missing)
 {
     enum { STEPS = 400 };
     static int64_t made[STEPS];
     struct rand_state rand;
     bool silent = false;
-    (void)state;
     clave__rand_seed(&rand, 4711);
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
@@ -175,13 +164,12 @@ static void nothing_older_than_the_age_is_missing(void **state)
 
 /* ---- ?fresh ---------------------------------------------------------------------------------- */
 
-static void fresh_asks_the_servers(void **state)
+TEST(fresh_asks_the_servers)
 {
     static const char *const targets[] = {
         "/v1/locks?fresh",     "/v1/locks/a?fresh",        "/v1/locks/none?fresh",
         "/v1/elections?fresh", "/v1/elections/none?fresh", "/v1/deadlocks?fresh",
     };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -240,9 +228,8 @@ static void expect_change(struct webrig *r, const struct webrig_call *c, unsigne
     assert_non_null(webrig_header(c, "ETag"));
 }
 
-static void a_lock_is_awaited_until_it_changes(void **state)
+TEST(a_lock_is_awaited_until_it_changes)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/a", CLAVE_PERSISTENT);
@@ -274,9 +261,8 @@ static void a_lock_is_awaited_until_it_changes(void **state)
     webrig_free(r);
 }
 
-static void an_election_is_awaited_until_it_changes(void **state)
+TEST(an_election_is_awaited_until_it_changes)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/e", CLAVE_PERSISTENT);
@@ -296,9 +282,8 @@ static void an_election_is_awaited_until_it_changes(void **state)
 }
 
 /* 304 says that nothing has changed, which a copy that is not current does not know. */
-static void without_the_servers_nothing_is_said_to_be_unchanged(void **state)
+TEST(without_the_servers_nothing_is_said_to_be_unchanged)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -323,10 +308,9 @@ static void without_the_servers_nothing_is_said_to_be_unchanged(void **state)
     webrig_free(r);
 }
 
-static void those_who_wait_are_counted(void **state)
+TEST(those_who_wait_are_counted)
 {
     struct webrig_call *calls[8];
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.max_waiting = 5});
     struct webrig_call *seen = get(r, "/v1/locks/a", NULL);
     for (int i = 0; i < 8; i++)
@@ -345,10 +329,9 @@ static void those_who_wait_are_counted(void **state)
 }
 
 /* A poll goes on at another gate. */
-static void gates_of_one_tree_have_the_same_tags(void **state)
+TEST(gates_of_one_tree_have_the_same_tags)
 {
     char tags[2][64];
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -370,10 +353,9 @@ static void gates_of_one_tree_have_the_same_tags(void **state)
 }
 
 /* Of a queue that is longer than what a digest looks at: those that come and go are seen. */
-static void a_long_queue_is_awaited_too(void **state)
+TEST(a_long_queue_is_awaited_too)
 {
     enum { PLACES = 2500 };
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     char gone[128];
@@ -395,7 +377,7 @@ static void a_long_queue_is_awaited_too(void **state)
  */
 /* What is long is shown as far as it is kept, and marked: of a place its name and command and the
  * limit, of an election its value. */
-static void long_data_is_cut_and_said_to_be(void **state)
+TEST(long_data_is_cut_and_said_to_be)
 {
     enum { LONG = 9000 };
     static char data[LONG + 200], value[LONG + 200];
@@ -403,7 +385,6 @@ static void long_data_is_cut_and_said_to_be(void **state)
         size_t len;
         bool cut;
     } cases[] = {{3000, false}, {4000, false}, {LONG, true}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct webrig *r = webrig_new(NULL);
         size_t one = open_client(r);
@@ -436,7 +417,7 @@ static void long_data_is_cut_and_said_to_be(void **state)
  */
 
 /* A list that began anew at what it does not know would have no end. */
-static void a_page_goes_on_after_what_there_is(void **state)
+TEST(a_page_goes_on_after_what_there_is)
 {
     static const struct {
         const char *target;
@@ -457,7 +438,6 @@ static void a_page_goes_on_after_what_there_is(void **state)
         {"/v1/history?since=x", 400},
     };
     static const struct web_access owner_only = {.owner_uid = 7};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &owner_only});
     r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -467,22 +447,4 @@ static void a_page_goes_on_after_what_there_is(void **state)
         webrig_end(c);
     }
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_that_hears_nothing_for_a_tick_is_not_current),
-        cmocka_unit_test(nothing_older_than_the_age_is_missing),
-        cmocka_unit_test(fresh_asks_the_servers),
-        cmocka_unit_test(a_lock_is_awaited_until_it_changes),
-        cmocka_unit_test(an_election_is_awaited_until_it_changes),
-        cmocka_unit_test(without_the_servers_nothing_is_said_to_be_unchanged),
-        cmocka_unit_test(those_who_wait_are_counted),
-        cmocka_unit_test(gates_of_one_tree_have_the_same_tags),
-        cmocka_unit_test(a_long_queue_is_awaited_too),
-        cmocka_unit_test(long_data_is_cut_and_said_to_be),
-        cmocka_unit_test(a_page_goes_on_after_what_there_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

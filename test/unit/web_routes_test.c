@@ -1,15 +1,8 @@
 /* web_routes_test.c - targets are taken apart, patterns find their routes, and every route is in
  * the OpenAPI document as it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
 
@@ -19,11 +12,10 @@ static const char *parse(struct target *t, char copy[256], const char *text)
     return clave__target_parse(t, copy);
 }
 
-static void a_target_is_a_path_and_arguments(void **state)
+TEST(a_target_is_a_path_and_arguments)
 {
     struct target t;
     char copy[256];
-    (void)state;
     assert_null(parse(&t, copy, "/v1/locks/a%2Fb?prefix=%2Fjobs+x&limit=3&flag&&e=&a=b=c"));
     assert_string_equal(t.path, "/v1/locks/a%2Fb");
     assert_int_equal(t.nargs, 5);
@@ -36,7 +28,7 @@ static void a_target_is_a_path_and_arguments(void **state)
 }
 
 /* As to a proxy: RFC 9112, 3.2.2. */
-static void a_target_may_name_the_host(void **state)
+TEST(a_target_may_name_the_host)
 {
     static const struct {
         const char *target, *host, *path, *arg;
@@ -49,7 +41,6 @@ static void a_target_may_name_the_host(void **state)
         {"http:///x", "", "/x", NULL},
         {"/http://x/", NULL, "/http://x/", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct target t;
         char copy[256];
@@ -62,7 +53,7 @@ static void a_target_may_name_the_host(void **state)
     }
 }
 
-static void a_malformed_target_is_refused(void **state)
+TEST(a_malformed_target_is_refused)
 {
     static const char *const bad[] = {
         "",         "x",
@@ -73,7 +64,6 @@ static void a_malformed_target_is_refused(void **state)
         "/a?b=%00", "/a\x7f?",
         "/a?b c",   "/?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p&q",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct target t;
         char copy[256];
@@ -81,10 +71,9 @@ static void a_malformed_target_is_refused(void **state)
     }
 }
 
-static void escapes_are_decoded_once(void **state)
+TEST(escapes_are_decoded_once)
 {
     char out[32];
-    (void)state;
     assert_true(clave__percent_decode(out, "%2541+%c3%A9", 12, false));
     assert_string_equal(out, "%41+\xc3\xa9");
     assert_false(clave__percent_decode(out, "%4", 2, false));
@@ -93,14 +82,13 @@ static void escapes_are_decoded_once(void **state)
 }
 
 /* What the route's pattern makes of a path of it. */
-static void params_are_znode_paths(void **state)
+TEST(params_are_znode_paths)
 {
     static const struct {
         const char *target, *asset;
     } cases[] = {{"/ui/a/b.js", "a/b.js"}, {"/ui/a%2Fb.js", "a/b.js"}, {"/ui/%2Fa/b.js", "a/b.js"}};
     static const struct web_asset assets[] = {{"a/b.js", "text/javascript", "\"1\"", "x", 1}};
     struct webrig_options o = {.assets = assets, .nassets = 1};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct webrig_call *c = webrig_request(r, "GET", cases[i].target, NULL, NULL);
@@ -128,11 +116,10 @@ static bool is_documented(const struct route *r)
     return strcmp(r->pattern, "/") != 0 && strncmp(r->pattern, "/ui", 3) != 0;
 }
 
-static void every_route_is_in_the_document(void **state)
+TEST(every_route_is_in_the_document)
 {
     const struct route *routes = clave__routes.at;
     size_t n = clave__routes.n;
-    (void)state;
     struct webrig *rig = webrig_new(NULL);
     struct webrig_call *c = webrig_request(rig, "GET", "/v1/openapi.json", NULL, NULL);
     json_t *document = json_loads(webrig_body(c), JSON_REJECT_DUPLICATES, NULL);
@@ -165,11 +152,10 @@ static bool is_routed(const char *path, const char *method)
     return false;
 }
 
-static void every_operation_of_the_document_has_a_route(void **state)
+TEST(every_operation_of_the_document_has_a_route)
 {
     const char *path, *method;
     json_t *ops, *op;
-    (void)state;
     struct webrig *rig = webrig_new(NULL);
     struct webrig_call *c = webrig_request(rig, "GET", "/v1/openapi.json", NULL, NULL);
     json_t *document = json_loads(webrig_body(c), 0, NULL);
@@ -185,18 +171,4 @@ static void every_operation_of_the_document_has_a_route(void **state)
     }
     json_decref(document);
     webrig_free(rig);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_target_is_a_path_and_arguments),
-        cmocka_unit_test(a_target_may_name_the_host),
-        cmocka_unit_test(a_malformed_target_is_refused),
-        cmocka_unit_test(escapes_are_decoded_once),
-        cmocka_unit_test(params_are_znode_paths),
-        cmocka_unit_test(every_route_is_in_the_document),
-        cmocka_unit_test(every_operation_of_the_document_has_a_route),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* web_senders_test.c - what senders share: memory, waits, sessions. Over every route: with a pool
  * empty, a request is refused before anything is done, or done and answered; and a renewal, a
  * release, a look at one's own needs no pool. One sender cannot take all of any. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/http/exchange.h"
 #include "web/http/sender.h"
@@ -151,10 +142,9 @@ static void check_routes(struct scene *s, bool big)
         }
 }
 
-static void with_a_pool_empty_nothing_is_done_and_refused(void **state)
+TEST(with_a_pool_empty_nothing_is_done_and_refused)
 {
     static const enum sender_share shares[] = {SENDER_WAITS, SENDER_BYTES, SENDER_SESSIONS};
-    (void)state;
     complaints = 0;
     for (unsigned empty = 1; empty < 8; empty++)
         for (int big = 0; big < 2; big++) {
@@ -177,11 +167,10 @@ static void with_a_pool_empty_nothing_is_done_and_refused(void **state)
 }
 
 /* It had begun when the memory went: then it is answered. */
-static void what_was_done_is_answered_whatever_others_take(void **state)
+TEST(what_was_done_is_answered_whatever_others_take)
 {
     struct webrig_options o = {.max_sessions = 0};
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     memnet_rule(s.r->net, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
     struct webrig_call *c = post(&s, "/v1/znodes/a?parents", ann, NULL);
@@ -224,12 +213,11 @@ static void check_metrics(struct scene *s, const char *line)
 }
 
 /* Of 800 KB, 100 are for strangers; of the others one sender may have 350. */
-static void memory_is_shared_by_sender(void **state)
+TEST(memory_is_shared_by_sender)
 {
     struct webrig_options o = {.max_held = 800000};
     struct webrig_call *calls[4];
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     calls[0] = head(&s, ann, 200000);
     calls[1] = head(&s, ann, 150000);
@@ -252,12 +240,11 @@ static void memory_is_shared_by_sender(void **state)
 }
 
 /* A body of nothing but empty objects takes a hundred times its length when it is parsed. */
-static void a_body_counts_with_its_values(void **state)
+TEST(a_body_counts_with_its_values)
 {
     struct webrig_options o = {.max_held = 800000};
     char body[6000] = "{\"ops\":[{}";
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     size_t n = strlen(body);
     for (; n + 3 < sizeof body - 3; n += 3)
@@ -271,13 +258,12 @@ static void a_body_counts_with_its_values(void **state)
 }
 
 /* It has room in any case, as a small write has; a large one has none. */
-static void a_small_transaction_needs_no_pool(void **state)
+TEST(a_small_transaction_needs_no_pool)
 {
     static const struct {
         int ops;
         unsigned status;
     } rows[] = {{1, 200}, {8, 200}, {20, 200}, {60, 503}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig_options o = {.max_sessions = 0};
         char body[8000];
@@ -302,12 +288,11 @@ static void a_small_transaction_needs_no_pool(void **state)
 }
 
 /* In chunks nothing is announced: it counts as it comes. */
-static void chunks_count_as_they_come(void **state)
+TEST(chunks_count_as_they_come)
 {
     static char piece[50000];
     struct webrig_options o = {.max_held = 800000};
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     struct webrig_call *c = head(&s, ann, -1);
     for (int i = 0; i < 7; i++)
@@ -319,13 +304,12 @@ static void chunks_count_as_they_come(void **state)
     webrig_free(s.r);
 }
 
-static void a_large_answer_is_of_its_sender_too(void **state)
+TEST(a_large_answer_is_of_its_sender_too)
 {
     static const char large[] = "Authorization: Bearer ann\nContent-Type: application/octet-stream";
     static char data[150000];
     struct webrig_options o = {.max_held = 800000};
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     webrig_end(webrig_request_bytes(s.r, "POST", "/v1/znodes/z", large, data, sizeof data));
     struct webrig_call *c = webrig_request(s.r, "GET", "/v1/znodes/z", ann, NULL);
@@ -344,13 +328,12 @@ static void a_large_answer_is_of_its_sender_too(void **state)
 }
 
 /* 129 bodies of 2 MiB once took all of the memory: none of a sender without a proof is let in. */
-static void a_stranger_sends_little(void **state)
+TEST(a_stranger_sends_little)
 {
     static const struct web_access nobody = {.owner_uid = -1};
     struct webrig_options o = {.access = &nobody};
     struct webrig_call *floods[40], *c;
     char target[80], proof[300];
-    (void)state;
     struct webrig *r = webrig_new(&o);
     c = webrig_request(r, "POST", "/v1/sessions", NULL, "{}");
     snprintf(target, sizeof target, "/v1/sessions/%s/renew", webrig_member(c, "id"));
@@ -374,11 +357,10 @@ static void a_stranger_sends_little(void **state)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static void one_sender_does_not_take_all_sessions(void **state)
+TEST(one_sender_does_not_take_all_sessions)
 {
     struct webrig_options o = {.max_sessions = 5};
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     for (int i = 0; i < 4; i++) {
         struct webrig_call *c = post(&s, "/v1/sessions", ann, "{}");
@@ -399,11 +381,10 @@ static void one_sender_does_not_take_all_sessions(void **state)
     webrig_free(s.r);
 }
 
-static void only_sessions_that_are_alive_count(void **state)
+TEST(only_sessions_that_are_alive_count)
 {
     struct webrig_options o = {.max_sessions = 5};
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     for (int i = 0; i < 50; i++) {
         struct webrig_call *c = post(&s, "/v1/hold", ann, "{\"path\": \"/l\"}");
@@ -433,13 +414,12 @@ static void only_sessions_that_are_alive_count(void **state)
 
 /* A holder's connection stays, by its session's secret where it needs no token; those of one sender
  * are not all. */
-static void the_connections_of_one_sender_do_not_all_stay(void **state)
+TEST(the_connections_of_one_sender_do_not_all_stay)
 {
     struct webrig_options o = {.max_sessions = 0};
     struct sender *kept[9];
     size_t n = 0;
     struct scene s;
-    (void)state;
     scene_open(&s, &o);
     clave__web_set_max_connections(s.r->web, 10);
     struct webrig_call *c = webrig_request(s.r, "GET", "/v1/whoami", ann, NULL);
@@ -466,10 +446,9 @@ static void the_connections_of_one_sender_do_not_all_stay(void **state)
 /* ---- waits ----------------------------------------------------------------------------------- */
 
 /* No server answers: whatever was asked for stays, whether it said that it would wait or not. */
-static void what_stays_unanswered_counts(void **state)
+TEST(what_stays_unanswered_counts)
 {
     static const char *const prefers[] = {"X: y", "Prefer: wait=0", "Prefer: wait=30"};
-    (void)state;
     for (size_t p = 0; p < 3; p++) {
         struct webrig_options o = {.max_waiting = 6};
         struct webrig_call *waits[32], *c;
@@ -503,7 +482,7 @@ static void what_stays_unanswered_counts(void **state)
 
 /* ---- who a sender is ------------------------------------------------------------------------- */
 
-static void a_network_of_ipv6_is_one_sender(void **state)
+TEST(a_network_of_ipv6_is_one_sender)
 {
     static const struct {
         const char *a, *b;
@@ -526,7 +505,6 @@ static void a_network_of_ipv6_is_one_sender(void **state)
         {"", "local", false},
     };
     struct webrig_options o = {.access = NULL};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sender *a = clave__sender_get(r->web, SENDER_STRANGER, cases[i].a);
@@ -541,24 +519,4 @@ static void a_network_of_ipv6_is_one_sender(void **state)
         clave__sender_unref(r->web, named);
     }
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_a_pool_empty_nothing_is_done_and_refused),
-        cmocka_unit_test(what_was_done_is_answered_whatever_others_take),
-        cmocka_unit_test(memory_is_shared_by_sender),
-        cmocka_unit_test(a_body_counts_with_its_values),
-        cmocka_unit_test(a_small_transaction_needs_no_pool),
-        cmocka_unit_test(chunks_count_as_they_come),
-        cmocka_unit_test(a_large_answer_is_of_its_sender_too),
-        cmocka_unit_test(a_stranger_sends_little),
-        cmocka_unit_test(one_sender_does_not_take_all_sessions),
-        cmocka_unit_test(only_sessions_that_are_alive_count),
-        cmocka_unit_test(the_connections_of_one_sender_do_not_all_stay),
-        cmocka_unit_test(what_stays_unanswered_counts),
-        cmocka_unit_test(a_network_of_ipv6_is_one_sender),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

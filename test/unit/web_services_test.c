@@ -1,15 +1,6 @@
 /* /v1/services: the instances of services, from the gate's copy of a server's tree. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 
 #define WEB1                                                                                       \
@@ -64,9 +55,8 @@ static void has(struct webrig *r, const char *target, unsigned status, const cha
     webrig_end(c);
 }
 
-static void instances_are_listed(void **state)
+TEST(instances_are_listed)
 {
-    (void)state;
     struct webrig *r = open_rig();
     put(r, "/services/web/i1", WEB1);
     put(r, "/services/web/i2", WEB2);
@@ -88,9 +78,8 @@ static void instances_are_listed(void **state)
     webrig_free(r);
 }
 
-static void prometheus_gets_targets_that_are_up(void **state)
+TEST(prometheus_gets_targets_that_are_up)
 {
-    (void)state;
     struct webrig *r = open_rig();
     answers(r, "/v1/services?format=http_sd", "[]");
     put(r, "/services/web/i1", WEB1);
@@ -113,9 +102,8 @@ static void prometheus_gets_targets_that_are_up(void **state)
 }
 
 /* It goes with its last instance, and Prometheus would keep that after a 404. */
-static void a_service_without_a_node_has_no_instances(void **state)
+TEST(a_service_without_a_node_has_no_instances)
 {
-    (void)state;
     struct webrig *r = open_rig();
     put(r, "/services/web/i1", WEB1);
     has(r, "/v1/services/web?format=http_sd", 200, "10.0.0.1:80");
@@ -128,9 +116,8 @@ static void a_service_without_a_node_has_no_instances(void **state)
     webrig_free(r);
 }
 
-static void a_balancer_asks_whether_one_is_ready(void **state)
+TEST(a_balancer_asks_whether_one_is_ready)
 {
-    (void)state;
     struct webrig *r = open_rig();
     put(r, "/services/web/i2", WEB2);
     has(r, "/v1/services/web?ready", 503, "\"code\": \"ENONODE\"");
@@ -144,9 +131,8 @@ static void a_balancer_asks_whether_one_is_ready(void **state)
 }
 
 /* While the gate has no server: whoever reads a list keeps the last one that was right. */
-static void an_old_list_is_not_answered(void **state)
+TEST(an_old_list_is_not_answered)
 {
-    (void)state;
     struct webrig *r = open_rig();
     put(r, "/services/web/i1", WEB1);
     has(r, "/v1/services?format=http_sd", 200, "10.0.0.1:80");
@@ -160,9 +146,8 @@ static void an_old_list_is_not_answered(void **state)
     webrig_free(r);
 }
 
-static void a_long_list_is_whole(void **state)
+TEST(a_long_list_is_whole)
 {
-    (void)state;
     enum { MANY = 1203 };
     struct webrig *r = open_rig();
     char path[64], word[64];
@@ -180,9 +165,8 @@ static void a_long_list_is_whole(void **state)
     webrig_free(r);
 }
 
-static void what_is_asked_wrongly_is_told(void **state)
+TEST(what_is_asked_wrongly_is_told)
 {
-    (void)state;
     struct webrig *r = open_rig();
     has(r, "/v1/services?format=consul", 400, "the only format is http_sd");
     has(r, "/v1/services?format=http_sd&ready", 400, "leave out ready");
@@ -190,18 +174,4 @@ static void what_is_asked_wrongly_is_told(void **state)
     has(r, "/v1/services/a%2fb", 400, "without /");
     has(r, "/v1/services/..", 400, "part of a path");
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instances_are_listed),
-        cmocka_unit_test(prometheus_gets_targets_that_are_up),
-        cmocka_unit_test(a_service_without_a_node_has_no_instances),
-        cmocka_unit_test(a_balancer_asks_whether_one_is_ready),
-        cmocka_unit_test(an_old_list_is_not_answered),
-        cmocka_unit_test(a_long_list_is_whole),
-        cmocka_unit_test(what_is_asked_wrongly_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

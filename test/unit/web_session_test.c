@@ -1,15 +1,6 @@
 /* web_session_test.c - sessions over HTTP: made, renewed, attached to again, and their end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/session/http_session.h"
 #include "web/session/http_session_secret.h"
@@ -46,10 +37,9 @@ static void expect(struct webrig_call *c, unsigned status)
 }
 
 /* It says that it is this gate which cannot read the secret: the session may live. */
-static void a_secret_of_another_key_has_a_code_of_its_own(void **state)
+TEST(a_secret_of_another_key_has_a_code_of_its_own)
 {
     static const uint8_t key[32] = {7};
-    (void)state;
     struct webrig *r = webrig_new(NULL),
                   *other = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
@@ -64,7 +54,7 @@ static void a_secret_of_another_key_has_a_code_of_its_own(void **state)
 
 /* The server of --require-auth does nothing for a session without an identity, and that is what
  * every request for one is told. */
-static void a_session_without_the_identity_that_is_required_is_told(void **state)
+TEST(a_session_without_the_identity_that_is_required_is_told)
 {
     static const struct {
         const char *method, *target, *body;
@@ -77,7 +67,6 @@ static void a_session_without_the_identity_that_is_required_is_told(void **state
         {"GET", "/v1/znodes/x", NULL},
     };
     char headers[256];
-    (void)state;
     const clave_auth gate = {.scheme = "digest", .auth = "gate:secret", .len = 11};
     struct webrig *r = webrig_new(
         &(struct webrig_options){.net = {.require_auth = "digest"}, .auths = &gate, .nauths = 1});
@@ -103,10 +92,9 @@ static void a_session_without_the_identity_that_is_required_is_told(void **state
 /* That of a session without identities, as every version has made it. */
 #define OLD_SECRET "xOk4dgQ1Jhoc1obi9BbQQ7Its-AJaUqAKy3lt2uQ-L5PozZT2p1DxjWXPYE"
 
-static void a_secret_is_made_and_read_with_its_key_only(void **state)
+TEST(a_secret_is_made_and_read_with_its_key_only)
 {
     static const size_t lengths[] = {0, 1, 2, 3, 20, SEAL_AUTHS};
-    (void)state;
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
         uint8_t key[SEAL_KEY] = {1, 2, 3}, other[SEAL_KEY] = {1, 2, 4};
         struct sealed_session in = {.id = -77, .ttl_ms = 15000, .nauths = lengths[l]}, out;
@@ -142,9 +130,8 @@ static void a_secret_is_made_and_read_with_its_key_only(void **state)
     }
 }
 
-static void validity_is_counted_from_the_request(void **state)
+TEST(validity_is_counted_from_the_request)
 {
-    (void)state;
     struct validity v = {
         .arrived = 1000, .granted = 0, .hold_deadline = 9000, .ttl_ms = 10000, .now = 1000};
     assert_int_equal(clave__validity_ms(&v), 8000); /* the hold deadline */
@@ -159,9 +146,8 @@ static void validity_is_counted_from_the_request(void **state)
     assert_int_equal(clave__validity_ms(&v), 0);
 }
 
-static void a_session_is_made_renewed_and_ended(void **state)
+TEST(a_session_is_made_renewed_and_ended)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000, \"name\": \"nightly\"}");
@@ -181,9 +167,8 @@ static void a_session_is_made_renewed_and_ended(void **state)
     webrig_free(r);
 }
 
-static void what_proves_nothing_is_refused(void **state)
+TEST(what_proves_nothing_is_refused)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u, NULL);
@@ -202,9 +187,8 @@ static void what_proves_nothing_is_refused(void **state)
     webrig_free(r);
 }
 
-static void sessions_are_bounded(void **state)
+TEST(sessions_are_bounded)
 {
-    (void)state;
     char name[1100];
     struct webrig *r = webrig_new(&(struct webrig_options){.max_sessions = 2});
     struct user u, v;
@@ -225,9 +209,8 @@ static void sessions_are_bounded(void **state)
     webrig_free(r);
 }
 
-static void a_silent_clients_session_ends(void **state)
+TEST(a_silent_clients_session_ends)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
@@ -253,10 +236,9 @@ static void a_silent_clients_session_ends(void **state)
     webrig_free(r);
 }
 
-static void another_gate_attaches_to_the_session(void **state)
+TEST(another_gate_attaches_to_the_session)
 {
     static const uint8_t key[32] = {42};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct web *first = r->web;
     struct user u;
@@ -279,7 +261,7 @@ static void another_gate_attaches_to_the_session(void **state)
 }
 
 /* A node that only its identity may read is its own at the other gate, too. */
-static void another_gate_knows_its_identities(void **state)
+TEST(another_gate_knows_its_identities)
 {
     static const uint8_t key[32] = {42};
     static const char acl[] =
@@ -287,7 +269,6 @@ static void another_gate_knows_its_identities(void **state)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct webrig_call *c;
     char secret[256];
-    (void)state;
     assert_int_equal(memnet_create(r->net, 0, "/n"), CLAVE_OK);
     c = webrig_request(r, "POST", "/v1/sessions", NULL,
                        "{\"ttl_ms\": 8000, \"auth\": [\"digest:ann:secret\", \"digest:b:c\"]}");
@@ -308,13 +289,12 @@ static void another_gate_knows_its_identities(void **state)
     webrig_free(r);
 }
 
-static void identities_are_bounded(void **state)
+TEST(identities_are_bounded)
 {
     static const struct {
         size_t each, n;
         unsigned status;
     } rows[] = {{1023, 1, 201}, {1024, 1, 400}, {63, 16, 201}, {64, 16, 400}, {9, 17, 400}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig *r = webrig_new(NULL);
         char body[2048], text[1100];
@@ -334,9 +314,8 @@ static void identities_are_bounded(void **state)
     }
 }
 
-static void an_expired_session_is_never_another(void **state)
+TEST(an_expired_session_is_never_another)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
@@ -349,9 +328,8 @@ static void an_expired_session_is_never_another(void **state)
     webrig_free(r);
 }
 
-static void a_renewal_under_an_end_is_not_proven(void **state)
+TEST(a_renewal_under_an_end_is_not_proven)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
@@ -369,11 +347,10 @@ static void a_renewal_under_an_end_is_not_proven(void **state)
 }
 
 /* Paths that are too long for the checks of one transaction do not end a session. */
-static void a_renewal_that_is_too_big_is_no_end(void **state)
+TEST(a_renewal_that_is_too_big_is_no_end)
 {
     enum { LEN = 8000, CLAIMS = 140 };
     static char body[LEN + 64];
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
@@ -395,9 +372,8 @@ static void a_renewal_that_is_too_big_is_no_end(void **state)
     webrig_free(r);
 }
 
-static void an_unknown_server_is_told(void **state)
+TEST(an_unknown_server_is_told)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, NULL);
@@ -409,9 +385,8 @@ static void an_unknown_server_is_told(void **state)
     webrig_free(r);
 }
 
-static void a_renewal_waits_for_the_servers_not_beyond_the_session(void **state)
+TEST(a_renewal_waits_for_the_servers_not_beyond_the_session)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
@@ -441,13 +416,12 @@ static void a_renewal_waits_for_the_servers_not_beyond_the_session(void **state)
 }
 
 /* The list has what all of them hold, wherever that is. */
-static void the_list_is_for_who_may_do_everything(void **state)
+TEST(the_list_is_for_who_may_do_everything)
 {
     static const struct web_grant jobs[] = {{WEB_ADMIN, "/jobs"}};
     static const struct web_user users[] = {{.uid = 7, .grants = jobs, .ngrants = 1}};
     static const struct web_access access = {.users = users, .nusers = 1, .owner_uid = 8};
     struct webrig_options o = {.access = &access};
-    (void)state;
     struct webrig *r = webrig_new(&o);
     r->peer.is_unix = true;
     r->peer.uid = 7;
@@ -459,28 +433,4 @@ static void the_list_is_for_who_may_do_everything(void **state)
     expect(c, 200);
     webrig_end(c);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_session_without_the_identity_that_is_required_is_told),
-        cmocka_unit_test(a_secret_of_another_key_has_a_code_of_its_own),
-        cmocka_unit_test(a_secret_is_made_and_read_with_its_key_only),
-        cmocka_unit_test(validity_is_counted_from_the_request),
-        cmocka_unit_test(a_session_is_made_renewed_and_ended),
-        cmocka_unit_test(what_proves_nothing_is_refused),
-        cmocka_unit_test(the_list_is_for_who_may_do_everything),
-        cmocka_unit_test(sessions_are_bounded),
-        cmocka_unit_test(a_silent_clients_session_ends),
-        cmocka_unit_test(another_gate_attaches_to_the_session),
-        cmocka_unit_test(another_gate_knows_its_identities),
-        cmocka_unit_test(identities_are_bounded),
-        cmocka_unit_test(an_expired_session_is_never_another),
-        cmocka_unit_test(a_renewal_under_an_end_is_not_proven),
-        cmocka_unit_test(a_renewal_that_is_too_big_is_no_end),
-        cmocka_unit_test(an_unknown_server_is_told),
-        cmocka_unit_test(a_renewal_waits_for_the_servers_not_beyond_the_session),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

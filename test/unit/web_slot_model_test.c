@@ -1,17 +1,8 @@
 /* Slots in the model of locks: whose they are, who waits, what is told of them and why they end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/observe_scene.h"
 #include "lib/queue_text.h"
+#include "lib/unit.h"
 #include "observe/lock_replay.h"
 #include "observe/lock_who.h"
 
@@ -70,10 +61,9 @@ static const char *show_at(const struct lock_model *m, const char *path)
 /* ---- what is there --------------------------------------------------------------------------- */
 
 /* Whatever order the names and the nodes come in. */
-static void those_kept_longest_come_first(void **state)
+TEST(those_kept_longest_come_first)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 7, SLOT("a"), SAYS("a"));
     add(&m, 3, SLOT("z"), SAYS("z"));
@@ -97,10 +87,9 @@ static void those_kept_longest_come_first(void **state)
     model_close(&m);
 }
 
-static void without_owners_those_who_wait_are_seen_by_the_limit(void **state)
+TEST(without_owners_those_who_wait_are_seen_by_the_limit)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 2, PLACE1, SAYS("q"));
     assert_string_equal(show_at(&m, "/s/queue"), "lock 1 |");
@@ -117,10 +106,9 @@ static void without_owners_those_who_wait_are_seen_by_the_limit(void **state)
 }
 
 /* A semaphore has "leases", and may have a lock at "queue"; anybody may have "owners". */
-static void what_is_no_slot_is_not_shown_as_one(void **state)
+TEST(what_is_no_slot_is_not_shown_as_one)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     add(&m, 2, "/s/leases/_c_" UUID "-lease-0000000003", "");
     add(&m, 3, PLACE1, "");
@@ -131,7 +119,7 @@ static void what_is_no_slot_is_not_shown_as_one(void **state)
     model_close(&m);
 }
 
-static void a_slot_is_shown_by_the_id_in_its_name(void **state)
+TEST(a_slot_is_shown_by_the_id_in_its_name)
 {
     static const struct {
         const char *data, *who, *task;
@@ -142,7 +130,6 @@ static void a_slot_is_shown_by_the_id_in_its_name(void **state)
         {"clave/1\nhost=web1\n", "rack 4 (web1)", "web1"},
         {NULL, "rack 4", ""}, /* it may not be read */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lock_model m;
         struct lock_label label;
@@ -161,10 +148,9 @@ static void a_slot_is_shown_by_the_id_in_its_name(void **state)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static void a_place_that_became_a_slot_is_one_stay(void **state)
+TEST(a_place_that_became_a_slot_is_one_stay)
 {
     struct lock_model m;
-    (void)state;
     model_open(&m);
     set_limit(&m, "/s/limit", 1);
     clave__lock_model_loaded(&m);
@@ -185,10 +171,9 @@ static void a_place_that_became_a_slot_is_one_stay(void **state)
 
 /* ---- at the gate ----------------------------------------------------------------------------- */
 
-static void slots_are_shown_with_their_reasons(void **state)
+TEST(slots_are_shown_with_their_reasons)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_add_of(&s, 0, SLOT("b"), "clave/1\nhost=web2\nname=b\nby=ops\nreason=kernel update\n");
     scene_add_of(&s, 0, SLOT("a"), SAYS("a"));
@@ -209,10 +194,9 @@ static void slots_are_shown_with_their_reasons(void **state)
 }
 
 /* What a gate sees go was given back, unless the record of the last break names it. */
-static void a_slot_that_is_gone_was_given_or_broken(void **state)
+TEST(a_slot_that_is_gone_was_given_or_broken)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     scene_add_of(&s, 0, SLOT("a"), SAYS("a"));
@@ -229,10 +213,9 @@ static void a_slot_that_is_gone_was_given_or_broken(void **state)
     scene_close(&s);
 }
 
-static void slots_have_events_and_metrics_of_their_own(void **state)
+TEST(slots_have_events_and_metrics_of_their_own)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *events = scene_follow(&s, "/v1/events", "");
@@ -248,11 +231,10 @@ static void slots_have_events_and_metrics_of_their_own(void **state)
     scene_close(&s);
 }
 
-static void a_log_tells_which_slot_was_broken(void **state)
+TEST(a_log_tells_which_slot_was_broken)
 {
     static const char record[] = "clave/1\nname=b\nreason=dead\ntoken=11\n";
     struct lock_replay *r;
-    (void)state;
     mem = clave__mem_or_default(NULL);
     assert_int_equal(clave__lock_replay_new(&r, &mem, 7), CLAVE_OK);
     clave__lock_replay_loaded(r);
@@ -271,20 +253,4 @@ static void a_log_tells_which_slot_was_broken(void **state)
     e = clave__history_find(&r->history, r->history.last);
     assert_true(e->zxid == 13 && e->what == LOCK_ENDED && e->cause == LOCK_BROKEN);
     clave__lock_replay_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_kept_longest_come_first),
-        cmocka_unit_test(without_owners_those_who_wait_are_seen_by_the_limit),
-        cmocka_unit_test(what_is_no_slot_is_not_shown_as_one),
-        cmocka_unit_test(a_slot_is_shown_by_the_id_in_its_name),
-        cmocka_unit_test(a_place_that_became_a_slot_is_one_stay),
-        cmocka_unit_test(slots_are_shown_with_their_reasons),
-        cmocka_unit_test(a_slot_that_is_gone_was_given_or_broken),
-        cmocka_unit_test(slots_have_events_and_metrics_of_their_own),
-        cmocka_unit_test(a_log_tells_which_slot_was_broken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

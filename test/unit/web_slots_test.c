@@ -1,16 +1,7 @@
 /* web_slots_test.c - slots over HTTP: they belong to an owner, whatever gate a request reaches. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "wire/proto.h"
 
 /* The engine's own session. */
@@ -57,10 +48,9 @@ static const char *slot_told(struct webrig_call *c, unsigned status, const char 
     return text;
 }
 
-static void a_slot_is_taken_and_given_back(void **state)
+TEST(a_slot_is_taken_and_given_back)
 {
     char id[128], token[32], target[96];
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = slot_post(r, "web1", 0,
                                       "{\"kind\": \"slot\", \"path\": \"/s\", \"limit\": 2, "
@@ -87,7 +77,7 @@ static void a_slot_is_taken_and_given_back(void **state)
 }
 
 /* Its token holds, and guards writes, as long as it is owned. */
-static void a_slot_has_a_token(void **state)
+TEST(a_slot_has_a_token)
 {
     static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
     static const struct web_user admin = {
@@ -95,7 +85,6 @@ static void a_slot_has_a_token(void **state)
     static const struct web_access access = {.users = &admin, .nusers = 1};
     char id[128], token[32], target[96], guard[160];
     const char *bearer = "Authorization: Bearer 0123456789abcdef";
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     snprintf(guard, sizeof guard, "%s\nClave-Owner: web1\nPrefer: wait=0", bearer);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/claims", guard, SLOT);
@@ -119,11 +108,10 @@ static void a_slot_has_a_token(void **state)
     webrig_free(r);
 }
 
-static void takers_wait_and_keep_their_places(void **state)
+TEST(takers_wait_and_keep_their_places)
 {
     char id[3][128];
     static const char *const owners[] = {"a", "b", "c"};
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     snprintf(id[0], sizeof id[0], "%s", slot_told(slot_post(r, "a", 0, SLOT), 201, "id"));
     struct webrig_call *c = slot_post(r, "b", 0, SLOT);
@@ -156,10 +144,9 @@ static void takers_wait_and_keep_their_places(void **state)
 }
 
 /* Its own request that waits is told, too. */
-static void a_place_that_nobody_polls_is_given_up(void **state)
+TEST(a_place_that_nobody_polls_is_given_up)
 {
     char id[128];
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     snprintf(id, sizeof id, "%s", slot_told(slot_post(r, "b", -1, SLOT), 202, "id"));
@@ -179,10 +166,9 @@ static void a_place_that_nobody_polls_is_given_up(void **state)
 }
 
 /* What others put among the owners: here, slots below the owners of others. */
-static void a_child_of_the_owners_that_is_no_slot_is_nobodys_claim(void **state)
+TEST(a_child_of_the_owners_that_is_no_slot_is_nobodys_claim)
 {
     char id[128];
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     snprintf(id, sizeof id, "%s", slot_told(slot_post(r, "a", 0, SLOT), 201, "id"));
     slot_ends(slot_send(r, "DELETE", id, "", -1), 200);
@@ -192,7 +178,7 @@ static void a_child_of_the_owners_that_is_no_slot_is_nobodys_claim(void **state)
     webrig_free(r);
 }
 
-static void bad_claims_are_refused(void **state)
+TEST(bad_claims_are_refused)
 {
     static const struct {
         const char *headers, *body;
@@ -214,7 +200,6 @@ static void bad_claims_are_refused(void **state)
     };
     static const char *const ids[] = {"slot.",  "slot.x",    "slot.L3M",
                                       "slot.*", "slot.L3MK", "slot.L3MKYQ=="};
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         slot_ends(webrig_request(r, "POST", "/v1/claims", cases[i].headers, cases[i].body),
@@ -229,7 +214,7 @@ static void bad_claims_are_refused(void **state)
     webrig_free(r);
 }
 
-static void a_limit_is_set_owners_are_listed_and_broken(void **state)
+TEST(a_limit_is_set_owners_are_listed_and_broken)
 {
     static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
     static const struct web_user admin = {
@@ -237,7 +222,6 @@ static void a_limit_is_set_owners_are_listed_and_broken(void **state)
     static const struct web_access access = {.users = &admin, .nusers = 1};
     const char *bearer = "Authorization: Bearer 0123456789abcdef";
     char owner[160];
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     slot_ends(webrig_request(r, "GET", "/v1/slots/s", bearer, NULL), 404);
     slot_ends(webrig_request(r, "PUT", "/v1/slots/s", bearer, "{}"), 400);
@@ -276,10 +260,9 @@ static void a_limit_is_set_owners_are_listed_and_broken(void **state)
 
 /* ---- lost answers ---------------------------------------------------------------------------- */
 
-static void a_take_whose_answer_is_lost_is_told_as_it_ended(void **state)
+TEST(a_take_whose_answer_is_lost_is_told_as_it_ended)
 {
     static const enum memnet_direction ways[] = {MEMNET_REQUEST, MEMNET_REPLY};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct webrig *r = webrig_new(NULL);
         slot_ends(slot_post(r, "a", 0, SLOT), 201);
@@ -303,9 +286,8 @@ static void a_take_whose_answer_is_lost_is_told_as_it_ended(void **state)
     }
 }
 
-static void a_give_whose_answer_is_lost_is_told_as_it_ended(void **state)
+TEST(a_give_whose_answer_is_lost_is_told_as_it_ended)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
@@ -318,9 +300,8 @@ static void a_give_whose_answer_is_lost_is_told_as_it_ended(void **state)
 }
 
 /* It is not known whether it was done; a repeated request tells. */
-static void what_the_servers_do_not_answer_is_unknown(void **state)
+TEST(what_the_servers_do_not_answer_is_unknown)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     slot_ends(slot_send(r, "DELETE", "slot.L3MKYQ", "", -1), 200);
@@ -345,9 +326,8 @@ static void what_the_servers_do_not_answer_is_unknown(void **state)
 
 /* ---- several gates --------------------------------------------------------------------------- */
 
-static void any_gate_knows_a_claim_by_its_id(void **state)
+TEST(any_gate_knows_a_claim_by_its_id)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     struct webrig_call *first = slot_post(r, "b", 60, SLOT);
@@ -372,9 +352,8 @@ static void any_gate_knows_a_claim_by_its_id(void **state)
 
 /* A give at another gate could not withdraw it: whoever waits is told that nothing is known, and
  * when nobody waits it ends. */
-static void a_take_without_a_place_lasts_as_long_as_its_requests(void **state)
+TEST(a_take_without_a_place_lasts_as_long_as_its_requests)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct webrig *r = webrig_new(NULL);
         slot_ends(slot_post(r, "a", 0, SLOT), 201);
@@ -403,9 +382,8 @@ static void a_take_without_a_place_lasts_as_long_as_its_requests(void **state)
 }
 
 /* Likewise when the place goes with the session of the gate. */
-static void a_place_that_went_with_its_session_is_not_made_again(void **state)
+TEST(a_place_that_went_with_its_session_is_not_made_again)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     webrig_second(r);
@@ -424,9 +402,8 @@ static void a_place_that_went_with_its_session_is_not_made_again(void **state)
     webrig_free(r);
 }
 
-static void a_gate_that_stops_does_not_promise(void **state)
+TEST(a_gate_that_stops_does_not_promise)
 {
-    (void)state;
     struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     struct webrig_call *c = slot_post(r, "b", 60, SLOT);
@@ -438,14 +415,13 @@ static void a_gate_that_stops_does_not_promise(void **state)
 }
 
 /* Who may lock there no more does not wait there either, by a poll or without one. */
-static void roles_are_judged_again(void **state)
+TEST(roles_are_judged_again)
 {
     static const struct web_access none = {.hosts = NULL};
     static const struct web_grant read[] = {{WEB_READ, "/"}};
     static const struct web_user reader = {
         .name = "r", .token = "0123456789abcdef", .uid = -1, .grants = read, .ngrants = 1};
     static const struct web_access readers = {.users = &reader, .nusers = 1};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &none});
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     slot_ends(slot_post(r, "b", -1, SLOT), 202);
@@ -458,26 +434,4 @@ static void roles_are_judged_again(void **state)
                              "Clave-Owner: d\nAuthorization: Bearer 0123456789abcdef", SLOT),
               403);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slot_is_taken_and_given_back),
-        cmocka_unit_test(a_slot_has_a_token),
-        cmocka_unit_test(takers_wait_and_keep_their_places),
-        cmocka_unit_test(a_place_that_nobody_polls_is_given_up),
-        cmocka_unit_test(a_child_of_the_owners_that_is_no_slot_is_nobodys_claim),
-        cmocka_unit_test(bad_claims_are_refused),
-        cmocka_unit_test(a_limit_is_set_owners_are_listed_and_broken),
-        cmocka_unit_test(a_take_whose_answer_is_lost_is_told_as_it_ended),
-        cmocka_unit_test(a_give_whose_answer_is_lost_is_told_as_it_ended),
-        cmocka_unit_test(what_the_servers_do_not_answer_is_unknown),
-        cmocka_unit_test(any_gate_knows_a_claim_by_its_id),
-        cmocka_unit_test(a_take_without_a_place_lasts_as_long_as_its_requests),
-        cmocka_unit_test(a_place_that_went_with_its_session_is_not_made_again),
-        cmocka_unit_test(a_gate_that_stops_does_not_promise),
-        cmocka_unit_test(roles_are_judged_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

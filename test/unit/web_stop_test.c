@@ -1,17 +1,8 @@
 /* web_stop_test.c - what waits for an answer when its gate stops, or when its sender's role is
  * taken away, over all routes that wait: it is answered by what was begun, and nothing is begun
  * after that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "wire/proto.h"
 
@@ -232,9 +223,8 @@ static void stop_one(const struct wait *w, const uint8_t *with)
     webrig_free(s.r);
 }
 
-static void what_waits_when_a_gate_stops_is_told_what_was_begun(void **state)
+TEST(what_waits_when_a_gate_stops_is_told_what_was_begun)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
         stop_one(&waits[i], key);
         stop_one(&waits[i], NULL);
@@ -242,9 +232,8 @@ static void what_waits_when_a_gate_stops_is_told_what_was_begun(void **state)
 }
 
 /* What was begun is told as it came out; what was not is refused, and never done. */
-static void what_waits_is_judged_before_it_acts(void **state)
+TEST(what_waits_is_judged_before_it_acts)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
         const struct wait *w = &waits[i];
         struct scene s;
@@ -266,7 +255,7 @@ static void what_waits_is_judged_before_it_acts(void **state)
 }
 
 /* Not only that of the route: those of a guard, a transaction, and the mark of a lock delay. */
-static void every_path_is_judged(void **state)
+TEST(every_path_is_judged)
 {
     static const struct wait rows[] = {
         {"PUT", "/v1/znodes/l/x", "Clave-Guard: /h;token=99", "v", false, OWN, LIST, 0, 0, 403},
@@ -274,7 +263,6 @@ static void every_path_is_judged(void **state)
         {"POST", "/v1/hold", NULL, "{\"path\": \"/l\", \"lock_delay_ms\": 9}", false, OTHERS + 1,
          MEMNET_HANDSHAKE, 0, 0, 403},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct scene s;
         scene_open(&s, key);
@@ -293,11 +281,10 @@ static void every_path_is_judged(void **state)
 }
 
 /* Its batches follow one another: those that were sent are done, no more. */
-static void a_subtree_is_deleted_no_further(void **state)
+TEST(a_subtree_is_deleted_no_further)
 {
     enum { MANY = 3000, SENT = 8 * 200 }; /* of znodes_write.c */
     struct scene s;
-    (void)state;
     scene_open(&s, key);
     for (int i = 0; i < MANY; i++) {
         char path[24];
@@ -315,15 +302,4 @@ static void a_subtree_is_deleted_no_further(void **state)
     assert_int_equal(memnet_list(s.r->net, TESTS, "/z", NULL, 0), MANY + 2 - SENT);
     webrig_end(c);
     webrig_free(s.r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_waits_when_a_gate_stops_is_told_what_was_begun),
-        cmocka_unit_test(what_waits_is_judged_before_it_acts),
-        cmocka_unit_test(every_path_is_judged),
-        cmocka_unit_test(a_subtree_is_deleted_no_further),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

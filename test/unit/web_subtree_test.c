@@ -1,15 +1,6 @@
 /* DELETE /v1/znodes/PATH?recursive. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/mutex_owner.h"
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "wire/proto.h"
 
@@ -65,9 +56,8 @@ static void expect(struct webrig_call *c, unsigned status, const char *deleted)
     webrig_end(c);
 }
 
-static void a_tree_goes_with_all_that_is_below_it(void **state)
+TEST(a_tree_goes_with_all_that_is_below_it)
 {
-    (void)state;
     struct webrig *r = rig();
     plant(r, "/a", 1500);
     plant(r, "/b", 2);
@@ -78,7 +68,7 @@ static void a_tree_goes_with_all_that_is_below_it(void **state)
     webrig_free(r);
 }
 
-static void what_is_refused_is_not_begun(void **state)
+TEST(what_is_refused_is_not_begun)
 {
     static const struct {
         const char *target, *headers;
@@ -95,7 +85,6 @@ static void what_is_refused_is_not_begun(void **state)
         {"/v1/znodes/a?recursive", "If-Match: \"0\"", 400},
         {"/v1/znodes/a?recursive", "Clave-Guard: /a;token=1", 400},
     };
-    (void)state;
     struct webrig *r = rig();
     plant(r, "/a", 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -112,14 +101,13 @@ static void what_is_refused_is_not_begun(void **state)
 }
 
 /* The role must cover all of it, which one of the path does. */
-static void the_role_is_needed_on_the_path(void **state)
+TEST(the_role_is_needed_on_the_path)
 {
     static const struct web_grant grants[] = {{WEB_WRITE, "/a/0"}};
     static const struct web_user users[] = {
         {.name = "w", .token = "secret", .uid = -1, .grants = grants, .ngrants = 1}};
     static const struct web_access access = {.users = users, .nusers = 1};
     static const char token[] = "Authorization: Bearer secret";
-    (void)state;
     struct webrig *r = rig();
     clave__web_set_access(r->web, &access);
     r->peer = (struct web_peer){.uid = -1, .address = "10.0.0.1:1"};
@@ -140,9 +128,8 @@ static struct webrig_call *delete_slowly(struct webrig *r, const char *target)
     return c;
 }
 
-static void nodes_that_go_meanwhile_are_gone(void **state)
+TEST(nodes_that_go_meanwhile_are_gone)
 {
-    (void)state;
     struct webrig *r = rig();
     plant(r, "/a", 1000);
     struct webrig_call *c = delete_slowly(r, "/v1/znodes/a?recursive");
@@ -158,9 +145,8 @@ static void nodes_that_go_meanwhile_are_gone(void **state)
     webrig_free(r);
 }
 
-static void a_node_that_comes_meanwhile_is_not_deleted(void **state)
+TEST(a_node_that_comes_meanwhile_is_not_deleted)
 {
-    (void)state;
     struct webrig *r = rig();
     plant(r, "/a", 3);
     struct webrig_call *c = delete_slowly(r, "/v1/znodes/a?recursive");
@@ -176,9 +162,8 @@ static void a_node_that_comes_meanwhile_is_not_deleted(void **state)
     webrig_free(r);
 }
 
-static void a_lost_answer_is_an_unknown_outcome(void **state)
+TEST(a_lost_answer_is_an_unknown_outcome)
 {
-    (void)state;
     struct webrig *r = rig();
     plant(r, "/a", 1000);
     memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 2});
@@ -195,9 +180,8 @@ static void a_lost_answer_is_an_unknown_outcome(void **state)
 }
 
 /* Servers that answer no more, or a gate that stops, in the midst of it: what is known is told. */
-static void what_was_deleted_so_far_is_told(void **state)
+TEST(what_was_deleted_so_far_is_told)
 {
-    (void)state;
     for (int stops = 0; stops < 2; stops++) {
         struct webrig *r = rig();
         plant(r, "/a", 1000);
@@ -218,9 +202,8 @@ static void what_was_deleted_so_far_is_told(void **state)
 }
 
 /* It has only been listed. */
-static void a_list_that_does_not_come_is_no_beginning(void **state)
+TEST(a_list_that_does_not_come_is_no_beginning)
 {
-    (void)state;
     struct webrig *r = rig();
     plant(r, "/a", 3);
     memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
@@ -231,19 +214,4 @@ static void a_list_that_does_not_come_is_no_beginning(void **state)
     webrig_end(c);
     memnet_clear(r->net);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tree_goes_with_all_that_is_below_it),
-        cmocka_unit_test(a_list_that_does_not_come_is_no_beginning),
-        cmocka_unit_test(what_is_refused_is_not_begun),
-        cmocka_unit_test(the_role_is_needed_on_the_path),
-        cmocka_unit_test(nodes_that_go_meanwhile_are_gone),
-        cmocka_unit_test(a_node_that_comes_meanwhile_is_not_deleted),
-        cmocka_unit_test(a_lost_answer_is_an_unknown_outcome),
-        cmocka_unit_test(what_was_deleted_so_far_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

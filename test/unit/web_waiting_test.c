@@ -1,14 +1,6 @@
 /* web_waiting_test.c - long polls and streams have a limit, in all and of one sender; who renews,
  * releases or asks without waiting is never refused by it; the place of whoever ends is free. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 
 static const struct web_grant all[] = {{WEB_LOCK, "/"}};
@@ -75,12 +67,11 @@ static void check_refusals(struct scene *s, const char *line)
     webrig_end(c);
 }
 
-static void long_polls_and_streams_have_a_limit(void **state)
+TEST(long_polls_and_streams_have_a_limit)
 {
     struct scene s;
     struct webrig_call *waits[MOST];
     char target[80];
-    (void)state;
     scene_open(&s);
     hold(&s, s.bob, "{\"path\": \"/l\"}");
     hold(&s, s.ann, "{\"path\": \"/m\"}");
@@ -119,12 +110,11 @@ static void long_polls_and_streams_have_a_limit(void **state)
 }
 
 /* Without a name an address is a sender, whatever its port. */
-static void a_sender_without_a_name_is_an_address(void **state)
+TEST(a_sender_without_a_name_is_an_address)
 {
     static const char eve[] = "Authorization: Bearer eve";
     static const char *const addresses[] = {"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3", "10.0.0.1:4"};
     struct scene s;
-    (void)state;
     scene_open(&s);
     for (size_t i = 0; i < MOST_OF_ONE; i++) {
         s.r->peer.address = addresses[i];
@@ -137,11 +127,10 @@ static void a_sender_without_a_name_is_an_address(void **state)
 }
 
 /* Whoever is refused asks again, and has not lost its session meanwhile. */
-static void a_refused_poll_is_a_sign_of_life(void **state)
+TEST(a_refused_poll_is_a_sign_of_life)
 {
     struct scene s;
     char target[80];
-    (void)state;
     scene_open(&s);
     for (size_t i = 0; i < MOST_OF_ONE; i++)
         webrig_request(s.r, "GET", "/v1/events", "Authorization: Bearer ann", NULL);
@@ -157,10 +146,9 @@ static void a_refused_poll_is_a_sign_of_life(void **state)
 }
 
 /* A place is free when the answer is there, not when the connection is. */
-static void an_answer_waits_no_more(void **state)
+TEST(an_answer_waits_no_more)
 {
     struct scene s;
-    (void)state;
     scene_open(&s);
     for (size_t i = 0; i < 2 * MOST; i++) {
         struct webrig_call *c = claim(&s, s.ann);
@@ -172,15 +160,4 @@ static void an_answer_waits_no_more(void **state)
         assert_int_not_equal(c->status, 429);
     }
     webrig_free(s.r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_polls_and_streams_have_a_limit),
-        cmocka_unit_test(a_sender_without_a_name_is_an_address),
-        cmocka_unit_test(a_refused_poll_is_a_sign_of_life),
-        cmocka_unit_test(an_answer_waits_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

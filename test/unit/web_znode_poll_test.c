@@ -1,14 +1,5 @@
 /* Waiting for a change of a znode: GET with If-None-Match and Prefer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/unit.h"
 #include "lib/webrig.h"
 #include "wire/proto.h"
 
@@ -49,7 +40,7 @@ static const char *know(const struct webrig_call *c, const char *more)
 }
 
 /* What is done, and whether a wait of /v1/znodes/a, with this argument, is over by it. */
-static void each_change_ends_the_waits_it_is_for(void **state)
+TEST(each_change_ends_the_waits_it_is_for)
 {
     static const char *const views[] = {"/v1/znodes/a", "/v1/znodes/a?stat",
                                         "/v1/znodes/a?children"};
@@ -67,7 +58,6 @@ static void each_change_ends_the_waits_it_is_for(void **state)
         {"DELETE", "/v1/znodes/a", NULL, NULL, {404, 404, 404}},
         {"PUT", "/v1/znodes/a", "If-None-Match: *", "x", {200, 200, 200}},
     };
-    (void)state;
     struct webrig *r = rig_of_owner(0);
     for (size_t v = 0; v < 3; v++) {
         struct webrig_call *seen = get(r, views[v], NULL);
@@ -94,9 +84,8 @@ static void each_change_ends_the_waits_it_is_for(void **state)
 }
 
 /* The same version of another node. */
-static void a_node_made_again_is_another(void **state)
+TEST(a_node_made_again_is_another)
 {
-    (void)state;
     struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
     struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
@@ -112,9 +101,8 @@ static void a_node_made_again_is_another(void **state)
     webrig_free(r);
 }
 
-static void a_wait_ends_without_a_change(void **state)
+TEST(a_wait_ends_without_a_change)
 {
-    (void)state;
     struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
     struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
@@ -137,9 +125,8 @@ static void a_wait_ends_without_a_change(void **state)
 }
 
 /* The session's end takes its watches along. */
-static void a_wait_outlives_the_gates_session(void **state)
+TEST(a_wait_outlives_the_gates_session)
 {
-    (void)state;
     struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
     struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
@@ -155,10 +142,9 @@ static void a_wait_outlives_the_gates_session(void **state)
 }
 
 /* One watch, however many wait; none when the last one has gone. */
-static void those_who_wait_share_a_watch(void **state)
+TEST(those_who_wait_share_a_watch)
 {
     struct webrig_call *calls[8];
-    (void)state;
     struct webrig *r = rig_of_owner(5);
     create(r, "/v1/znodes/a");
     struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
@@ -177,7 +163,7 @@ static void those_who_wait_share_a_watch(void **state)
     webrig_free(r);
 }
 
-static void what_cannot_be_waited_for_is_said(void **state)
+TEST(what_cannot_be_waited_for_is_said)
 {
     static const char *const bad[][2] = {
         {"/v1/znodes/a?acl", "If-None-Match: \"x\"\nPrefer: wait=1"},
@@ -185,7 +171,6 @@ static void what_cannot_be_waited_for_is_said(void **state)
         {"/v1/znodes/a", "If-None-Match: \"x\"\nPrefer: wait=1\nClave-Session: x"},
         {"/v1/znodes/a?children&after=b/c", NULL},
     };
-    (void)state;
     struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -195,17 +180,4 @@ static void what_cannot_be_waited_for_is_said(void **state)
         webrig_end(c);
     }
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_change_ends_the_waits_it_is_for),
-        cmocka_unit_test(a_node_made_again_is_another),
-        cmocka_unit_test(a_wait_ends_without_a_change),
-        cmocka_unit_test(a_wait_outlives_the_gates_session),
-        cmocka_unit_test(those_who_wait_share_a_watch),
-        cmocka_unit_test(what_cannot_be_waited_for_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* web_znodes_test.c - /v1/znodes and /v1/multi: reads, conditional writes, and what is said when an
  * answer is lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "lib/unit.h"
 #include "lib/webrig_answer.h"
 
 #define OCTETS "Content-Type: application/octet-stream"
@@ -40,10 +32,9 @@ static void create(struct webrig *r, const char *target, const char *data)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static void data_are_the_body_as_they_are(void **state)
+TEST(data_are_the_body_as_they_are)
 {
     static const char bytes[] = {'a', 0, '\n', (char)0xff};
-    (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c = webrig_request_bytes(r, "POST", "/v1/znodes/a", OCTETS, bytes, 4);
     assert_int_equal(c->status, 201);
@@ -66,9 +57,8 @@ static void data_are_the_body_as_they_are(void **state)
     webrig_free(r);
 }
 
-static void stat_children_and_acl_are_json(void **state)
+TEST(stat_children_and_acl_are_json)
 {
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "hello");
     create(r, "/v1/znodes/a/z", NULL);
@@ -97,9 +87,8 @@ static void stat_children_and_acl_are_json(void **state)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void conditions_are_checked(void **state)
+TEST(conditions_are_checked)
 {
-    (void)state;
     struct webrig *r = rig_new();
     webrig_done(r, "PUT", "/v1/znodes/a", NULL, "x", 404);
     webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: *", "x", 412);
@@ -126,9 +115,8 @@ static void conditions_are_checked(void **state)
     webrig_free(r);
 }
 
-static void nodes_are_created_in_every_mode(void **state)
+TEST(nodes_are_created_in_every_mode)
 {
-    (void)state;
     struct webrig *r = rig_new();
     webrig_done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 404);
     create(r, "/v1/znodes/a/b/c?parents", "x");
@@ -154,9 +142,8 @@ static void nodes_are_created_in_every_mode(void **state)
     webrig_free(r);
 }
 
-static void an_access_list_is_set_and_counts(void **state)
+TEST(an_access_list_is_set_and_counts)
 {
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     struct webrig_call *c = webrig_answer(
@@ -176,9 +163,8 @@ static void an_access_list_is_set_and_counts(void **state)
     webrig_free(r);
 }
 
-static void a_role_is_needed_on_the_path(void **state)
+TEST(a_role_is_needed_on_the_path)
 {
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     create(r, "/v1/znodes/b", "x");
@@ -199,9 +185,8 @@ static void a_role_is_needed_on_the_path(void **state)
 }
 
 /* "/a" as a sequential node is "/a0000000001", beside what the role is for. */
-static void a_sequential_node_is_beside_its_path(void **state)
+TEST(a_sequential_node_is_beside_its_path)
 {
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     r->peer.uid = 8;
@@ -220,13 +205,12 @@ static void a_sequential_node_is_beside_its_path(void **state)
 
 /* "/shard" as a sequential node is "/shard0000000000", which the prefix "/shard0" does not cover.
  */
-static void a_prefix_covers_the_number_of_a_sequential_node(void **state)
+TEST(a_prefix_covers_the_number_of_a_sequential_node)
 {
     static const struct web_grant shard0[] = {{WEB_WRITE, "/shard0"}};
     static const struct web_user writer[] = {
         {.name = "w", .uid = 8, .grants = shard0, .ngrants = 1}};
     static const struct web_access access = {.users = writer, .nusers = 1, .owner_uid = 7};
-    (void)state;
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer = (struct web_peer){.is_unix = true, .uid = 8};
     webrig_done(
@@ -239,9 +223,8 @@ static void a_prefix_covers_the_number_of_a_sequential_node(void **state)
 
 /* ---- transactions --------------------------------------------------------------------------- */
 
-static void a_transaction_is_done_or_not(void **state)
+TEST(a_transaction_is_done_or_not)
 {
-    (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c =
         webrig_answer(r, "POST", "/v1/multi", NULL,
@@ -273,7 +256,7 @@ static void a_transaction_is_done_or_not(void **state)
     webrig_free(r);
 }
 
-static void a_malformed_transaction_is_told(void **state)
+TEST(a_malformed_transaction_is_told)
 {
     static const char *const bad[] = {
         "",
@@ -301,7 +284,6 @@ static void a_malformed_transaction_is_told(void **state)
         "\xff",
         "{} {}",
     };
-    (void)state;
     struct webrig *r = rig_new();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         webrig_done(r, "POST", "/v1/multi", NULL, bad[i], 400);
@@ -338,9 +320,8 @@ static int64_t queue(struct webrig *r, const char *path)
 
 /* ---- lost connections ----------------------------------------------------------------------- */
 
-static void a_lost_answer_is_an_unknown_outcome_of_writes_only(void **state)
+TEST(a_lost_answer_is_an_unknown_outcome_of_writes_only)
 {
-    (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     memnet_rule(r->net,
@@ -360,9 +341,8 @@ static void a_lost_answer_is_an_unknown_outcome_of_writes_only(void **state)
     webrig_free(r);
 }
 
-static void a_write_does_not_wait_for_a_connection(void **state)
+TEST(a_write_does_not_wait_for_a_connection)
 {
-    (void)state;
     struct webrig *r = rig_new();
     memnet_refuse(r->net, 1, true);
     struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 503);
@@ -381,11 +361,10 @@ static void a_write_does_not_wait_for_a_connection(void **state)
 }
 
 /* What was asked for stays in the client until a server answers: it must not be without end. */
-static void reads_that_are_given_up_have_a_bound(void **state)
+TEST(reads_that_are_given_up_have_a_bound)
 {
     enum { ENOUGH = 3000 };
     size_t refused = 0;
-    (void)state;
     struct webrig *r = rig_new();
     memnet_refuse(r->net, 1, true);
     for (int i = 0; i < ENOUGH; i++) {
@@ -400,9 +379,8 @@ static void reads_that_are_given_up_have_a_bound(void **state)
     webrig_free(r);
 }
 
-static void a_client_that_hangs_up_leaves_nothing(void **state)
+TEST(a_client_that_hangs_up_leaves_nothing)
 {
-    (void)state;
     struct webrig *r = rig_new();
     memnet_rule(r->net,
                 (struct memnet_rule){
@@ -420,10 +398,9 @@ static void a_client_that_hangs_up_leaves_nothing(void **state)
 
 /* ---- places in queues ----------------------------------------------------------------------- */
 
-static void a_place_is_asked_for_or_taken_away(void **state)
+TEST(a_place_is_asked_for_or_taken_away)
 {
     char body[100];
-    (void)state;
     struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/_c_1-lock-");
     queue(r, "/s/leases/_c_1-lease-");
@@ -463,9 +440,8 @@ static void a_place_is_asked_for_or_taken_away(void **state)
     webrig_free(r);
 }
 
-static void a_leader_is_asked_to_hand_over(void **state)
+TEST(a_leader_is_asked_to_hand_over)
 {
-    (void)state;
     struct webrig *r = rig_new();
     queue(r, "/e/_c_1-latch-");
     queue(r, "/e/_c_2-latch-");
@@ -494,10 +470,9 @@ static struct webrig_call *session_new(struct webrig *r, char secret[128])
     return c;
 }
 
-static void ephemeral_nodes_live_as_long_as_their_session(void **state)
+TEST(ephemeral_nodes_live_as_long_as_their_session)
 {
     char secret[128], headers[256];
-    (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *session = session_new(r, secret);
     snprintf(headers, sizeof headers, "%s\n" OCTETS, secret);
@@ -518,10 +493,9 @@ static void ephemeral_nodes_live_as_long_as_their_session(void **state)
 }
 
 /* Requests of a session count as its client's presence, and their answers as its leaving. */
-static void a_session_that_writes_is_alive_and_ends_when_it_is_silent(void **state)
+TEST(a_session_that_writes_is_alive_and_ends_when_it_is_silent)
 {
     char secret[128];
-    (void)state;
     struct webrig *r = rig_new();
     webrig_end(session_new(r, secret));
     webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
@@ -535,10 +509,9 @@ static void a_session_that_writes_is_alive_and_ends_when_it_is_silent(void **sta
     webrig_free(r);
 }
 
-static void a_session_without_a_connection_is_waited_for(void **state)
+TEST(a_session_without_a_connection_is_waited_for)
 {
     char secret[128];
-    (void)state;
     struct webrig *r = rig_new();
     webrig_end(session_new(r, secret));
     webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
@@ -552,10 +525,9 @@ static void a_session_without_a_connection_is_waited_for(void **state)
 }
 
 /* Nothing was sent: it may be repeated. */
-static void a_write_that_found_no_connection_was_not_done(void **state)
+TEST(a_write_that_found_no_connection_was_not_done)
 {
     char secret[128];
-    (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c =
         webrig_answer(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 40000}", 201);
@@ -571,31 +543,4 @@ static void a_write_that_found_no_connection_was_not_done(void **state)
     assert_string_equal(webrig_member(c, "class"), "retry");
     webrig_end(c);
     webrig_free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_are_the_body_as_they_are),
-        cmocka_unit_test(stat_children_and_acl_are_json),
-        cmocka_unit_test(conditions_are_checked),
-        cmocka_unit_test(nodes_are_created_in_every_mode),
-        cmocka_unit_test(an_access_list_is_set_and_counts),
-        cmocka_unit_test(a_role_is_needed_on_the_path),
-        cmocka_unit_test(a_sequential_node_is_beside_its_path),
-        cmocka_unit_test(a_prefix_covers_the_number_of_a_sequential_node),
-        cmocka_unit_test(a_transaction_is_done_or_not),
-        cmocka_unit_test(a_malformed_transaction_is_told),
-        cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
-        cmocka_unit_test(a_write_does_not_wait_for_a_connection),
-        cmocka_unit_test(reads_that_are_given_up_have_a_bound),
-        cmocka_unit_test(a_client_that_hangs_up_leaves_nothing),
-        cmocka_unit_test(a_place_is_asked_for_or_taken_away),
-        cmocka_unit_test(a_leader_is_asked_to_hand_over),
-        cmocka_unit_test(ephemeral_nodes_live_as_long_as_their_session),
-        cmocka_unit_test(a_session_that_writes_is_alive_and_ends_when_it_is_silent),
-        cmocka_unit_test(a_session_without_a_connection_is_waited_for),
-        cmocka_unit_test(a_write_that_found_no_connection_was_not_done),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

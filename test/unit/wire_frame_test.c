@@ -1,15 +1,7 @@
 /* wire_frame_test.c - frames on a stream that comes in any pieces, and what is no frame. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/rand.h"
 #include "lib/failmem.h"
+#include "lib/unit.h"
 #include "wire/frame.h"
 #include "wire/jute.h"
 
@@ -69,9 +61,8 @@ static void feed_pieces(const struct buf *stream, const int *lengths, size_t pie
     assert_int_equal(mem.live, 0);
 }
 
-static void frames_in_pieces_of_every_size(void **state)
+TEST(frames_in_pieces_of_every_size)
 {
-    (void)state;
     struct failmem mem;
     struct buf stream;
     failmem_init(&mem);
@@ -82,9 +73,8 @@ static void frames_in_pieces_of_every_size(void **state)
     clave__buf_fini(&stream);
 }
 
-static void frames_in_pieces_of_random_size(void **state)
+TEST(frames_in_pieces_of_random_size)
 {
-    (void)state;
     struct failmem mem;
     struct buf stream;
     struct rand_state rand;
@@ -109,10 +99,9 @@ static void frames_in_pieces_of_random_size(void **state)
 }
 
 /* A frame that is whole in the feed is not copied. */
-static void whole_frames_stay_where_they_are(void **state)
+TEST(whole_frames_stay_where_they_are)
 {
     static const uint8_t bytes[] = {0, 0, 0, 2, 'a', 'b', 0, 0, 0, 1, 'c', 0, 0};
-    (void)state;
     struct failmem mem;
     struct frame_reader f;
     const uint8_t *p;
@@ -135,7 +124,7 @@ static void whole_frames_stay_where_they_are(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-static void lengths_that_are_none(void **state)
+TEST(lengths_that_are_none)
 {
     static const struct {
         uint8_t bytes[4];
@@ -148,7 +137,6 @@ static void lengths_that_are_none(void **state)
         {{0xff, 0xff, 0xff, 0xff}, CLAVE_EPROTO, 0},
         {{0x80, 0, 0, 0}, CLAVE_EPROTO, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (size_t piece = 1; piece <= 4; piece++) {
             struct failmem mem;
@@ -172,9 +160,8 @@ static void lengths_that_are_none(void **state)
 }
 
 /* However long a frame says it is: no more is held than one of the maximum. */
-static void a_reader_holds_one_frame_at_most(void **state)
+TEST(a_reader_holds_one_frame_at_most)
 {
-    (void)state;
     struct failmem mem;
     struct frame_reader f;
     const uint8_t *p;
@@ -196,9 +183,8 @@ static void a_reader_holds_one_frame_at_most(void **state)
     clave__frame_reader_fini(&f);
 }
 
-static void a_reader_without_memory(void **state)
+TEST(a_reader_without_memory)
 {
-    (void)state;
     struct failmem mem;
     struct frame_reader f;
     const uint8_t *p;
@@ -219,9 +205,8 @@ static void a_reader_without_memory(void **state)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* A frame that does not fit is cut off again; what stood before it stays. */
-static void a_frame_that_does_not_fit(void **state)
+TEST(a_frame_that_does_not_fit)
 {
-    (void)state;
     struct failmem mem;
     struct buf b;
     failmem_init(&mem);
@@ -241,18 +226,4 @@ static void a_frame_that_does_not_fit(void **state)
         clave__buf_fini(&b);
     }
     assert_int_equal(mem.live, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_in_pieces_of_every_size),
-        cmocka_unit_test(frames_in_pieces_of_random_size),
-        cmocka_unit_test(whole_frames_stay_where_they_are),
-        cmocka_unit_test(lengths_that_are_none),
-        cmocka_unit_test(a_reader_holds_one_frame_at_most),
-        cmocka_unit_test(a_reader_without_memory),
-        cmocka_unit_test(a_frame_that_does_not_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

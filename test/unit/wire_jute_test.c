@@ -1,14 +1,7 @@
 /* wire_jute_test.c - the primitive encodings: their bytes, their bounds, and the error that sticks.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
+#include "lib/unit.h"
 #include "wire/jute.h"
 
 enum kind { BYTE, BOOL, INT, LONG, BYTES };
@@ -90,9 +83,8 @@ static int64_t number_of(const struct sample *s)
     return s->text ? (int64_t)strlen(s->text) : -1;
 }
 
-static void every_primitive_both_ways(void **state)
+TEST(every_primitive_both_ways)
 {
-    (void)state;
     struct failmem mem;
     failmem_init(&mem);
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
@@ -117,9 +109,8 @@ static void every_primitive_both_ways(void **state)
 }
 
 /* Cut anywhere, it is bad and yields nothing, and so does every read after it. */
-static void every_primitive_cut_at_every_byte(void **state)
+TEST(every_primitive_cut_at_every_byte)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         for (size_t n = 0; n < samples[i].n; n++) {
             struct jbytes bytes = {"", 0};
@@ -139,9 +130,8 @@ static void every_primitive_cut_at_every_byte(void **state)
     }
 }
 
-static void any_byte_but_zero_is_true(void **state)
+TEST(any_byte_but_zero_is_true)
 {
-    (void)state;
     for (int i = 0; i < 256; i++) {
         uint8_t byte = (uint8_t)i;
         struct jreader r = clave__jreader(&byte, 1);
@@ -149,7 +139,7 @@ static void any_byte_but_zero_is_true(void **state)
     }
 }
 
-static void lengths_are_held_against_the_frame(void **state)
+TEST(lengths_are_held_against_the_frame)
 {
     static const struct {
         const char *wire;
@@ -167,7 +157,6 @@ static void lengths_are_held_against_the_frame(void **state)
          7, -2},
         {"\0\0\0\1", 4, -2},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct jreader r = clave__jreader(cases[i].wire, cases[i].n);
         struct jbytes b = clave__jget_bytes(&r);
@@ -177,7 +166,7 @@ static void lengths_are_held_against_the_frame(void **state)
 }
 
 /* A count that the rest of the frame cannot hold is refused before anything is made of it. */
-static void counts_are_held_against_the_frame(void **state)
+TEST(counts_are_held_against_the_frame)
 {
     static const struct {
         const char *wire;
@@ -194,7 +183,6 @@ static void counts_are_held_against_the_frame(void **state)
         {"\x7f\xff\xff\xff\0\0\0\0", 8, 1, -2},
         {"\x40\0\0\0\0\0\0\0", 8, 12, -2},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct jreader r = clave__jreader(cases[i].wire, cases[i].n);
         int32_t count = clave__jget_count(&r, cases[i].each);
@@ -203,10 +191,9 @@ static void counts_are_held_against_the_frame(void **state)
     }
 }
 
-static void vectors_of_strings(void **state)
+TEST(vectors_of_strings)
 {
     static const char wire[] = "\0\0\0\3\0\0\0\2/a\xff\xff\xff\xff\0\0\0\0rest";
-    (void)state;
     struct jreader r = clave__jreader(wire, sizeof wire - 1);
     struct jvec v = clave__jget_strings(&r);
     assert_false(r.bad);
@@ -225,9 +212,8 @@ static void vectors_of_strings(void **state)
     }
 }
 
-static void null_is_not_empty(void **state)
+TEST(null_is_not_empty)
 {
-    (void)state;
     struct jbytes empty = clave__jbytes(""), null = clave__jbytes(NULL);
     assert_int_equal(null.n, -1);
     assert_false(clave__jbytes_eq(empty, null));
@@ -241,9 +227,8 @@ static void null_is_not_empty(void **state)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Beyond the maximum nothing is written, and nothing after it either. */
-static void a_writer_stops_at_the_maximum(void **state)
+TEST(a_writer_stops_at_the_maximum)
 {
-    (void)state;
     struct failmem mem;
     failmem_init(&mem);
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
@@ -266,9 +251,8 @@ static void a_writer_stops_at_the_maximum(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-static void a_writer_without_memory(void **state)
+TEST(a_writer_without_memory)
 {
-    (void)state;
     struct failmem mem;
     struct buf b;
     failmem_init(&mem);
@@ -284,10 +268,9 @@ static void a_writer_without_memory(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-static void a_vector_as_it_was_read(void **state)
+TEST(a_vector_as_it_was_read)
 {
     static const char wire[] = "\0\0\0\2\0\0\0\1x\0\0\0\1y";
-    (void)state;
     struct failmem mem;
     struct buf b;
     failmem_init(&mem);
@@ -305,9 +288,8 @@ static void a_vector_as_it_was_read(void **state)
 }
 
 /* Offsets count from the head of the content, wherever it is in the buffer. */
-static void an_int_is_filled_in(void **state)
+TEST(an_int_is_filled_in)
 {
-    (void)state;
     struct failmem mem;
     struct buf b;
     failmem_init(&mem);
@@ -318,22 +300,4 @@ static void an_int_is_filled_in(void **state)
     clave__jput_int_at(&w, 1, 0x01020304);
     assert_memory_equal(clave__buf_bytes(&b), "\xff\x01\x02\x03\x04", 5);
     clave__buf_fini(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_primitive_both_ways),
-        cmocka_unit_test(every_primitive_cut_at_every_byte),
-        cmocka_unit_test(any_byte_but_zero_is_true),
-        cmocka_unit_test(lengths_are_held_against_the_frame),
-        cmocka_unit_test(counts_are_held_against_the_frame),
-        cmocka_unit_test(vectors_of_strings),
-        cmocka_unit_test(null_is_not_empty),
-        cmocka_unit_test(a_writer_stops_at_the_maximum),
-        cmocka_unit_test(a_writer_without_memory),
-        cmocka_unit_test(a_vector_as_it_was_read),
-        cmocka_unit_test(an_int_is_filled_in),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* wire_record_test.c - every message against its layout, both ways, and cut at every byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "lib/failmem.h"
+#include "lib/unit.h"
 #include "wire/opcode.h"
 #include "wire/record.h"
 
@@ -238,9 +230,8 @@ static void expect(struct out *o, const char *what, size_t number, const struct 
     assert_int_equal(o->mem.live, 0);
 }
 
-static void requests_are_laid_out_so(void **state)
+TEST(requests_are_laid_out_so)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(requests); i++) {
         struct bytes want = laid_out(requests[i].layout);
         struct out o;
@@ -252,9 +243,8 @@ static void requests_are_laid_out_so(void **state)
 }
 
 /* What is written again, after it was read, is what it was. */
-static void requests_are_read_so(void **state)
+TEST(requests_are_read_so)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(requests); i++) {
         struct bytes want = {.n = 0};
         struct out o;
@@ -273,9 +263,8 @@ static void requests_are_read_so(void **state)
     }
 }
 
-static void replies_are_laid_out_and_read_so(void **state)
+TEST(replies_are_laid_out_and_read_so)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(replies); i++) {
         struct bytes want = laid_out(replies[i].layout);
         struct out o;
@@ -292,9 +281,8 @@ static void replies_are_laid_out_and_read_so(void **state)
     }
 }
 
-static void results_are_laid_out_and_read_so(void **state)
+TEST(results_are_laid_out_and_read_so)
 {
-    (void)state;
     struct bytes all = {.n = 0};
     for (size_t i = 0; i < COUNT(results); i++) {
         struct bytes want = laid_out(results[i].layout);
@@ -317,9 +305,8 @@ static void results_are_laid_out_and_read_so(void **state)
 
 /* ---- the fields, by name --------------------------------------------------------------------- */
 
-static void a_multi_op_by_op(void **state)
+TEST(a_multi_op_by_op)
 {
-    (void)state;
     struct bytes b = laid_out("h1 s/a sxy acl i3 h2 s/b i5 h5 s/c n i-1 h13 s/d i6 end");
     struct jreader r = clave__jreader(b.at, b.n);
     union wire_body body;
@@ -347,9 +334,8 @@ static void a_multi_op_by_op(void **state)
     assert_false(ops.bad);
 }
 
-static void stat_and_acl_by_name(void **state)
+TEST(stat_and_acl_by_name)
 {
-    (void)state;
     struct bytes b = laid_out("i2 sa sb stat");
     struct jreader r = clave__jreader(b.at, b.n);
     struct wire_reply m = clave__wire_get_reply(&r, OP_GET_CHILDREN2);
@@ -369,9 +355,8 @@ static void stat_and_acl_by_name(void **state)
 
 /* ---- headers and the handshake --------------------------------------------------------------- */
 
-static void headers_and_events(void **state)
+TEST(headers_and_events)
 {
-    (void)state;
     struct wire_reply_header h = {-1, 0x100000001, -101};
     struct wire_event e = {3, 4, S("/a")};
     struct bytes want = laid_out("i-1 l4294967297 i-101 i3 i4 s/a i5 i11");
@@ -390,13 +375,12 @@ static void headers_and_events(void **state)
 }
 
 /* The byte readOnly came with 3.4: it may be missing, and is answered only when it was there. */
-static void connect_with_and_without_read_only(void **state)
+TEST(connect_with_and_without_read_only)
 {
     static const char *const layout[] = {"i0 l7 i10000 l9 s0123456789abcdef",
                                          "i0 l7 i10000 l9 s0123456789abcdef b1"};
     static const char *const answer[] = {"i0 i4000 l9 s0123456789abcdef",
                                          "i0 i4000 l9 s0123456789abcdef b1"};
-    (void)state;
     for (int has = 0; has < 2; has++) {
         struct bytes want = laid_out(layout[has]);
         struct wire_connect_request q = {0, 7, 10000, 9, S("0123456789abcdef"), true, has};
@@ -448,9 +432,8 @@ static void read_cut(const struct bytes *b, size_t n, int32_t op, bool reply, bo
     free(copy);
 }
 
-static void every_message_cut_at_every_byte(void **state)
+TEST(every_message_cut_at_every_byte)
 {
-    (void)state;
     bool bad;
     for (size_t i = 0; i < COUNT(requests); i++) {
         struct bytes b = laid_out(requests[i].layout);
@@ -476,9 +459,8 @@ static void every_message_cut_at_every_byte(void **state)
     }
 }
 
-static void delete_container_of_both_times(void **state)
+TEST(delete_container_of_both_times)
 {
-    (void)state;
     struct jreader r = clave__jreader("\0\0\0\2/a", 6);
     union wire_body body;
     clave__wire_get_body(&r, OP_DELETE_CONTAINER, &body);
@@ -489,10 +471,9 @@ static void delete_container_of_both_times(void **state)
     assert_true(!r.bad && r.n == 0);
 }
 
-static void ops_that_are_none(void **state)
+TEST(ops_that_are_none)
 {
     static const int32_t none[] = {0, 10, 23, 99, 108, -2, -12, INT32_MAX, INT32_MIN};
-    (void)state;
     for (size_t i = 0; i < COUNT(none); i++) {
         struct bytes b = {.n = 0};
         lay_number(&b, 5, 4);
@@ -506,14 +487,13 @@ static void ops_that_are_none(void **state)
 }
 
 /* The end of a body that is not known cannot be found: the whole list is bad. */
-static void multis_that_are_none(void **state)
+TEST(multis_that_are_none)
 {
     static const char *const bad[] = {
         "h3",           "h3 s/a",         "h99 end",       "h14 end end", "h100 i0 sa sb end",
         "h2 s/a i1",    "h2 s/a i1 h2",   "i2 b0 i0",      "h-1 i0 end",  "h-11 end",
         "h1 s/a s end", "h12 s/a b0 end", "h3 s/a b1 end",
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct bytes b = laid_out(bad[i]);
         struct jreader r = clave__jreader(b.at, b.n);
@@ -523,23 +503,4 @@ static void multis_that_are_none(void **state)
             fail_msg("'%s' is taken", bad[i]);
         assert_int_equal(body.multi.n, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_laid_out_so),
-        cmocka_unit_test(requests_are_read_so),
-        cmocka_unit_test(replies_are_laid_out_and_read_so),
-        cmocka_unit_test(results_are_laid_out_and_read_so),
-        cmocka_unit_test(a_multi_op_by_op),
-        cmocka_unit_test(stat_and_acl_by_name),
-        cmocka_unit_test(headers_and_events),
-        cmocka_unit_test(connect_with_and_without_read_only),
-        cmocka_unit_test(every_message_cut_at_every_byte),
-        cmocka_unit_test(delete_container_of_both_times),
-        cmocka_unit_test(ops_that_are_none),
-        cmocka_unit_test(multis_that_are_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

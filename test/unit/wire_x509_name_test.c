@@ -1,17 +1,9 @@
 /* wire_x509_name_test.c - certificates as identities: how a subject is written, what an access
  * list may say, and what a client that has shown it may do. The texts are Java's own answers
  * (X500Principal of JDK 17). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "lib/memserver.h"
+#include "lib/unit.h"
 #include "wire/x509_name.h"
 
 /* ---- names -------------------------------------------------------------------------------- */
@@ -77,9 +69,8 @@ static size_t unhex(const char *hex, uint8_t *out)
     return n;
 }
 
-static void subjects_read_as_in_java(void **state)
+TEST(subjects_read_as_in_java)
 {
-    (void)state;
     uint8_t der[512];
     struct clave_mem mem = clave__mem_or_default(NULL);
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
@@ -94,9 +85,8 @@ static void subjects_read_as_in_java(void **state)
 }
 
 /* Every beginning of a name and every name with one bit turned ends well, or is refused. */
-static void damaged_subjects_do_no_harm(void **state)
+TEST(damaged_subjects_do_no_harm)
 {
-    (void)state;
     uint8_t der[512];
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct buf out;
@@ -228,9 +218,8 @@ static const struct {
     // clang-format on
 };
 
-static void ids_of_access_lists(void **state)
+TEST(ids_of_access_lists)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (clave__x509_name_valid(clave__jbytes(ids[i].id)) != ids[i].valid)
             fail_msg("'%s' should be %s", ids[i].id, ids[i].valid ? "valid" : "refused");
@@ -320,9 +309,8 @@ static const char *who_am_i(struct memserver_conn *c)
     return text;
 }
 
-static void a_certificate_opens_what_is_its_own(void **state)
+TEST(a_certificate_opens_what_is_its_own)
 {
-    (void)state;
     struct place p;
     struct memserver_conn other;
     open_place(&p, NULL);
@@ -342,9 +330,8 @@ static void a_certificate_opens_what_is_its_own(void **state)
     close_place(&p);
 }
 
-static void auth_stands_for_the_subject_too(void **state)
+TEST(auth_stands_for_the_subject_too)
 {
-    (void)state;
     struct place p;
     open_place(&p, NULL);
     assert_int_equal(authenticate(&p.c, "x509", ""), CLAVE_OK); /* it has it already */
@@ -355,9 +342,8 @@ static void auth_stands_for_the_subject_too(void **state)
     close_place(&p);
 }
 
-static void without_a_certificate_there_is_nobody(void **state)
+TEST(without_a_certificate_there_is_nobody)
 {
-    (void)state;
     struct place p;
     struct memserver_conn c;
     open_place(&p, "CN=client,O=Acme,C=DE");
@@ -370,9 +356,8 @@ static void without_a_certificate_there_is_nobody(void **state)
     close_place(&p);
 }
 
-static void a_certificate_may_be_the_super_user(void **state)
+TEST(a_certificate_may_be_the_super_user)
 {
-    (void)state;
     struct place p;
     open_place(&p, "CN=client,O=Acme,C=DE");
     assert_int_equal(set_acl(&p.c, "digest", "nobody:x"), CLAVE_OK);
@@ -381,9 +366,8 @@ static void a_certificate_may_be_the_super_user(void **state)
     close_place(&p);
 }
 
-static void a_server_without_the_scheme_refuses_it(void **state)
+TEST(a_server_without_the_scheme_refuses_it)
 {
-    (void)state;
     struct memserver d;
     struct memserver_conn c;
     memserver_open(&d, NULL);
@@ -394,9 +378,8 @@ static void a_server_without_the_scheme_refuses_it(void **state)
     memserver_close(&d);
 }
 
-static void what_is_no_name_is_refused(void **state)
+TEST(what_is_no_name_is_refused)
 {
-    (void)state;
     struct place p;
     struct memserver_conn c;
     open_place(&p, NULL);
@@ -404,20 +387,4 @@ static void what_is_no_name_is_refused(void **state)
     assert_int_equal(clave__server_conn_certify(c.c, "\x30\x01", 2), CLAVE_EINVAL);
     memserver_hang_up(&c);
     close_place(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(subjects_read_as_in_java),
-        cmocka_unit_test(damaged_subjects_do_no_harm),
-        cmocka_unit_test(ids_of_access_lists),
-        cmocka_unit_test(a_certificate_opens_what_is_its_own),
-        cmocka_unit_test(auth_stands_for_the_subject_too),
-        cmocka_unit_test(without_a_certificate_there_is_nobody),
-        cmocka_unit_test(a_certificate_may_be_the_super_user),
-        cmocka_unit_test(a_server_without_the_scheme_refuses_it),
-        cmocka_unit_test(what_is_no_name_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
