@@ -94,11 +94,17 @@ static void slot_world_look_for(struct slot_world *s, const struct slot_owner *o
                     (long long)n->stat.czxid, (long long)o->token);
 }
 
+/* How many children were made or deleted: cversion counts only those that were made. */
+static int64_t slot_world_children(const struct node *dir)
+{
+    return dir ? 2 * (int64_t)dir->stat.cversion - dir->stat.num_children : 0;
+}
+
 /* How often the limit, the owners or the queue have changed. */
 static int64_t slot_world_changes(const struct node *top, const struct node *queue,
                                   const struct node *limit)
 {
-    return (top ? (int64_t)top->stat.cversion : 0) + (queue ? (int64_t)queue->stat.cversion : 0) +
+    return slot_world_children(top) + slot_world_children(queue) +
            (limit ? (int64_t)limit->stat.version + 1 : 0);
 }
 

@@ -1,6 +1,7 @@
 /* web_claim_elsewhere_test.c - a session behind a balancer: each request may come to either of two
  * gates with one key, and each gate knows what the other has made, granted and given back. */
 #include "lib/claim_scene.h"
+#include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -290,6 +291,39 @@ TEST(what_is_not_known_is_asked_for)
     u.claim[0] ^= 1;
     webrig_end(ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), 404));
     webrig_free(r);
+}
+
+/* Each allocation fails once, while the first gate takes up what the second has made: that it holds
+ * is not known then, and not denied. */
+TEST(without_memory_no_claim_is_denied)
+{
+    static const char *const methods[] = {"GET", "DELETE"};
+    for (size_t m = 0; m < 2; m++) {
+        bool failed = true;
+        for (size_t failing = 1; failed; failing++) {
+            struct user u;
+            struct failmem fail;
+            failmem_init(&fail);
+            struct webrig *r =
+                webrig_new(&(struct webrig_options){.session_key = key, .mem = &fail.mem});
+            user_enter(r, &u);
+            snprintf(u.claim, sizeof u.claim, "%s", UUID);
+            webrig_second(r);
+            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, LOCK), 201));
+            webrig_other(r);
+            failmem_arm(&fail, failing, 1);
+            struct webrig_call *c = user_sends(r, &u, methods[m], -1, NULL, NULL);
+            for (int i = 0; i < 60 && c && !c->answered; i++)
+                webrig_advance(r, 100);
+            failed = fail.failed;
+            failmem_arm(&fail, 0, 0);
+            if (c && c->answered && places(r, 0) == 1)
+                assert_int_not_equal(c->status, 404);
+            webrig_end(c);
+            webrig_free(r);
+            assert_int_equal(fail.live, 0);
+        }
+    }
 }
 
 /* v waits, and is granted at the second gate; the first has not heard of that yet, and does not say

@@ -766,7 +766,7 @@ static struct claim *claim_named(struct session_request *k)
         return NULL; /* what stands of it is deleted then */
     if (marked)
         clave__web_problem(x, &over, "the claim was given back");
-    else if (clave__claim_is_sought(k->s, x->params[0]))
+    else if (clave__claim_is_sought(k->s, x->params[0]) || clave__http_session_must_look(k->s))
         clave__web_refuse(x, 503, CLAVE_EINUSE, NULL,
                           "what came of this claim is still being looked for");
     else if (!clave__session_request_looks_once(k))
@@ -921,9 +921,10 @@ static void claim_answer_left(struct session_request *k)
         claim_answer_end(k);
         return;
     }
-    if (released || (!l->known && l->was_marked && !l->sought))
+    bool unknown = !l->known && !l->sought && !clave__http_session_must_look(k->s);
+    if (released || (unknown && l->was_marked))
         clave__web_answer_empty(x, 204);
-    else if ((!l->known && !l->sought) || l->ended)
+    else if (unknown || l->ended)
         clave__web_refuse(x, 404, CLAVE_ENOTHELD, NULL, "the session has no such claim");
     else /* the node's delete goes on */
         clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "the release is not confirmed yet");

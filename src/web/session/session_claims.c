@@ -442,21 +442,23 @@ static size_t claim_found_path(const struct claim_found *f, uint32_t limit, enum
     return n > 0 ? n : 1;
 }
 
-/* The claim is on this path; NULL: the node is of none. */
-static char *claim_found_terms(const struct claim_found *f, const clave_result *res,
-                               struct claim_terms *t)
+/* What is claimed on *path, which is to be freed; that is NULL if the node is not of a claim.
+ * ENOMEM. */
+static clave_err claim_found_terms(const struct claim_found *f, const clave_result *res,
+                                   struct claim_terms *t, char **path)
 {
     const struct clave_mem *mem = &f->s->all->web->mem;
     clave_identity said = {.limit = 0};
     enum queue_kind queue = QUEUE_OTHER;
+    *path = NULL;
     char *text = clave__mem_strndup(mem, res->len > 0 ? res->data : "", res->len);
     if (!text)
-        return NULL;
+        return CLAVE_ENOMEM;
     clave__identity_parse(text, res->len, &said);
     size_t n = claim_found_path(f, said.limit, &queue);
-    char *path = n > 0 ? clave__mem_strndup(mem, f->node, n) : NULL;
+    *path = n > 0 ? clave__mem_strndup(mem, f->node, n) : NULL;
     *t = (struct claim_terms){
-        .path = path,
+        .path = *path,
         .kind = claim_kind_of_nodes(queue),
         .limit = queue == QUEUE_LEASE ? said.limit : 0,
         .permits = (uint32_t)claim_found_number(res, "permits"),
@@ -466,7 +468,7 @@ static char *claim_found_terms(const struct claim_found *f, const clave_result *
         .id = f->uuid,
         .found = {.node = f->node, .data = res->data, .len = res->len, .ends_at = f->ends_at}};
     clave__mem_free(mem, text);
-    return path;
+    return n > 0 && !*path ? CLAVE_ENOMEM : CLAVE_OK;
 }
 
 static void claim_on_found_gone(clave_async_client *client, const clave_result *res, void *arg);
@@ -490,11 +492,14 @@ static bool claim_found_take(struct claim_found *f, const clave_result *res)
         memcpy(f->uuid, id, sizeof f->uuid);
     if (clave__http_session_has_mark(s, f->uuid))
         return claim_found_delete(f);
-    char *path = claim_found_terms(f, res, &t);
+    char *path;
+    clave_err err = claim_found_terms(f, res, &t, &path);
     const struct claim *known = path ? clave__claim_on_path(s, path, f->uuid) : NULL;
     bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* by another of its nodes */
     if (path && !taken && t.kind && !t.kind->misfit(&t))
-        (void)clave__claim_new(s, &t, &c); /* else it is looked for on the next connection */
+        err = clave__claim_new(s, &t, &c);
+    if (err != CLAVE_OK) /* as while an older claim on that path is being given back */
+        s->looked_on = 0;
     clave__mem_free(&s->all->web->mem, path);
     return false;
 }
@@ -580,16 +585,20 @@ static void claim_find_terms(struct http_session *s, const char *node, const cha
 {
     const struct clave_mem *mem = &s->all->web->mem;
     struct claim_found *f = clave__mem_zalloc(mem, sizeof *f + strlen(node) + 1);
-    if (!f)
-        return;
-    f->s = s;
-    f->ends_at = CLAVE_NEVER;
-    memcpy(f->node, node, strlen(node) + 1);
-    memcpy(f->uuid, uuid, CLAVE_UUID_TEXT);
-    if (clave_async_get(s->client, f->node, NULL, claim_on_found, f) == CLAVE_OK)
+    clave_err err = f ? CLAVE_OK : CLAVE_ENOMEM;
+    if (f) {
+        f->s = s;
+        f->ends_at = CLAVE_NEVER;
+        memcpy(f->node, node, strlen(node) + 1);
+        memcpy(f->uuid, uuid, CLAVE_UUID_TEXT);
+        err = clave_async_get(s->client, f->node, NULL, claim_on_found, f);
+    }
+    if (err == CLAVE_OK) {
         s->taking++;
-    else
-        clave__mem_free(mem, f);
+        return;
+    }
+    s->looked_on = 0;
+    clave__mem_free(mem, f);
 }
 
 /* ---- the listing ----------------------------------------------------------------------------- */
