@@ -8,11 +8,6 @@
 
 enum { FIRST_CAP = 256 };
 
-void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max)
-{
-    *b = (struct buf){.mem = mem, .max = max};
-}
-
 void clave__buf_fini(struct buf *b)
 {
     clave__mem_free(b->mem, b->data);
@@ -73,11 +68,6 @@ void clave__buf_consume(struct buf *b, size_t n)
     b->head += n;
     if (b->head == b->tail)
         b->head = b->tail = 0;
-}
-
-void clave__buf_clear(struct buf *b)
-{
-    b->head = b->tail = 0;
 }
 
 void clave__buf_trim(struct buf *b, size_t keep)

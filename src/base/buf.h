@@ -20,7 +20,11 @@ struct buf {
     size_t max;
 };
 
-void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max);
+static inline void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max)
+{
+    *b = (struct buf){.mem = mem, .max = max};
+}
+
 void clave__buf_fini(struct buf *b);
 
 /* Where there is no room for n more bytes: see below. */
@@ -35,7 +39,11 @@ static inline clave_err clave__buf_reserve(struct buf *b, size_t n)
 clave_err clave__buf_append(struct buf *b, const void *p, size_t n);
 /* Drops n bytes from the front (n <= length). An empty buffer keeps its capacity. */
 void clave__buf_consume(struct buf *b, size_t n);
-void clave__buf_clear(struct buf *b);
+static inline void clave__buf_clear(struct buf *b)
+{
+    b->head = b->tail = 0;
+}
+
 /* The content is this text, with its NUL; not one of the buffer's own. */
 clave_err clave__buf_set_text(struct buf *b, const char *text);
 /* Frees the memory of an empty buffer whose capacity is larger than `keep`. */

@@ -1,5 +1,5 @@
 /* memory.c - allocation through the owner's hooks; every layer allocates with these and nothing
- * else. A size of 0 is passed on as 1, so that NULL always means out of memory. */
+ * else. */
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -30,28 +30,12 @@ struct clave_mem clave__mem_or_default(const struct clave_mem *m)
     return m ? *m : libc_hooks;
 }
 
-void *clave__mem_alloc(const struct clave_mem *m, size_t size)
-{
-    return m->alloc(m->arg, size ? size : 1);
-}
-
 void *clave__mem_zalloc(const struct clave_mem *m, size_t size)
 {
     void *p = clave__mem_alloc(m, size);
     if (p)
         memset(p, 0, size);
     return p;
-}
-
-void *clave__mem_realloc(const struct clave_mem *m, void *p, size_t size)
-{
-    return m->realloc(m->arg, p, size ? size : 1);
-}
-
-void clave__mem_free(const struct clave_mem *m, void *p)
-{
-    if (p)
-        m->free(m->arg, p);
 }
 
 char *clave__mem_strndup(const struct clave_mem *m, const char *s, size_t n)
@@ -63,9 +47,4 @@ char *clave__mem_strndup(const struct clave_mem *m, const char *s, size_t n)
         memcpy(copy, s, n);
     copy[n] = '\0';
     return copy;
-}
-
-char *clave__mem_strdup(const struct clave_mem *m, const char *s)
-{
-    return clave__mem_strndup(m, s, strlen(s));
 }

@@ -16,18 +16,39 @@
 #define CLAVE_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "clave/mem.h"
 
 /* The hooks an object should keep: a copy of *m, or libc's when m is NULL. */
 struct clave_mem clave__mem_or_default(const struct clave_mem *m);
 
-void *clave__mem_alloc(const struct clave_mem *m, size_t size);  /* not zeroed */
+/* Not zeroed. A size of 0 is passed on as 1, here and in _realloc, so that NULL always means out of
+ * memory. */
+static inline void *clave__mem_alloc(const struct clave_mem *m, size_t size)
+{
+    return m->alloc(m->arg, size ? size : 1);
+}
+
+static inline void *clave__mem_realloc(const struct clave_mem *m, void *p, size_t size)
+{
+    return m->realloc(m->arg, p, size ? size : 1);
+}
+
+/* NULL is ignored. */
+static inline void clave__mem_free(const struct clave_mem *m, void *p)
+{
+    if (p)
+        m->free(m->arg, p);
+}
+
 void *clave__mem_zalloc(const struct clave_mem *m, size_t size); /* zeroed */
-void *clave__mem_realloc(const struct clave_mem *m, void *p, size_t size);
-void clave__mem_free(const struct clave_mem *m, void *p); /* NULL is ignored */
-char *clave__mem_strdup(const struct clave_mem *m, const char *s);
 /* A copy of n bytes with a NUL after them. */
 char *clave__mem_strndup(const struct clave_mem *m, const char *s, size_t n);
+
+static inline char *clave__mem_strdup(const struct clave_mem *m, const char *s)
+{
+    return clave__mem_strndup(m, s, strlen(s));
+}
 
 #endif

@@ -17,28 +17,20 @@ static int64_t backoff_exponential(const clave_retry *r, int32_t n, uint64_t ran
     return r->max_ms > 0 && delay > r->max_ms ? r->max_ms : delay;
 }
 
-static bool backoff_is_all_zero(const clave_retry *r)
-{
-    return r->base_ms == 0 && r->max_ms == 0 && r->times == 0 && r->elapsed_ms == 0;
-}
-
-/* True if the policy has no bound on its attempts, or only one in time. Without a pause it would
- * then retry as fast as it can. */
-static bool backoff_needs_pause(const clave_retry *r)
-{
-    return r->kind == CLAVE_RETRY_FOREVER || r->kind == CLAVE_RETRY_EXPONENTIAL ||
-           r->kind == CLAVE_RETRY_UNTIL;
-}
-
 enum retry_fault clave__retry_fault(const clave_retry *r)
 {
+    bool zeros = r->base_ms == 0 && r->max_ms == 0 && r->times == 0 && r->elapsed_ms == 0;
+    /* These have no bound on their attempts, or only one in time, and would retry as fast as they
+     * can. */
+    bool needs_pause = r->kind == CLAVE_RETRY_FOREVER || r->kind == CLAVE_RETRY_EXPONENTIAL ||
+                       r->kind == CLAVE_RETRY_UNTIL;
     if ((unsigned)r->kind > CLAVE_RETRY_UNTIL)
         return RETRY_FAULT_KIND;
     if (r->base_ms < 0 || r->max_ms < 0 || r->times < 0 || r->elapsed_ms < 0)
         return RETRY_FAULT_NEGATIVE;
-    if (r->kind == CLAVE_RETRY_DEFAULT && !backoff_is_all_zero(r))
+    if (r->kind == CLAVE_RETRY_DEFAULT && !zeros)
         return RETRY_FAULT_NO_KIND;
-    if (backoff_needs_pause(r) && r->base_ms == 0)
+    if (needs_pause && r->base_ms == 0)
         return RETRY_FAULT_NO_PAUSE;
     if (r->kind == CLAVE_RETRY_UNTIL && r->elapsed_ms == 0)
         return RETRY_FAULT_NO_TIME;

@@ -70,10 +70,10 @@ static void client_options_apply(clave_async_client *c, const clave_client_optio
     static const clave_retry reconnect = {
         .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
     static const clave_retry reads = {.kind = CLAVE_RETRY_N_TIMES, .times = 3};
-    c->log = (struct log){.cb = o->log, .arg = o->log_arg};
+    c->base.log = (struct log){.cb = o->log, .arg = o->log_arg};
     c->state_cb = o->state_cb;
     c->state_arg = o->state_arg;
-    c->tls = o->tls;
+    c->base.tls = o->tls;
     c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
     c->session.told_ms = o->session_timeout_ms;
     c->margin_ms = o->margin_ms;
@@ -90,7 +90,7 @@ static void client_options_apply(clave_async_client *c, const clave_client_optio
         memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
     c->session.reported_deadline = INT64_MIN;
     c->link.until = CLAVE_NEVER;
-    c->hash_seed = o->seed;
+    c->base.hash_seed = o->seed;
     clave__rand_seed(&c->rand, o->seed);
 }
 
@@ -98,9 +98,11 @@ enum { OUT_ROOM = 256 * 1024 };
 
 /* ---- creating, closing, freeing -------------------------------------------------------------- */
 
-static void client_init_lists(clave_async_client *c)
+static void client_init_members(clave_async_client *c)
 {
-    list_init(&c->listeners);
+    const struct clave_mem *mem = &c->base.mem;
+    size_t frame = c->max_frame + 4;
+    list_init(&c->base.listeners);
     list_init(&c->holds);
     list_init(&c->confirms);
     list_init(&c->creations);
@@ -114,12 +116,6 @@ static void client_init_lists(clave_async_client *c)
     list_init(&c->deliveries.client_tasks);
     clave__hold_deadline_init(&c->hold_deadline);
     clave__client_metrics_init(&c->metrics);
-}
-
-static void client_init_buffers(clave_async_client *c)
-{
-    const struct clave_mem *mem = &c->mem;
-    size_t frame = c->max_frame + 4;
     clave__frame_reader_init(&c->link.in, mem, c->max_frame * CLIENT_REPLY_FRAMES);
     clave__buf_init(&c->link.out, mem, frame + OUT_ROOM);
     clave__buf_init(&c->encode, mem, frame);
@@ -147,17 +143,16 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     clave_async_client *c = clave__mem_zalloc(&mem, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
-    c->mem = mem;
+    c->base.mem = mem;
     c->refs = 1;
     client_options_apply(c, &o);
-    client_init_lists(c);
-    client_init_buffers(c);
-    err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
+    client_init_members(c);
+    err = clave__client_watches_init(&c->watches, &c->base.mem, c->base.hash_seed);
     if (err == CLAVE_OK)
-        err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
+        err = clave__hosts_init(&c->hosts, &c->base.mem, o.hosts);
     if (err == CLAVE_EHOST)
-        clave__log(&c->log, CLAVE_LOG_ERROR, "invalid server list '%s': %s", o.hosts ? o.hosts : "",
-                   clave__hosts_fault(o.hosts));
+        clave__log(&c->base.log, CLAVE_LOG_ERROR, "invalid server list '%s': %s",
+                   o.hosts ? o.hosts : "", clave__hosts_fault(o.hosts));
     if (err == CLAVE_OK)
         err = clave__auth_need(c, o.auths, o.nauths);
     if (err) {
@@ -183,7 +178,7 @@ static void client_destroy(clave_async_client *c)
     clave__buf_fini(&c->path);
     clave__buf_fini(&c->acls);
     clave__buf_fini(&c->decoded);
-    struct clave_mem mem = c->mem;
+    struct clave_mem mem = c->base.mem;
     clave__mem_free(&mem, c->grant_warning);
     clave__mem_free(&mem, c);
 }
@@ -205,7 +200,7 @@ static void client_drop(clave_async_client *c)
 void clave__client_unref(clave_async_client *c)
 {
     if (c->freed && c->deliveries.depth == 0) {
-        clave__engine_enter(c, c->now);
+        clave__engine_enter(c, c->base.now);
         clave__engine_leave(c);
     }
     client_drop(c);
@@ -216,12 +211,12 @@ void clave_async_client_free(clave_async_client *c)
     if (!c)
         return;
     assert(c->deliveries.depth == 0); /* never from a callback */
-    clave__engine_enter(c, c->now);
+    clave__engine_enter(c, c->base.now);
     clave__session_end(c, CLAVE_OK);
     clave__engine_leave(c);
     /* What the user passed in may be freed together with the handle. */
     c->freed = true;
-    c->log = (struct log){0};
+    c->base.log = (struct log){0};
     c->state_cb = NULL;
     client_drop(c);
 }
@@ -234,22 +229,16 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-/* When the server will have ended the session on its own at the latest, even if our closeSession
- * never arrives. */
-static int64_t client_latest_session_end(const clave_async_client *c)
-{
-    int64_t by = clave__hold_deadline_contact(&c->hold_deadline);
-    int64_t from_now = c->now + c->asked_timeout_ms;
-    return by > c->now ? by : from_now;
-}
-
 void clave_async_client_close(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     struct session *s = &c->session;
     if (s->state != CLAVE_STATE_CLOSED && !s->closing) {
         s->closing = true;
-        s->close_by = client_latest_session_end(c);
+        /* by then the server will have ended the session on its own, even if our closeSession never
+         * arrives */
+        int64_t by = clave__hold_deadline_contact(&c->hold_deadline);
+        s->close_by = by > c->base.now ? by : c->base.now + c->asked_timeout_ms;
         /* a handshake under way may already have created a session */
         if (s->id == 0 && c->link.phase != LINK_HANDSHAKE)
             clave__session_end(c, CLAVE_OK);
@@ -266,24 +255,20 @@ void clave_async_client_abandon(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-static void client_run_timers(clave_async_client *c)
-{
-    struct timer *t;
-    clave__engine_deliver(c);
-    clave__link_tick(c);
-    clave__heartbeat_tick(c);
-    clave__engine_deliver(c);
-    while ((t = clave__timers_pop(&c->timers, c->now))) {
-        t->fire(t, c->now);
-        clave__engine_deliver(c);
-    }
-}
-
 void clave_async_client_tick(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
-    if (c->deliveries.depth == 1) /* callbacks run one at a time */
-        client_run_timers(c);
+    if (c->deliveries.depth == 1) { /* callbacks run one at a time */
+        struct timer *t;
+        clave__engine_deliver(c);
+        clave__link_tick(c);
+        clave__heartbeat_tick(c);
+        clave__engine_deliver(c);
+        while ((t = clave__timers_pop(&c->base.timers, c->base.now))) {
+            t->fire(t, c->base.now);
+            clave__engine_deliver(c);
+        }
+    }
     clave__engine_leave(c);
 }
 
@@ -292,8 +277,8 @@ void clave_async_client_tick(clave_async_client *c, int64_t now)
 int64_t clave_async_client_deadline(const clave_async_client *c)
 {
     if (clave__deliveries_wait(c))
-        return c->now;
-    int64_t at = deadline_earlier(clave__timers_next(&c->timers), clave__link_deadline(c));
+        return c->base.now;
+    int64_t at = deadline_earlier(clave__timers_next(&c->base.timers), clave__link_deadline(c));
     return deadline_earlier(
         at, deadline_earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
 }
@@ -356,11 +341,6 @@ uint64_t clave_async_client_connection(const clave_async_client *c)
 
 /* ---- for recipes ----------------------------------------------------------------------------- */
 
-int64_t clave__client_now(const clave_async_client *c)
-{
-    return c->now;
-}
-
 int64_t clave__client_contact(const clave_async_client *c)
 {
     return c->hold_deadline.contact;
@@ -371,52 +351,9 @@ int64_t clave__client_best_hold(const clave_async_client *c)
     return clave__hold_deadline_best(&c->hold_deadline);
 }
 
-uint64_t clave__client_hash_seed(const clave_async_client *c)
-{
-    return c->hash_seed;
-}
-
-const struct clave_mem *clave__client_mem(const clave_async_client *c)
-{
-    return &c->mem;
-}
-
-struct clave_tls *clave__client_tls(const clave_async_client *c)
-{
-    return c->tls;
-}
-
 void clave__client_set_log(clave_async_client *c, const struct log *log)
 {
-    c->log = *log;
-}
-
-const struct log *clave__client_log(const clave_async_client *c)
-{
-    return &c->log;
-}
-
-void clave__client_listen(clave_async_client *c, struct listener *l)
-{
-    list_push_back(&c->listeners, &l->link);
-}
-
-void clave__client_unlisten(struct listener *l)
-{
-    list_remove(&l->link);
-}
-
-void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at)
-{
-    assert(t->fire);
-    /* An overdue timer counts as due now: drivers subtract to get the time that is left, and
-     * CLAVE_TRY is far in the past. */
-    clave__timers_set(&c->timers, t, at > c->now ? at : c->now);
-}
-
-void clave__client_timer_clear(clave_async_client *c, struct timer *t)
-{
-    clave__timers_clear(&c->timers, t);
+    c->base.log = *log;
 }
 
 void clave__client_refused(clave_async_client *c, unsigned addresses)
@@ -434,7 +371,7 @@ bool clave__client_all_refuse(const clave_async_client *c)
 clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
                                 void *arg)
 {
-    clave_async_watch *w = clave__mem_zalloc(&c->mem, sizeof *w);
+    clave_async_watch *w = clave__mem_zalloc(&c->base.mem, sizeof *w);
     *out = w;
     if (!w)
         return CLAVE_ENOMEM;
@@ -458,8 +395,8 @@ void clave_async_watch_free(clave_async_watch *w)
         return;
     clave_async_client *c = w->client;
     clave_async_watch_disarm(w);
-    clave__mem_free(&c->mem, w->path);
-    clave__mem_free(&c->mem, w);
+    clave__mem_free(&c->base.mem, w->path);
+    clave__mem_free(&c->base.mem, w);
     client_drop(c); /* not clave__client_unref: the watch may belong to a recipe that is in the
                        middle of something */
 }

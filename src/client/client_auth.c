@@ -48,7 +48,7 @@ static void free_auth(clave_async_client *c, struct auth *a)
     for (size_t i = 0; i < a->len; i++)
         p[i] = 0;
     list_remove(&a->link);
-    clave__mem_free(&c->mem, a);
+    clave__mem_free(&c->base.mem, a);
 }
 
 static void client_auth_complete(clave_async_client *c, struct auth *a, clave_err err)
@@ -138,7 +138,7 @@ static clave_err auth_new(clave_async_client *c, const clave_auth *q, struct aut
     size_t nscheme = strlen(q->scheme) + 1;
     if (q->len > c->max_frame / 2 || nscheme > c->max_frame / 2)
         return CLAVE_ETOOBIG;
-    struct auth *a = clave__mem_zalloc(&c->mem, sizeof *a + q->len + nscheme);
+    struct auth *a = clave__mem_zalloc(&c->base.mem, sizeof *a + q->len + nscheme);
     if (!a)
         return CLAVE_ENOMEM;
     a->len = q->len;

@@ -76,9 +76,9 @@ static int64_t link_dial_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
-    if (end <= c->now)
+    if (end <= c->base.now)
         return ms;
-    int64_t quarter = (end - c->now) / 4;
+    int64_t quarter = (end - c->base.now) / 4;
     int64_t most = quarter > MIN_ATTEMPT_MS ? quarter : MIN_ATTEMPT_MS;
     return ms < most ? ms : most;
 }
@@ -91,7 +91,7 @@ int64_t clave__link_securing_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
-    int64_t left = end == CLAVE_NEVER ? link_session_timeout(c) : end - c->now;
+    int64_t left = end == CLAVE_NEVER ? link_session_timeout(c) : end - c->base.now;
     return c->hosts.count == 1 && left - ms > ms ? left - ms : ms;
 }
 
@@ -99,7 +99,7 @@ void clave__link_dial(clave_async_client *c)
 {
     assert(c->link.phase == LINK_IDLE);
     c->fault_is_news = false;
-    clave__link_enter(c, LINK_DIALLING, c->now + link_dial_timeout(c));
+    clave__link_enter(c, LINK_DIALLING, c->base.now + link_dial_timeout(c));
 }
 
 /* The pause before the next round, by the retry policy. The default policy waits at most a quarter
@@ -109,12 +109,12 @@ static int64_t link_next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
     if (l->rounds == 0)
-        l->failing_since = c->now;
-    int64_t pause = clave_retry_delay(&c->reconnect, l->rounds, c->now - l->failing_since,
+        l->failing_since = c->base.now;
+    int64_t pause = clave_retry_delay(&c->reconnect, l->rounds, c->base.now - l->failing_since,
                                       clave__rand_u64(&c->rand));
     l->rounds += l->rounds < INT32_MAX;
     int64_t end = clave__session_deadline(c);
-    int64_t most = end > c->now ? (end - c->now) / 4 : 0;
+    int64_t most = end > c->base.now ? (end - c->base.now) / 4 : 0;
     if (most < c->reconnect.base_ms)
         most = c->reconnect.base_ms;
     return c->reconnect_is_users || l->denied || pause < most ? pause : most;
@@ -137,7 +137,7 @@ void clave__link_gone(clave_async_client *c, bool failed)
         return;
     if (!clave__hosts_next(&c->hosts, failed)) {
         if (c->link.resting)
-            clave__link_enter(c, LINK_IDLE, c->now);
+            clave__link_enter(c, LINK_IDLE, c->base.now);
         else
             clave__link_dial(c);
         return;
@@ -146,7 +146,7 @@ void clave__link_gone(clave_async_client *c, bool failed)
     if (pause < 0)
         clave__session_end(c, CLAVE_EUNREACHABLE);
     else
-        clave__link_enter(c, LINK_IDLE, c->now + pause);
+        clave__link_enter(c, LINK_IDLE, c->base.now + pause);
 }
 
 void clave__client_rest(clave_async_client *c, bool rest)
@@ -175,7 +175,7 @@ static void link_leave_host(clave_async_client *c)
     bool waits = l->phase == LINK_IDLE && l->until != CLAVE_NEVER;
     clave__client_fault(c, "the server is not in the new list of hosts");
     if (waits)
-        clave__link_enter(c, LINK_IDLE, c->now);
+        clave__link_enter(c, LINK_IDLE, c->base.now);
     else
         clave__link_drop(c, CLAVE_ECONNLOSS);
 }
@@ -183,7 +183,7 @@ static void link_leave_host(clave_async_client *c)
 clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts, int64_t now)
 {
     struct hosts fresh;
-    clave_err err = clave__hosts_init(&fresh, &c->mem, hosts);
+    clave_err err = clave__hosts_init(&fresh, &c->base.mem, hosts);
     if (err == CLAVE_EHOST)
         clave__client_fault(c, "invalid server list '%s': %s", hosts ? hosts : "",
                             clave__hosts_fault(hosts));
@@ -222,7 +222,7 @@ int64_t clave__link_deadline(const clave_async_client *c)
 void clave__link_tick(clave_async_client *c)
 {
     char host[300];
-    if (c->now < clave__link_deadline(c))
+    if (c->base.now < clave__link_deadline(c))
         return;
     if (c->link.phase == LINK_IDLE) {
         clave__link_dial(c);
@@ -276,12 +276,6 @@ void clave__link_refused(clave_async_client *c, clave_err err, const char *what)
 
 /* ---- the session: its state ------------------------------------------------------------------ */
 
-static bool session_is_up(const struct session *s)
-{
-    return s->state == CLAVE_STATE_CONNECTED || s->state == CLAVE_STATE_RECONNECTED ||
-           s->state == CLAVE_STATE_READ_ONLY;
-}
-
 const char *clave_state_name(clave_state state)
 {
     static const char *const names[] = {
@@ -298,7 +292,7 @@ static void session_enter(clave_async_client *c, clave_state to, clave_err why)
     struct deliveries *d = &c->deliveries;
     assert(c->session.state != CLAVE_STATE_CLOSED);
     assert(d->nstates < DELIVERY_STATES); /* one entry produces only a few */
-    clave__log_about(&c->log, CLAVE_LOG_INFO, &(struct log_about){.session = c->session.id},
+    clave__log_about(&c->base.log, CLAVE_LOG_INFO, &(struct log_about){.session = c->session.id},
                      "session 0x%llx %s -> %s%s%s", (unsigned long long)c->session.id,
                      clave_state_name(c->session.state), clave_state_name(to), why ? ": " : "",
                      why ? clave_strerror(why) : "");
@@ -331,7 +325,7 @@ static void session_take_deadline(clave_async_client *c, bool read_only, bool ma
 void clave__session_admitted(clave_async_client *c)
 {
     struct session *s = &c->session;
-    if (session_is_up(s) || !clave__auth_is_settled(c))
+    if (clave__state_is_up(s->state) || !clave__auth_is_settled(c))
         return;
     clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
     c->metrics.reconnects += s->was_connected;
@@ -349,7 +343,7 @@ static void session_tell_timeout(clave_async_client *c)
         return;
     s->told_ms = s->timeout_ms;
     if (s->timeout_ms != c->asked_timeout_ms)
-        clave__log(&c->log, CLAVE_LOG_WARN,
+        clave__log(&c->base.log, CLAVE_LOG_WARN,
                    "the server limited the session timeout to %d ms (requested %d ms): its "
                    "%sSessionTimeout (clave serve --%s-session-timeout) allows no %s",
                    (int)s->timeout_ms, (int)c->asked_timeout_ms, less ? "max" : "min",
@@ -372,7 +366,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     session_take_deadline(c, r->read_only, made, sent);
     clave__client_watches_attached(c);
     /* a heartbeat that was never sent is sent now, and its time starts now */
-    c->heartbeat.answered = c->heartbeat.asked = c->now;
+    c->heartbeat.answered = c->heartbeat.asked = c->base.now;
     clave__session_admitted(c);
     clave__session_hold_moved(c);
     if (!made && !alone && !r->read_only)
@@ -387,7 +381,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
 void clave__session_detached(clave_async_client *c, clave_err why)
 {
     assert(c->session.id != 0);
-    if (session_is_up(&c->session))
+    if (clave__state_is_up(c->session.state))
         session_enter(c, CLAVE_STATE_SUSPENDED, why);
     clave__heartbeat_detached(c);
     clave__auth_detached(c);
@@ -450,9 +444,9 @@ int64_t clave__session_deadline(const clave_async_client *c)
 void clave__session_tick(clave_async_client *c)
 {
     struct session *s = &c->session;
-    if (c->now < clave__session_deadline(c))
+    if (c->base.now < clave__session_deadline(c))
         return;
-    if (s->closing && c->now >= s->close_by) {
+    if (s->closing && c->base.now >= s->close_by) {
         clave__session_end(c, CLAVE_OK);
         return;
     }

@@ -3,11 +3,8 @@
 #ifndef CLAVE_CLIENT_CLIENT_FOR_GATE_H
 #define CLAVE_CLIENT_CLIENT_FOR_GATE_H
 
-#include "base/log_line.h"
-#include "clave/async/client.h"
+#include "client/client_base.h"
 
-/* The time passed in by the newest call into the client. */
-int64_t clave__client_now(const clave_async_client *c);
 /* While the client rests, it does not reconnect after losing its connection: somebody else may have
  * attached to the session, and reconnecting would take it away from them. An open connection stays.
  * Takes effect in the next _tick. */

@@ -1,16 +1,13 @@
 /* client_for_recipes.h - what recipes may use of a clave_async_client beyond the public calls:
- * state listeners, timers, deferred tasks, and the holds that keep heartbeats confirmed. */
+ * deferred tasks, and the holds that keep heartbeats confirmed; what they read, listeners and
+ * timers are in client_base.h. */
 #ifndef CLAVE_CLIENT_CLIENT_FOR_RECIPES_H
 #define CLAVE_CLIENT_CLIENT_FOR_RECIPES_H
 
-#include "base/list.h"
-#include "base/log_line.h"
 #include "base/memory.h"
 #include "base/rand.h"
-#include "clave/async/client.h"
 #include "client/client_for_gate.h"
 #include "client/errmsg.h"
-#include "client/timer.h"
 
 /* Each object of the API that is made on a client holds a reference from the end of its _new to the
  * end of its _free. So it may outlive its client, of which only the memory then remains, in state
@@ -26,16 +23,10 @@ void clave__client_unref(clave_async_client *c);
  * or it is a new one on which the place has not been looked at again, or the server (perhaps a
  * read-only one) has not answered. */
 clave_err clave__client_not_in_time(const clave_async_client *c, uint64_t seen_on);
-const struct clave_mem *clave__client_mem(const clave_async_client *c);
-/* The seed for hash maps whose keys others choose (base/map.h). */
-uint64_t clave__client_hash_seed(const clave_async_client *c);
 /* As clave__options_take, for the struct called `name`. If the options are refused,
  * clave_async_client_errmsg says why. */
 clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
                                      const void *src, const char *name);
-/* The TLS context and the log in the client's options. */
-struct clave_tls *clave__client_tls(const clave_async_client *c);
-const struct log *clave__client_log(const clave_async_client *c);
 /* Writes the prefix of a protected name, "_c_<uuid>-". It is new each time, and different from
  * those that a client with the same seed makes in its own session. */
 enum { CLAVE_PROTECTED_PREFIX = 3 + CLAVE_UUID_TEXT + 1 };
@@ -103,19 +94,6 @@ void clave__client_gets_take(struct jreader *r, clave_result *out, clave_stat *s
 /* Copies an ACL to `to`, with its texts after the list; returns the end of the copy. */
 size_t clave__acls_size(const clave_acl *acls, size_t n);
 char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);
-
-/* Listeners are called on state changes, in the order in which they were added, before the user's
- * own callback. A listener may remove itself or others during the call. */
-struct listener {
-    struct list link;
-    void (*on_state)(struct listener *l, clave_state state, clave_err why);
-};
-void clave__client_listen(clave_async_client *c, struct listener *l);
-void clave__client_unlisten(struct listener *l);
-
-/* Sets a timer, which fires inside _tick; see client/timer.h. */
-void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at);
-void clave__client_timer_clear(clave_async_client *c, struct timer *t);
 
 /* How far ahead the hold deadline is at best, in ms: right after a proof has arrived. */
 int64_t clave__client_best_hold(const clave_async_client *c);

@@ -303,15 +303,12 @@ void clave__cleanups_end(clave_async_client *c);
 /* ---- the client ------------------------------------------------------------------------------ */
 
 struct clave_async_client {
-    struct clave_mem mem;
+    struct client_base base; /* must be first: see client_base.h */
     unsigned refs; /* one for the user, and one for each object of the API made on the client */
     bool freed;    /* by the user: only such objects still need it */
-    struct log log;
     struct rand_state rand;
-    uint64_t hash_seed; /* keys hash maps whose keys others choose */
     clave_state_cb *state_cb;
     void *state_arg;
-    struct clave_tls *tls; /* only passed on to the driver */
 
     int32_t asked_timeout_ms;
     int32_t margin_ms; /* 0: an eighth of the timeout */
@@ -324,9 +321,6 @@ struct clave_async_client {
                                 about to end */
     clave_retry reads;
 
-    int64_t now;
-    struct timers timers;
-    struct list listeners;
     struct list holds;
     struct list confirms; /* of struct confirm_waiter */
 
@@ -383,15 +377,27 @@ static inline void clave__session_hold_moved(clave_async_client *c)
     struct session *s = &c->session;
     int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
     if (s->binding && deadline > s->reported_deadline)
-        clave__histogram_note(&c->metrics.slack_ms,
-                              s->reported_deadline > c->now ? s->reported_deadline - c->now : 0);
+        clave__histogram_note(&c->metrics.slack_ms, s->reported_deadline > c->base.now
+                                                        ? s->reported_deadline - c->base.now
+                                                        : 0);
     if (list_empty(&c->holds))
         s->binding = false;
-    else if (deadline > c->now)
+    else if (deadline > c->base.now)
         s->binding = true; /* from the first grant that could rely on the deadline */
     if (deadline > s->reported_deadline)
         c->deliveries.deadline_moved = true;
     s->reported_deadline = deadline;
+}
+
+static inline bool clave__client_watches_are_owed(const clave_async_client *c)
+{
+    return !list_empty(&c->watches.owed) || !list_empty(&c->watches.owed_persistent);
+}
+
+/* True if the server of this connection has accepted all watches that were armed before. */
+static inline bool clave__client_watches_settled(const clave_async_client *c)
+{
+    return !clave__client_watches_are_owed(c) && c->watches.unanswered == 0;
 }
 
 /* Reports a verdict. For the files that client_connection.c itself calls. It is acted upon before
@@ -408,8 +414,8 @@ static inline void clave__link_report(clave_async_client *c, enum verdict_kind k
  * once. */
 static inline void clave__engine_note(clave_async_client *c, int64_t now)
 {
-    if (now > c->now)
-        c->now = now;
+    if (now > c->base.now)
+        c->base.now = now;
 }
 
 #endif

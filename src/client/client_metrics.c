@@ -31,15 +31,15 @@ void clave__client_note_grant(clave_async_client *c, bool elects, int64_t waited
     else
         clave__histogram_note(&c->metrics.acquire_ms, waited_ms);
     if (c->grant_warning)
-        clave__log(&c->log, CLAVE_LOG_WARN, "%s", c->grant_warning);
-    clave__mem_free(&c->mem, c->grant_warning);
+        clave__log(&c->base.log, CLAVE_LOG_WARN, "%s", c->grant_warning);
+    clave__mem_free(&c->base.mem, c->grant_warning);
     c->grant_warning = NULL;
 }
 
 clave_err clave__client_warn_at_grant(clave_async_client *c, const char *text)
 {
     size_t size = strlen(text) + 1;
-    c->grant_warning = clave__mem_alloc(&c->mem, size);
+    c->grant_warning = clave__mem_alloc(&c->base.mem, size);
     if (!c->grant_warning)
         return CLAVE_ENOMEM;
     memcpy(c->grant_warning, text, size);

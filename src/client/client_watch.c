@@ -133,7 +133,7 @@ clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path, en
     if (w->phase != WATCH_IDLE || event_waits)
         return CLAVE_EINVAL;
     if (need > w->path_cap) {
-        char *grown = clave__mem_realloc(&w->client->mem, w->path, need);
+        char *grown = clave__mem_realloc(&w->client->base.mem, w->path, need);
         if (!grown)
             return CLAVE_ENOMEM;
         w->path = grown;
@@ -291,7 +291,7 @@ static void client_watch_fire(clave_async_watch *w, clave_event_type type)
     w->path = NULL;
     w->path_cap = 0;
     w->cb(c, w, &ev, w->arg);
-    clave__mem_free(&c->mem, path);
+    clave__mem_free(&c->base.mem, path);
 }
 
 /* The path of an event as a string, valid until the next frame. NULL: no memory. */
@@ -382,16 +382,6 @@ void clave__client_watches_attached(clave_async_client *c)
     }
     ws->owed_since = c->session.last_zxid;
     ws->unanswered = ws->unanswered_persistent = 0;
-}
-
-bool clave__client_watches_are_owed(const clave_async_client *c)
-{
-    return !list_empty(&c->watches.owed) || !list_empty(&c->watches.owed_persistent);
-}
-
-bool clave__client_watches_settled(const clave_async_client *c)
-{
-    return !clave__client_watches_are_owed(c) && c->watches.unanswered == 0;
 }
 
 bool clave__client_watches_answered(clave_async_client *c, bool *persistent)

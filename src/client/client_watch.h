@@ -70,15 +70,12 @@ clave_err clave__client_watch_event(clave_async_client *c, const struct wire_eve
 
 /* There is a new connection: every armed watch is owed again. */
 void clave__client_watches_attached(clave_async_client *c);
-bool clave__client_watches_are_owed(const clave_async_client *c);
 /* Appends a setWatches or setWatches2 to the link's output. Also returns CLAVE_OK if nothing is
  * owed. */
 clave_err clave__client_watches_fill(clave_async_client *c);
 /* One of them was answered; *persistent tells whether it was a setWatches2. Returns false if none
  * was outstanding. */
 bool clave__client_watches_answered(clave_async_client *c, bool *persistent);
-/* True if the server of this connection has accepted all watches that were armed before. */
-bool clave__client_watches_settled(const clave_async_client *c);
 /* The session has ended: every watch becomes idle and will get its CLAVE_EVENT_LOST. The server has
  * no persistent watches: the same happens to those only. */
 void clave__client_watches_lose(clave_async_client *c, bool persistent_only);

@@ -25,30 +25,25 @@ void clave__client_later(clave_async_client *c, struct client_task *e)
     list_push_back(&c->deliveries.client_tasks, &e->link);
 }
 
-/* Calls each listener that is there now once, even if some are added or removed meanwhile. */
-static void deliver_to_listeners(clave_async_client *c, clave_state state, clave_err why)
-{
-    struct list round;
-    struct list *l;
-    list_init(&round);
-    list_splice(&round, &c->listeners);
-    while ((l = list_pop_front(&round))) {
-        struct listener *listener = LIST_ENTRY(l, struct listener, link);
-        list_push_back(&c->listeners, l);
-        listener->on_state(listener, state, why);
-    }
-}
-
 static bool deliver_state(clave_async_client *c)
 {
     struct deliveries *d = &c->deliveries;
+    struct list round, *l;
     if (d->nstates == 0)
         return false;
     clave_state state = d->states[d->first_state].state;
     clave_err why = d->states[d->first_state].why;
     d->first_state = (d->first_state + 1) % DELIVERY_STATES;
     d->nstates--;
-    deliver_to_listeners(c, state, why);
+    /* each listener that is there now is called once, even if some are added or removed meanwhile
+     */
+    list_init(&round);
+    list_splice(&round, &c->base.listeners);
+    while ((l = list_pop_front(&round))) {
+        struct listener *listener = LIST_ENTRY(l, struct listener, link);
+        list_push_back(&c->base.listeners, l);
+        listener->on_state(listener, state, why);
+    }
     if (c->state_cb)
         c->state_cb(c, state, why, c->state_arg);
     if (state == CLAVE_STATE_CLOSED) {

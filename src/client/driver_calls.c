@@ -31,7 +31,7 @@ static void handshake_send(clave_async_client *c)
         clave__link_drop(c, CLAVE_ENOMEM);
         return;
     }
-    l->handshake_sent = l->wrote = c->now;
+    l->handshake_sent = l->wrote = c->base.now;
 }
 
 static void handshake_not_zookeeper(clave_async_client *c)
@@ -239,7 +239,7 @@ void clave_async_client_input(clave_async_client *c, int64_t now, const void *p,
         const uint8_t *payload = NULL;
         size_t len = 0;
         int more = 1;
-        l->heard = c->now;
+        l->heard = c->base.now;
         clave__frame_feed(&l->in, p, n);
         while (driver_calls_is_up(l) && (more = clave__frame_next(&l->in, &payload, &len)) > 0) {
             driver_calls_take_frame(c, payload, len);
@@ -255,7 +255,7 @@ void clave_async_client_securing(clave_async_client *c, int64_t now)
 {
     clave__engine_note(c, now);
     if (c->link.phase == LINK_DIALLING)
-        clave__link_enter(c, LINK_SECURING, c->now + clave__link_securing_timeout(c));
+        clave__link_enter(c, LINK_SECURING, c->base.now + clave__link_securing_timeout(c));
 }
 
 void clave_async_client_connected(clave_async_client *c, int64_t now)
@@ -268,8 +268,8 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
         l->answered = false;
         l->out_begin = 0;
         l->cut = 0;
-        l->heard = c->now;
-        clave__link_enter(c, LINK_HANDSHAKE, c->now + clave__link_attempt_timeout(c));
+        l->heard = c->base.now;
+        clave__link_enter(c, LINK_HANDSHAKE, c->base.now + clave__link_attempt_timeout(c));
         handshake_send(c);
     }
     clave__engine_leave(c);
@@ -376,8 +376,8 @@ size_t clave_async_client_output(clave_async_client *c, const void **p)
 void clave_async_client_sent(clave_async_client *c, int64_t now, size_t n)
 {
     struct link *l = &c->link;
-    if (now > c->now)
-        c->now = now;
+    if (now > c->base.now)
+        c->base.now = now;
     clave__buf_consume(&l->out, n);
     l->out_begin += n;
     clave__pipeline_fill(c);

@@ -20,7 +20,7 @@ static void errmsg_set(clave_async_client *c, const char *before, const char *fm
     f->detail = n < (int)sizeof f->text ? (size_t)n : sizeof f->text - 1;
     vsnprintf(f->text + f->detail, sizeof f->text - f->detail, fmt, args);
     c->fault_is_news = true;
-    clave__log(&c->log, CLAVE_LOG_DEBUG, "%s", f->text);
+    clave__log(&c->base.log, CLAVE_LOG_DEBUG, "%s", f->text);
 }
 
 void clave__client_fault(clave_async_client *c, const char *fmt, ...)
@@ -183,14 +183,6 @@ const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP])
     return out;
 }
 
-/* True if clave_async_client_errmsg should report it. */
-static bool request_is_fault(const struct request *r, clave_err err)
-{
-    if (r->place == CREATE_BELOW && err == CLAVE_ENONODE)
-        return false;
-    return !r->quiet;
-}
-
 enum { FRAME_LENGTH = 4 }; /* bytes before the request itself */
 
 /* The operation of a multi that failed. If the server has named none, the last one: in a guarded
@@ -226,11 +218,12 @@ void clave__request_tell(const struct request *r, clave_err err, const clave_res
 {
     char advice[ADVICE_CAP], path[PATH_SHOWN_CAP], before[CLIENT_FAULT_CAP];
     bool alone = request_answer_is_too_long(r, err);
+    bool expected = r->quiet || (r->place == CREATE_BELOW && err == CLAVE_ENONODE);
     int32_t op = r->op;
     if (r->place == CREATE_ANCESTOR)
         return;
     request_advise(r, err, advice);
-    if (!advice[0] && !request_is_fault(r, err))
+    if (!advice[0] && expected)
         return; /* hitting a limit is reported even if the client sent the request on its own */
     clave__path_shown(r->path, path);
     if (res && op == OP_MULTI && r->nops > 0) {

@@ -397,22 +397,6 @@ void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand)
     }
 }
 
-const struct host *clave__hosts_current(const struct hosts *h)
-{
-    assert(h->at < h->count);
-    return &h->list[h->at];
-}
-
-void clave__hosts_answered(struct hosts *h)
-{
-    h->list[h->at].refused = 0;
-}
-
-void clave__hosts_served(struct hosts *h)
-{
-    h->fails = 0;
-}
-
 void clave__hosts_refused(struct hosts *h, unsigned addresses)
 {
     h->list[h->at].refused = h->list[h->at].tried + 1;

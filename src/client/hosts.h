@@ -3,6 +3,7 @@
 #ifndef CLAVE_CLIENT_HOSTS_H
 #define CLAVE_CLIENT_HOSTS_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,11 +47,24 @@ bool clave__hosts_fit(const struct hosts *h, const struct hosts *other);
 bool clave__hosts_resume(struct hosts *h, const struct host *current);
 void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand);
 
-const struct host *clave__hosts_current(const struct hosts *h);
+static inline const struct host *clave__hosts_current(const struct hosts *h)
+{
+    assert(h->at < h->count);
+    return &h->list[h->at];
+}
+
 /* The current host gave an answer, so it does not refuse for good. */
-void clave__hosts_answered(struct hosts *h);
+static inline void clave__hosts_answered(struct hosts *h)
+{
+    h->list[h->at].refused = 0;
+}
+
 /* Ends the row of failed attempts. */
-void clave__hosts_served(struct hosts *h);
+static inline void clave__hosts_served(struct hosts *h)
+{
+    h->fails = 0;
+}
+
 /* The attempt on the current host was refused for good: a retry would be refused too. Call it
  * before _next. */
 void clave__hosts_refused(struct hosts *h, unsigned addresses);

@@ -77,11 +77,11 @@ static clave_err pipeline_send_request(clave_async_client *c, struct request *r)
     r->xid = pipeline_next_xid(p);
     pipeline_put_int(r->frame + XID_AT, r->xid);
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
-    r->sent_at = l->wrote = c->now;
+    r->sent_at = l->wrote = c->base.now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
     /* A write is answered when it has been committed, so it has passed the leader. */
     if (clave__opcode(r->op)->flags & OPCODE_WRITE)
-        r->vouched = clave__hold_deadline_vouch(&c->hold_deadline, c->now);
+        r->vouched = clave__hold_deadline_vouch(&c->hold_deadline, c->base.now);
     list_remove(&r->link);
     list_push_back(&p->sent, &r->link);
     p->counts[clave__client_opcode_place(r->op)]++;
@@ -137,7 +137,7 @@ static void pipeline_fail_request(clave_async_client *c, struct request *r, clav
 {
     assert(err != CLAVE_OK);
     assert(list_empty(&r->link));
-    clave__timers_clear(&c->timers, &r->pause);
+    clave__timers_clear(&c->base.timers, &r->pause);
     r->err = err;
     list_push_back(&c->deliveries.failed, &r->link);
 }
@@ -162,7 +162,7 @@ bool clave__pipeline_was_committed(clave_err err)
 
 static void pipeline_take_proof(clave_async_client *c, const struct request *r, clave_err err)
 {
-    clave__hold_deadline_answered(&c->hold_deadline, r->sent_at, c->now);
+    clave__hold_deadline_answered(&c->hold_deadline, r->sent_at, c->base.now);
     if (r->vouched != HOLD_DEADLINE_NONE && clave__pipeline_was_committed(err))
         clave__hold_deadline_confirmed(&c->hold_deadline, r->vouched);
     clave__session_hold_moved(c);
@@ -292,8 +292,8 @@ static int64_t pipeline_read_retry_delay(clave_async_client *c, struct request *
     if (r->again == AGAIN_ALWAYS)
         return r->cuts < MOST_CUTS ? 0 : CUT_PAUSE_MS;
     if (r->losses == 0)
-        r->first_loss = c->now;
-    return clave_retry_delay(&c->reads, r->losses++, c->now - r->first_loss,
+        r->first_loss = c->base.now;
+    return clave_retry_delay(&c->reads, r->losses++, c->base.now - r->first_loss,
                              clave__rand_u64(&c->rand));
 }
 
@@ -350,7 +350,7 @@ void clave__pipeline_detached(clave_async_client *c)
         else {
             list_push_back(&p->paused, l);
             r->pause.fire = pipeline_resume;
-            clave__timers_set(&c->timers, &r->pause, c->now + delay);
+            clave__timers_set(&c->base.timers, &r->pause, c->base.now + delay);
         }
     }
     list_splice(&again, &p->unsent); /* requests to be sent again come first */

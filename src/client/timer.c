@@ -52,11 +52,6 @@ static struct timer *timer_meld_siblings(struct timer *first)
     return root;
 }
 
-void clave__timer_init(struct timer *t, void (*fire)(struct timer *t, int64_t now))
-{
-    *t = (struct timer){.fire = fire};
-}
-
 void clave__timers_set(struct timers *ts, struct timer *t, int64_t at)
 {
     clave__timers_clear(ts, t);
@@ -90,11 +85,6 @@ void clave__timers_clear(struct timers *ts, struct timer *t)
     }
     timer_cut_out(t);
     ts->root = timer_meld(ts->root, timer_meld_siblings(below));
-}
-
-int64_t clave__timers_next(const struct timers *ts)
-{
-    return ts->root ? ts->root->at : INT64_MAX;
 }
 
 struct timer *clave__timers_pop(struct timers *ts, int64_t now)

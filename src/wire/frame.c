@@ -16,11 +16,6 @@ void clave__frame_reader_init(struct frame_reader *f, const struct clave_mem *me
     clave__buf_init(&f->held, mem, max_frame + LENGTH);
 }
 
-void clave__frame_reader_fini(struct frame_reader *f)
-{
-    clave__buf_fini(&f->held);
-}
-
 void clave__frame_reader_reset(struct frame_reader *f)
 {
     clave__buf_clear(&f->held);

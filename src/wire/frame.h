@@ -20,7 +20,11 @@ struct frame_reader {
 
 void clave__frame_reader_init(struct frame_reader *f, const struct clave_mem *mem,
                               size_t max_frame);
-void clave__frame_reader_fini(struct frame_reader *f);
+static inline void clave__frame_reader_fini(struct frame_reader *f)
+{
+    clave__buf_fini(&f->held);
+}
+
 /* Forgets everything held: a new connection begins. */
 void clave__frame_reader_reset(struct frame_reader *f);
 

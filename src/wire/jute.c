@@ -5,17 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-struct jbytes clave__jbytes(const char *s)
-{
-    return s ? clave__jbytes_n(s, strlen(s)) : JBYTES_NULL;
-}
-
-struct jbytes clave__jbytes_n(const void *p, size_t n)
-{
-    assert(n <= INT32_MAX);
-    return (struct jbytes){p, (int32_t)n};
-}
-
 bool clave__jbytes_eq(struct jbytes a, struct jbytes b)
 {
     return a.n == b.n && (a.n <= 0 || memcmp(a.p, b.p, (size_t)a.n) == 0);
@@ -37,11 +26,6 @@ uint8_t clave__jget_byte(struct jreader *r)
 {
     const uint8_t *p = jute_take(r, 1);
     return p ? *p : 0;
-}
-
-bool clave__jget_bool(struct jreader *r)
-{
-    return clave__jget_byte(r) != 0;
 }
 
 int32_t clave__jget_int(struct jreader *r)
@@ -122,11 +106,6 @@ void clave__jput_byte(struct jwriter *w, uint8_t v)
         *p = v;
 }
 
-void clave__jput_bool(struct jwriter *w, bool v)
-{
-    clave__jput_byte(w, v ? 1 : 0);
-}
-
 void clave__jput_int(struct jwriter *w, int32_t v)
 {
     uint8_t *p = jute_reserve(w, 4);
@@ -151,11 +130,6 @@ void clave__jput_bytes(struct jwriter *w, struct jbytes v)
     uint8_t *p = jute_reserve(w, (size_t)v.n);
     if (p)
         memcpy(p, v.p, (size_t)v.n);
-}
-
-void clave__jput_str(struct jwriter *w, const char *s)
-{
-    clave__jput_bytes(w, clave__jbytes(s));
 }
 
 void clave__jput_vec(struct jwriter *w, struct jvec v)

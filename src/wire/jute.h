@@ -5,9 +5,11 @@
 #ifndef CLAVE_WIRE_JUTE_H
 #define CLAVE_WIRE_JUTE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "clave/err.h"
@@ -19,8 +21,19 @@ struct jbytes {
 };
 
 #define JBYTES_NULL ((struct jbytes){NULL, -1})
-struct jbytes clave__jbytes(const char *s);             /* NULL gives null */
-struct jbytes clave__jbytes_n(const void *p, size_t n); /* n <= INT32_MAX */
+
+static inline struct jbytes clave__jbytes_n(const void *p, size_t n)
+{
+    assert(n <= INT32_MAX);
+    return (struct jbytes){p, (int32_t)n};
+}
+
+/* NULL gives null. */
+static inline struct jbytes clave__jbytes(const char *s)
+{
+    return s ? clave__jbytes_n(s, strlen(s)) : JBYTES_NULL;
+}
+
 bool clave__jbytes_eq(struct jbytes a, struct jbytes b);
 
 /* A vector that was walked once and found well-formed: `count` elements (-1: null)
@@ -48,7 +61,12 @@ static inline struct jreader clave__jvec_reader(struct jvec v)
 }
 
 uint8_t clave__jget_byte(struct jreader *r);
-bool clave__jget_bool(struct jreader *r); /* any non-zero byte is true */
+/* Any non-zero byte is true. */
+static inline bool clave__jget_bool(struct jreader *r)
+{
+    return clave__jget_byte(r) != 0;
+}
+
 int32_t clave__jget_int(struct jreader *r);
 int64_t clave__jget_long(struct jreader *r);
 /* Length below -1 or beyond the frame: bad. */
@@ -78,11 +96,21 @@ static inline bool clave__jwriter_is_full(const struct jwriter *w)
 }
 
 void clave__jput_byte(struct jwriter *w, uint8_t v);
-void clave__jput_bool(struct jwriter *w, bool v);
+
+static inline void clave__jput_bool(struct jwriter *w, bool v)
+{
+    clave__jput_byte(w, v ? 1 : 0);
+}
+
 void clave__jput_int(struct jwriter *w, int32_t v);
 void clave__jput_long(struct jwriter *w, int64_t v);
 void clave__jput_bytes(struct jwriter *w, struct jbytes v);
-void clave__jput_str(struct jwriter *w, const char *s); /* NULL gives null */
+/* NULL gives null. */
+static inline void clave__jput_str(struct jwriter *w, const char *s)
+{
+    clave__jput_bytes(w, clave__jbytes(s));
+}
+
 void clave__jput_vec(struct jwriter *w, struct jvec v); /* as it was read */
 /* Overwrites an int `offset` bytes after the head of the buffer's content. */
 void clave__jput_int_at(struct jwriter *w, size_t offset, int32_t v);

@@ -191,11 +191,6 @@ static void multi_put_header(struct jwriter *w, int32_t type, bool done, int32_t
     clave__jput_int(w, err);
 }
 
-struct jreader clave__wire_ops_reader(const struct wire_ops *ops)
-{
-    return clave__jreader(ops->p, ops->n);
-}
-
 void clave__wire_put_ops_end(struct jwriter *w)
 {
     multi_put_header(w, -1, true, -1);

@@ -213,7 +213,11 @@ void clave__wire_put_reply(struct jwriter *w, int32_t op, const struct wire_repl
 /* Multi. To write: _put_op for each op, then _put_ops_end. To read: walk the wire_ops of
  * a request or reply with a reader from _ops_reader; _get_op / _get_result return false
  * at the end. */
-struct jreader clave__wire_ops_reader(const struct wire_ops *ops);
+static inline struct jreader clave__wire_ops_reader(const struct wire_ops *ops)
+{
+    return clave__jreader(ops->p, ops->n);
+}
+
 bool clave__wire_get_op(struct jreader *r, struct wire_op *op);
 void clave__wire_put_op(struct jwriter *w, const struct wire_op *op);
 bool clave__wire_get_result(struct jreader *r, struct wire_result *res);

@@ -50,11 +50,6 @@ void clave__standalone_server_ask(clave_async_client *c)
         clave__pipeline_submit(c, r);
 }
 
-static bool heartbeat_has_holds(const clave_async_client *c)
-{
-    return !list_empty(&c->holds);
-}
-
 static int64_t heartbeat_interval(const clave_async_client *c)
 {
     int64_t quarter = c->session.timeout_ms / 4;
@@ -80,7 +75,7 @@ static void heartbeat_ping(clave_async_client *c)
         return;
     }
     c->heartbeat.ping_out = true;
-    c->heartbeat.ping_sent = c->now;
+    c->heartbeat.ping_sent = c->base.now;
 }
 
 /* ---- confirmed heartbeats -------------------------------------------------------------------- */
@@ -106,7 +101,7 @@ static void heartbeat_on_confirmed(clave_async_client *c, const clave_result *re
         if (res->ops[i].err == CLAVE_ENONODE)
             missing = b->checked[i];
     b->confirming = false;
-    b->answered = c->now;
+    b->answered = c->base.now;
     if (clave__pipeline_was_committed(res->err))
         clave__link_has_served(c);
     if (clave__link_is_open(&c->link) && heartbeat_is_this_members(res))
@@ -124,7 +119,7 @@ static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
     size_t n = 0;
     struct list chosen;
     list_init(&chosen);
-    while (n < HEARTBEAT_HOLDS && heartbeat_has_holds(c)) {
+    while (n < HEARTBEAT_HOLDS && !list_empty(&c->holds)) {
         struct list *l = c->holds.next;
         list_remove(l);
         list_push_back(&chosen, l);
@@ -147,7 +142,7 @@ static void heartbeat_confirm(clave_async_client *c)
     struct request_spec spec = {.ops = ops, .nops = n, .cb = heartbeat_on_confirmed, .quiet = true};
     union wire_body body;
     struct request *r;
-    b->asked = b->answered = c->now;
+    b->asked = b->answered = c->base.now;
     b->wanted = false;
     b->confirming = clave__encode_multi(c, &spec, &body) == CLAVE_OK &&
                     clave__request_new(c, &spec, &body, &r) == CLAVE_OK;
@@ -179,7 +174,7 @@ static void heartbeat_settle_holds(clave_async_client *c)
     while ((l = list_pop_front(&round))) {
         struct hold *h = LIST_ENTRY(l, struct hold, link);
         list_push_back(&c->holds, l);
-        if (h->settled || c->now < h->since + heartbeat_interval(c))
+        if (h->settled || c->base.now < h->since + heartbeat_interval(c))
             continue;
         clave__client_settle_hold(h);
     }
@@ -208,19 +203,19 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
         return b->asked + heartbeat_confirm_timeout(c);
     if (b->ping_out)
         return CLAVE_NEVER; /* client_connection.c deals with silent servers */
-    return heartbeat_has_holds(c) ? heartbeat_next_beat(c)
-                                  : c->link.wrote + c->session.timeout_ms / 3;
+    return list_empty(&c->holds) ? c->link.wrote + c->session.timeout_ms / 3
+                                 : heartbeat_next_beat(c);
 }
 
 void clave__heartbeat_tick(clave_async_client *c)
 {
-    if (c->now < clave__heartbeat_deadline(c))
+    if (c->base.now < clave__heartbeat_deadline(c))
         return;
     if (c->heartbeat.confirming) {
         clave__client_fault(c, "%s does not pass a heartbeat to its leader",
                             clave__hosts_current(&c->hosts)->name);
         clave__link_report(c, VERDICT_DROP, CLAVE_ETIMEDOUT, NULL);
-    } else if (heartbeat_has_holds(c)) {
+    } else if (!list_empty(&c->holds)) {
         heartbeat_beat(c);
         heartbeat_settle_holds(c);
     } else {
@@ -240,9 +235,9 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
         return;
     }
     b->ping_out = false;
-    b->answered = c->now;
+    b->answered = c->base.now;
     if (err == CLAVE_OK) {
-        clave__hold_deadline_answered(&c->hold_deadline, b->ping_sent, c->now);
+        clave__hold_deadline_answered(&c->hold_deadline, b->ping_sent, c->base.now);
         clave__link_has_served(c);
     }
     clave__session_hold_moved(c);
@@ -257,7 +252,7 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
 void clave__heartbeat_catch_up(clave_async_client *c)
 {
     struct list others;
-    if (!heartbeat_has_holds(c) || c->heartbeat.confirming || c->session.closing)
+    if (list_empty(&c->holds) || c->heartbeat.confirming || c->session.closing)
         return;
     list_init(&others);
     list_splice(&others, &c->pipeline.unsent);
@@ -290,8 +285,8 @@ void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w
 void clave__client_hold(clave_async_client *c, struct hold *h)
 {
     if (list_empty(&c->holds))
-        c->heartbeat.answered = c->now; /* the first interval begins */
-    h->since = c->now;
+        c->heartbeat.answered = c->base.now; /* the first interval begins */
+    h->since = c->base.now;
     h->settled = false;
     list_push_back(&c->holds, &h->link);
     clave__session_hold_moved(c);

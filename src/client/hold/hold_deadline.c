@@ -104,13 +104,3 @@ int64_t clave__hold_deadline_get(const struct hold_deadline *d)
 {
     return d->proven == HOLD_DEADLINE_NONE ? INT64_MIN : d->proven + d->timeout_ms - d->margin_ms;
 }
-
-int64_t clave__hold_deadline_best(const struct hold_deadline *d)
-{
-    return d->timeout_ms - d->margin_ms - d->relay_ms;
-}
-
-int64_t clave__hold_deadline_contact(const struct hold_deadline *d)
-{
-    return d->contact == HOLD_DEADLINE_NONE ? INT64_MIN : d->contact + d->timeout_ms;
-}

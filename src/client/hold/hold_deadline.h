@@ -68,9 +68,17 @@ void clave__hold_deadline_confirmed(struct hold_deadline *d, int64_t vouched);
 
 /* Until then, nobody else can own what the session holds; INT64_MIN: unknown. */
 int64_t clave__hold_deadline_get(const struct hold_deadline *d);
+
 /* How far ahead that deadline is at best, which is right after a proof has arrived. */
-int64_t clave__hold_deadline_best(const struct hold_deadline *d);
+static inline int64_t clave__hold_deadline_best(const struct hold_deadline *d)
+{
+    return d->timeout_ms - d->margin_ms - d->relay_ms;
+}
+
 /* When a session without holds must be assumed to have ended. */
-int64_t clave__hold_deadline_contact(const struct hold_deadline *d);
+static inline int64_t clave__hold_deadline_contact(const struct hold_deadline *d)
+{
+    return d->contact == HOLD_DEADLINE_NONE ? INT64_MIN : d->contact + d->timeout_ms;
+}
 
 #endif

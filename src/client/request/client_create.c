@@ -148,7 +148,7 @@ static void creation_enter(struct creation *k, enum creation_state to)
     (void)allowed;
     k->state = to;
     if (to != CREATION_PAUSED)
-        clave__timers_clear(&k->client->timers, &k->pause);
+        clave__timers_clear(&k->client->base.timers, &k->pause);
 }
 
 static void creation_sent(struct creation *k)
@@ -187,15 +187,15 @@ static void creation_finish(struct creation *k, clave_err err, const clave_resul
         .names = ok && listing ? listing->names : NULL,
         .nnames = ok && listing ? listing->nnames : 0,
     };
-    clave__timers_clear(&k->client->timers, &k->pause);
+    clave__timers_clear(&k->client->base.timers, &k->pause);
     if (ok && (k->flags & CLAVE_CREATE_CERTAIN))
         creation_identified(k);
     list_remove(&k->link);
     if (k->cb)
         k->cb(k->client, &res, k->arg);
-    clave__mem_free(&k->client->mem, k->certain.numbers);
-    clave__mem_free(&k->client->mem, k->lost.matches);
-    clave__mem_free(&k->client->mem, k);
+    clave__mem_free(&k->client->base.mem, k->certain.numbers);
+    clave__mem_free(&k->client->base.mem, k->lost.matches);
+    clave__mem_free(&k->client->base.mem, k);
 }
 
 /* Waits before continuing, because there is no memory or the server cannot serve at the moment. On
@@ -209,7 +209,7 @@ static void creation_pause(struct creation *k)
         return;
     }
     creation_enter(k, CREATION_PAUSED);
-    clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+    clave__timers_set(&k->client->base.timers, &k->pause, k->client->base.now + PAUSE_MS);
 }
 
 static void creation_on_pause(struct timer *t, int64_t now)
@@ -229,7 +229,7 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
 {
     memcpy(out, "_c_", UUID_AT);
     clave__rand_uuid(&c->rand, out + UUID_AT);
-    clave__uuid_mix(out + UUID_AT, (uint64_t)c->session.id, (uint64_t)c->now);
+    clave__uuid_mix(out + UUID_AT, (uint64_t)c->session.id, (uint64_t)c->base.now);
     memcpy(out + CLAVE_PROTECTED_PREFIX - 1, "-", 2);
 }
 
@@ -303,16 +303,20 @@ static void creation_on_parent(clave_async_client *c, const clave_result *res, v
         creation_conclude(k, NULL);
 }
 
-/* Creates the ancestors without waiting for answers; for those that exist, the server answers
- * NODEEXISTS. */
-static clave_err creation_send_parents(struct creation *k)
+static void creation_create(struct creation *k);
+
+/* Creates the ancestors, and then the node, without waiting for answers; for those that exist, the
+ * server answers NODEEXISTS. */
+static void creation_with_parents(struct creation *k)
 {
     clave_async_client *c = k->client;
     struct jbytes full;
     k->ancestors.attempts++;
     k->ancestors.err = CLAVE_OK;
-    if (creation_full_path(k, &full) != CLAVE_OK)
-        return CLAVE_ENOMEM;
+    if (creation_full_path(k, &full) != CLAVE_OK) {
+        creation_finish(k, CLAVE_ENOMEM, NULL);
+        return;
+    }
     /* Write empty data as Curator and kazoo do, because kazoo cannot read null. */
     struct submit_create parent = {
         .path = k->found, .data = "", .raw = true, .place = CREATE_ANCESTOR};
@@ -327,7 +331,7 @@ static clave_err creation_send_parents(struct creation *k)
             k->ancestors.err = CLAVE_ENOMEM;
         k->found[i] = '/';
     }
-    return CLAVE_OK;
+    creation_create(k);
 }
 
 /* True if creating the ancestors is worth another attempt: they existed and were removed again, or
@@ -461,28 +465,10 @@ static void creation_create(struct creation *k)
         creation_finish(k, k->err, NULL);
 }
 
-static void creation_with_parents(struct creation *k)
-{
-    if (creation_send_parents(k) == CLAVE_OK)
-        creation_create(k);
-    else
-        creation_finish(k, CLAVE_ENOMEM, NULL);
-}
-
 static void creation_no_parent(struct creation *k)
 {
     creation_tell_parent(k);
     creation_finish(k, k->ancestors.err, NULL);
-}
-
-static void creation_end(struct creation *k, const clave_result *listing)
-{
-    char shown[PATH_SHOWN_CAP];
-    if (k->err == CLAVE_ENONODE && k->what.place == CREATE_BELOW)
-        clave__client_fault(k->client,
-                            "cannot create %s: its ancestors were removed again each time",
-                            clave__path_shown(k->what.path, shown));
-    creation_finish(k, k->err, listing);
 }
 
 /* Called when all answers have arrived: those of the create, the ancestors and the listing. */
@@ -503,8 +489,14 @@ static void creation_conclude(struct creation *k, const clave_result *listing)
             k); /* the server is up, and would be asked again and again without a pause */
     else if (k->search && (lost || (k->lost.named && k->err == CLAVE_ENOTSENT)))
         k->search(k);
-    else
-        creation_end(k, listing);
+    else {
+        char shown[PATH_SHOWN_CAP];
+        if (k->err == CLAVE_ENONODE && k->what.place == CREATE_BELOW)
+            clave__client_fault(k->client,
+                                "cannot create %s: its ancestors were removed again each time",
+                                clave__path_shown(k->what.path, shown));
+        creation_finish(k, k->err, listing);
+    }
 }
 
 /* ---- what a search can prove ----------------------------------------------------------------- */
@@ -682,7 +674,7 @@ static const char *by_name_name_of(const struct creation *k, const char *listed)
  * drew the same name or copied ours. */
 static clave_err by_name_take_matches(struct creation *k, const clave_result *res)
 {
-    const struct clave_mem *mem = &k->client->mem;
+    const struct clave_mem *mem = &k->client->base.mem;
     size_t size = 1;
     for (size_t i = 0; i < res->nnames; i++) {
         const char *name = by_name_name_of(k, res->names[i]);
@@ -774,7 +766,7 @@ static void by_name_search(struct creation *k)
 static clave_err by_name_look_at(struct creation *k, const char *node)
 {
     size_t n = strlen(node);
-    k->lost.matches = clave__mem_zalloc(&k->client->mem, n + 2);
+    k->lost.matches = clave__mem_zalloc(&k->client->base.mem, n + 2);
     if (!k->lost.matches)
         return CLAVE_ENOMEM;
     memcpy(k->lost.matches, node, n);
@@ -931,7 +923,7 @@ static bool by_czxid_parse_number(const char *name, const char *prefix, int32_t 
 
 static clave_err by_czxid_take_numbers(struct creation *k, const clave_result *res)
 {
-    const struct clave_mem *mem = &k->client->mem;
+    const struct clave_mem *mem = &k->client->base.mem;
     const char *prefix = clave__path_name(k->what.path);
     clave__mem_free(mem, k->certain.numbers);
     k->certain.nnumbers = 0;
@@ -1002,14 +994,6 @@ static void by_czxid_search(struct creation *k)
 
 /* ---- clave_async_create ---------------------------------------------------------------------- */
 
-static char *create_put_acls(struct creation *k, const clave_create_options *o)
-{
-    clave_acl *acls = (clave_acl *)(void *)(k + 1);
-    k->what.acls = o->acls ? acls : NULL;
-    k->what.nacls = o->nacls;
-    return clave__acls_copy(acls, o->acls, o->nacls);
-}
-
 /* Writes the caller's path, with Curator's prefix before the name if it is protected. */
 static char *client_create_put_path(struct creation *k, char *at, const char *path,
                                     const char *uuid)
@@ -1039,7 +1023,7 @@ static struct creation *create_new(clave_async_client *c, const char *path,
     size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
     size_t len = data->n > 0 ? (size_t)data->n : 0;
     struct creation *k = clave__mem_zalloc(
-        &c->mem, sizeof *k + clave__acls_size(o->acls, o->nacls) + npath + nfound + len);
+        &c->base.mem, sizeof *k + clave__acls_size(o->acls, o->nacls) + npath + nfound + len);
     if (!k)
         return NULL;
     k->client = c;
@@ -1052,7 +1036,10 @@ static struct creation *create_new(clave_async_client *c, const char *path,
     k->what.mode = o->mode;
     k->what.ttl_ms = o->ttl_ms;
     clave__timer_init(&k->pause, creation_on_pause);
-    char *at = create_put_acls(k, o);
+    clave_acl *acls = (clave_acl *)(void *)(k + 1);
+    k->what.acls = o->acls ? acls : NULL;
+    k->what.nacls = o->nacls;
+    char *at = clave__acls_copy(acls, o->acls, o->nacls);
     at = client_create_put_path(k, at, path, uuid);
     k->lost.named = uuid != NULL;
     k->what.place = o->flags & CLAVE_CREATE_PARENTS ? CREATE_BELOW : CREATE_ALONE;
@@ -1074,7 +1061,7 @@ static clave_err create_start(struct creation *k, clave_result_cb *cb, void *arg
     clave_err err = creation_submit(k);
     if (err) {
         list_remove(&k->link);
-        clave__mem_free(&k->client->mem, k);
+        clave__mem_free(&k->client->base.mem, k);
     }
     return err;
 }
@@ -1156,7 +1143,7 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
         k->search(k);
     else if ((err = by_name_look_at(k, n->at)) != CLAVE_OK) {
         list_remove(&k->link);
-        clave__mem_free(&c->mem, k);
+        clave__mem_free(&c->base.mem, k);
     }
     return err;
 }

@@ -219,7 +219,7 @@ clave_err clave__unqueued_request_put(clave_async_client *c, const struct wire_r
     clave_err err = clave__frame_end(&w, begin);
     if (err != CLAVE_OK)
         return err;
-    c->link.wrote = c->now;
+    c->link.wrote = c->base.now;
     if (q->op >= 0) /* closeSession has a negative opcode and is not counted */
         c->pipeline.counts[clave__client_opcode_place(q->op)]++;
     return CLAVE_OK;
@@ -241,11 +241,6 @@ static clave_err client_request_encode(clave_async_client *c, const struct reque
     return clave__frame_end(&w, begin);
 }
 
-static size_t request_align(size_t n)
-{
-    return (n + 7) & ~(size_t)7;
-}
-
 static size_t request_created_room(const clave_async_client *c, const char *path)
 {
     return strlen(path) + c->hosts.chroot_len + SEQUENCE_ROOM + 1;
@@ -265,14 +260,15 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     for (size_t i = 0; i < nops; i++)
         if (spec->ops[i].kind == CLAVE_OP_CREATE)
             names += request_created_room(c, spec->ops[i].path);
-    size_t size = request_align(sizeof(struct request)) + nops * sizeof(clave_op_result) +
-                  nops * sizeof(clave_stat) + names + created + npath + frame;
-    char *at = clave__mem_alloc(&c->mem, size);
+    const size_t head = (sizeof(struct request) + 7) & ~(size_t)7;
+    size_t size = head + nops * sizeof(clave_op_result) + nops * sizeof(clave_stat) + names +
+                  created + npath + frame;
+    char *at = clave__mem_alloc(&c->base.mem, size);
     if (!at)
         return NULL;
     struct request *r = (struct request *)(void *)at;
     *r = (struct request){.created_cap = created + names, .nops = spec->nops, .frame_len = frame};
-    at += request_align(sizeof *r);
+    at += head;
     r->ops = (clave_op_result *)(void *)at;
     at += nops * sizeof *r->ops;
     r->stats = (clave_stat *)(void *)at;
@@ -335,13 +331,6 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     return CLAVE_OK;
 }
 
-static void request_free(struct request *r)
-{
-    assert(list_empty(&r->link) && !r->watch);
-    clave__timers_clear(&r->client->timers, &r->pause);
-    clave__mem_free(&r->client->mem, r);
-}
-
 void clave__request_answer(struct request *r, const clave_result *res)
 {
     /* Without an answer, the fault that the link has set is more specific. */
@@ -349,7 +338,9 @@ void clave__request_answer(struct request *r, const clave_result *res)
         clave__request_tell(r, res->err, res);
     if (r->cb)
         r->cb(r->client, res, r->arg);
-    request_free(r);
+    assert(list_empty(&r->link) && !r->watch);
+    clave__timers_clear(&r->client->base.timers, &r->pause);
+    clave__mem_free(&r->client->base.mem, r);
 }
 
 /* ---- decoding the answer --------------------------------------------------------------------- */

@@ -28,11 +28,11 @@ struct cleanup {
 static void guaranteed_delete_finish(struct cleanup *k, const clave_result *res)
 {
     assert(!k->busy);
-    clave__timers_clear(&k->client->timers, &k->pause);
+    clave__timers_clear(&k->client->base.timers, &k->pause);
     list_remove(&k->link);
     if (k->cb)
         k->cb(k->client, res, k->arg);
-    clave__mem_free(&k->client->mem, k);
+    clave__mem_free(&k->client->base.mem, k);
 }
 
 static void guaranteed_delete_finish_with(struct cleanup *k, clave_err err)
@@ -52,7 +52,7 @@ static void guaranteed_delete_pause(struct cleanup *k)
         guaranteed_delete_finish_with(k, CLAVE_ECLOSED);
         return;
     }
-    clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+    clave__timers_set(&k->client->base.timers, &k->pause, k->client->base.now + PAUSE_MS);
 }
 
 static void guaranteed_delete_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
@@ -168,7 +168,7 @@ clave_err clave__client_delete_node(clave_async_client *c, const char *path, int
     if (err)
         return err;
     size_t n = strlen(path) + 1;
-    struct cleanup *k = clave__mem_zalloc(&c->mem, sizeof *k + n);
+    struct cleanup *k = clave__mem_zalloc(&c->base.mem, sizeof *k + n);
     if (!k)
         return CLAVE_ENOMEM;
     k->client = c;
@@ -180,12 +180,12 @@ clave_err clave__client_delete_node(clave_async_client *c, const char *path, int
     memcpy(k->path, path, n);
     if (czxid && c->session.state == CLAVE_STATE_SUSPENDED) {
         list_push_back(&c->cleanups, &k->link);
-        clave__timers_set(&c->timers, &k->pause, c->now);
+        clave__timers_set(&c->base.timers, &k->pause, c->base.now);
         return CLAVE_OK;
     }
     err = clave__submit_delete(c, path, -1, guaranteed_delete_on_deleted, k);
     if (err) {
-        clave__mem_free(&c->mem, k);
+        clave__mem_free(&c->base.mem, k);
         return err;
     }
     k->busy = true;

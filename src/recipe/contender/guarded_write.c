@@ -49,40 +49,31 @@ static void guarded_write_on_done(clave_async_client *c, const clave_result *res
     clave__mem_free(g->mem, g);
 }
 
-static clave_err guarded_write_multi(clave_async_client *c, const char *const *nodes,
-                                     const clave_op *ops, size_t nops, struct guarded_write *g)
-{
-    size_t n = g->nchecks;
-    if (n > SIZE_MAX / sizeof *ops - nops)
-        return CLAVE_ETOOBIG;
-    clave_op *all = clave__mem_alloc(g->mem, (n + nops) * sizeof *all);
-    if (!all)
-        return CLAVE_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        all[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = nodes[i], .version = -1};
-    if (nops)
-        memcpy(all + n, ops, nops * sizeof *ops);
-    clave_err err = clave_async_multi(c, all, n + nops, guarded_write_on_done, g);
-    clave__mem_free(g->mem, all);
-    return err;
-}
-
 static clave_err guarded_write_submit(clave_async_client *c, const char *const *nodes,
                                       const clave_op *ops, size_t nops, struct guarded_write model)
 {
     const struct clave_mem *mem = clave__client_mem(c);
-    size_t npath = model.single ? strlen(ops[0].path) + 1 : 0;
+    size_t npath = model.single ? strlen(ops[0].path) + 1 : 0, n = model.nchecks;
+    if (n > SIZE_MAX / sizeof *ops - nops)
+        return CLAVE_ETOOBIG;
     struct guarded_write *g = clave__mem_alloc(mem, sizeof *g + npath);
-    if (!g)
-        return CLAVE_ENOMEM;
-    *g = model;
-    g->mem = mem;
-    g->path = (char *)(g + 1);
-    if (npath)
-        memcpy(g->path, ops[0].path, npath);
-    clave_err err = guarded_write_multi(c, nodes, ops, nops, g);
+    clave_op *all = clave__mem_alloc(mem, (n + nops) * sizeof *all);
+    clave_err err = g && all ? CLAVE_OK : CLAVE_ENOMEM;
+    if (err == CLAVE_OK) {
+        *g = model;
+        g->mem = mem;
+        g->path = (char *)(g + 1);
+        if (npath)
+            memcpy(g->path, ops[0].path, npath);
+        for (size_t i = 0; i < n; i++)
+            all[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = nodes[i], .version = -1};
+        if (nops)
+            memcpy(all + n, ops, nops * sizeof *ops);
+        err = clave_async_multi(c, all, n + nops, guarded_write_on_done, g);
+    }
     if (err != CLAVE_OK)
         clave__mem_free(mem, g);
+    clave__mem_free(mem, all);
     return err;
 }
 

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a create may add to its path: ten digits, and the prefix of a protected name. */
-enum { PATH_GROWTH = 64 };
-
 /* ---- replies --------------------------------------------------------------------------------- */
 
 void clave_reply_free(clave_reply *r)
@@ -216,8 +213,8 @@ static bool call_await(struct call *c, int64_t deadline)
     return true;
 }
 
-static clave_err call_run(clave_client *client, call_begin *begin, const struct args *a,
-                          size_t path_cap, int64_t timeout_ms, clave_reply **out)
+clave_err clave__call_with_path(clave_client *client, call_begin *begin, const struct args *a,
+                                size_t path_cap, int64_t timeout_ms, clave_reply **out)
 {
     clave_loop *l = client->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
@@ -250,18 +247,6 @@ static clave_err call_run(clave_client *client, call_begin *begin, const struct 
     }
     call_free(c);
     return err;
-}
-
-clave_err clave__call(clave_client *c, call_begin *begin, const struct args *a, int64_t timeout_ms,
-                      clave_reply **out)
-{
-    return call_run(c, begin, a, 0, timeout_ms, out);
-}
-
-clave_err clave__call_create(clave_client *c, call_begin *begin, const struct args *a,
-                             int64_t timeout_ms, clave_reply **out)
-{
-    return call_run(c, begin, a, strlen(a->path) + PATH_GROWTH, timeout_ms, out);
 }
 
 clave_err clave__call_block(clave_client *c, call_begin *begin, const struct args *a,

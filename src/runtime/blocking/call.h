@@ -26,6 +26,8 @@
 #ifndef CLAVE_RUNTIME_BLOCKING_CALL_H
 #define CLAVE_RUNTIME_BLOCKING_CALL_H
 
+#include <string.h>
+
 #include "clave/uv.h"
 #include "client/errmsg.h"
 #include "runtime/blocking/loop.h"
@@ -103,7 +105,10 @@ void clave__child_adopt(struct child *c, clave_client *client, const struct chil
 bool clave__child_close(struct child *c);
 
 /* References that keep the client's memory. */
-void clave__session_ref(clave_client *c);
+static inline void clave__session_ref(clave_client *c)
+{
+    (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+}
 void clave__session_unref(clave_client *c);
 
 /* As clave__options_take for the struct of that name; if options are refused, clave_client_errmsg
@@ -177,12 +182,28 @@ struct call {
     bool answered;
 };
 
-/* Begins the call on the loop's thread and waits for its answer. `out` may be NULL. */
-clave_err clave__call(clave_client *c, call_begin *begin, const struct args *a, int64_t timeout_ms,
-                      clave_reply **out);
+/* Begins the call on the loop's thread and waits for its answer, whose path has at most path_cap
+ * bytes. `out` may be NULL. */
+clave_err clave__call_with_path(clave_client *c, call_begin *begin, const struct args *a,
+                                size_t path_cap, int64_t timeout_ms, clave_reply **out);
+
+/* A call whose answer has no path. */
+static inline clave_err clave__call(clave_client *c, call_begin *begin, const struct args *a,
+                                    int64_t timeout_ms, clave_reply **out)
+{
+    return clave__call_with_path(c, begin, a, 0, timeout_ms, out);
+}
+
+/* What a create may add to its path: ten digits, and the prefix of a protected name. */
+enum { PATH_GROWTH = 64 };
+
 /* A call that creates a->path; its reply has the path of the node. */
-clave_err clave__call_create(clave_client *c, call_begin *begin, const struct args *a,
-                             int64_t timeout_ms, clave_reply **out);
+static inline clave_err clave__call_create(clave_client *c, call_begin *begin, const struct args *a,
+                                           int64_t timeout_ms, clave_reply **out)
+{
+    return clave__call_with_path(c, begin, a, strlen(a->path) + PATH_GROWTH, timeout_ms, out);
+}
+
 /* A call whose answer is one block, passed to clave__call_answer_block; the block becomes the
  * caller's. */
 clave_err clave__call_block(clave_client *c, call_begin *begin, const struct args *a,

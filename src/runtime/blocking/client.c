@@ -14,12 +14,6 @@
 
 /* ---- state ---------------------------------------------------------------------------------- */
 
-static bool client_is_connected(clave_state state)
-{
-    return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
-           state == CLAVE_STATE_READ_ONLY;
-}
-
 /* Call it with the mutex held. */
 static void client_wake_waiters(clave_client *c)
 {
@@ -36,7 +30,7 @@ static void client_on_state(clave_async_client *c, clave_state state, clave_err 
     client->state = state;
     client->why = why;
     client->id = clave_async_client_session_id(c);
-    client->was_connected = client->was_connected || client_is_connected(state);
+    client->was_connected = client->was_connected || clave__state_is_up(state);
     client_wake_waiters(client);
     clave__loop_unlock(client->loop);
     if (client->state_cb)
@@ -92,11 +86,6 @@ bool clave__blocking_await_locked(clave_client *c, int64_t deadline)
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
-
-void clave__session_ref(clave_client *c)
-{
-    (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
-}
 
 void clave__session_unref(clave_client *c)
 {
@@ -210,19 +199,6 @@ fail:
     return err;
 }
 
-/* Call these two with the mutex held. */
-static void client_enter(clave_client *c)
-{
-    c->inside++;
-}
-
-static void client_leave(clave_client *c)
-{
-    assert(c->inside > 0);
-    if (--c->inside == 0)
-        client_wake_waiters(c);
-}
-
 /* The client may already be CLOSED, for a reason that is still to be reported. */
 static clave_err client_wait_enter(clave_client *c)
 {
@@ -231,7 +207,7 @@ static clave_err client_wait_enter(clave_client *c)
     if (clave__loop_is_current(c->loop))
         return c->ended ? CLAVE_ECLOSED : CLAVE_ELOOPTHREAD;
     clave__loop_lock(c->loop);
-    client_enter(c);
+    c->inside++;
     return CLAVE_OK;
 }
 
@@ -246,7 +222,9 @@ clave_err clave__wait_enter(clave_client *c)
 
 void clave__wait_leave(clave_client *c)
 {
-    client_leave(c);
+    assert(c->inside > 0);
+    if (--c->inside == 0)
+        client_wake_waiters(c);
     clave__loop_unlock(c->loop);
 }
 
@@ -256,7 +234,7 @@ clave_err clave_client_wait(clave_client *c, int64_t timeout_ms)
     clave_err err = client_wait_enter(c);
     if (err != CLAVE_OK)
         return err;
-    while (!client_is_connected(c->state) && err == CLAVE_OK) {
+    while (!clave__state_is_up(c->state) && err == CLAVE_OK) {
         if (c->state == CLAVE_STATE_CLOSED)
             err = c->why != CLAVE_OK ? c->why : CLAVE_ECLOSED;
         else if (c->refusal != CLAVE_OK)
@@ -275,24 +253,19 @@ static void close_client(void *arg)
     clave_uv_flush(c->uv);
 }
 
-/* Ends the children before user code runs, because that code may free them. */
-static void client_end_children(clave_client *c)
-{
-    struct list *e;
-    while ((e = list_pop_front(&c->children))) {
-        struct child *child = LIST_ENTRY(e, struct child, link);
-        child->kind->ended(child);
-    }
-}
-
 static void client_on_stopped(void *arg)
 {
     clave_client *c = arg;
+    struct list *e;
     assert(clave__loop_is_current(c->loop) && !c->ended);
     clave__loop_lock(c->loop);
     c->ended = true;
     clave__loop_unlock(c->loop);
-    client_end_children(c);
+    /* before user code runs, because that code may free the children */
+    while ((e = list_pop_front(&c->children))) {
+        struct child *child = LIST_ENTRY(e, struct child, link);
+        child->kind->ended(child);
+    }
     list_remove(&c->in_loop);
     clave__client_totals_add_client(&c->loop->past, c->async);
     clave_async_client_free(c->async);
@@ -423,15 +396,15 @@ static void visit_run_and_free(struct task *t)
     free(v);
 }
 
-/* From here until client_leave, the loop's thread waits for us. Returns false if the client has
- * ended; then nothing else touches its children any more. */
+/* From here until clave__wait_leave, the loop's thread waits for us. Returns false if the client
+ * has ended; then nothing else touches its children any more. */
 static bool client_enter_unless_ended(clave_client *c)
 {
     bool current = clave__loop_is_current(c->loop);
     clave__loop_lock(c->loop);
     bool ended = c->ended;
     if (!ended)
-        client_enter(c);
+        c->inside++;
     while (ended && !c->stopped && !current)
         clave__blocking_await_locked(c, CLAVE_NEVER);
     clave__loop_unlock(c->loop);

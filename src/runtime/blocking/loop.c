@@ -23,16 +23,6 @@ void clave__cell_init(struct cell *c)
     pthread_condattr_destroy(&attr);
 }
 
-void clave__cell_fini(struct cell *c)
-{
-    pthread_cond_destroy(&c->cond);
-}
-
-void clave__cell_wake(struct cell *c)
-{
-    pthread_cond_broadcast(&c->cond);
-}
-
 bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline)
 {
     if (deadline == CLAVE_NEVER) {
@@ -66,22 +56,6 @@ static void begin_past(void)
     if (!loops_have_past)
         clave__client_totals_init(&loops_past);
     loops_have_past = true;
-}
-
-static void loops_add(clave_loop *l)
-{
-    pthread_mutex_lock(&loops_mutex);
-    list_push_back(&loops, &l->in_loops);
-    pthread_mutex_unlock(&loops_mutex);
-}
-
-static void loops_remove(clave_loop *l)
-{
-    pthread_mutex_lock(&loops_mutex);
-    begin_past();
-    clave__client_totals_add(&loops_past, &l->past);
-    list_remove(&l->in_loops);
-    pthread_mutex_unlock(&loops_mutex);
 }
 
 static void loops_forget(void)
@@ -306,7 +280,9 @@ clave_err clave_loop_new(clave_loop **out)
     clave__client_totals_init(&l->past);
     pthread_mutex_init(&l->mutex, NULL);
     if (clave__thread_start(&l->thread, "clave", loop_main, l) == 0) {
-        loops_add(l);
+        pthread_mutex_lock(&loops_mutex);
+        list_push_back(&loops, &l->in_loops);
+        pthread_mutex_unlock(&loops_mutex);
         *out = l;
         return CLAVE_OK;
     }
@@ -330,6 +306,10 @@ void clave_loop_free(clave_loop *l)
     clave__loop_unlock(l);
     pthread_join(l->thread, NULL);
     __atomic_store_n(&l->joined, true, __ATOMIC_RELEASE);
-    loops_remove(l);
+    pthread_mutex_lock(&loops_mutex);
+    begin_past();
+    clave__client_totals_add(&loops_past, &l->past);
+    list_remove(&l->in_loops);
+    pthread_mutex_unlock(&loops_mutex);
     clave__loop_unref(l);
 }

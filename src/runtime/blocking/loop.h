@@ -26,8 +26,15 @@ struct cell {
     pthread_cond_t cond;
 };
 void clave__cell_init(struct cell *c);
-void clave__cell_fini(struct cell *c);
-void clave__cell_wake(struct cell *c); /* wakes all waiters */
+static inline void clave__cell_fini(struct cell *c)
+{
+    pthread_cond_destroy(&c->cond);
+}
+/* Wakes all waiters. */
+static inline void clave__cell_wake(struct cell *c)
+{
+    pthread_cond_broadcast(&c->cond);
+}
 /* Waits to be woken, at most until `deadline` (clave_now(); CLAVE_NEVER). Returns false if the
  * deadline has passed. */
 bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline);

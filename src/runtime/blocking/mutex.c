@@ -205,27 +205,6 @@ static void give_all_back(clave_mutex *m)
     }
 }
 
-static void orphan_holds(clave_mutex *m)
-{
-    struct list *e;
-    clave__loop_lock(m->child.client->loop);
-    while ((e = list_pop_front(&m->leaving)))
-        LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
-    clave__cell_wake(&m->all_left);
-    clave__loop_unlock(m->child.client->loop);
-}
-
-static void await_left(clave_mutex *m, int64_t deadline)
-{
-    clave_loop *loop = m->child.client->loop;
-    if (clave__loop_is_current(loop))
-        return;
-    clave__loop_lock(loop);
-    while (!list_empty(&m->leaving) && clave__cell_wait(&m->all_left, loop, deadline))
-        continue;
-    clave__loop_unlock(loop);
-}
-
 /* ---- holds ----------------------------------------------------------------------------------- */
 
 static struct thread_hold *new_hold(clave_mutex *m, uint64_t owner)
@@ -319,8 +298,14 @@ static clave_err mutex_make(clave_async_client *c, const struct args *a)
 static void mutex_on_ended(struct child *c)
 {
     clave_mutex *m = LIST_ENTRY(c, clave_mutex, child);
+    struct list *e;
     give_all_back(m);
-    orphan_holds(m);
+    /* nobody will tell those that are still leaving */
+    clave__loop_lock(m->child.client->loop);
+    while ((e = list_pop_front(&m->leaving)))
+        LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
+    clave__cell_wake(&m->all_left);
+    clave__loop_unlock(m->child.client->loop);
     clave_async_mutex_free(m->mutex);
     m->mutex = NULL;
 }
@@ -382,8 +367,15 @@ void clave_mutex_free(clave_mutex *m)
 {
     if (!m || !clave__loop_is_here(m->child.client->loop))
         return;
+    clave_loop *loop = m->child.client->loop;
     (void)clave__visit(m->child.client, begin_leaving, &(struct args){.of = m});
-    await_left(m, clave_now() + FREE_WAIT_MS);
+    if (!clave__loop_is_current(loop)) {
+        int64_t deadline = clave_now() + FREE_WAIT_MS;
+        clave__loop_lock(loop);
+        while (!list_empty(&m->leaving) && clave__cell_wait(&m->all_left, loop, deadline))
+            continue;
+        clave__loop_unlock(loop);
+    }
     (void)clave__child_close(&m->child);
     mutex_destroy(m);
 }
