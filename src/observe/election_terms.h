@@ -29,7 +29,10 @@ struct election {
     int64_t told_leader;  /* the leader according to the last event, by clave__election_leader_id */
     bool told_over;       /* `over` according to the last event */
     bool value_changed;   /* since the last event */
-    bool over;            /* the node of its path is gone: there is nothing left to lead */
+    /* Of web/observe: the leader, likewise, and since when the engine has seen it lead, by the
+     * engine's own clock and not by wall clock. */
+    int64_t seen_leader, seen_from;
+    bool over;   /* the node of its path is gone: there is nothing left to lead */
     char *value; /* data of the value's node: the name of the leader's node, a newline, the value */
     size_t nvalue;
     bool cut; /* the value is longer than what is kept */

@@ -31,7 +31,7 @@ static const struct route routes[] = {
     {"POST", "/v1/slots/{path}/break", WEB_ADMIN, clave__web_break_slot, NULL, 0},
     {"POST", "/v1/pre-reboot", WEB_LOCK, clave__web_fleetlock_take, NULL, ROUTE_FLEETLOCK},
     {"POST", "/v1/steady-state", WEB_LOCK, clave__web_fleetlock_give, NULL, ROUTE_FLEETLOCK},
-    /* locks.c, lock_token.c, lock_actions.c */
+    /* locks.c, lock_token.c, lock_actions.c, leads.c */
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after fresh", 0},
     {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
@@ -39,7 +39,10 @@ static const struct route routes[] = {
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after fresh", 0},
     {"PUT", "/v1/elections/{path}/value", WEB_LOCK, clave__web_put_value, NULL, 0},
     {"POST", "/v1/elections/{path}/transfer", WEB_LOCK, clave__web_post_transfer, NULL, 0},
-    {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, "fresh", 0},
+    {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election_or_leads,
+     "fresh leads min_term", 0},
+    {"GET", "/v1/leader/{path}", WEB_READ, clave__web_get_leader, "id min_term", 0},
+    {"GET", "/v1/replica/{path}", WEB_READ, clave__web_get_replica, "id", 0},
     {"GET", "/v1/deadlocks", WEB_READ, clave__web_get_deadlocks, "prefix fresh", 0},
     {"GET", "/metrics", WEB_READ, clave__web_get_metrics, NULL, 0},
     {"GET", "/v1/history", WEB_READ, clave__web_get_history, "path since limit", 0},

@@ -7,6 +7,7 @@
  *   slots           /v1/slots, claims of kind "slot", FleetLock: places that belong to an owner
  *   locks           what is read from the gate's copy of the tree: /v1/locks, /v1/elections,
  *                   /v1/deadlocks, /v1/history, /v1/events, /metrics
+ *   leads           whether a candidate leads (?leads=, /v1/leader, /v1/replica), for balancers
  *   services        /v1/services: instances, from the same copy
  *   lock_token      whether a token holds (?token=), and the header Clave-Guard
  *   lock_actions    revoke, break, transfer, the value of a leader
@@ -41,6 +42,8 @@ web_handler clave__web_fleetlock_take, clave__web_fleetlock_give;
 web_handler clave__web_get_locks, clave__web_get_lock, clave__web_get_elections,
     clave__web_get_election, clave__web_get_deadlocks, clave__web_get_history,
     clave__web_get_events, clave__web_get_metrics;
+/* leads.c; the first is clave__web_get_election, unless it asks whether a candidate leads. */
+web_handler clave__web_get_election_or_leads, clave__web_get_leader, clave__web_get_replica;
 /* services.c */
 web_handler clave__web_get_services;
 /* lock_token.c: clave__web_get_lock, unless it asks for a token. */

@@ -222,6 +222,29 @@ static bool observe_take_back_end(struct observe *o, const struct lock_node *slo
     return true;
 }
 
+/* NULL: nobody. The same leader again, after the tree was reported anew, has led all the time: no
+ * earlier node can have come. */
+static void observe_see_leader(const struct observe *o, struct election *e,
+                               const struct lock_node *leader)
+{
+    int64_t id = clave__election_leader_id(leader);
+    if (e->seen_leader == id)
+        return;
+    e->seen_leader = id;
+    e->seen_from = o->web->now;
+}
+
+/* A candidate is told of as leader once only: one that led for a moment, since an earlier node was
+ * read later than its own, is seen to lead again at the first question. */
+int64_t clave__observe_led_ms(const struct observe *o, const struct lock_node *leader)
+{
+    struct election *e = clave__election_find(&o->elections, leader->queue->path);
+    if (!e)
+        return 0;
+    observe_see_leader(o, e, leader);
+    return o->web->now - e->seen_from;
+}
+
 static void observe_on_change(void *arg, enum lock_change what, const struct lock_node *p,
                               int64_t at)
 {
@@ -232,6 +255,11 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
     if (p->kept && what == LOCK_QUEUED && observe_take_back_end(o, p, path))
         return;
     clave__election_note(&o->elections, what, at, p);
+    struct election *e = p->kind == QUEUE_LATCH ? clave__election_find(&o->elections, path) : NULL;
+    if (e && what == LOCK_GRANTED)
+        observe_see_leader(o, e, p);
+    else if (e && what == LOCK_ENDED && p->holds)
+        observe_see_leader(o, e, NULL);
     if (what != LOCK_GRANTED || p->token != o->taken)
         clave__lock_counters_note(&o->metrics, what, p, at);
     uint64_t n = observe_is_replayed(o, what, p, at)
@@ -305,6 +333,17 @@ static void observe_begin(struct observe *o, int64_t zxid)
         env->loaded(env->arg, zxid);
 }
 
+static void observe_see_leaders(struct observe *o)
+{
+    struct election *e = NULL;
+    while ((e = clave__election_after(&o->elections, e ? e->path : ""))) {
+        const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
+        const struct lock_node *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
+        if (leader)
+            observe_see_leader(o, e, leader);
+    }
+}
+
 void clave__observe_loaded(struct observe *o, int64_t zxid)
 {
     bool first = !o->loaded;
@@ -315,6 +354,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
         return;
     clave__lock_model_loaded(&o->model);
     clave__election_begin(&o->elections, &o->model);
+    observe_see_leaders(o);
     if (!o->begun)
         observe_begin(o, zxid);
     observe_answer_waiting(o);

@@ -89,6 +89,10 @@ int64_t clave__observe_age(const struct observe *o);
 /* True if the copy is no older than OBSERVE_CURRENT_MS and not known to be out of date. */
 bool clave__observe_is_current(const struct observe *o);
 
+/* For how long this engine has seen the leader lead, in ms, by its own clock; a leader that led
+ * before the first look counts from then on. 0: there was no memory to note it. */
+int64_t clave__observe_led_ms(const struct observe *o, const struct lock_node *leader);
+
 /* True if `path` is `prefix` or below it. */
 bool clave__observe_is_below(const char *path, const char *prefix);
 

@@ -41,7 +41,7 @@ struct http_told {
     size_t nwrites;
     int64_t writes_pzxid;
     uint64_t requests; /* that were numbered */
-    uint64_t held, tokens, guarded, copies;
+    uint64_t held, tokens, guarded, copies, leads;
 };
 
 /* Where guarded writes go. */

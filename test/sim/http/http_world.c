@@ -268,6 +268,7 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
         http_fleet_init(&h->fleet, h);
     if (h->has_team || h->fleet.n > 0)
         http_draw_access(h);
+    http_balancer_init(&h->balancer, h);
     world_use_rng(w, before);
 }
 
@@ -283,6 +284,7 @@ void http_world_start(struct http_world *h)
     if (h->has_team)
         http_team_start(&h->team);
     http_fleet_start(&h->fleet);
+    http_balancer_start(&h->balancer);
     if (h->has_team && world_chance(h->w, 500))
         world_set(h->w, &h->role, h->w->now + world_wait(h->w, 3 * h->timeout_us));
     if (h->nusers > 0 && h->faults)
@@ -300,6 +302,7 @@ void http_world_evening(struct http_world *h)
     if (h->has_team)
         http_team_finish(&h->team, world_chance(h->w, 300));
     http_fleet_finish(&h->fleet);
+    http_balancer_finish(&h->balancer);
     for (size_t i = 0; i < h->nusers; i++)
         http_user_finish(&h->users[i], world_chance(h->w, 400));
     world_use_rng(h->w, before);
@@ -353,6 +356,7 @@ void http_world_fini(struct http_world *h)
     if (h->has_team)
         http_team_fini(&h->team);
     http_fleet_fini(&h->fleet);
+    http_balancer_fini(&h->balancer);
     for (size_t i = 0; i < h->ngates; i++)
         gate_fini(&h->gates[i]);
     http_calls_free(&h->calls);

@@ -11,6 +11,7 @@
 
 #include "checker.h"
 #include "ensemble.h"
+#include "http/http_balancer.h"
 #include "http/http_fleet.h"
 #include "http/http_rules.h"
 #include "http/http_team.h"
@@ -36,6 +37,7 @@ struct http_world {
     struct http_user users[HTTP_USERS];
     struct http_team team;
     bool has_team;
+    struct http_balancer balancer;
     struct http_fleet fleet; /* of no machine: there is none */
     bool may[HTTP_SITES];    /* what it may lock */
     struct http_roles roles[HTTP_GATES];
