@@ -4,43 +4,14 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import unittest
 
 from harness import PATIENCE, SOURCE, Running, clave, free_port, scratch, server
 from lock_rig import EXPIRES, TICK, Holder, queue, until
+from notify_rig import Manager
 from peers import Proxy
-
-
-class Manager:
-    """The other end of NOTIFY_SOCKET. What comes while ten lines wait for us is lost: a watchdog is
-    not to be fed so often that a moment's absence fills it up."""
-
-    def __init__(self, abstract=False):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.name = f"@clave-test-{os.getpid()}-{id(self)}" if abstract else scratch("notify")
-        self.socket.bind("\0" + self.name[1:] if abstract else self.name)
-        self.said = []
-
-    def env(self, **more):
-        return {"NOTIFY_SOCKET": self.name, **more}
-
-    def listen(self):
-        """All that has come."""
-        self.socket.settimeout(0)
-        try:
-            while True:
-                self.said += self.socket.recv(4096).decode().splitlines()
-        except BlockingIOError:
-            return self.said
-
-    def hears(self, line):
-        until(lambda: line in self.listen(), what=f"{line}: {self.said}")
-
-    def count(self, line):
-        return self.listen().count(line)
 
 
 class Notify(unittest.TestCase):
@@ -212,14 +183,15 @@ class Notify(unittest.TestCase):
         with open(told) as f:
             self.assertEqual(f.read(), "\n")
 
-    def test_the_command_is_the_service(self):
+    def test_the_command_says_when(self):
+        """It talks to clave, whoever it is that clave talks to: command_notify_test.py has the rest."""
         m = self.manager()
         r = clave("lock", "--notify", "command", "/theirs", "--", "sh", "-c",
-                  'echo "$NOTIFY_SOCKET|$WATCHDOG_USEC|$WATCHDOG_PID"',
-                  connect=self.server.connect,
-                  env=m.env(WATCHDOG_USEC="10000000", WATCHDOG_PID=str(os.getpid())))
-        self.assertEqual(r.out, f"{m.name}|10000000|\n")
-        self.assertEqual([line for line in m.listen() if not line.startswith("STATUS=")], [])
+                  'echo "$NOTIFY_SOCKET|$WATCHDOG_USEC|$((WATCHDOG_PID - $$))"',
+                  connect=self.server.connect, env=m.env(WATCHDOG_USEC="10000000"))
+        self.assertRegex(r.out, r"^@clave-notify-[0-9a-f]{16}\|10000000\|0\n$")
+        self.assertEqual([line for line in m.listen() if not line.startswith("STATUS=")],
+                         ["STOPPING=1"])
 
     def test_off(self):
         m = self.manager()
@@ -274,7 +246,7 @@ class Units(unittest.TestCase):
 
     def test_every_flag_is_one(self):
         found = list(self.commands())
-        self.assertEqual(len(found), 4)
+        self.assertEqual(len(found), 5)
         for name, words in found:
             flags = words[:words.index("--")] if "--" in words else words
             r = clave(*flags, "--help")

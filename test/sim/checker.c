@@ -138,7 +138,8 @@ static void look_at_command(struct checker *c, struct runner *w, const struct su
     if (!runner_is_accountable(w))
         return;
     if (neglectful)
-        world_break(c->w, "a command whose work is ill ends in the time that was promised",
+        world_break(c->w,
+                    "a command whose work is ill or silent ends in the time that was promised",
                     "%s lets one of token %lld run on", w->name, (long long)h->token);
     if (runner_is_overdue(w))
         world_break(c->w, "a command ends before its deadline", "%s lets one of token %lld run on",

@@ -47,6 +47,7 @@ static void put_away(struct runner *w)
     fence_fini(w);
     command_fini(&w->command);
     work_fini(&w->work);
+    voice_fini(&w->voice);
     free(w);
 }
 
@@ -169,8 +170,8 @@ static void on_command_changed(void *owner)
         retire(w);
 }
 
-/* Its parent is the supervisor. */
-static void on_check_ended(void *owner)
+/* The supervisor hears of it: it has started the check, and has the socket. */
+static void wake_supervisor(void *owner)
 {
     struct runner *w = owner;
     if (w->actor)
@@ -242,11 +243,37 @@ static void publish(struct runner *w)
 static void begin_work(struct runner *w)
 {
     const struct host *h = w->load->host;
+    int64_t session_ms = clave_async_client_session_timeout(h->client);
     w->work_from = world_of(w)->now;
+    w->voice_from = host_clock(h);
     w->work_begun = true;
     if (world_chance(world_of(w), 500))
-        work_begin(&w->work, world_of(w), &w->rng, clave_async_client_session_timeout(h->client),
-                   host_clock(h));
+        work_begin(&w->work, world_of(w), &w->rng, session_ms, host_clock(h));
+    if (world_chance(world_of(w), 500))
+        voice_begin(&w->voice, h, &w->rng, session_ms);
+}
+
+static void give_up(struct runner *w, const char *why)
+{
+    struct actor *a = w->actor;
+    world_log(world_of(w), a->name, "%s: ends the command", why);
+    w->load->stats.unhealthy++;
+    w->unhealthy = true;
+    clave__holder_policy_end(&w->hold_policy, host_clock(a->host));
+    runner_stop(a);
+}
+
+static void look_at_voice(struct runner *w)
+{
+    struct actor *a = w->actor;
+    if (!w->voice.host || w->unhealthy || w->hold_policy.lost)
+        return;
+    voice_look(&w->voice);
+    int64_t at = clave__notify_policy_wake_at(&w->voice.policy);
+    if (at != CLAVE_NEVER)
+        world_set_earlier(world_of(w), &a->alarm, clock_when(&a->host->clock, at));
+    if (w->voice.policy.phase == NOTIFY_OVER)
+        give_up(w, "it breaks its word");
 }
 
 /* Its health is looked after besides, and ended as by `clave lock`. */
@@ -261,13 +288,8 @@ static void look_at_work(struct runner *w)
     int64_t at = clave__health_policy_wake_at(p);
     if (at != CLAVE_NEVER)
         world_set_earlier(world_of(w), &a->alarm, clock_when(&a->host->clock, at));
-    if (p->phase != HEALTH_OVER)
-        return;
-    world_log(world_of(w), a->name, "its work is ill: ends the command");
-    w->load->stats.unhealthy++;
-    w->unhealthy = true;
-    clave__holder_policy_end(&w->hold_policy, now);
-    runner_stop(a);
+    if (p->phase == HEALTH_OVER)
+        give_up(w, "its work is ill");
 }
 
 void runner_look(struct actor *a)
@@ -291,6 +313,7 @@ void runner_look(struct actor *a)
     if (w->hold_policy.phase == HOLD_POLICY_WATCHING) {
         publish(w);
         look_at_work(w);
+        look_at_voice(w);
     }
     if (clave__holder_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
         world_log(world_of(w), a->name, "the guardian does not answer: ends the command");
@@ -363,8 +386,8 @@ void runner_begin(struct actor *a)
     w->command.owner = w;
     command_init(&w->command, world_of(w), &w->rng);
     clave__holder_policy_begin(&w->hold_policy, &w->terms);
-    w->work.changed = on_check_ended;
-    w->work.owner = w;
+    w->work.changed = w->voice.changed = wake_supervisor;
+    w->work.owner = w->voice.owner = w;
     if (!fences(w))
         begin_work(w);
     else if (!fence_begin(w))
@@ -470,12 +493,19 @@ bool runner_is_accountable(struct runner *w)
 bool runner_is_neglectful(struct runner *w)
 {
     bool away = !w->actor || w->load->host->paused || w->command.asleep;
-    if (!away && w->was_away)
+    int64_t kill_ms = w->terms.grace_ms + w->terms.lead_ms;
+    if (!away && w->was_away) {
         w->work_from = world_of(w)->now;
+        w->voice_from = host_clock(w->load->host);
+    }
     w->was_away = away;
     w->work.was_late |= away;
-    return !away && work_is_neglected(&w->work, w->work_from + w->work.policy.terms.grace_ms * MS,
-                                      w->terms.grace_ms + w->terms.lead_ms);
+    w->voice.was_late |= away;
+    if (away)
+        return false;
+    return work_is_neglected(&w->work, w->work_from + w->work.policy.terms.grace_ms * MS,
+                             kill_ms) ||
+           voice_is_neglected(&w->voice, w->voice_from, kill_ms);
 }
 
 bool runner_is_overdue(const struct runner *w)

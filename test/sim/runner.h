@@ -1,8 +1,8 @@
 /* runner.h - `clave lock` as an actor: while it holds, its process supervises a command that a
  * second process, the guardian, has started and ends in time. The decisions are the shipped ones
- * (supervise/kill_policy, holder_policy, health_policy); the two processes, their messages to each
- * other, and the command are modelled here. Each may be stopped and killed by itself, the machine
- * may sleep. */
+ * (supervise/kill_policy, holder_policy, health_policy, notify_policy); the two processes, their
+ * messages to each other, and the command are modelled here. Each may be stopped and killed by
+ * itself, the machine may sleep. */
 #ifndef CLAVE_SIM_RUNNER_H
 #define CLAVE_SIM_RUNNER_H
 
@@ -10,6 +10,7 @@
 #include "command.h"
 #include "fence.h"
 #include "supervise/holder_policy.h"
+#include "voice.h"
 #include "work.h"
 
 struct runner {
@@ -38,8 +39,10 @@ struct runner {
 
     struct command command;
     struct work work;
+    struct voice voice;
     bool work_begun;
-    int64_t work_from; /* true time from when its supervisor could look after it */
+    int64_t work_from;  /* true time from when its supervisor could look after it */
+    int64_t voice_from; /* the same by its clock */
     bool was_away;
     bool in_hands; /* one of the two can end it, as far as was looked */
     int64_t in_hands_at;

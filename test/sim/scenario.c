@@ -697,7 +697,7 @@ void totals_print(const struct totals *t)
            k->unguarded, k->late, k->updates_lost);
     printf("%" PRIu64 " commands: %" PRIu64 " ended by their guardians, %" PRIu64
            " by their holders, %" PRIu64 " out of the hands of both, %" PRIu64
-           " given up since their work was ill; %" PRIu64 " fences\n",
+           " given up since their work was ill or silent; %" PRIu64 " fences\n",
            k->commands, k->ended, k->swept, k->out_of_hands, k->unhealthy, k->fences);
     printf("%" PRIu64 " calls of znodes; %" PRIu64 " histories too long to be decided\n",
            k->znode_calls, k->undecided);

@@ -22,7 +22,8 @@ enum exit_code {
     EXIT_LOST = 76,    /* the lock was lost */
     EXIT_NOAUTH = 77,
     EXIT_DEADLOCK = 79,  /* owners of locks wait for each other */
-    EXIT_UNHEALTHY = 80, /* the work under a lock was unhealthy, or the candidate was (--health) */
+    EXIT_UNHEALTHY = 80, /* the work under a lock was unhealthy (--health, --ready, --watchdog-sec),
+                            or the candidate was */
     EXIT_FENCE = 81,     /* the last holder could not be fenced */
     EXIT_NOEXEC = 126,   /* the command cannot be executed */
     EXIT_NOTFOUND = 127, /* the command was not found */

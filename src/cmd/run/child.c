@@ -145,8 +145,10 @@ static void child_hold(struct runner *r)
     atomic_store(&page->token, r->task.token);
     atomic_store(&page->session_id, r->task.session_id);
     r->phase = HOLDING;
-    if (!r->fencing)
+    if (!r->fencing) {
         health_run(&r->health);
+        command_notify_run(r);
+    }
     child_publish(r);
 }
 
@@ -159,6 +161,24 @@ void child_fence(struct runner *r, const struct fence_target *target)
     r->task.fence = *target;
     child_hold(r);
     guardian_run(&r->guardian, &r->task);
+}
+
+/* From now on the lock counts as taken, for those who look at the leader's value and for the
+ * hook. */
+static void child_take(struct runner *r)
+{
+    const struct run_plan *plan = r->plan;
+    r->taken = true;
+    hook_run(plan, plan->on_elected, "elected", r->task.token);
+    if (plan->value && acquisition_publish(&r->acquisition, plan->value) != CLAVE_OK)
+        diag(r->o, "%s: cannot publish the value", plan->path);
+}
+
+static void child_give_back(struct runner *r)
+{
+    if (r->taken)
+        hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    command_notify_end(r);
 }
 
 void child_begin(struct runner *r)
@@ -176,9 +196,8 @@ void child_begin(struct runner *r)
     if (plan->grace_ms > t->terms.grace_ms)
         diag(r->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
              plan->path, (long long)t->terms.grace_ms);
-    hook_run(plan, plan->on_elected, "elected", g.token);
-    if (plan->value && acquisition_publish(&r->acquisition, plan->value) != CLAVE_OK)
-        diag(r->o, "%s: cannot publish the value", plan->path);
+    if (!plan->command_notify.terms.ready)
+        child_take(r);
     guardian_run(&r->guardian, t);
 }
 
@@ -235,7 +254,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
         child_report_not_started(r);
     foreground_group_take(&r->terminal);
     lock_message_ended(r->plan, code, clave_now() - r->acquired_at);
-    hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    child_give_back(r);
     r->events->ended(r, code);
 }
 
@@ -268,20 +287,31 @@ void child_asked(struct runner *r)
     lock_message_asked(r->plan);
 }
 
-/* Shows in the node why the check fails, unless it already names a process that cannot be killed,
- * which matters more. */
-static void child_say_health(struct runner *r)
+/* Shows in the node why the work is ended, or why the check fails, or else what the command says;
+ * unless it already names a process that cannot be killed, which matters more. */
+static void child_show_text(struct runner *r)
 {
-    const struct health_policy *p = &r->health.policy;
-    char text[HEALTH_WHY_CAP + 64];
+    char text[HEALTH_WHY_CAP + 64], said[COMMAND_NOTIFY_CAP];
     if (r->holdout.pid != 0)
         return;
-    if (p->phase == HEALTH_OVER)
-        snprintf(text, sizeof text, "ending the command: %s", r->health.why);
+    command_notify_text(r, said);
+    if (r->unhealthy)
+        snprintf(text, sizeof text, "ending the command: %s", r->unhealthy_why);
     else
-        snprintf(text, sizeof text, "%s", p->failures > 0 ? r->health.why : "");
+        snprintf(text, sizeof text, "%s", r->health.policy.failures > 0 ? r->health.why : said);
     held_text_set(&r->text, text);
     clave_uv_flush(r->uv);
+}
+
+/* Ends the command because its work is over, although the hold is not. */
+static void child_give_up(struct runner *r, const char *why)
+{
+    r->unhealthy = true;
+    snprintf(r->unhealthy_why, sizeof r->unhealthy_why, "%s", why);
+    health_stop(&r->health);
+    command_notify_excuse(r);
+    child_stop(r, CAUSE_UNHEALTHY);
+    lock_message_unhealthy(r->plan, true, why);
 }
 
 void child_on_judged(struct runner *r)
@@ -291,16 +321,28 @@ void child_on_judged(struct runner *r)
     if (r->hold_policy.lost || r->unhealthy)
         return;
     if (p->phase == HEALTH_OVER) {
-        r->unhealthy = true;
-        health_stop(&r->health);
-        child_stop(r, CAUSE_UNHEALTHY);
-        lock_message_unhealthy(r->plan, true, r->health.why);
+        child_give_up(r, r->health.why);
     } else if (p->failures > r->failures) {
         lock_message_ailing(r->plan, p->failures, r->health.why);
     }
     if (r->unhealthy || p->failures != r->failures)
-        child_say_health(r);
+        child_show_text(r);
     r->failures = p->failures;
+}
+
+void child_on_notified(struct runner *r)
+{
+    const struct notify_policy *p = &r->command_notify.policy;
+    char why[COMMAND_NOTIFY_CAP];
+    if (r->phase != HOLDING || r->hold_policy.lost || r->unhealthy)
+        return;
+    if (p->ready && !r->taken)
+        child_take(r);
+    if (p->phase == NOTIFY_OVER) {
+        command_notify_why(r, why);
+        child_give_up(r, why);
+    }
+    child_show_text(r);
 }
 
 /* ---- without the guardian -------------------------------------------------------------------- */
@@ -375,6 +417,7 @@ static void child_begin_sweep(struct runner *r, const char *fault)
 {
     assert(r->phase == HOLDING);
     r->phase = SWEEPING;
+    command_notify_excuse(r);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
     /* Kill first: guardian_dismiss waits for the guardian to end, which may take time. */
@@ -421,7 +464,7 @@ static void child_on_refused(struct runner *r, const char *what, int error, int 
     diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->command.argv[0],
              strerror(error), shell ? "; a line for a shell is given as: -- sh -c " : "",
              shell ? hint_word(r->plan->command.argv[0], line) : "");
-    hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    child_give_back(r);
     r->events->ended(r, code);
 }
 
@@ -456,6 +499,7 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
     case GUARDIAN_ENDING:
         if (r->fencing)
             break;
+        command_notify_excuse(r);
         lock_message_ending(r->plan, report->cause);
         sd_status_ending(r);
         break;

@@ -40,6 +40,9 @@ void child_asked(struct runner *r);
 /* The health of the command may have changed: says so in the lock's node, and ends the command when
  * it is over with it. */
 void child_on_judged(struct runner *r);
+/* The command has said something of its state, or is silent for too long: takes the lock as --ready
+ * has it, shows its status, and ends the command when it is over with it. */
+void child_on_notified(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
 /* On SIGCHLD: waits for every child that has ended. Besides the guardian these are hooks, orphans
  * that a sub-reaper inherits and, if this is process 1 of a container, any orphan at all. true:

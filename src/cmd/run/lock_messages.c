@@ -304,6 +304,42 @@ void lock_message_ailing(const struct run_plan *p, int n, const char *why)
     }
 }
 
+void lock_message_ready(const struct run_plan *p, int64_t after_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (p->o->json) {
+        lock_message_begin(p, &j, "ready");
+        clave__json_int(&j, "after_ms", after_ms);
+        lock_message_end(&j);
+    } else {
+        diag_note(p->o, "%s: the command is ready after %s", p->path, age_format(after_ms, age));
+    }
+}
+
+void lock_message_stopping(const struct run_plan *p)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "stopping");
+        lock_message_end(&j);
+    } else {
+        diag_note(p->o, "%s: the command says that it is stopping", p->path);
+    }
+}
+
+void lock_message_status(const struct run_plan *p, const char *status)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "status");
+        clave__json_string(&j, "text", status);
+        lock_message_end(&j);
+    } else {
+        diag_note(p->o, "%s: the command says: %s", p->path, status);
+    }
+}
+
 /* ---- the progress of a wait ------------------------------------------------------------------ */
 
 /* The first report comes so late that a short wait prints nothing. */

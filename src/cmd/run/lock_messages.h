@@ -34,6 +34,11 @@ void lock_message_unhealthy(const struct run_plan *p, bool holds, const char *wh
 void lock_message_healthy(const struct run_plan *p);
 /* The holder's check failed `n` times in a row, which is not too often yet. */
 void lock_message_ailing(const struct run_plan *p, int n, const char *why);
+/* The command says that it is ready, `after_ms` after it was granted the lock; that it ends; how it
+ * is. */
+void lock_message_ready(const struct run_plan *p, int64_t after_ms);
+void lock_message_stopping(const struct run_plan *p);
+void lock_message_status(const struct run_plan *p, const char *status);
 /* --with-parent: the parent has ended before the command was started. */
 void lock_message_parent_ended(const struct run_plan *p, int64_t waited_ms);
 /* A warning from the library. Its text names the path. */

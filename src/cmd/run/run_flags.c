@@ -100,8 +100,16 @@ static const struct {
       "remove: no node meanwhile; disable; end the command [remove]"},
      RUN_REGISTER},
     {{RUN_FLAG_NOTIFY, "notify", "WHEN",
-      "systemd: ready when held, waiting, command, or off [held]"},
-     ALL},
+      "systemd: ready when held, waiting, command (says so), or off [held]"},
+     HOLDERS},
+    {{RUN_FLAG_READY, "ready", NULL, "the lock counts as taken when the command says READY=1"},
+     HOLDERS},
+    {{RUN_FLAG_READY_TIMEOUT, "ready-timeout", "DURATION",
+      "--ready: how long the command may take for that [90s]"},
+     HOLDERS},
+    {{RUN_FLAG_WATCHDOG_SEC, "watchdog-sec", "DURATION",
+      "end the command unless it says WATCHDOG=1 this often"},
+     HOLDERS},
     {{'q', "quiet", NULL, "do not report waiting, or having waited in vain"}, ALL},
 };
 
@@ -126,7 +134,7 @@ static bool run_flags_take_on_lost(struct options *o, enum on_lost *out)
     return true;
 }
 
-static bool run_flags_take_notify(struct options *o, enum sd_notify_when *out)
+bool run_flags_take_notify(struct options *o, enum sd_notify_when *out)
 {
     static const char *const words[] = {[SD_NOTIFY_HELD] = "held",
                                         [SD_NOTIFY_WAITING] = "waiting",
@@ -214,6 +222,10 @@ bool run_flags_take(struct run_plan *p, int id)
     case RUN_FLAG_HEALTH_FAILS:
     case RUN_FLAG_HEALTH_GRACE:
         return health_plan_take_flag(&p->health, o, id);
+    case RUN_FLAG_READY:
+    case RUN_FLAG_READY_TIMEOUT:
+    case RUN_FLAG_WATCHDOG_SEC:
+        return command_notify_take_flag(&p->command_notify, o, id);
     default:
         return run_stages_take_flag(p, id);
     }
@@ -265,10 +277,11 @@ int run_flags_take_args(struct run_plan *p)
     if (!p->elects)
         nested_make_owner(p->owner);
     p->command.argv = o->argv + 1;
-    p->command.notifies = p->notify == SD_NOTIFY_COMMAND;
     int code = run_stages_check(p);
     if (code == EXIT_OK)
         code = health_plan_check(&p->health, o, p->on_lost);
+    if (code == EXIT_OK)
+        code = command_notify_check(p);
     if (code == EXIT_OK && p->with_parent)
         code = parent_watch_open(&p->parent, o, p->path, p->parent.pid);
     if (code != EXIT_OK)

@@ -6,6 +6,7 @@
 #include "clave/async/mutex.h"
 #include "cmd/cli/acl_text.h"
 #include "cmd/cli/cmd_options.h"
+#include "cmd/run/command_notify.h"
 #include "cmd/run/guardian/guardian.h"
 #include "cmd/run/health_check.h"
 #include "cmd/run/parent_watch.h"
@@ -48,6 +49,7 @@ struct run_plan {
     struct run_stages_plan stages;
     char owner[RUN_OWNER_CAP]; /* CLAVE_OWNER; "": none */
     enum sd_notify_when notify;
+    struct command_notify_plan command_notify;
     struct health_plan health;
 
     /* For elections only. */
@@ -80,7 +82,6 @@ enum {
     RUN_FLAG_FENCE_TIMEOUT,
     RUN_FLAG_FENCE_FAILS,
     RUN_FLAG_FENCE_FOREIGN,
-    RUN_FLAG_NOTIFY,
     RUN_FLAG_DETECT,
     RUN_FLAG_SAME_USER,
     RUN_FLAG_WITH_PARENT,
@@ -90,6 +91,10 @@ enum {
     RUN_FLAG_HEALTH_FAILS,
     RUN_FLAG_HEALTH_GRACE,
     RUN_FLAG_ON_UNHEALTHY,
+    RUN_FLAG_NOTIFY,
+    RUN_FLAG_READY,
+    RUN_FLAG_READY_TIMEOUT,
+    RUN_FLAG_WATCHDOG_SEC,
     RUN_FLAG_OWN
 };
 
@@ -99,6 +104,8 @@ enum { RUN_MEMBER = 32, RUN_REGISTER = 64 };
 /* `more_flags` of struct verb for these verbs. */
 const struct flag *run_flags_of(const struct verb *v, size_t i);
 
+/* Parses the word of --notify. false: it is invalid, and a message has been printed. */
+bool run_flags_take_notify(struct options *o, enum sd_notify_when *out);
 /* Parses one flag. false: it is invalid, and a message has been printed. */
 bool run_flags_take(struct run_plan *p, int id);
 /* Parses the path, the command and the servers. Returns EXIT_OK, or an exit code after a

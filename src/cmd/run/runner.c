@@ -52,6 +52,7 @@ static void runner_stop(struct runner *r)
     run_stages_close(r);
     sd_status_close(r);
     health_close(&r->health);
+    command_notify_close(r);
     lock_wait_close(&r->progress);
 }
 
@@ -648,6 +649,8 @@ static int runner_open_loop(struct runner *r)
         (struct parent_alarm){.watch = &r->plan->parent, .ended = runner_on_parent_end, .arg = r};
     err = health_open(&r->health, &r->plan->health, &r->loop, &runner_health, r);
     if (err == 0)
+        err = command_notify_open(r);
+    if (err == 0)
         err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
     r->reports.data = r->phase_timer.data = r->watchdog.data = r;
     if (err == 0)
@@ -765,6 +768,7 @@ static const struct runner_events runner_events = {
     .cleared = child_begin,
     .fence_ended = run_fence_ended,
     .ended = run_stages_end,
+    .notified = child_on_notified,
     .leave = runner_leave,
 };
 

@@ -26,6 +26,7 @@
  *   lock_messages   messages and JSON events, and the progress of a wait;
  *                   hook: --on-elected and so on
  *   health_check    --health: runs the checks and says what they mean
+ *   command_notify  --notify command: what the command itself says of its state
  *   parent_watch    --with-parent: the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   deadline_page   CLAVE_DEADLINE
@@ -37,6 +38,7 @@
 
 #include "clave/uv.h"
 #include "cmd/run/child.h"
+#include "cmd/run/command_notify.h"
 #include "cmd/run/granted_field.h"
 #include "cmd/run/health_check.h"
 #include "cmd/run/lock_messages.h"
@@ -54,7 +56,8 @@ enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
-/* How once_and_min_hold.c and child.c report to the runner without knowing runner.c. */
+/* How once_and_min_hold.c, child.c and command_notify.c report to the runner without knowing
+ * runner.c. */
 struct runner_events {
     /* From once_and_min_hold.c: the command may start. This is child_begin. */
     void (*cleared)(struct runner *r);
@@ -62,6 +65,9 @@ struct runner_events {
     void (*fence_ended)(struct runner *r, const struct run_fence_end *end);
     /* From child.c: the command has ended, or was not started. This is run_stages_end. */
     void (*ended)(struct runner *r, int code);
+    /* From command_notify.c: the command has spoken, or is silent for too long. This is
+     * child_on_notified. */
+    void (*notified)(struct runner *r);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
 };
@@ -84,6 +90,7 @@ struct runner {
     struct lock_wait progress;
     struct sd_status service;
     struct health_check health;
+    struct command_notify command_notify;
     uv_poll_t reports;      /* reports from the guardian */
     uv_timer_t phase_timer; /* limits how long the current phase may take */
     uv_timer_t watchdog;    /* fires a moment after the guardian should have acted */
@@ -109,8 +116,10 @@ struct runner {
     /* The rest is used while the command runs. */
     struct guardian_task task; /* of the command, or of the fence before it */
     struct holder_policy hold_policy;
-    bool unhealthy; /* the work is, and the guardian was told to end it */
-    int failures;   /* of the check, in a row, that were reported last */
+    bool unhealthy; /* the work is, and the guardian was told to end it: */
+    char unhealthy_why[HEALTH_WHY_CAP];
+    bool taken;   /* the lock counts as taken: with --ready, the command was ready */
+    int failures; /* of the check, in a row, that were reported last */
     struct held_text text;
     bool fencing;        /* what runs is the fence, not the command */
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */

@@ -10,12 +10,6 @@
  * comes a moment too late for one feed is in time for the next. */
 enum { FEEDS = 4 };
 
-/* Whether clave itself notifies the service manager, rather than the command. */
-static bool sd_status_is_own(const struct runner *r)
-{
-    return r->plan->notify == SD_NOTIFY_HELD || r->plan->notify == SD_NOTIFY_WAITING;
-}
-
 static bool sd_status_is_confirmed(const struct runner *r)
 {
     bool holds = r->phase == HOLDING || r->phase == KEEPING;
@@ -39,7 +33,7 @@ void sd_status_open(struct runner *r)
     if (r->plan->notify == SD_NOTIFY_OFF)
         return;
     sd_notify_open(&s->notify);
-    if (s->notify.watchdog_ms > 0 && sd_status_is_own(r)) {
+    if (s->notify.watchdog_ms > 0) {
         uint64_t ms = (uint64_t)(s->notify.watchdog_ms / FEEDS);
         uv_timer_start(&s->watchdog, sd_status_on_watchdog, ms, ms > 0 ? ms : 1);
     }
@@ -67,12 +61,15 @@ void sd_status_unhealthy(struct runner *r)
         sd_notify_ready(&r->service.notify);
 }
 
+/* What the command says of itself follows. */
 static void sd_status_send_held(const struct runner *r, const char *detail)
 {
     struct grant_facts g;
-    if (sd_status_is_own(r) && acquisition_held(&r->acquisition, &g))
-        sd_notify_send(&r->service.notify, "STATUS=%s: %s, token %lld%s", r->plan->path,
-                       r->plan->elects ? "leading" : "held", (long long)g.token, detail);
+    const char *said = r->command_notify.status;
+    if (acquisition_held(&r->acquisition, &g))
+        sd_notify_send(&r->service.notify, "STATUS=%s: %s, token %lld%s%s%s", r->plan->path,
+                       r->plan->elects ? "leading" : "held", (long long)g.token, detail,
+                       *said ? "; " : "", said);
 }
 
 void sd_status_delayed(struct runner *r)
@@ -84,9 +81,29 @@ void sd_status_delayed(struct runner *r)
 
 void sd_status_started(struct runner *r)
 {
+    enum sd_notify_when when = r->plan->notify;
+    bool ready = when == SD_NOTIFY_WAITING ||
+                 (when == SD_NOTIFY_HELD && !r->plan->command_notify.terms.ready);
     sd_status_send_held(r, "");
-    if (sd_status_is_own(r))
+    if (ready)
         sd_notify_ready(&r->service.notify);
+}
+
+void sd_status_said_ready(struct runner *r)
+{
+    sd_notify_ready(&r->service.notify);
+}
+
+void sd_status_said(struct runner *r)
+{
+    sd_status_send_held(r, "");
+}
+
+void sd_status_pass_on(struct runner *r, const char *lines, bool reloading)
+{
+    sd_notify_send(&r->service.notify, "%s", lines);
+    if (reloading) /* it ends with another READY=1 */
+        r->service.notify.ready = false;
 }
 
 void sd_status_connection(struct runner *r, bool up)
@@ -95,16 +112,15 @@ void sd_status_connection(struct runner *r, bool up)
 }
 
 /* A candidate that becomes a candidate again is not stopping. */
-static void sd_status_send_stopping(struct runner *r)
+void sd_status_stopping(struct runner *r)
 {
-    if (sd_status_is_own(r) && (r->told_to_end || !r->plan->again))
+    if (r->told_to_end || !r->plan->again)
         sd_notify_stopping(&r->service.notify);
 }
 
 static void sd_status_send_lost(const struct runner *r, const char *detail)
 {
-    if (sd_status_is_own(r))
-        sd_notify_send(&r->service.notify, "STATUS=%s: lost%s", r->plan->path, detail);
+    sd_notify_send(&r->service.notify, "STATUS=%s: lost%s", r->plan->path, detail);
 }
 
 void sd_status_ending(struct runner *r)
@@ -114,7 +130,7 @@ void sd_status_ending(struct runner *r)
         sd_status_send_lost(r, detail);
     else
         sd_status_send_held(r, detail);
-    sd_status_send_stopping(r);
+    sd_status_stopping(r);
 }
 
 void sd_status_holdout(struct runner *r)
@@ -136,7 +152,7 @@ void sd_status_leaving(struct runner *r)
 {
     if (r->hold_policy.lost)
         sd_status_send_lost(r, "");
-    sd_status_send_stopping(r);
+    sd_status_stopping(r);
 }
 
 void sd_status_close(struct runner *r)

@@ -22,10 +22,16 @@ void sd_status_waiting(struct runner *r, size_t ahead, bool known);
 void sd_status_unhealthy(struct runner *r); /* it does not queue */
 void sd_status_delayed(struct runner *r);   /* granted, but the previous holder had lost the lock */
 void sd_status_started(struct runner *r);   /* the command runs */
+/* What the command has said (command_notify.h): that it is ready; another status; lines that are
+ * the service manager's business alone. */
+void sd_status_said_ready(struct runner *r);
+void sd_status_said(struct runner *r);
+void sd_status_pass_on(struct runner *r, const char *lines, bool reloading);
 void sd_status_connection(struct runner *r, bool up);
-void sd_status_ending(struct runner *r);  /* the command is being ended */
-void sd_status_holdout(struct runner *r); /* a process that cannot be ended was reported */
-void sd_status_resting(struct runner *r); /* the command has ended, the minimum hold has not */
+void sd_status_stopping(struct runner *r); /* the command has begun to end by itself */
+void sd_status_ending(struct runner *r);   /* the command is being ended */
+void sd_status_holdout(struct runner *r);  /* a process that cannot be ended was reported */
+void sd_status_resting(struct runner *r);  /* the command has ended, the minimum hold has not */
 void sd_status_leaving(struct runner *r);
 void sd_status_close(struct runner *r);
 

@@ -1,5 +1,6 @@
 /* sd_notify.c - sends the datagrams and reads the variables of sd_notify.h. sd_status.c and `clave
- * serve` send; the guardian passes the variables on. Nothing here waits or reports a failure. */
+ * serve` send; the guardian sets the variables of the command. Nothing here waits or reports a
+ * failure. */
 #include "cmd/service/sd_notify.h"
 
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
-enum { VARIABLES = sizeof variables / sizeof *variables, LINES_CAP = 1024 };
+enum { VARIABLES = sizeof variables / sizeof *variables, LINES_CAP = SD_NOTIFY_CAP + 64 };
 
 /* Connects to a path, or to a name in the abstract namespace if it begins with '@'. -1: there is no
  * such socket. */
@@ -34,9 +35,7 @@ static int sd_notify_dial(const char *name)
     return fd;
 }
 
-/* WATCHDOG_PID names the process that has the watchdog; other processes merely inherit the
- * variable. */
-static int64_t sd_notify_watchdog_ms(void)
+int64_t sd_notify_watchdog_ms(void)
 {
     const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
@@ -95,13 +94,20 @@ void sd_notify_watchdog(const struct sd_notify *n)
     sd_notify_send(n, "WATCHDOG=1");
 }
 
-void sd_notify_pass_on(bool own)
+void sd_notify_offer(const char *socket, int64_t watchdog_ms)
 {
-    /* The command has another pid than WATCHDOG_PID says. Without the variable any process may feed
-     * the watchdog. */
-    unsetenv("WATCHDOG_PID");
-    for (size_t i = 0; own && i < VARIABLES; i++)
+    char usec[24], pid[24];
+    for (size_t i = 0; i < VARIABLES; i++)
         unsetenv(variables[i]);
+    if (!socket)
+        return;
+    setenv("NOTIFY_SOCKET", socket, 1);
+    if (watchdog_ms == 0)
+        return;
+    snprintf(usec, sizeof usec, "%lld", 1000 * (long long)watchdog_ms);
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv("WATCHDOG_USEC", usec, 1);
+    setenv("WATCHDOG_PID", pid, 1);
 }
 
 bool sd_notify_is_variable(const char *text)

@@ -6,12 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SD_NOTIFY_CAP = 4096 }; /* the longest message, as systemd has it */
+
 /* When clave reports that it is ready. */
 enum sd_notify_when {
     SD_NOTIFY_HELD,    /* once the command runs */
     SD_NOTIFY_WAITING, /* once it has a place in the queue */
-    SD_NOTIFY_COMMAND, /* never: the command does, and inherits NOTIFY_SOCKET */
-    SD_NOTIFY_OFF,     /* never, and the command does not inherit NOTIFY_SOCKET */
+    SD_NOTIFY_COMMAND, /* once the command has said that it is (run/command_notify.h) */
+    SD_NOTIFY_OFF,     /* never, nor anything else */
 };
 
 struct sd_notify {
@@ -34,9 +36,13 @@ void sd_notify_ready(struct sd_notify *n);
 void sd_notify_stopping(struct sd_notify *n);
 void sd_notify_watchdog(const struct sd_notify *n);
 
-/* For the process that starts the command. `own`: clave sends the notifications, so the command
- * inherits none of the variables; otherwise it inherits them. */
-void sd_notify_pass_on(bool own);
+/* How often the watchdog of this process wants to be fed, in milliseconds, as the environment says;
+ * 0: it has none. WATCHDOG_PID names the process that has it; other processes merely inherit the
+ * variable. */
+int64_t sd_notify_watchdog_ms(void);
+/* In the process that becomes the command: what it is to talk to, in place of the service manager
+ * of this process. NULL: nothing. `watchdog_ms` is 0 if nothing wants to be fed. */
+void sd_notify_offer(const char *socket, int64_t watchdog_ms);
 /* Whether `text`, of the form "NAME=value", sets one of these variables. */
 bool sd_notify_is_variable(const char *text);
 

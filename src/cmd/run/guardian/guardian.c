@@ -134,8 +134,8 @@ static bool guardian_set_env(const struct guardian_plan *plan, const struct guar
 
 enum { SPAWN_NO_PROCESS = -2 };
 
-/* A process that is not the command: it gets no standard input, standard output stays the
- * command's, and the service manager is none of its business. */
+/* A process that is not the command: it gets no standard input, and standard output stays the
+ * command's. */
 static void guardian_set_aside(void)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -144,7 +144,6 @@ static void guardian_set_aside(void)
         close(null);
     }
     dup2(2, 1);
-    sd_notify_pass_on(true);
 }
 
 /* In the forked child: becomes the command. This is where each member of struct command takes
@@ -160,6 +159,7 @@ static _Noreturn void guardian_become(const struct command *command,
     if (getppid() != parent) /* the guardian died before we asked to die with it */
         _exit(EXIT_INTERNAL);
     inheritance_restore(before);
+    sd_notify_offer(command->notify_socket, command->watchdog_ms);
     if (command->aside)
         guardian_set_aside();
     if (error == 0) {
@@ -583,7 +583,7 @@ static _Noreturn void guardian_process_run(struct guardian_process *g)
         _exit(EXIT_INTERNAL);
     }
     standard_error_never_wait();
-    sd_notify_pass_on(!g->plan->command->notifies);
+    sd_notify_offer(NULL, 0);
     while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->runner_dead) {
         const struct parent_watch *parent = g->plan->parent;
         struct pollfd fds[] = {

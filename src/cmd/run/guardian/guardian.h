@@ -21,8 +21,9 @@
  * guardian_become acts on it; nothing in between looks at the members. */
 struct command {
     char *const *argv;
-    /* the command, not clave, talks to the service manager: it inherits the variables for that */
-    bool notifies;
+    /* what it is to talk to as its service manager, and how often (sd_notify_offer) */
+    const char *notify_socket;
+    int64_t watchdog_ms;
     /* sets PR_SET_NO_NEW_PRIVS: neither the command nor what it starts can become another user,
      * whose processes clave could not end */
     bool same_user;

@@ -59,6 +59,18 @@ bool proc_stat_read(pid_t pid, struct proc_stat *out)
     return true;
 }
 
+bool proc_is_below(pid_t pid, pid_t ancestor)
+{
+    enum { ROUNDS = 3, DEPTH = 1000 };
+    struct proc_stat its = {.parent = pid};
+    for (int round = 0; round < ROUNDS; round++, its.parent = pid) {
+        for (int i = 0; i < DEPTH && its.parent > 1 && proc_stat_read(its.parent, &its); i++)
+            if (its.parent == ancestor)
+                return true;
+    }
+    return false;
+}
+
 /* ---- all descendants ------------------------------------------------------------------------- */
 
 /* How often we look again before killing what we know of. Processes that were started after the

@@ -55,5 +55,8 @@ bool proc_state_is_dead(char state, int threads);
 /* false: there is no such process, /proc is not ours, or the process is hidden from us
  * (hidepid). */
 bool proc_stat_read(pid_t pid, struct proc_stat *out);
+/* Whether the process descends from `ancestor`, as far as can be told: its parents may end, and it
+ * may then move to another, while this looks. */
+bool proc_is_below(pid_t pid, pid_t ancestor);
 
 #endif

@@ -47,6 +47,8 @@ struct slot_command {
     bool waiters, quiet;
     struct acl_list acl;
     struct health_plan health;
+    enum sd_notify_when notify;
+    struct command_notify_plan command_notify;
     struct run_slot_room room; /* written on the loop's thread while a take waits */
     clave_slots *slots;        /* set from slot_session_open to slot_session_close */
     atomic_int signal;         /* signal that ended a take; 0: none */
@@ -660,9 +662,13 @@ static int slot_run(struct slot_command *s)
                          .quiet = s->quiet,
                          .acl = s->acl,
                          .health = s->health,
+                         .notify = s->notify,
+                         .command_notify = s->command_notify,
                          .stages.slot = &s->plan};
     char *path = slot_run_path(s), *owners = clave__path_child(NULL, s->plan.path, "owners");
     int code = health_plan_check(&p.health, s->o, p.on_lost);
+    if (code == EXIT_OK)
+        code = command_notify_check(&p);
     nested_make_owner(p.owner);
     p.path = path;
     p.holders = owners;
@@ -691,7 +697,7 @@ enum {
 
 /* Bits for the flags that were given; -w and -n share one. */
 enum { BIT_WAIT = 1, BIT_ID = 2, BIT_BY = 4, BIT_REASON = 8, BIT_TOKEN = 16, BIT_KEEP = 32 };
-enum { BIT_WAITERS = 64, BIT_ACL = 128, BIT_QUIET = 256, BIT_HEALTH = 512 };
+enum { BIT_WAITERS = 64, BIT_ACL = 128, BIT_QUIET = 256, BIT_WORK = 512 };
 
 struct slot_part {
     const char *name;
@@ -709,8 +715,7 @@ static const struct slot_part parts[] = {
     {"list", 1, 1, "PATH", BIT_WAITERS, slot_list},
     {"break", 2, 2, "PATH ID", BIT_BY | BIT_REASON | BIT_TOKEN, slot_break},
     {"run", 2, -1, "PATH -- COMMAND...",
-     BIT_WAIT | BIT_ID | BIT_BY | BIT_REASON | BIT_KEEP | BIT_ACL | BIT_QUIET | BIT_HEALTH,
-     slot_run},
+     BIT_WAIT | BIT_ID | BIT_BY | BIT_REASON | BIT_KEEP | BIT_ACL | BIT_QUIET | BIT_WORK, slot_run},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -748,8 +753,13 @@ static bool slot_take_flag(struct slot_command *s, int id, unsigned *given)
                                     BIT_KEEP, BIT_WAITERS, BIT_ACL};
     struct options *o = s->o;
     if (id >= RUN_FLAG_HEALTH && id <= RUN_FLAG_HEALTH_GRACE) {
-        *given |= BIT_HEALTH;
+        *given |= BIT_WORK;
         return health_plan_take_flag(&s->health, o, id);
+    }
+    if (id >= RUN_FLAG_NOTIFY && id <= RUN_FLAG_WATCHDOG_SEC) {
+        *given |= BIT_WORK;
+        return id == RUN_FLAG_NOTIFY ? run_flags_take_notify(o, &s->notify)
+                                     : command_notify_take_flag(&s->command_notify, o, id);
     }
     if (id >= SLOT_ID)
         *given |= bits[id - SLOT_ID];

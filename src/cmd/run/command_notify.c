@@ -1,0 +1,439 @@
+/* command_notify.c - see command_notify.h. runner.c and child.c call it.
+ *
+ * What must stay true: nothing counts that was not sent by a process of the command; every
+ * descriptor that comes is closed, after its message was heard; and however much is sent, the loop
+ * gets its turn after a bounded number of messages. */
+#include "cmd/run/command_notify.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/time_format.h"
+#include "clave/uv.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/participant.h"
+#include "cmd/run/guardian/proctree.h"
+#include "cmd/run/runner.h"
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+bool command_notify_take_flag(struct command_notify_plan *p, struct options *o, int id)
+{
+    struct notify_terms *t = &p->terms;
+    switch (id) {
+    case RUN_FLAG_READY:
+        t->ready = true;
+        return true;
+    case RUN_FLAG_READY_TIMEOUT:
+        return options_duration(o, "ready-timeout", 1, RUN_FLAG_YEAR_MS, &t->ready_ms);
+    default:
+        assert(id == RUN_FLAG_WATCHDOG_SEC);
+        p->has_watchdog = true;
+        return options_duration(o, "watchdog-sec", 0, RUN_FLAG_YEAR_MS, &t->watchdog_ms);
+    }
+}
+
+/* A unit's watchdog is the command's when the command is the one that talks to systemd: clave feeds
+ * that of the unit itself, and sees to it that the command does its part. */
+int command_notify_check(struct run_plan *p)
+{
+    enum { READY_MS = 90000 }; /* systemd's own default */
+    struct command_notify_plan *n = &p->command_notify;
+    struct notify_terms *t = &n->terms;
+    bool talks = p->notify == SD_NOTIFY_COMMAND, ignores = p->on_lost == ON_LOST_IGNORE;
+    if (ignores && (t->ready || t->watchdog_ms > 0))
+        return diag_usage(p->o, "--ready and --watchdog-sec end a command that does not keep its "
+                                "word, and --on-lost ignore forbids that");
+    if (talks && !n->has_watchdog && !ignores)
+        t->watchdog_ms = sd_notify_watchdog_ms();
+    if (t->ready_ms > 0 && !t->ready && t->watchdog_ms == 0)
+        return diag_usage(p->o, "--ready-timeout needs --ready or --watchdog-sec");
+    if (t->ready_ms == 0)
+        t->ready_ms = READY_MS;
+    if (!talks && !t->ready && t->watchdog_ms == 0)
+        return EXIT_OK;
+    snprintf(n->socket, sizeof n->socket, "@clave-notify-%016" PRIx64, clave_random_seed());
+    p->command.notify_socket = n->socket;
+    p->command.watchdog_ms = t->watchdog_ms;
+    return EXIT_OK;
+}
+
+/* ---- a message ------------------------------------------------------------------------------- */
+
+enum { DESCRIPTORS_CAP = 253 }; /* the most that the kernel passes at once (SCM_MAX_FD) */
+
+struct command_message {
+    char text[SD_NOTIFY_CAP + 1];
+    bool whole; /* it is a text, and has come in full */
+    struct ucred from;
+    int descriptors[DESCRIPTORS_CAP];
+    size_t ndescriptors;
+    /* What it says. */
+    struct notify_said said;
+    const char *status; /* NULL: nothing */
+    bool reloading;
+    char rest[SD_NOTIFY_CAP +
+              1]; /* lines for the service manager; they fit, as they did in `text` */
+    size_t nrest;
+};
+
+static void command_message_take_control(struct command_message *m, struct msghdr *msg)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        size_t n = c->cmsg_len - CMSG_LEN(0);
+        if (c->cmsg_level != SOL_SOCKET)
+            continue;
+        if (c->cmsg_type == SCM_CREDENTIALS && n == sizeof m->from)
+            memcpy(&m->from, CMSG_DATA(c), n);
+        if (c->cmsg_type == SCM_RIGHTS && n <= sizeof m->descriptors) {
+            memcpy(m->descriptors, CMSG_DATA(c), n);
+            m->ndescriptors = n / sizeof *m->descriptors;
+        }
+    }
+}
+
+/* false: there is none. */
+static bool command_message_receive(struct command_message *m, int socket)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof m->descriptors)];
+    } control;
+    struct iovec text = {.iov_base = m->text, .iov_len = SD_NOTIFY_CAP};
+    struct msghdr msg = {.msg_iov = &text,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control};
+    ssize_t n;
+    *m = (struct command_message){.whole = false};
+    do
+        n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return false;
+    /* as in systemd, one 0 at the end is none of it */
+    m->whole = !(msg.msg_flags & MSG_TRUNC) && strlen(m->text) + 1 >= (size_t)n;
+    command_message_take_control(m, &msg);
+    return true;
+}
+
+static void command_message_close(struct command_message *m)
+{
+    for (size_t i = 0; i < m->ndescriptors; i++)
+        close(m->descriptors[i]);
+}
+
+static int64_t command_message_ms(const char *usec)
+{
+    long long n = strtoll(usec, NULL, 10) / 1000;
+    return n > 0 && n <= RUN_FLAG_YEAR_MS ? n : 0;
+}
+
+/* What a line is about. Those that none of the rows has are passed on. */
+enum command_line {
+    LINE_READY,
+    LINE_STOPPING,
+    LINE_ALIVE,
+    LINE_FAILED,
+    LINE_STATUS,
+    LINE_RELOADING,
+    LINE_EXTEND,
+    LINE_NOT_PASSED_ON,
+    LINE_OTHER
+};
+
+static enum command_line command_message_classify(const char *line)
+{
+    static const struct {
+        const char *begins;
+        bool whole; /* the line is no longer */
+        enum command_line is;
+    } rows[] = {
+        {"READY=1", true, LINE_READY},
+        {"STOPPING=1", true, LINE_STOPPING},
+        {"WATCHDOG=1", true, LINE_ALIVE},
+        {"WATCHDOG=trigger", true, LINE_FAILED},
+        {"STATUS=", false, LINE_STATUS},
+        {"RELOADING=1", true, LINE_RELOADING},
+        {"EXTEND_TIMEOUT_USEC=", false, LINE_EXTEND},
+        {"READY=", false, LINE_NOT_PASSED_ON},
+        {"STOPPING=", false, LINE_NOT_PASSED_ON},
+        {"WATCHDOG", false, LINE_NOT_PASSED_ON},
+        {"MAINPID", false, LINE_NOT_PASSED_ON},
+        {"NOTIFYACCESS=", false, LINE_NOT_PASSED_ON},
+        {"FDSTORE", false, LINE_NOT_PASSED_ON},
+        {"FDNAME=", false, LINE_NOT_PASSED_ON},
+        {"FDPOLL=", false, LINE_NOT_PASSED_ON},
+        {"BARRIER=", false, LINE_NOT_PASSED_ON},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t n = strlen(rows[i].begins);
+        if (strncmp(line, rows[i].begins, n) == 0 && (!rows[i].whole || line[n] == '\0'))
+            return rows[i].is;
+    }
+    return LINE_OTHER;
+}
+
+static void command_message_take_line(struct command_message *m, const char *line)
+{
+    enum command_line is = command_message_classify(line);
+    const char *value = strchr(line, '=');
+    if (!value || value == line)
+        return; /* it is no assignment */
+    m->said.ready |= is == LINE_READY;
+    m->said.stopping |= is == LINE_STOPPING;
+    m->said.alive |= is == LINE_ALIVE;
+    m->said.failed |= is == LINE_FAILED;
+    m->reloading |= is == LINE_RELOADING;
+    if (is == LINE_STATUS)
+        m->status = value + 1;
+    if (is == LINE_EXTEND)
+        m->said.extend_ms = command_message_ms(value + 1);
+    if (is == LINE_RELOADING || is == LINE_EXTEND || is == LINE_OTHER)
+        m->nrest += (size_t)snprintf(m->rest + m->nrest, sizeof m->rest - m->nrest, "%s%s",
+                                     m->nrest > 0 ? "\n" : "", line);
+}
+
+static void command_message_parse(struct command_message *m)
+{
+    char *next = m->text;
+    for (char *line; (line = strsep(&next, "\n"));)
+        command_message_take_line(m, line);
+}
+
+/* ---- what follows from it -------------------------------------------------------------------- */
+
+/* A message is from the command if its sender descends from the guardian, as all of the command
+ * does and no hook or check. A sender that has ended meanwhile cannot be placed, nor one in a PID
+ * namespace that hides it: such a one has to be of our user, or root. systemd-notify(1) speaks in
+ * the name of its parent if it may, which is the guardian if that parent has ended. */
+static bool command_notify_accepts(const struct runner *r, const struct ucred *from)
+{
+    struct proc_stat its;
+    if (from->pid <= 0 || !proc_stat_read(from->pid, &its))
+        return from->uid == geteuid() || from->uid == 0;
+    return from->pid == r->guardian.pid || proc_is_below(from->pid, r->guardian.pid);
+}
+
+static void command_notify_refuse(struct runner *r, const struct ucred *from)
+{
+    if (!r->command_notify.told_stranger)
+        diag(r->o,
+             "%s: process %d (user %u), which is none of the command's, sent a message to its "
+             "NOTIFY_SOCKET: ignored",
+             r->plan->path, (int)from->pid, (unsigned)from->uid);
+    r->command_notify.told_stranger = true;
+}
+
+static void command_notify_on_pause_over(uv_timer_t *timer);
+
+/* Shows the newest status, at most once in PAUSE_MS: each costs a write to the lock's node, and
+ * some daemons count their requests in it. */
+static void command_notify_show_status(struct runner *r)
+{
+    enum { PAUSE_MS = 1000 };
+    struct command_notify *n = &r->command_notify;
+    if (!n->runs || strcmp(n->shown, n->status) == 0 || uv_is_active((uv_handle_t *)&n->pause))
+        return;
+    memcpy(n->shown, n->status, sizeof n->shown);
+    lock_message_status(r->plan, n->status);
+    uv_update_time(&r->loop);
+    uv_timer_start(&n->pause, command_notify_on_pause_over, PAUSE_MS, 0);
+    r->events->notified(r);
+}
+
+static void command_notify_on_pause_over(uv_timer_t *timer)
+{
+    command_notify_show_status(timer->data);
+}
+
+static void command_notify_take_status(struct runner *r, const char *status)
+{
+    struct command_notify *n = &r->command_notify;
+    char printable[COMMAND_NOTIFY_STATUS_CAP];
+    participant_text_printable(status, printable, sizeof printable);
+    if (strcmp(printable, n->status) == 0)
+        return;
+    memcpy(n->status, printable, sizeof printable);
+    sd_status_said(r);
+    command_notify_show_status(r);
+}
+
+static void command_notify_on_due(uv_timer_t *timer);
+
+/* Judges if that is due, and tells what has changed. */
+static void command_notify_look(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    if (!n->judged)
+        return;
+    clave__notify_policy_step(&n->policy, clave_now());
+    r->events->notified(r);
+    int64_t at = clave__notify_policy_wake_at(&n->policy), left = at - clave_now();
+    uv_timer_stop(&n->due);
+    if (!n->judged || at == CLAVE_NEVER)
+        return;
+    uv_update_time(&r->loop);
+    uv_timer_start(&n->due, command_notify_on_due, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+static void command_notify_heed(struct runner *r, struct command_message *m)
+{
+    struct command_notify *n = &r->command_notify;
+    bool was_ready = n->policy.ready;
+    command_message_parse(m);
+    if (n->judged)
+        clave__notify_policy_hear(&n->policy, &m->said, clave_now());
+    if (m->nrest > 0)
+        sd_status_pass_on(r, m->rest, m->reloading);
+    if (m->said.ready && n->judged) {
+        sd_status_said_ready(r);
+        if (!was_ready)
+            lock_message_ready(r->plan, clave_now() - r->acquired_at);
+    }
+    if (m->said.stopping) {
+        sd_status_stopping(r);
+        if (!n->told_stopping)
+            lock_message_stopping(r->plan);
+        n->told_stopping = true;
+    }
+    if (m->status)
+        command_notify_take_status(r, m->status);
+}
+
+/* Reads a bounded number of messages. */
+static void command_notify_read(struct runner *r)
+{
+    enum { READS = 64 };
+    struct command_notify *n = &r->command_notify;
+    struct command_message m;
+    for (int i = 0; i < READS && command_message_receive(&m, n->socket); i++) {
+        if (n->runs && !command_notify_accepts(r, &m.from))
+            command_notify_refuse(r, &m.from);
+        else if (n->runs && m.whole)
+            command_notify_heed(r, &m);
+        command_message_close(&m);
+    }
+}
+
+static void command_notify_on_message(uv_poll_t *poll, int status, int events)
+{
+    struct runner *r = poll->data;
+    (void)status;
+    (void)events;
+    command_notify_read(r);
+    command_notify_look(r);
+}
+
+/* If it was this process that did not run, the word may have come in time. */
+static void command_notify_on_due(uv_timer_t *timer)
+{
+    struct runner *r = timer->data;
+    command_notify_read(r);
+    command_notify_look(r);
+}
+
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+void command_notify_why(const struct runner *r, char out[COMMAND_NOTIFY_CAP])
+{
+    const struct notify_policy *p = &r->command_notify.policy;
+    char time[DURATION_CAP];
+    assert(p->why != NOTIFY_NOT_OVER);
+    if (p->why == NOTIFY_NOT_READY)
+        snprintf(out, COMMAND_NOTIFY_CAP, "the command was not ready in time (--ready-timeout %s)",
+                 clave__duration_format(p->terms.ready_ms, time));
+    else if (p->why == NOTIFY_FAILED)
+        snprintf(out, COMMAND_NOTIFY_CAP, "the command has sent WATCHDOG=trigger");
+    else
+        snprintf(out, COMMAND_NOTIFY_CAP,
+                 "the command has not sent WATCHDOG=1 in time (--watchdog-sec %s)",
+                 clave__duration_format(p->terms.watchdog_ms, time));
+}
+
+void command_notify_text(const struct runner *r, char out[COMMAND_NOTIFY_CAP])
+{
+    const struct command_notify *n = &r->command_notify;
+    const struct notify_policy *p = &n->policy;
+    const char *what = "";
+    if (p->terms.ready && !p->ready)
+        what = "not ready yet";
+    else if (n->told_stopping)
+        what = "stopping";
+    snprintf(out, COMMAND_NOTIFY_CAP, "%s%s%s", what, *what && *n->shown ? ": " : "", n->shown);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int command_notify_bind(int fd, const char *name)
+{
+    int on = 1;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = strlen(name);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+    memcpy(address.sun_path + 1, name + 1, n - 1); /* in place of '@', a byte of 0 */
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+        bind(fd, (const struct sockaddr *)&address, len) != 0)
+        return -errno;
+    return 0;
+}
+
+int command_notify_open(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    const char *name = r->plan->command_notify.socket;
+    uv_timer_init(&r->loop, &n->due);
+    uv_timer_init(&r->loop, &n->pause);
+    n->due.data = n->pause.data = n->poll.data = r;
+    n->socket = -1;
+    if (!*name)
+        return 0;
+    n->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int err = n->socket < 0 ? -errno : command_notify_bind(n->socket, name);
+    if (err == 0)
+        err = uv_poll_init(&r->loop, &n->poll, n->socket);
+    return err != 0 ? err : uv_poll_start(&n->poll, UV_READABLE, command_notify_on_message);
+}
+
+void command_notify_run(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    if (n->socket < 0)
+        return;
+    clave__notify_policy_begin(&n->policy, &r->plan->command_notify.terms, clave_now());
+    n->runs = n->judged = true;
+    command_notify_look(r);
+}
+
+void command_notify_excuse(struct runner *r)
+{
+    r->command_notify.judged = false;
+    uv_timer_stop(&r->command_notify.due);
+}
+
+void command_notify_end(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    command_notify_excuse(r);
+    uv_timer_stop(&n->pause);
+    n->runs = false;
+    n->status[0] = n->shown[0] = '\0';
+}
+
+void command_notify_close(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    uv_close((uv_handle_t *)&n->due, NULL);
+    uv_close((uv_handle_t *)&n->pause, NULL);
+    if (n->socket < 0)
+        return;
+    uv_close((uv_handle_t *)&n->poll, NULL);
+    close(n->socket);
+}
