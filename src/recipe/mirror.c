@@ -206,35 +206,39 @@ static bool mirror_has_seen_one(const clave_cache_node *child, void *arg)
 
 /* A node's num_children may count children that the cache has not seen yet, and will never see if
  * they go before it lists them. Those that it has seen come and go with an event, at which the
- * place is looked at again. */
-static bool mirror_has_children(const struct mirror *m, const char *path)
+ * place is looked at again. Without memory nobody can tell: then nothing is removed. */
+static clave_err mirror_has_children(const struct mirror *m, const char *path, bool *has)
 {
-    bool has = false;
-    (void)clave_async_cache_children(m->cache, path, mirror_has_seen_one, &has);
-    return has;
+    *has = false;
+    return clave_async_cache_children(m->cache, path, mirror_has_seen_one, has);
 }
 
-static void mirror_look(const struct mirror *m, char *path, bool fits, struct mirror_step *out)
+/* ENOMEM. */
+static clave_err mirror_look(const struct mirror *m, char *path, bool fits, struct mirror_step *out)
 {
     clave_cache_node n;
     bool root = mirror_is_root(m, path);
     bool there = clave_async_cache_get(m->cache, path, &n) == CLAVE_OK;
     if (root)
         out->kind = MIRROR_DIRECTORY;
+    bool has_children;
     if (!there || (!root && !mirror_has_parent(m, path)))
-        return;
+        return CLAVE_OK;
     if (n.unreadable || !n.has_data) {
         out->fault = n.unreadable ? "may not be read" : "could not be read";
-        return;
+        return CLAVE_OK;
     }
     if (!fits) {
         out->fault = "has a name of more than 255 bytes";
-        return;
+        return CLAVE_OK;
     }
-    out->kind = root || mirror_has_children(m, path) ? MIRROR_DIRECTORY : MIRROR_FILE;
+    if (mirror_has_children(m, path, &has_children) != CLAVE_OK)
+        return CLAVE_ENOMEM;
+    out->kind = root || has_children ? MIRROR_DIRECTORY : MIRROR_FILE;
     out->data = n.data ? n.data : "";
     out->len = n.len;
     out->has_data = n.len > 0;
+    return CLAVE_OK;
 }
 
 bool clave__mirror_next(struct mirror *m, struct mirror_step *out)
@@ -251,7 +255,10 @@ bool clave__mirror_next(struct mirror *m, struct mirror_step *out)
     clave__mem_free(&m->mem, m->taken);
     m->taken = p;
     *out = (struct mirror_step){.path = p->path, .file = (const char *)clave__buf_bytes(&m->file)};
-    mirror_look(m, p->path, fits, out);
+    if (mirror_look(m, p->path, fits, out) != CLAVE_OK) {
+        mirror_end(m, CLAVE_ENOMEM);
+        return false;
+    }
     return true;
 }
 

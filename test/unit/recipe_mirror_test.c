@@ -241,6 +241,7 @@ TEST(without_memory_nothing_is_missing_in_silence)
         scene_open(&s, &f.mem);
         create(&s, "/t");
         create(&s, "/t/a");
+        create(&s, "/t/a/b"); /* so it must not become a file */
         failmem_arm(&f, first, 1);
         clave_err err = scene_follow(&s, "/t");
         memnet_advance(s.p, 5000);
