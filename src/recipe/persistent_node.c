@@ -68,7 +68,7 @@ struct clave_async_persistent_node {
     enum node_need need;
     bool mine;     /* the node is there, and it is this object's */
     bool doubt;    /* a create may have been done */
-    int64_t czxid; /* of the node */
+    int64_t czxid; /* of the node; 0: the answer to its create did not tell */
     int32_t version;
     int64_t told;     /* czxid of the node that PRESENT told of; 0: ABSENT */
     int64_t conflict; /* czxid of the other's node that CONFLICT told of */
@@ -209,6 +209,7 @@ static void node_have(clave_async_persistent_node *n, const clave_stat *stat)
     n->doubt = n->replace = false;
     n->failures = 0;
     n->conflict = 0;
+    n->czxid = 0;
     if (!stat)
         return;
     n->version = stat->version;
@@ -520,7 +521,8 @@ static void node_on_synced(clave_async_client *c, const clave_result *res, void 
 }
 
 /* Nobody wants the node any more, and nothing is under way. Whether a create whose answer was lost
- * has made one, is seen only after a sync: a server that lags behind would show none. */
+ * has made one, is seen only after a sync: a server that lags behind would show none. So is which
+ * node a create has made, if its answer did not tell: the delete must not spare it for another. */
 static clave_err node_leave(clave_async_persistent_node *n)
 {
     bool lost = clave_async_client_session_id(n->client) != n->session;
@@ -528,7 +530,7 @@ static clave_err node_leave(clave_async_persistent_node *n)
         node_finish(n, CLAVE_OK); /* what there may be goes with its session, or is to stay */
         return CLAVE_OK;
     }
-    if (n->doubt)
+    if (n->doubt || (n->mine && n->czxid == 0))
         return clave_async_sync(n->client, n->path, node_on_synced, n);
     if (!n->mine) {
         node_finish(n, CLAVE_OK);

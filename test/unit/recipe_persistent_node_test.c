@@ -373,6 +373,35 @@ TEST(freed_while_it_is_created)
     }
 }
 
+/* The answer to a transaction tells that a node was made, but not its czxid: what is deleted is
+ * that node, not the one whose place it took. */
+TEST(left_while_it_takes_the_place_of_another)
+{
+    for (int closes = 0; closes < 2; closes++) {
+        struct memnet *p = world();
+        struct keeper a, b;
+        stay(&b, p, B);
+        memnet_rule(p, (struct memnet_rule){.client = A, .way = MEMNET_REPLY, .op = OP_MULTI});
+        keep(&a, p, A, "/group/a", (clave_persistent_node_options){.replace = true});
+        memnet_settle(p);
+        if (closes)
+            assert_int_equal(clave_async_persistent_node_close(a.n, on_done, &a), CLAVE_OK);
+        else
+            clave_async_persistent_node_free(a.n);
+        clave_async_persistent_node_free(b.n); /* else it takes the place that is given up */
+        memnet_settle(p);
+        expect(p, "/group/a", A, "up");
+        memnet_clear(p);
+        lose(p, MEMNET_REQUEST, OP_DELETE); /* the node that is there then has to be the same */
+        memnet_settle(p);
+        memnet_advance(p, 3000);
+        gone(p, "/group/a");
+        if (closes)
+            leave(&a);
+        end(p);
+    }
+}
+
 /* It had no session yet when it was freed; the create that waits for one is followed by a delete.
  */
 TEST(freed_before_there_is_a_session)
