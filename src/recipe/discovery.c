@@ -5,9 +5,16 @@
  * Each node at the depth of an instance is an entry: its data, read once when it arrives, or the
  * reason why it could not be read.
  *
- * What must stay true: the entries are the nodes that the cache has at that depth, also after an
- * instance could not be read; there is one exception, that memory ran out, which ends it all. The
- * struct lives until the outermost callback has returned, even if the user frees it there. */
+ * A registrant that comes back with another session replaces its node in one transaction, but
+ * watches tell of a deletion and a creation, and the new node has still to be read. So an entry
+ * whose node is deleted is not DOWN yet, but leaving: it stays as it was until the server has
+ * answered a request that was sent later, and the cache waits for nothing that may bring it back.
+ * If a node comes meanwhile, the instance has CHANGED.
+ *
+ * What must stay true: the entries are the nodes that the cache has at that depth, and those that
+ * are leaving, also after an instance could not be read; there is one exception, that memory ran
+ * out, which ends it all. The struct lives until the outermost callback has returned, even if the
+ * user frees it there. */
 #include "clave/async/instances.h"
 
 #include <assert.h>
@@ -21,6 +28,7 @@
 #include "base/utf8.h"
 #include "clave/async/cache.h"
 #include "client/client_for_recipes.h"
+#include "recipe/cache/cache_progress.h"
 
 #define DEFAULT_BASE "/services"
 
@@ -601,6 +609,8 @@ size_t clave_instance_format(const clave_instance *i, char *out, size_t cap)
 
 struct entry {
     struct ordered_node node;
+    struct list leaving; /* in that of the instances, or alone */
+    bool asked;          /* leaving since before the request under way was sent */
     clave_instances_entry shown;
     clave_instance *parsed; /* NULL: it cannot be read */
     uint32_t errors;        /* that were reported, */
@@ -621,6 +631,9 @@ struct clave_async_instances {
     uint32_t down_errors, down_ms;
     char *picked; /* the path of the last pick; NULL: none yet */
     struct rand_state rand;
+    struct list leaving; /* of struct entry, those that were asked about first */
+    bool asking;         /* a request is under way; it owns a reference */
+    bool late;           /* RESYNCED is told when nobody is leaving any more */
     unsigned refs;
     bool freed;
 };
@@ -639,6 +652,7 @@ static void entry_free(struct clave_async_instances *d, struct entry *e)
 {
     if (!e)
         return;
+    list_remove(&e->leaving);
     clave_instance_free(e->parsed);
     clave__mem_free(&d->mem, e);
 }
@@ -666,6 +680,7 @@ static struct entry *entry_new(clave_async_instances *d, const clave_cache_node 
     struct entry *e = clave__mem_zalloc(&d->mem, sizeof *e + 2 * (len + 1));
     if (!e)
         return NULL;
+    list_init(&e->leaving);
     memcpy(e->path, n->path, len + 1);
     e->service = e->path + len + 1;
     memcpy(e->service, n->path, parent);
@@ -722,29 +737,106 @@ static void instances_end(clave_async_instances *d, clave_err err)
     instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_ENDED, .err = err});
 }
 
-static void instances_on_node(clave_async_instances *d, const clave_cache_node *now,
-                              const char *path)
+/* The node is there, and has been read. */
+static void instances_on_node(clave_async_instances *d, const clave_cache_node *now)
 {
-    struct entry *was = entry_of(clave__ordered_find(&d->entries, path));
-    struct entry *e = now ? entry_new(d, now) : NULL;
-    if (now && !e) {
+    struct entry *was = entry_of(clave__ordered_find(&d->entries, now->path));
+    struct entry *e = entry_new(d, now);
+    if (!e) {
         instances_end(d, CLAVE_ENOMEM);
         return;
     }
     if (was)
-        clave__ordered_remove(&d->entries, path);
-    if (e)
-        clave__ordered_insert(&d->entries, &e->node, e->path, 0);
-    clave_instances_event ev = {.type = CLAVE_INSTANCES_CHANGED,
-                                .now = e ? &e->shown : NULL,
-                                .was = was ? &was->shown : NULL};
-    if (!was)
-        ev.type = CLAVE_INSTANCES_UP;
-    else if (!e)
-        ev.type = CLAVE_INSTANCES_DOWN;
-    if (was || e)
-        instances_tell(d, &ev);
+        clave__ordered_remove(&d->entries, was->path);
+    clave__ordered_insert(&d->entries, &e->node, e->path, 0);
+    instances_tell(
+        d, &(clave_instances_event){.type = was ? CLAVE_INSTANCES_CHANGED : CLAVE_INSTANCES_UP,
+                                    .now = &e->shown,
+                                    .was = was ? &was->shown : NULL});
     entry_free(d, was);
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static void instances_ask(clave_async_instances *d);
+
+static void instances_on_down(clave_async_instances *d, struct entry *e)
+{
+    clave__ordered_remove(&d->entries, e->path);
+    instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_DOWN, .was = &e->shown});
+    entry_free(d, e);
+}
+
+/* The entries that were asked about are gone, but for those of which the cache may still hear;
+ * `all`: also of the others. */
+static void instances_settle(clave_async_instances *d, bool all)
+{
+    struct list settled;
+    list_init(&settled);
+    for (struct list *l = d->leaving.next, *next; l != &d->leaving; l = next) {
+        struct entry *e = LIST_ENTRY(l, struct entry, leaving);
+        next = l->next;
+        bool is_gone = all || (e->asked && !clave__cache_awaits(d->cache, e->path));
+        e->asked = false;
+        if (is_gone) {
+            list_remove(l);
+            list_push_back(&settled, l);
+        }
+    }
+    for (struct list *l; (l = list_pop_front(&settled));)
+        instances_on_down(d, LIST_ENTRY(l, struct entry, leaving));
+}
+
+static void instances_catch_up(clave_async_instances *d)
+{
+    if (!d->late || !list_empty(&d->leaving))
+        return;
+    d->late = false;
+    instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_RESYNCED});
+}
+
+static void instances_on_answer(clave_async_client *c, const clave_result *res, void *arg)
+{
+    clave_async_instances *d = arg;
+    bool answered = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
+    (void)c;
+    d->asking = false;
+    if (d->cache && answered)
+        instances_settle(d, false);
+    instances_catch_up(d);
+    if (d->cache && res->err != CLAVE_ECLOSED && !list_empty(&d->leaving))
+        instances_ask(d);
+    instances_drop(d);
+}
+
+/* Its answer comes after all that the server has announced. Without a connection it waits for one.
+ */
+static void instances_ask(clave_async_instances *d)
+{
+    if (d->asking)
+        return;
+    clave_err err = clave_async_exists(d->client, d->top, NULL, instances_on_answer, d);
+    if (err == CLAVE_ENOMEM) {
+        instances_settle(d, true);
+        instances_catch_up(d);
+    }
+    if (err != CLAVE_OK)
+        return;
+    d->asking = true;
+    d->refs++;
+    for (struct list *l = d->leaving.next; l != &d->leaving; l = l->next)
+        LIST_ENTRY(l, struct entry, leaving)->asked = true;
+}
+
+static void instances_on_deleted(clave_async_instances *d, const char *path)
+{
+    struct entry *e = entry_of(clave__ordered_find(&d->entries, path));
+    if (!e)
+        return;
+    list_remove(&e->leaving);
+    list_push_back(&d->leaving, &e->leaving);
+    e->asked = false;
+    instances_ask(d);
 }
 
 static void instances_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
@@ -755,18 +847,24 @@ static void instances_on_event(clave_async_cache *cache, const clave_cache_event
     switch (ev->type) {
     case CLAVE_CACHE_CREATED:
     case CLAVE_CACHE_CHANGED:
+        if (instances_depth(d->top, ev->path) == d->depth)
+            instances_on_node(d, ev->now);
+        break;
     case CLAVE_CACHE_DELETED:
         if (instances_depth(d->top, ev->path) == d->depth)
-            instances_on_node(d, ev->now, ev->path);
+            instances_on_deleted(d, ev->path);
         break;
     case CLAVE_CACHE_INITIALIZED:
         instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_INITIALIZED});
         break;
     case CLAVE_CACHE_STALE:
-        instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_STALE});
+        if (!d->late) /* else it is stale still, as far as was told */
+            instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_STALE});
+        d->late = false;
         break;
     case CLAVE_CACHE_RESYNCED:
-        instances_tell(d, &(clave_instances_event){.type = CLAVE_INSTANCES_RESYNCED});
+        d->late = true;
+        instances_catch_up(d);
         break;
     case CLAVE_CACHE_FULL: /* no bound was set, but a list of children may be too long */
         instances_end(d, CLAVE_ETOOBIG);
@@ -818,6 +916,7 @@ clave_err clave_async_instances_new(clave_async_instances **out, clave_async_cli
         return CLAVE_ENOMEM;
     *d = (clave_async_instances){
         .client = c, .mem = *clave__client_mem(c), .cb = cb, .arg = arg, .refs = 1};
+    list_init(&d->leaving);
     clave__client_ref(c);
     err = instances_begin(d, &o);
     if (err == CLAVE_OK)
@@ -842,7 +941,7 @@ void clave_async_instances_free(clave_async_instances *d)
 
 bool clave_async_instances_is_current(const clave_async_instances *d)
 {
-    return d->cache && clave_async_cache_status_of(d->cache).current;
+    return d->cache && !d->late && clave_async_cache_status_of(d->cache).current;
 }
 
 void clave_async_instances_walk(const clave_async_instances *d, clave_instances_visit_cb *visit,

@@ -167,6 +167,8 @@ void checker_look(struct checker *c)
             look_at_command(c, w, &s);
     if (o->tally_rest_us > 0)
         tally_world_look(c);
+    if (o->register_rest_us > 0)
+        registration_world_look(c);
     if (o->keeper_rest_us > 0) {
         keeper_world_look(c);
         for (size_t i = 0; i < c->nloads && c->calm_from > 0 && c->w->now > c->calm_from; i++)

@@ -4,6 +4,7 @@
 
 #include "history.h"
 #include "keeper.h"
+#include "registrant.h"
 #include "server_host.h"
 #include "slot_world.h"
 #include "tally.h"
@@ -50,6 +51,7 @@ struct checker {
     struct slot_world slots;
     struct keeper_world kept;
     struct tally_world tally;
+    struct registration_world registrations;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
     bool restores;     /* a backup may be restored: */

@@ -239,11 +239,24 @@ static void draw_tally(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_registrants(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x72656769);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (world_chance(&s->w, 250))
+        s->work.register_rest_us = world_between(&s->w, 2 * MS, s->timeout_us / 8);
+    s->work.register_stays = world_chance(&s->w, 500);
+    world_use_rng(&s->w, before);
+}
+
 static void draw_others(struct scenario *s)
 {
     draw_slots(s);
     draw_keepers(s);
     draw_tally(s);
+    draw_registrants(s);
     draw_witnesses(s);
     http_world_draw(&s->http, &s->checker, &s->net, s->has_ensemble ? &s->ensemble : NULL,
                     s->timeout_us);
@@ -459,6 +472,14 @@ static bool all_caches_are_right(const struct scenario *s)
     return true;
 }
 
+static bool all_instances_are_right(const struct scenario *s)
+{
+    char why[200] = "";
+    for (size_t i = 0; i < s->nhosts && !why[0]; i++)
+        registrant_tell(&s->loads[i], why, sizeof why);
+    return why[0] == '\0';
+}
+
 static void tell_caches(struct scenario *s)
 {
     char why[200];
@@ -466,6 +487,9 @@ static void tell_caches(struct scenario *s)
         cache_user_tell(&s->loads[i], why, sizeof why);
         if (why[0])
             world_log(&s->w, s->hosts[i].name, "its cache: %s", why);
+        registrant_tell(&s->loads[i], why, sizeof why);
+        if (why[0])
+            world_log(&s->w, s->hosts[i].name, "instances: %s", why);
     }
 }
 
@@ -477,7 +501,8 @@ static size_t stale_watches(const struct scenario *s)
     for (size_t i = 0; i < s->nhosts; i++)
         for (unsigned k = 0; k < s->work.locks && s->hosts[i].allocator.refused > 0; k++)
             n += s->work.layouts[k].limit_path || s->work.layouts[k].kind == LOCK_LATCH ||
-                 s->work.caching || s->work.slot_limit > 0 || s->work.keeper_rest_us > 0;
+                 s->work.caching || s->work.slot_limit > 0 || s->work.keeper_rest_us > 0 ||
+                 s->work.register_rest_us > 0;
     return n;
 }
 
@@ -530,6 +555,8 @@ static void evening(struct scenario *s)
     int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
     run_until(s, all_served, 2 * expiry + patience + turns, "everyone is served in the end");
     run_until(s, all_caches_are_right, 2 * expiry, "a cache equals the tree in the end");
+    run_until(s, all_instances_are_right, 2 * expiry,
+              "after quiet, instances = living registrants");
     if (s->w.broken)
         tell_caches(s);
     for (size_t i = 0; i < s->nhosts && !s->w.broken; i++) {

@@ -7,6 +7,7 @@
 #include "checker.h"
 #include "keeper.h"
 #include "leader_watcher.h"
+#include "registrant.h"
 #include "runner.h"
 #include "slot_user.h"
 #include "tally.h"
@@ -126,6 +127,7 @@ static void on_act(struct host *h)
     keeper_act(l);
     cache_user_act(l);
     tally_act(l);
+    registrant_act(l);
 }
 
 static void on_start(struct host *h)
@@ -140,6 +142,7 @@ static void on_start(struct host *h)
     slot_user_begin(l);
     keeper_begin(l);
     tally_begin(l);
+    registrant_begin(l);
 }
 
 /* The states follow one another as Curator's do. */
@@ -187,6 +190,7 @@ void workload_put_away(struct workload *l)
     slot_user_put_away(l);
     keeper_put_away(l);
     tally_put_away(l);
+    registrant_put_away(l);
     for (unsigned i = 0; i < l->o->actors; i++)
         if (l->actors[i].object)
             workload_discard(l, &l->actors[i]);
@@ -236,6 +240,7 @@ static void on_ended(struct host *h)
     slot_user_ended(l);
     keeper_ended(l);
     tally_ended(l);
+    registrant_ended(l);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */

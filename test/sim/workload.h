@@ -43,8 +43,10 @@ struct workload_options {
     bool caching;        /* each process has a cache of a tree */
     uint32_t slot_limit; /* at most; 0: there are no slots */
     int64_t slot_rest_us;
-    int64_t keeper_rest_us; /* 0: nobody keeps nodes */
-    int64_t tally_rest_us;  /* 0: nobody counts */
+    int64_t keeper_rest_us;   /* 0: nobody keeps nodes */
+    int64_t tally_rest_us;    /* 0: nobody counts */
+    int64_t register_rest_us; /* 0: nobody is an instance of a service */
+    bool register_stays;      /* nobody leaves it, or deletes the node of another */
 };
 
 struct workload_stats {
@@ -85,10 +87,11 @@ struct workload {
     clave_async_multilock
         *bundles[2]; /* of all sites: with the reads of those that have reads; not */
     struct leader_watcher *leader_watchers[LOCKS];
-    struct cache_user *cache;   /* NULL: none */
-    struct slot_user *slots;    /* likewise */
-    struct keeper_user *keeper; /* likewise */
-    struct tally_user *tally;   /* likewise */
+    struct cache_user *cache;           /* NULL: none */
+    struct slot_user *slots;            /* likewise */
+    struct keeper_user *keeper;         /* likewise */
+    struct tally_user *tally;           /* likewise */
+    struct registrant_user *registrant; /* likewise */
     struct znode_client znodes;
     struct runner *runners; /* those of processes before this one too */
     bool day_is_over;       /* what waits is served, and then no more */

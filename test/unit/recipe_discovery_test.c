@@ -249,6 +249,17 @@ static void told(struct story *s, const char *text)
     s->text[0] = '\0';
 }
 
+static const char *pick(struct story *s, clave_pick how)
+{
+    clave_instances_entry e;
+    clave_err err = clave_async_instances_pick(s->d, how, &e);
+    if (err == CLAVE_ENONODE)
+        return "";
+    assert_int_equal(err, CLAVE_OK);
+    assert_non_null(e.instance);
+    return strrchr(e.path, '/') + 1;
+}
+
 static struct memnet *world(void)
 {
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = 6000});
@@ -379,6 +390,50 @@ TEST(testCrashedServer)
     end(p, &s);
 }
 
+/* As a registrant does whose session was lost: deleted and created in one transaction. */
+static void put_again(struct memnet *p, const char *path, int32_t port)
+{
+    char json[JSON_CAP];
+    clave_instance i = {.name = "web", .id = strrchr(path, '/') + 1, .port = port};
+    size_t n = clave_instance_format(&i, json, sizeof json);
+    const clave_op ops[] = {{.kind = CLAVE_OP_DELETE, .path = path, .version = -1},
+                            {.kind = CLAVE_OP_CREATE, .path = path, .data = json, .len = n}};
+    assert_int_equal(clave_async_multi(p->clients[ACTOR].c, ops, 2, NULL, NULL), CLAVE_OK);
+}
+
+/* And so it is never missing, for those that have a watch of the tree, and while a connection is
+ * cut. Others that leave at that time do. */
+TEST(a_registration_that_is_replaced_is_no_flap)
+{
+    struct story s;
+    struct memnet *p = world();
+    put(p, "/s/web/a", false);
+    put(p, "/s/web/b", false);
+    follow(&s, p, "web");
+    s.text[0] = '\0';
+    for (int32_t port = 1; port < 4; port++) {
+        put_again(p, "/s/web/a", port);
+        memnet_settle(p);
+        told(&s, "~web/a ");
+    }
+    put_again(p, "/s/web/a", 5);
+    assert_int_equal(memnet_delete(p, ACTOR, "/s/web/b"), CLAVE_OK);
+    memnet_settle(p);
+    assert_string_equal(pick(&s, CLAVE_PICK_STICKY), "a");
+    assert_non_null(strstr(s.text, "~web/a "));
+    assert_non_null(strstr(s.text, "-web/b "));
+    assert_null(strstr(s.text, "-web/a "));
+    s.text[0] = '\0';
+    memnet_refuse(p, USER, true);
+    memnet_settle(p);
+    put_again(p, "/s/web/a", 6);
+    memnet_settle(p);
+    memnet_refuse(p, USER, false);
+    memnet_advance(p, 3000);
+    told(&s, "stale ~web/a again ");
+    end(p, &s);
+}
+
 TEST(they_end_with_their_client)
 {
     struct story s;
@@ -455,17 +510,6 @@ TEST(without_memory_nothing_is_missing_in_silence)
 }
 
 /* ---- picking --------------------------------------------------------------------------------- */
-
-static const char *pick(struct story *s, clave_pick how)
-{
-    clave_instances_entry e;
-    clave_err err = clave_async_instances_pick(s->d, how, &e);
-    if (err == CLAVE_ENONODE)
-        return "";
-    assert_int_equal(err, CLAVE_OK);
-    assert_non_null(e.instance);
-    return strrchr(e.path, '/') + 1;
-}
 
 static void picks(struct story *s, clave_pick how, const char *expected)
 {

@@ -85,9 +85,9 @@ typedef struct clave_instances_entry {
 } clave_instances_entry;
 
 typedef enum clave_instances_event_type {
-    CLAVE_INSTANCES_UP, /* there is an instance; also reported for each one found at first */
-    CLAVE_INSTANCES_CHANGED,
-    CLAVE_INSTANCES_DOWN,
+    CLAVE_INSTANCES_UP,      /* there is an instance; also reported for each one found at first */
+    CLAVE_INSTANCES_CHANGED, /* its data; or another node has taken the place of its node */
+    CLAVE_INSTANCES_DOWN,    /* a round trip after the event: so much is known then */
     CLAVE_INSTANCES_INITIALIZED, /* once: all that were there are known */
     CLAVE_INSTANCES_STALE,       /* the connection is gone: what is known may be out of date */
     CLAVE_INSTANCES_RESYNCED,    /* after STALE: up to date again */

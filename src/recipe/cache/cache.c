@@ -292,6 +292,20 @@ int64_t clave__cache_answered_zxid(const clave_async_cache *cache)
     return cache->answer_zxid;
 }
 
+/* What is announced while the connection is down, or was not noted for want of memory, is found by
+ * comparing everything. */
+bool clave__cache_awaits(const clave_async_cache *cache, const char *path)
+{
+    size_t top = cache->tree.root->name_len, len = strlen(path);
+    if (!cache->up || cache->must_resync)
+        return true;
+    for (;; len = clave__path_parent_len(path, len)) {
+        const struct cache_node *n = clave__cache_tree_find(&cache->tree, path, len);
+        if ((n && n->phase != CACHE_NODE_IDLE) || len <= top)
+            return n && n->phase != CACHE_NODE_IDLE;
+    }
+}
+
 clave_cache_status clave_async_cache_status_of(const clave_async_cache *cache)
 {
     return (clave_cache_status){.count = cache->tree.count,

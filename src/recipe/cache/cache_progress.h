@@ -13,6 +13,10 @@ int64_t clave__cache_answered_zxid(const clave_async_cache *cache);
  * member of an ensemble may additionally lag behind its leader. INT64_MIN: unknown. */
 int64_t clave__cache_as_of(const clave_async_cache *cache);
 
+/* True if the node at this path may be another one than the cache has: it, or a node above it, is
+ * about to be read. What the server has announced is in the cache otherwise. */
+bool clave__cache_awaits(const clave_async_cache *cache, const char *path);
+
 /* True if, for the node at this path, the beginning of data longer than max_data should be kept. */
 typedef bool clave_cache_cuts_cb(const char *path);
 /* Call it right after _new: for these nodes, data that is too long is cut instead of left out. Its
