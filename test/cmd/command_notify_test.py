@@ -15,6 +15,9 @@ from harness import UNSAFE, Running, clave, free_port, scratch, server
 from lock_rig import LONG, TICK, Holder, alive, children, comm, queue, stat, until
 from notify_rig import Manager
 
+# A watchdog, where its end is waited for: any process may not be scheduled for two seconds.
+SHORT = "3s"
+
 # Reads lines of Python literals and sends them; FDS: with the end of a pipe, whose closing it awaits, as a barrier does.
 SPEAKER = """
 import ast, os, select, socket, sys
@@ -174,9 +177,9 @@ class CommandNotify(unittest.TestCase):
         self.assertFalse(os.path.exists(hook), "it never led")
 
     def test_a_start_may_ask_for_more_time(self):
-        s = self.speaker("/more", "--ready", "--ready-timeout", "1s")
+        s = self.speaker("/more", "--ready", "--ready-timeout", "4s")
         s.heard(b"EXTEND_TIMEOUT_USEC=60000000")
-        slow = self.speaker("/more2", "--ready", "--ready-timeout", "1s")
+        slow = self.speaker("/more2", "--ready", "--ready-timeout", "4s")
         self.assertEqual(slow.run.end().code, 80)  # which has begun later
         self.assertTrue(alive(s.pid))
         s.heard(b"READY=1")
@@ -187,7 +190,7 @@ class CommandNotify(unittest.TestCase):
     def test_one_that_falls_silent_is_ended(self):
         for how in ("silence", "chatter"):
             m = self.manager()
-            s = self.speaker("/silent", "--notify", "command", "--watchdog-sec", "1s", env=m.env())
+            s = self.speaker("/silent", "--notify", "command", "--watchdog-sec", SHORT, env=m.env())
             for _ in range(3):
                 s.heard(b"WATCHDOG=1\nREADY=1")
             if how == "chatter":
@@ -196,15 +199,15 @@ class CommandNotify(unittest.TestCase):
             self.assertEqual(r.code, 80, r)
             self.assertFalse(alive(s.pid), UNSAFE)
             (told,) = events(r, "unhealthy")
-            self.assertEqual(told["why"], "the command has not sent WATCHDOG=1 in time (--watchdog-sec 1s)")
+            self.assertEqual(told["why"], f"the command has not sent WATCHDOG=1 in time (--watchdog-sec {SHORT})")
             self.assertNotIn("WATCHDOG=1", m.listen(), "clave has no watchdog")
             self.assertEqual(m.count("STOPPING=1"), 1)
 
     def test_one_that_speaks_in_time_is_not(self):
-        script = 'for i in $(seq 40); do systemd-notify WATCHDOG=1; sleep 0.05; done'
+        script = 'for i in $(seq 80); do systemd-notify WATCHDOG=1; sleep 0.05; done'
         if not shutil.which("systemd-notify"):
             self.skipTest("no systemd-notify")
-        r = clave("lock", "--watchdog-sec", "1500ms", "/speaks", "--", "sh", "-c", script, connect=self.server.connect)
+        r = clave("lock", "--watchdog-sec", SHORT, "/speaks", "--", "sh", "-c", script, connect=self.server.connect)
         self.assertEqual(r.code, 0, r)
 
     def test_it_may_give_itself_up(self):
@@ -214,21 +217,21 @@ class CommandNotify(unittest.TestCase):
         self.assertEqual((r.code, events(r, "unhealthy")[0]["why"]), (80, "the command has sent WATCHDOG=trigger"))
 
     def test_a_guardian_that_is_stopped_changes_nothing(self):
-        s = self.speaker("/stopped", "--watchdog-sec", "1s")
+        s = self.speaker("/stopped", "--watchdog-sec", SHORT)
         os.kill(stat(s.pid)[1], signal.SIGSTOP)
         s.say(b"WATCHDOG=1")
         self.assertEqual(s.run.end().code, 80)
         self.assertFalse(alive(s.pid), UNSAFE)
 
     def test_a_stopped_command_is_silent(self):
-        s = self.speaker("/sigstop", "--watchdog-sec", "1s")
+        s = self.speaker("/sigstop", "--watchdog-sec", SHORT)
         s.heard(b"WATCHDOG=1")
         os.kill(s.pid, signal.SIGSTOP)
         self.assertEqual(s.run.end().code, 80)
         self.assertFalse(alive(s.pid), UNSAFE)
 
     def test_the_next_leads(self):
-        s = self.speaker("/next", "--watchdog-sec", "1s", verb=("elect",))
+        s = self.speaker("/next", "--watchdog-sec", SHORT, verb=("elect",))
         other = Holder(self.server, "/next", verb=("elect",))
         s.heard(b"WATCHDOG=1")
         self.assertEqual(s.run.end().code, 80)
@@ -240,7 +243,7 @@ class CommandNotify(unittest.TestCase):
         """Whichever fails first."""
         ill = scratch("ill")
         flags = ["--health", f"test ! -e {ill}", "--health-every", "200ms", "--health-grace", "0"]
-        s = self.speaker("/both", "--watchdog-sec", "1s", *flags)
+        s = self.speaker("/both", "--watchdog-sec", SHORT, *flags)
         s.heard(b"WATCHDOG=1")
         r = s.run.end()
         self.assertEqual((r.code, len(events(r, "unhealthy"))), (80, 1))
@@ -258,8 +261,8 @@ class CommandNotify(unittest.TestCase):
         holder = Holder(self.server, "/fenced", "--fence", "true").started()
         for pid in (holder.wrapper, holder.guardian):
             os.kill(pid, signal.SIGKILL)
-        s = self.speaker("/fenced", "--ready", "--ready-timeout", "5s", "--watchdog-sec", "1s",
-                         "--fence", f"sleep 1.5; echo \"[$NOTIFY_SOCKET]\" >{told}")
+        s = self.speaker("/fenced", "--ready", "--ready-timeout", "5s", "--watchdog-sec", SHORT,
+                         "--fence", f"sleep 3.5; echo \"[$NOTIFY_SOCKET]\" >{told}")
         s.heard(b"READY=1")
         r = s.run.end()
         self.assertEqual(r.code, 80, r)
@@ -465,15 +468,15 @@ class CommandNotify(unittest.TestCase):
         with open(os.path.join(there, "conf"), "w", encoding="utf-8") as f:
             f.write(f"net.listen('127.0.0.1', {free_port()})\ncache.size = 1*MB\n")
         _, run = self.daemon("/kresd", "kresd", "-n", "-c", os.path.join(there, "conf"), there,
-                             flags=["--watchdog-sec", "2s"])
+                             flags=["--watchdog-sec", "5s"])
         with self.assertRaises(subprocess.TimeoutExpired):
-            run.process.wait(5)
+            run.process.wait(8)
         (guardian,) = [p for p in children(run.process.pid) if comm(p) == "lock-guardian"]
         (command,) = children(guardian)
         os.kill(command, signal.SIGSTOP)
         r = run.end()
         self.assertEqual((r.code, [e["why"] for e in events(r, "unhealthy")]),
-                         (80, ["the command has not sent WATCHDOG=1 in time (--watchdog-sec 2s)"]))
+                         (80, ["the command has not sent WATCHDOG=1 in time (--watchdog-sec 5s)"]))
         self.assertFalse(alive(command), UNSAFE)
 
 
