@@ -4,18 +4,14 @@
 #include "base/rand.h"
 
 /* splitmix64 seeds the state of xoshiro256** (both are public domain algorithms). */
-static uint64_t rand_splitmix(uint64_t *x)
-{
-    uint64_t z = (*x += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 void clave__rand_seed(struct rand_state *r, uint64_t seed)
 {
-    for (int i = 0; i < 4; i++)
-        r->s[i] = rand_splitmix(&seed);
+    for (int i = 0; i < 4; i++) {
+        uint64_t z = (seed += 0x9e3779b97f4a7c15u);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        r->s[i] = z ^ (z >> 31);
+    }
 }
 
 static uint64_t rand_rotate_left(uint64_t x, int k)
@@ -65,11 +61,6 @@ void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
     out[at] = '\0';
 }
 
-static unsigned uuid_digit_value(char digit)
-{
-    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-}
-
 /* Digits 12 and 16 hold the version and the variant and are left alone. */
 void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b)
 {
@@ -79,7 +70,8 @@ void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b)
             continue;
         if (digit != 12 && digit != 16) {
             uint64_t bits = mixed < 16 ? a >> (60 - 4 * mixed) : b >> (52 - 4 * (mixed - 16));
-            *at = uuid_hex[(uuid_digit_value(*at) ^ bits) & 15];
+            unsigned value = (unsigned)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+            *at = uuid_hex[(value ^ bits) & 15];
             mixed++;
         }
         digit++;

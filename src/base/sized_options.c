@@ -3,7 +3,6 @@
 #include "base/sized_options.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* The caller's struct need not be aligned as ours is. */
@@ -12,15 +11,6 @@ static size_t options_size(const void *options)
     size_t size;
     memcpy(&size, options, sizeof size);
     return size;
-}
-
-static bool options_tail_is_zero(const void *options, size_t from, size_t to)
-{
-    const unsigned char *bytes = options;
-    size_t i = from;
-    while (i < to && bytes[i] == 0)
-        i++;
-    return i >= to;
 }
 
 const char *clave__options_fault(size_t dst_size, const void *src)
@@ -33,7 +23,11 @@ const char *clave__options_fault(size_t dst_size, const void *src)
     if (size < sizeof size || size > OPTIONS_SIZE_MAX)
         return "has a size that no version of it has: begin with its _INIT macro, or set .size to "
                "its sizeof";
-    if (!options_tail_is_zero(src, dst_size, size))
+    const unsigned char *bytes = src;
+    size_t zeros_to = dst_size;
+    while (zeros_to < size && bytes[zeros_to] == 0)
+        zeros_to++;
+    if (zeros_to < size)
         return "has a field set that this version of libclave does not know: leave it 0, or use "
                "the libclave that the program was built with";
     return NULL;

@@ -331,25 +331,20 @@ clave_err clave__client_watch_event(clave_async_client *c, const struct wire_eve
 
 /* ---- the end of a session -------------------------------------------------------------------- */
 
-static void client_watches_lose(clave_async_client *c, struct list *from, bool persistent_only)
-{
-    struct list *next;
-    for (struct list *l = from->next; l != from; l = next) {
-        clave_async_watch *w = LIST_ENTRY(l, clave_async_watch, link);
-        next = l->next;
-        if (w->phase != WATCH_ARMED || (persistent_only && !watch_is_persistent(w)))
-            continue;
-        client_watch_enter(w, WATCH_IDLE);
-        list_push_back(&c->deliveries.lost, &w->link);
-    }
-}
-
 void clave__client_watches_lose(clave_async_client *c, bool persistent_only)
 {
     struct watches *ws = &c->watches;
     struct list *const lists[] = {&ws->armed, &ws->owed, &ws->owed_persistent, &ws->firing};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        client_watches_lose(c, lists[i], persistent_only);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (struct list *l = lists[i]->next, *next; l != lists[i]; l = next) {
+            clave_async_watch *w = LIST_ENTRY(l, clave_async_watch, link);
+            next = l->next;
+            if (w->phase != WATCH_ARMED || (persistent_only && !watch_is_persistent(w)))
+                continue;
+            client_watch_enter(w, WATCH_IDLE);
+            list_push_back(&c->deliveries.lost, &w->link);
+        }
+    }
 }
 
 bool clave__client_watches_deliver_lost(clave_async_client *c)

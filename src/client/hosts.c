@@ -207,13 +207,6 @@ static const char *hosts_skip_prefix(const char *text)
     return text;
 }
 
-/* Where the chroot begins, at the first '/', or the end of the text. */
-static const char *hosts_servers_end(const char *text)
-{
-    const char *slash = strchr(text, '/');
-    return slash ? slash : text + strlen(text);
-}
-
 /* Sets *s to the next entry without the blanks around it, returns its length and moves *at behind
  * it; returns 0 if there is none. Empty entries are skipped, as the Java client does. */
 static size_t hosts_next_entry(const char **at, const char *end, const char **s)
@@ -298,7 +291,7 @@ const char *clave__hosts_fault(const char *text)
                                          : hosts_chroot_fault(chroot);
     }
     text = hosts_skip_prefix(text);
-    const char *end = hosts_servers_end(text);
+    const char *end = text + strcspn(text, "/"); /* where the chroot begins */
     const char *fault = hosts_servers_fault(text, end);
     return fault ? fault : hosts_chroot_fault(end);
 }
@@ -314,7 +307,7 @@ static void hosts_set_chroot(struct hosts *h, char *to, const char *chroot)
 /* Copies the names into h->text, one after another, and then the chroot. */
 static void hosts_fill(struct hosts *h, const char *text)
 {
-    const char *at = hosts_skip_prefix(text), *end = hosts_servers_end(at), *s;
+    const char *at = hosts_skip_prefix(text), *end = at + strcspn(at, "/"), *s;
     char *to = h->text;
     h->tls = hosts_starts_with(text, "tls:");
     uint16_t standard = h->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT;

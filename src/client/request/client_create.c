@@ -233,22 +233,16 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
     memcpy(out + CLAVE_PROTECTED_PREFIX - 1, "-", 2);
 }
 
-/* The request of the create if it has not been sent yet; otherwise NULL. */
-static struct request *protected_name_waiting_request(const struct creation *k)
-{
-    const struct list *unsent = &k->client->pipeline.unsent;
-    for (struct list *l = unsent->next; l != unsent; l = l->next) {
-        struct request *r = LIST_ENTRY(l, struct request, link);
-        if (r->arg == k && strcmp(r->path, k->what.path) == 0)
-            return r;
-    }
-    return NULL;
-}
-
+/* Completes the name in the request of the create, if that has not been sent yet. */
 static void creation_complete_name(struct creation *k)
 {
     const clave_async_client *c = k->client;
-    struct request *r = protected_name_waiting_request(k);
+    struct request *r = NULL;
+    for (struct list *l = c->pipeline.unsent.next; l != &c->pipeline.unsent && !r; l = l->next) {
+        struct request *waiting = LIST_ENTRY(l, struct request, link);
+        if (waiting->arg == k && strcmp(waiting->path, k->what.path) == 0)
+            r = waiting;
+    }
     size_t dir = (size_t)(clave__path_name(k->what.path) - k->what.path);
     size_t in_frame = PATH_AT + c->hosts.chroot_len + dir;
     char *name = k->name;

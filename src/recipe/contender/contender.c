@@ -582,16 +582,6 @@ static void contender_turn_anew(struct contender *c)
         contender_start_over(c, false);
 }
 
-/* Warns once per recipe object. At a path of leases all children count, whatever their names, so
- * there it does not matter. */
-static void contender_turn_warn_of_kazoo(const struct contender *c, const char *const *names,
-                                         size_t n)
-{
-    bool *warned = c->spec->warned_of_kazoo;
-    if (warned && !*warned && !c->spec->counted)
-        *warned = clave__kazoo_warn(clave__client_log(c->client), c->spec->path, names, n);
-}
-
 void clave__contender_explain_busy(clave_async_client *c, const char *path, size_t len,
                                    size_t owners, size_t before)
 {
@@ -619,7 +609,10 @@ static void contender_turn_by_listing(struct contender *c, const char *const *na
 {
     assert(c->state == CONTENDER_WAITING && c->node.seen && !c->acquire.race);
     struct queue_order_place at = contender_turn_find_place(c, names, n);
-    contender_turn_warn_of_kazoo(c, names, n);
+    /* Once per recipe object. At a path of leases all children count, whatever their names. */
+    bool *warned = c->spec->warned_of_kazoo;
+    if (warned && !*warned && !c->spec->counted)
+        *warned = clave__kazoo_warn(clave__client_log(c->client), c->spec->path, names, n);
     if (!at.found) {
         c->acquire.failures++;
         contender_turn_anew(c);

@@ -78,13 +78,6 @@ static void mutex_unref(clave_async_mutex *m)
     clave__mem_free(m->mem, m);
 }
 
-static clave_err mutex_check_options(const clave_mutex_options *o)
-{
-    bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
-                (!o->acls || o->nacls > 0);
-    return fine ? CLAVE_OK : CLAVE_EINVAL;
-}
-
 static clave_err mutex_copy_options(clave_async_mutex *m, const clave_mutex_options *o)
 {
     m->event_cb = o->event_cb;
@@ -112,8 +105,9 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
     struct queue_order_rule simple;
-    if (err == CLAVE_OK)
-        err = mutex_check_options(&o);
+    if (err == CLAVE_OK && (o.max_hold_ms < 0 || o.min_valid_ms < 0 || (!o.data && o.len > 0) ||
+                            (o.acls && o.nacls == 0)))
+        err = CLAVE_EINVAL;
     if (err == CLAVE_OK && o.simple_prefix)
         err = rule ? CLAVE_EINVAL : clave__queue_order_unprotected(&simple, o.simple_prefix);
     if (err != CLAVE_OK)
@@ -276,25 +270,20 @@ static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
     return CLAVE_OK;
 }
 
-/* Writes the owner's name into the data of its node. */
-static clave_err owner_add_identity(const struct owner *o)
-{
-    char task[24];
-    snprintf(task, sizeof task, "%llx", (unsigned long long)o->answer.owner);
-    clave_identity more = {.task = o->answer.owner == 0 ? NULL : task,
-                           .yields = o->answer.m->deadlock_terms.delay_ms > 0};
-    return clave__contender_add_identity(o->place, &more);
-}
-
 static const struct contender_events events;
 
-/* Joins the queue. `downgrade` is the node to take over; may be NULL. */
+/* Joins the queue, with the owner's name in the data of its node. `downgrade` is the node to take
+ * over; may be NULL. */
 static clave_err owner_take_place(struct owner *o, int64_t deadline, const char *downgrade)
 {
     clave_async_mutex *m = o->answer.m;
+    char task[24];
+    snprintf(task, sizeof task, "%llx", (unsigned long long)o->answer.owner);
+    clave_identity more = {.task = o->answer.owner == 0 ? NULL : task,
+                           .yields = m->deadlock_terms.delay_ms > 0};
     clave_err err = clave__contender_new(&o->place, m->client, &m->config.spec, &events, o);
     if (err == CLAVE_OK)
-        err = owner_add_identity(o);
+        err = clave__contender_add_identity(o->place, &more);
     if (err == CLAVE_OK && downgrade)
         err = clave__contender_downgrade(o->place, downgrade);
     if (err == CLAVE_OK)

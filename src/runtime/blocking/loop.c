@@ -157,15 +157,6 @@ void clave__loop_finally(clave_loop *l, struct task *t)
         list_push_back(&l->finals, &t->link);
 }
 
-static void loop_run_finals(clave_loop *l)
-{
-    struct list *e;
-    while ((e = list_pop_front(&l->finals))) {
-        struct task *t = LIST_ENTRY(e, struct task, link);
-        t->run(t);
-    }
-}
-
 static void loop_on_wake(uv_async_t *wake)
 {
     clave_loop *l = wake->data;
@@ -183,7 +174,10 @@ static void loop_on_wake(uv_async_t *wake)
         clave__loop_lock(l);
     }
     clave__loop_unlock(l);
-    loop_run_finals(l);
+    while ((e = list_pop_front(&l->finals))) {
+        struct task *t = LIST_ENTRY(e, struct task, link);
+        t->run(t);
+    }
     if (ending)
         uv_stop(&l->uv);
 }

@@ -112,12 +112,6 @@ static void refresh_hold(struct thread_hold *t)
     publish_deadline(t, held ? g.deadline : INT64_MIN);
 }
 
-static void refresh_holds(clave_mutex *m)
-{
-    for (struct list *e = m->thread_holds.next; e != &m->thread_holds; e = e->next)
-        refresh_hold(LIST_ENTRY(e, struct thread_hold, link));
-}
-
 static void lose_hold(clave_mutex *m, uint64_t owner)
 {
     struct thread_hold *t = find_hold(m, owner);
@@ -239,7 +233,9 @@ static void add_hold(clave_mutex *m, struct thread_hold **fresh)
 
 static void mutex_on_settled(struct child *c)
 {
-    refresh_holds(LIST_ENTRY(c, clave_mutex, child));
+    clave_mutex *m = LIST_ENTRY(c, clave_mutex, child);
+    for (struct list *e = m->thread_holds.next; e != &m->thread_holds; e = e->next)
+        refresh_hold(LIST_ENTRY(e, struct thread_hold, link));
 }
 
 static void mutex_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
