@@ -168,16 +168,6 @@ static void pipeline_take_proof(clave_async_client *c, const struct request *r, 
     clave__session_hold_moved(c);
 }
 
-/* A server that does not end the session (read-only, overloaded) leaves everything that it holds in
- * place, so another server has to be asked. */
-static void pipeline_close_answered(clave_async_client *c, clave_err err)
-{
-    if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
-        clave__link_report(c, VERDICT_ENDED, CLAVE_OK, NULL);
-    else
-        clave__link_report(c, VERDICT_REFUSED, err, "to close the session");
-}
-
 /* Answers a request. A watch that it leaves behind may have to be removed. */
 static void pipeline_answer(struct request *r, clave_err server_err, const clave_result *res)
 {
@@ -194,7 +184,12 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     if (list_empty(&p->sent)) {
         if (!p->close_sent || h->xid != p->xid)
             return false;
-        pipeline_close_answered(c, (clave_err)h->err);
+        /* A server that does not end the session (read-only, overloaded) leaves everything that it
+         * holds in place, so another server has to be asked. */
+        if (h->err == CLAVE_OK || h->err == CLAVE_EEXPIRED || h->err == CLAVE_EUNKNOWNSESSION)
+            clave__link_report(c, VERDICT_ENDED, CLAVE_OK, NULL);
+        else
+            clave__link_report(c, VERDICT_REFUSED, (clave_err)h->err, "to close the session");
         return true;
     }
     struct request *r = LIST_ENTRY(p->sent.next, struct request, link);

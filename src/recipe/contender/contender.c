@@ -1156,15 +1156,6 @@ static clave_err downgrade_submit(struct contender *c)
 
 /* ---- a look before a try to write ------------------------------------------------------------ */
 
-/* True if it is to look before it joins. A place that may exist already is searched for instead:
- * the look would find that place itself. */
-static bool contender_looks_first(const struct contender *c)
-{
-    const struct contender_spec *spec = c->spec;
-    bool found = spec->only_found || (spec->place && (spec->place->search || spec->place->at));
-    return c->acquire.trying && spec->rule->overtaken && !c->downgrade.node && !found;
-}
-
 static void contender_look_failed(struct contender *c, clave_err err)
 {
     assert(c->state == CONTENDER_LOOKING);
@@ -1224,7 +1215,11 @@ static clave_err contender_submit_look(struct contender *c)
 static clave_err contender_submit_join(struct contender *c)
 {
     assert(c->owner);
-    if (c->state == CONTENDER_IDLE && contender_looks_first(c))
+    const struct contender_spec *spec = c->spec;
+    /* A place that may exist already is searched for: a look would find that place itself. */
+    bool found = spec->only_found || (spec->place && (spec->place->search || spec->place->at));
+    if (c->state == CONTENDER_IDLE && c->acquire.trying && spec->rule->overtaken &&
+        !c->downgrade.node && !found)
         return contender_submit_look(c);
     clave_err err = c->downgrade.node ? downgrade_submit(c) : contender_submit_create(c);
     if (err != CLAVE_OK)
