@@ -324,3 +324,8 @@ void memnet_free(struct memnet *p)
     clave__buf_fini(&p->log);
     free(p);
 }
+
+void memnet_freed(struct memnet **p)
+{
+    memnet_free(*p);
+}

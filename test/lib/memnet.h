@@ -91,6 +91,7 @@ struct memnet {
 struct memnet *memnet_new(const struct memnet_options *o);
 /* Frees clients, then the server. */
 void memnet_free(struct memnet *p);
+void memnet_freed(struct memnet **p); /* for CLOSED_BY of unit.h */
 
 /* One client more, with options of the caller's; returns its number. Not while memnet_kill_session
  * is used: that needs a place too. */

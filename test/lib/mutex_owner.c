@@ -1,8 +1,6 @@
 #include "lib/mutex_owner.h"
 #include "lib/async_grants.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "lib/unit.h"
 
 static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
@@ -237,4 +235,17 @@ clave_err memnet_set(struct memnet *p, size_t client, const char *path, const ch
         clave_async_set(p->clients[client].c, path, text, strlen(text), -1, on_done, &done);
     memnet_settle(p);
     return err == CLAVE_OK ? done : err;
+}
+
+void memnet_assert_no_leftovers(struct memnet *p)
+{
+    struct server_stats stats = memnet_stats(p);
+    assert_int_equal(stats.watches, 0);
+    assert_int_equal(stats.ephemerals, 0);
+}
+
+void memnet_left_clean(struct memnet **p)
+{
+    memnet_assert_no_leftovers(*p);
+    memnet_free(*p);
 }

@@ -63,6 +63,11 @@ clave_err owner_write(struct mutex_owner *s, const char *path, const char *text)
 bool owner_holds(const struct mutex_owner *s);
 struct grant_facts owner_grant(const struct mutex_owner *s);
 
+/* No ephemeral node is left, and no watch. */
+void memnet_assert_no_leftovers(struct memnet *p);
+/* The same, then frees it: for CLOSED_BY of unit.h. */
+void memnet_left_clean(struct memnet **p);
+
 /* Children of `path` as this client sees them, at most `cap` names (may be NULL). */
 size_t memnet_list(struct memnet *p, size_t client, const char *path, char names[][96], size_t cap);
 /* Creates, deletes or writes to a node, from outside the recipe. */

@@ -102,10 +102,3 @@ size_t semaphore_user_leases_at_server(struct memnet *p)
 {
     return memnet_list(p, 0, "/s/leases", NULL, 0);
 }
-
-void semaphore_user_assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}

@@ -35,7 +35,5 @@ clave_err semaphore_user_release(struct semaphore_user *a);
 clave_err semaphore_user_release_confirmed(struct semaphore_user *a);
 
 size_t semaphore_user_leases_at_server(struct memnet *p);
-/* No ephemeral node and no watch. */
-void semaphore_user_assert_no_leftovers(struct memnet *p);
 
 #endif

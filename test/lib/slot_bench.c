@@ -147,10 +147,3 @@ clave_err slot_bench_write(struct slot_bench *u)
     memnet_settle(u->p);
     return asked == CLAVE_OK ? err : asked;
 }
-
-void slot_bench_assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats s = memnet_stats(p);
-    assert_int_equal(s.ephemerals, 0);
-    assert_int_equal(s.watches, 0);
-}

@@ -39,7 +39,4 @@ void slot_bench_list(struct slot_bench *u);
 /* A write of /data under the newest grant. */
 clave_err slot_bench_write(struct slot_bench *u);
 
-/* No ephemeral node and no watch. */
-void slot_bench_assert_no_leftovers(struct memnet *p);
-
 #endif

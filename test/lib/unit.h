@@ -41,4 +41,8 @@ void unit_group(CMFixtureFunction setup, CMFixtureFunction teardown);
         unit_group(setup, teardown);                                                               \
     }
 
+/* Before a declaration: the variables are closed when their block ends, in the reverse of their
+ * order. The function takes the address of one. */
+#define CLOSED_BY(function) __attribute__((cleanup(function)))
+
 #endif

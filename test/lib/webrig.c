@@ -183,6 +183,11 @@ void webrig_free(struct webrig *r)
     free(r);
 }
 
+void webrig_freed(struct webrig **r)
+{
+    webrig_free(*r);
+}
+
 /* ---- time ----------------------------------------------------------------------------------- */
 
 static void rig_read(struct webrig *r)
@@ -398,6 +403,11 @@ void webrig_end(struct webrig_call *c)
     clave__buf_fini(&c->body);
     free(c->text);
     free(c);
+}
+
+void webrig_ended(struct webrig_call **c)
+{
+    webrig_end(*c);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */

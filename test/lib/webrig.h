@@ -65,6 +65,7 @@ struct webrig_options {
 /* The engine's own session is connected when it returns. NULL options: all zero. */
 struct webrig *webrig_new(const struct webrig_options *o);
 void webrig_free(struct webrig *r);
+void webrig_freed(struct webrig **r); /* for CLOSED_BY of unit.h */
 /* Another engine of the same service: requests go to it from now on. */
 void webrig_second(struct webrig *r);
 
@@ -90,6 +91,7 @@ bool webrig_piece(struct webrig_call *c, const void *p, size_t n);
 void webrig_last_piece(struct webrig_call *c);
 /* The client hangs up, or has read its answer. NULL is ignored. */
 void webrig_end(struct webrig_call *c);
+void webrig_ended(struct webrig_call **c); /* for CLOSED_BY of unit.h */
 
 /* A header of the answer; NULL: there is none. */
 const char *webrig_header(const struct webrig_call *c, const char *name);

@@ -218,7 +218,7 @@ static void open_end(struct end *e)
 /* The reader starts late: the writer has to wait for the socket, and fetches nothing meanwhile. */
 TEST(bytes_keep_their_order)
 {
-    struct pair p;
+    CLOSED_BY(close_pair) struct pair p;
     open_pair(&p);
     struct end *from = p.ends[0], *to = p.ends[1];
     from->to_send = TOTAL;
@@ -237,12 +237,11 @@ TEST(bytes_keep_their_order)
     assert_int_equal(from->was, CHANNEL_OPEN);
     assert_int_equal(from->why, 0); /* it was done */
     assert_int_equal(to->why, UV_EOF);
-    close_pair(&p);
 }
 
 TEST(what_a_lingering_channel_gets_is_dropped)
 {
-    struct pair p;
+    CLOSED_BY(close_pair) struct pair p;
     open_pair(&p);
     p.ends[0]->to_send = p.ends[1]->to_send = 1000;
     p.ends[0]->ends_after = true;
@@ -255,13 +254,12 @@ TEST(what_a_lingering_channel_gets_is_dropped)
     assert_int_equal(p.ends[1]->sent, 1000);
     assert_int_equal(p.ends[1]->got, 0);
     assert_int_equal(p.ends[1]->was, CHANNEL_LINGERING);
-    close_pair(&p);
 }
 
 /* Without memory for what has to wait the connection is lost. */
 TEST(without_memory_it_closes)
 {
-    struct pair p;
+    CLOSED_BY(close_pair) struct pair p;
     open_pair(&p);
     p.ends[0]->to_send = TOTAL;
     open_end(p.ends[0]);
@@ -270,5 +268,4 @@ TEST(without_memory_it_closes)
     assert_int_equal(p.ends[0]->channel.state, CHANNEL_CLOSING);
     assert_int_equal(p.ends[0]->why, UV_ENOMEM);
     assert_false(clave__channel_write(&p.ends[0]->channel));
-    close_pair(&p);
 }

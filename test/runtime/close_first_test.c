@@ -66,7 +66,7 @@ static void expect_closed_lock(clave_mutex *l)
 TEST(a_lock_may_be_freed_behind_its_session)
 {
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_mutex *held, *idle, *read, *write;
         clave_client *s = open_session(&e, way);
         assert_int_equal(clave_mutex_new(&held, s, "/close/l", NULL), CLAVE_OK);
@@ -84,7 +84,6 @@ TEST(a_lock_may_be_freed_behind_its_session)
             expect_closed_lock(all[i]);
             clave_mutex_free(all[i]);
         }
-        free_loop(&e);
     }
 }
 
@@ -93,7 +92,7 @@ TEST(a_lockset_may_be_freed_behind_its_session)
     static const clave_multilock_part parts[] = {{"/close/a", CLAVE_MULTILOCK_MUTEX},
                                                  {"/close/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_multilock *l;
         clave_client *s = open_session(&e, way);
         assert_int_equal(clave_multilock_new(&l, s, parts, 2, NULL), CLAVE_OK);
@@ -103,7 +102,6 @@ TEST(a_lockset_may_be_freed_behind_its_session)
         assert_int_equal(clave_multilock_acquire(l, PATIENCE, NULL), CLAVE_ECLOSED);
         assert_int_equal(clave_multilock_release(l, NULL), CLAVE_ECLOSED);
         clave_multilock_free(l);
-        free_loop(&e);
     }
 }
 
@@ -111,7 +109,7 @@ TEST(permits_may_be_freed_behind_their_session)
 {
     const clave_semaphore_options o = {.size = sizeof o, .limit = 3};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_semaphore *p;
         clave_lease *q[3], *none;
         char text[64];
@@ -129,14 +127,13 @@ TEST(permits_may_be_freed_behind_their_session)
         clave_semaphore_cancel(p);
         assert_string_equal(clave_semaphore_deadlock(p, text, sizeof text), "");
         clave_semaphore_free(p); /* and q[2] with it */
-        free_loop(&e);
     }
 }
 
 TEST(a_candidate_may_be_freed_behind_its_session)
 {
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_latch *c[3];
         clave_client *s = open_session(&e, way);
         for (size_t i = 0; i < 3; i++)
@@ -158,7 +155,6 @@ TEST(a_candidate_may_be_freed_behind_its_session)
             assert_int_equal(clave_latch_close(c[i], CLAVE_CLOSE_SILENT, PATIENCE), CLAVE_ECLOSED);
             clave_latch_free(c[i]);
         }
-        free_loop(&e);
     }
 }
 
@@ -174,7 +170,7 @@ static void lead_until_interrupted(clave_selector *s, void *arg)
 TEST(a_selector_may_be_freed_behind_its_session)
 {
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         atomic_int led = 0;
         const clave_selector_options o = {.size = sizeof o,
                                           .take = lead_until_interrupted,
@@ -204,7 +200,6 @@ TEST(a_selector_may_be_freed_behind_its_session)
         for (size_t i = 0; i < 3; i++)
             clave_selector_free(all[i]);
         assert_int_equal(led, 2); /* once, and it was interrupted */
-        free_loop(&e);
     }
 }
 
@@ -212,7 +207,7 @@ TEST(a_job_may_be_freed_behind_its_session)
 {
     static const char *const paths[WAYS] = {"/close-once-0", "/close-once-1", "/close-once-2"};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_mutex *l;
         clave_grant *g;
         clave_once *ended, *freed, *none;
@@ -230,7 +225,6 @@ TEST(a_job_may_be_freed_behind_its_session)
         clave_grant_free(g);
         assert_int_equal(clave_once_end(ended, true, PATIENCE), CLAVE_ECLOSED);
         clave_once_free(freed);
-        free_loop(&e);
     }
 }
 
@@ -244,7 +238,7 @@ static bool never_visited(const clave_cache_node *node, void *arg)
 TEST(a_cache_may_be_freed_behind_its_session)
 {
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_cache *loaded, *fresh;
         clave_reply *r;
         bool visited = false;
@@ -269,7 +263,6 @@ TEST(a_cache_may_be_freed_behind_its_session)
         assert_int_equal(clave_cache_wait(fresh, -1), CLAVE_ECLOSED);
         clave_cache_free(loaded);
         clave_cache_free(fresh);
-        free_loop(&e);
     }
 }
 
@@ -282,13 +275,12 @@ static void make_mutex(clave_async_client *c, void *arg)
 TEST(a_mutex_of_its_client_may_be_freed_behind_a_session)
 {
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         clave_async_mutex *m;
         clave_client *s = open_session(&e, way);
         assert_int_equal(clave_client_run(s, make_mutex, &m), CLAVE_OK);
         close_session(&e);
         clave_async_mutex_free(m);
-        free_loop(&e);
     }
 }
 
@@ -386,7 +378,7 @@ static void *use_until_closed(void *arg)
 TEST(a_session_may_close_under_threads_that_use_and_free)
 {
     for (unsigned round = 0; round < 4 * WAYS; round++) {
-        struct end e;
+        CLOSED_BY(free_loop) struct end e;
         struct user_thread u[THREADS];
         atomic_uint rounds = 0;
         clave_client *s = open_session(&e, (enum way)(round % WAYS));
@@ -403,7 +395,6 @@ TEST(a_session_may_close_under_threads_that_use_and_free)
             pthread_join(u[i].thread, NULL);
             assert_int_equal(u[i].odd, 0);
         }
-        free_loop(&e);
     }
 }
 
@@ -436,7 +427,7 @@ static void ask_for_ever(clave_async_client *c, void *arg)
 TEST(a_callback_may_free_while_the_session_closes)
 {
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
-        struct end e = {.way = way};
+        CLOSED_BY(free_loop) struct end e = {.way = way};
         struct in_callback x = {0};
         if (way != OWN_LOOP)
             assert_int_equal(clave_loop_new(&e.loop), CLAVE_OK);
@@ -448,7 +439,6 @@ TEST(a_callback_may_free_while_the_session_closes)
         assert_int_equal(x.calls, 1);
         assert_true(x.acquire == CLAVE_ELOOPTHREAD || x.acquire == CLAVE_ECLOSED);
         assert_true(x.cancel == CLAVE_ENOTHELD || x.cancel == CLAVE_ECLOSED);
-        free_loop(&e);
     }
 }
 

@@ -660,7 +660,7 @@ TEST(a_damaged_note_of_the_longest_session)
     const char *note = rig_path(rig_path(data, "version-2"), FILE_LONGEST_SESSION);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lines lines = {0};
-        struct datadir d;
+        CLOSED_BY(clave__datadir_close) struct datadir d;
         int32_t ms = -1;
         rig_write(note, cases[i].bytes, cases[i].n);
         assert_int_equal(
@@ -675,7 +675,6 @@ TEST(a_damaged_note_of_the_longest_session)
                          cases[i].err != CLAVE_OK);
         assert_int_equal(clave__datadir_longest_session(&d, &ms, &fault), CLAVE_OK);
         assert_int_equal(ms, 70000);
-        clave__datadir_close(&d);
     }
 }
 
@@ -689,7 +688,7 @@ TEST(an_unreadable_note_of_the_longest_session)
     const char *note = rig_path(rig_path(data, "version-2"), FILE_LONGEST_SESSION);
     for (int replaceable = 1; replaceable >= 0; replaceable--) {
         struct lines lines = {0};
-        struct datadir d;
+        CLOSED_BY(clave__datadir_close) struct datadir d;
         int32_t ms;
         assert_int_equal(unlink(note), 0);
         assert_int_equal(replaceable ? symlink(FILE_LONGEST_SESSION, note) : mkdir(note, 0700), 0);
@@ -707,6 +706,5 @@ TEST(an_unreadable_note_of_the_longest_session)
         err = clave__datadir_longest_session(&d, &ms, &fault);
         assert_int_equal(err, replaceable ? CLAVE_OK : CLAVE_EIO);
         assert_int_equal(ms, replaceable ? 70000 : 0);
-        clave__datadir_close(&d);
     }
 }

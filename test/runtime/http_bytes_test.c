@@ -215,7 +215,7 @@ static const struct row rows[] = {
 
 TEST(test_what_comes_in_any_pieces)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     char told[1000];
     world_open(&w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -227,13 +227,12 @@ TEST(test_what_comes_in_any_pieces)
                 fail_msg("row %zu, cut %zu: '%s', not '%s': %s", i, cut, told, rows[i].told, heard);
         }
     }
-    world_close(&w);
 }
 
 TEST(test_heads_that_are_too_long)
 {
     char raw[4000], told[1000];
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w);
     snprintf(raw, sizeof raw, "GET /%0*d HTTP/1.1\r\n\r\n", MAX_HEAD + 1, 0);
     world_exchange(&w, raw, strlen(raw), 0, 0);
@@ -244,7 +243,6 @@ TEST(test_heads_that_are_too_long)
     world_outline(told, sizeof told);
     assert_string_equal(told, "431");
     assert_non_null(strstr(heard, "application/problem+json"));
-    world_close(&w);
 }
 
 /* Of a body that was refused little is read, whatever its sender goes on to send. */
@@ -253,7 +251,7 @@ TEST(test_a_refused_body_is_not_read)
     enum { MANY = 64 << 20, MOST = 40 << 20 };
     static const char *const ways[] = {"Content-Length: 67108864", "Transfer-Encoding: chunked"};
     static char zeros[1 << 16];
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char head[200];
@@ -278,5 +276,4 @@ TEST(test_a_refused_body_is_not_read)
         assert_true(put < 0 && sent < MOST);
         close(fd);
     }
-    world_close(&w);
 }

@@ -191,7 +191,7 @@ static void close_all(const int *fds, int n)
 TEST(test_a_holder_gets_in_and_stays)
 {
     for (unsigned host = 1; host <= 2; host++) {
-        struct world w;
+        CLOSED_BY(world_close) struct world w;
         int silent[PLACES], more[3 * PLACES];
         world_open(&w, true);
         dial_all(&w, silent, PLACES, 1);
@@ -207,14 +207,13 @@ TEST(test_a_holder_gets_in_and_stays)
         close(holder);
         close_all(silent, PLACES);
         close_all(more, 3 * PLACES);
-        world_close(&w);
     }
 }
 
 /* Whatever others do, an address with few connections keeps them; one that floods loses its own. */
 TEST(test_an_address_loses_its_own)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int quiet[2], flood[4 * PLACES];
     world_open(&w, true);
     dial_all(&w, quiet, 2, 3);
@@ -224,13 +223,12 @@ TEST(test_an_address_loses_its_own)
     assert_true(is_closed(&w, flood[3 * PLACES]));
     close_all(quiet, 2);
     close_all(flood, 4 * PLACES);
-    world_close(&w);
 }
 
 /* Turned away before idle, idle before asking, oldest first. */
 TEST(test_who_goes_first)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int fds[PLACES], more[3];
     world_open(&w, true);
     dial_all(&w, fds, 3, 1); /* below half, a 401 keeps its connection */
@@ -248,7 +246,6 @@ TEST(test_who_goes_first)
     assert_true(is_closed(&w, fds[4])); /* more than half are taken */
     close_all(fds, PLACES);
     close_all(more, 3);
-    world_close(&w);
 }
 
 /* Nobody has to go: further ones wait until there is room. */
@@ -279,7 +276,7 @@ TEST(test_who_stays)
  * goes, whatever its last request was, never one whose request is not answered. */
 TEST(test_a_proxy_loses_idle_ones_alone)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int fds[PLACES];
     world_open(&w, true);
     w.exempt = INADDR_LOOPBACK;
@@ -302,13 +299,12 @@ TEST(test_a_proxy_loses_idle_ones_alone)
     for (int i = 0; i < PLACES; i++)
         assert_false(is_closed(&w, fds[i]));
     close_all(fds, PLACES);
-    world_close(&w);
 }
 
 /* From its next connection on it is none any more. */
 TEST(test_a_proxy_that_is_named_no_more)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int fds[PLACES];
     world_open(&w, true);
     w.exempt = INADDR_LOOPBACK;
@@ -321,7 +317,6 @@ TEST(test_a_proxy_that_is_named_no_more)
     assert_int_equal(ask(&w, late, "/", false), 200);
     close_all(fds, PLACES);
     close(late);
-    world_close(&w);
 }
 
 static int option_of(int fd, int option)
@@ -352,7 +347,7 @@ static int other_end(int fd)
  */
 TEST(test_a_client_that_is_gone_is_noticed_in_20_s)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w, true);
     int fd = dial(&w, 1);
     turn_until_accepted(&w);
@@ -362,7 +357,6 @@ TEST(test_a_client_that_is_gone_is_noticed_in_20_s)
     assert_in_range(noticed, 1, 20);
     assert_in_range(option_of(served, TCP_USER_TIMEOUT), 1, 20000);
     close(fd);
-    world_close(&w);
 }
 
 static void on_line(uv_timer_t *t)
@@ -375,7 +369,7 @@ static void on_line(uv_timer_t *t)
 /* It takes what its kernel has room for, and then it is closed within the answer's own limit. */
 TEST(test_a_stream_that_is_not_read)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w, true);
     int fd = rig_dial(w.port, 2048);
     static const char get[] = "GET /stream HTTP/1.1\r\n\r\n";
@@ -389,5 +383,4 @@ TEST(test_a_stream_that_is_not_read)
     }
     assert_true(uv_now(&w.loop) >= from + LIMIT_MS);
     close(fd);
-    world_close(&w);
 }

@@ -274,7 +274,7 @@ static void await_none(struct world *w)
 
 TEST(test_requests_in_a_row)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w);
     int fd = rig_dial(w.port, 0);
     say(fd, "PUT /echo?a=%20b&c HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
@@ -290,14 +290,13 @@ TEST(test_requests_in_a_row)
     assert_int_equal(w.begun, 4);
     close(fd);
     await_none(&w);
-    world_close(&w);
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 TEST(test_answers_that_wait)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w);
     int first = rig_dial(w.port, 0), second = rig_dial(w.port, 0);
     say(first, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -316,7 +315,6 @@ TEST(test_answers_that_wait)
     close(first);
     close(second);
     await_none(&w);
-    world_close(&w);
 }
 
 /* The library does not see these hang up. */
@@ -331,7 +329,7 @@ TEST(test_clients_that_vanish)
         "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n",
         "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"};
     enum { PARTS = sizeof parts / sizeof *parts };
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w);
     for (int how = 0; how < 3; how++)
         for (int i = 0; i < PARTS; i++) {
@@ -354,12 +352,11 @@ TEST(test_clients_that_vanish)
                 close(fd);
         }
     assert_int_equal(w.begun, 12); /* a request begins with its head */
-    world_close(&w);
 }
 
 TEST(test_many_that_wait)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int fds[MANY];
     world_open(&w);
     size_t before = mallinfo2().uordblks;
@@ -376,14 +373,13 @@ TEST(test_many_that_wait)
         close(fds[i]);
     await_none(&w);
     assert_int_equal(w.ended, MANY);
-    world_close(&w);
 }
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
 TEST(test_streams)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w);
     int fd = rig_dial(w.port, 0);
     say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -405,7 +401,6 @@ TEST(test_streams)
     hear(&w, fd, "GET /echo 0 []");
     close(fd);
     await_none(&w);
-    world_close(&w);
 }
 
 static void hear_bytes(struct world *w, int fd, size_t n)
@@ -424,7 +419,7 @@ static void hear_bytes(struct world *w, int fd, size_t n)
 TEST(test_streams_that_wait_are_small)
 {
     enum { STREAMS = 100 };
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int fds[STREAMS];
     world_open(&w);
     size_t before = mallinfo2().uordblks;
@@ -441,7 +436,6 @@ TEST(test_streams_that_wait_are_small)
     for (int i = 0; i < STREAMS; i++)
         close(fds[i]);
     await_none(&w);
-    world_close(&w);
 }
 
 /* Nothing keeps the loop for long: neither an answer of many pieces whose client reads it as fast
@@ -449,7 +443,7 @@ TEST(test_streams_that_wait_are_small)
 TEST(test_turns_are_short)
 {
     enum { PIECES = 300, SLOW = 4 };
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     int fds[SLOW];
     world_open(&w);
     for (int i = 0; i < SLOW; i++) {
@@ -471,7 +465,6 @@ TEST(test_turns_are_short)
         close(fds[i]);
     }
     await_none(&w);
-    world_close(&w);
 }
 
 TEST(test_the_end_while_they_wait)
@@ -495,7 +488,7 @@ TEST(test_the_end_while_they_wait)
 
 TEST(test_slow_bodies_and_readers)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     const int small = 4096;
     world_open(&w);
     int slow = rig_dial(w.port, 0), deaf = rig_dial(w.port, 0);
@@ -514,7 +507,6 @@ TEST(test_slow_bodies_and_readers)
     hear_end(&w, slow);
     close(deaf);
     assert_true(clave__clock_wall() >= from + SHORT_MS);
-    world_close(&w);
 }
 
 TEST(test_the_user_behind_a_unix_socket)

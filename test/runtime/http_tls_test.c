@@ -195,7 +195,7 @@ static void secure_close(struct secure *s)
 
 TEST(test_handshakes_end)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w, SHORT_MS, UNREAD_MS);
     int silent = rig_dial(w.port, 0), half = rig_dial(w.port, 0);
     assert_int_equal(send(half, "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
@@ -206,12 +206,11 @@ TEST(test_handshakes_end)
     assert_true(clave__clock_wall() >= from + SHORT_MS - 20);
     close(silent);
     close(half);
-    world_close(&w);
 }
 
 TEST(test_who_does_not_read_is_disconnected)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure deaf = secure_open(&w, 4096), reads = secure_open(&w, 0);
     secure_say(&deaf,
@@ -232,14 +231,13 @@ TEST(test_who_does_not_read_is_disconnected)
     secure_close(&deaf);
     secure_close(&reads);
     await_connections(&w, 0);
-    world_close(&w);
 }
 
 /* Its time is not put off by one that is over later. */
 TEST(test_a_handshake_ends_beside_who_does_not_read)
 {
     enum { HANDSHAKE_MS = 1000 };
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open(&w, HANDSHAKE_MS, PATIENCE_MS);
     struct secure deaf = secure_open(&w, 4096);
     secure_say(&deaf, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -254,7 +252,6 @@ TEST(test_a_handshake_ends_beside_who_does_not_read)
     }
     secure_close(&deaf);
     await_connections(&w, 0);
-    world_close(&w);
 }
 
 TEST(test_the_end_at_every_stage)
@@ -277,7 +274,7 @@ TEST(test_the_end_at_every_stage)
 
 TEST(test_a_header_of_a_proxy_before_the_handshake)
 {
-    struct world w;
+    CLOSED_BY(world_close) struct world w;
     world_open_at(&w, "proxy:tls:127.0.0.1:0", PATIENCE_MS, UNREAD_MS);
     struct secure s = secure_open_after(&w, 0, "PROXY TCP4 192.0.2.7 127.0.0.1 4096 443\r\n");
     secure_say(&s, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -286,7 +283,6 @@ TEST(test_a_header_of_a_proxy_before_the_handshake)
     assert_true(w.is_forwarded);
     secure_close(&s);
     await_connections(&w, 0);
-    world_close(&w);
 }
 
 /* Of the server's side, with what OpenSSL keeps for it; 0: a sanitizer's heap tells nothing. */
@@ -321,7 +317,7 @@ TEST(test_what_a_connection_costs)
 {
     enum { MOST_IDLE = 16 * 1024, MOST_WAITING = 18 * 1024 };
     for (int waits = 0; waits < 2; waits++) {
-        struct world w;
+        CLOSED_BY(world_close) struct world w;
         world_open(&w, PATIENCE_MS, UNREAD_MS);
         struct secure first = secure_open(&w, 0); /* what OpenSSL takes once */
         secure_close(&first);
@@ -329,6 +325,5 @@ TEST(test_what_a_connection_costs)
         size_t each = world_cost(&w, waits);
         printf("a connection that %s: %zu bytes\n", waits ? "waits" : "is idle", each);
         assert_true(each < (waits ? MOST_WAITING : MOST_IDLE));
-        world_close(&w);
     }
 }

@@ -50,7 +50,7 @@ static void on_notified(void *arg)
 
 TEST(sends_together_are_one)
 {
-    struct notified n;
+    CLOSED_BY(notified_close) struct notified n;
     notified_open(&n, on_notified);
     uv_run(&n.loop, UV_RUN_NOWAIT);
     assert_int_equal(n.calls, 0);
@@ -63,19 +63,17 @@ TEST(sends_together_are_one)
     clave__notifier_send(&n.notifier);
     uv_run(&n.loop, UV_RUN_ONCE);
     assert_int_equal(n.calls, 2);
-    notified_close(&n);
 }
 
 TEST(one_sent_by_the_callback_leads_to_another_call)
 {
-    struct notified n;
+    CLOSED_BY(notified_close) struct notified n;
     notified_open(&n, on_notified);
     n.sends_again = 2;
     clave__notifier_send(&n.notifier);
     for (int i = 0; i < 6; i++)
         uv_run(&n.loop, UV_RUN_NOWAIT);
     assert_int_equal(n.calls, 3);
-    notified_close(&n);
 }
 
 TEST(one_that_is_closed_does_not_call)
@@ -109,7 +107,7 @@ static void *send_often(void *arg)
 
 TEST(none_is_missed)
 {
-    struct notified n;
+    CLOSED_BY(notified_close) struct notified n;
     pthread_t senders[SENDERS];
     notified_open(&n, on_sent);
     n.wanted = SENDERS * SENDS;
@@ -119,7 +117,6 @@ TEST(none_is_missed)
     assert_int_equal(n.seen, n.wanted);
     for (int i = 0; i < SENDERS; i++)
         pthread_join(senders[i], NULL);
-    notified_close(&n);
 }
 
 /* ---- at real-time priority ---------------------------------------------------------------- */

@@ -135,7 +135,7 @@ static void settle(struct tls_pair *p, size_t piece)
 TEST(bytes_in_pieces_of_every_size)
 {
     for (size_t piece = 1; piece <= 64; piece += piece < 8 ? 1 : 8) {
-        struct tls_pair p;
+        CLOSED_BY(close_pair) struct tls_pair p;
         const void *der;
         open_pair(&p);
         settle(&p, piece);
@@ -152,14 +152,13 @@ TEST(bytes_in_pieces_of_every_size)
         settle(&p, piece);
         assert_int_equal(clave__tls_state(p.ends[1]), TLS_ENDED);
         assert_int_equal(clave__tls_write(p.ends[1], "x", 1), 0);
-        close_pair(&p);
     }
 }
 
 TEST(what_is_written_waits_for_the_socket)
 {
     enum { MUCH = 1 << 20 };
-    struct tls_pair p;
+    CLOSED_BY(close_pair) struct tls_pair p;
     const void *out;
     char *much = calloc(1, MUCH);
     open_pair(&p);
@@ -175,7 +174,6 @@ TEST(what_is_written_waits_for_the_socket)
     assert_int_equal(clave__tls_output(p.ends[0], &out), 0);
     assert_true(clave__tls_write(p.ends[0], much, MUCH) > 0);
     free(much);
-    close_pair(&p);
 }
 
 /* What the server answers to a client's hello, for the client that has sent it. */
@@ -196,7 +194,7 @@ TEST(a_damaged_answer_never_opens)
     uint8_t bytes[8192];
     char why[600];
     for (size_t at = 0, n = 1; at < n; at += 11) {
-        struct tls_pair p;
+        CLOSED_BY(close_pair) struct tls_pair p;
         open_pair(&p);
         n = answer(&p, bytes, sizeof bytes);
         bytes[at % n] ^= (uint8_t)(1u << at % 8);
@@ -204,7 +202,6 @@ TEST(a_damaged_answer_never_opens)
         assert_int_not_equal(clave__tls_state(p.ends[0]), TLS_OPEN);
         clave__tls_fault(p.ends[0], why, sizeof why);
         assert_true(strlen(why) > 0);
-        close_pair(&p);
     }
 }
 
@@ -212,12 +209,11 @@ TEST(a_cut_answer_is_waited_for)
 {
     uint8_t bytes[8192];
     for (size_t cut = 0, n = 1; cut < n; cut += 7) {
-        struct tls_pair p;
+        CLOSED_BY(close_pair) struct tls_pair p;
         open_pair(&p);
         n = answer(&p, bytes, sizeof bytes);
         feed(&p, 0, bytes, cut < n ? cut : n - 1);
         assert_int_equal(clave__tls_state(p.ends[0]), TLS_SHAKING);
-        close_pair(&p);
     }
 }
 

@@ -86,12 +86,11 @@ TEST(a_failed_append_is_cut_off_at_once)
     } cases[] = {{&syncs, EIO}, {&writes, EIO}, {&writes, ENOSPC}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *dir = rig_dir();
-        struct txn_log_file f = create(dir);
+        CLOSED_BY(clave__txn_log_file_close) struct txn_log_file f = create(dir);
         assert_int_equal(append(&f, 8), 0);
         cases[i].calls->fails = cases[i].number;
         assert_int_equal(append(&f, 8), cases[i].number);
         assert_int_equal(length(dir), SERVER_LOG_HEADER + 8);
-        clave__txn_log_file_close(&f);
     }
 }
 
@@ -106,7 +105,7 @@ static int fills_of(struct txn_log_file *f, size_t n)
 /* The first sync of a block that was only allocated waits for the file system's journal. */
 TEST(short_batches_have_zeros_ahead)
 {
-    struct txn_log_file f = create(rig_dir());
+    CLOSED_BY(clave__txn_log_file_close) struct txn_log_file f = create(rig_dir());
     assert_in_range(fills_of(&f, 200), 4, 5); /* 64 KiB: the whole room at first */
     assert_int_equal(fills_of(&f, 200), 0);
     for (int i = 0; i < 8; i++) /* long ones have none, since they would use them up at once */
@@ -114,7 +113,6 @@ TEST(short_batches_have_zeros_ahead)
     assert_in_range(fills_of(&f, 200), 16, 17);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(fills_of(&f, 200), 0);
-    clave__txn_log_file_close(&f);
 }
 
 /* Such a log is slower, and nothing else. */

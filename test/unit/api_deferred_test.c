@@ -413,7 +413,7 @@ TEST(other_hosts_are_not_told_of_inside_the_call)
 /* What it brings is told by the next call that runs callbacks, and that is due at once. */
 TEST(the_loss_of_the_host_is_told_by_the_next_tick)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     clave_async_client *c = p->clients[0].c;
     memnet_settle(p);
     assert_int_equal(clave_async_client_set_hosts(c, "elsewhere:1", p->now), CLAVE_OK);
@@ -423,7 +423,6 @@ TEST(the_loss_of_the_host_is_told_by_the_next_tick)
     assert_int_equal(clave_async_client_deadline(c), p->now);
     clave_async_client_tick(c, p->now);
     assert_true(memnet_saw(p, 0, CLAVE_STATE_SUSPENDED));
-    memnet_free(p);
 }
 
 /* ---- locks -------------------------------------------------------------------------------- */

@@ -151,7 +151,7 @@ static void end_client(struct memnet *p, enum way way)
 TEST(a_watch_may_be_freed_behind_its_client)
 {
     for (enum way way = FREED; way < WAYS; way++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         clave_async_client *c = p->clients[0].c;
         clave_async_watch *armed, *idle;
         assert_int_equal(clave_async_watch_new(&armed, c, on_watch, NULL), CLAVE_OK);
@@ -163,7 +163,6 @@ TEST(a_watch_may_be_freed_behind_its_client)
         clave_async_watch_disarm(armed);
         clave_async_watch_free(armed);
         clave_async_watch_free(idle);
-        memnet_free(p);
     }
 }
 
@@ -186,7 +185,7 @@ static void expect_no_hold(clave_async_mutex *m)
 TEST(a_mutex_may_be_freed_behind_its_client)
 {
     for (unsigned i = 0; i < WAYS; i++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         const clave_mutex_options o = {
             .size = sizeof o, .event_cb = on_mutex_event, .revocable = true};
         clave_async_mutex *m, *other;
@@ -205,7 +204,6 @@ TEST(a_mutex_may_be_freed_behind_its_client)
         expect_no_hold(m);
         clave_async_mutex_free(m);
         clave_async_mutex_free(other);
-        memnet_free(p);
     }
 }
 
@@ -213,7 +211,7 @@ TEST(a_mutex_may_be_freed_behind_its_client)
 TEST(a_mutex_on_its_way_may_be_freed_behind_its_client)
 {
     for (unsigned step = 0; step < 3; step++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         clave_async_mutex *m;
         assert_int_equal(clave_async_mutex_new(&m, p->clients[0].c, "/m", NULL), CLAVE_OK);
         if (step > 0) {
@@ -226,14 +224,13 @@ TEST(a_mutex_on_its_way_may_be_freed_behind_its_client)
         assert_int_equal(clave_async_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         end_client(p, FREED);
         clave_async_mutex_free(m);
-        memnet_free(p);
     }
 }
 
 TEST(a_rwlock_may_be_freed_behind_its_client)
 {
     for (enum way way = FREED; way < WAYS; way++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         clave_async_rwlock *rw;
         assert_int_equal(clave_async_rwlock_new(&rw, p->clients[0].c, "/rw", NULL), CLAVE_OK);
         clave_async_mutex *w = clave_async_rwlock_write(rw), *r = clave_async_rwlock_read(rw);
@@ -244,7 +241,6 @@ TEST(a_rwlock_may_be_freed_behind_its_client)
         end_client(p, way);
         expect_no_hold(w);
         clave_async_rwlock_free(rw);
-        memnet_free(p);
     }
 }
 
@@ -253,7 +249,7 @@ TEST(a_multilock_may_be_freed_behind_its_client)
     static const clave_multilock_part parts[] = {{"/a", CLAVE_MULTILOCK_MUTEX},
                                                  {"/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = FREED; way < WAYS; way++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         clave_async_multilock *ml;
         assert_int_equal(clave_async_multilock_new(&ml, p->clients[0].c, parts, 2, NULL), CLAVE_OK);
         assert_int_equal(clave_async_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL),
@@ -271,14 +267,13 @@ TEST(a_multilock_may_be_freed_behind_its_client)
                          CLAVE_ECLOSED);
         assert_int_equal(clave_async_multilock_release(ml, 1, NULL, NULL), CLAVE_ELOST);
         clave_async_multilock_free(ml);
-        memnet_free(p);
     }
 }
 
 TEST(a_semaphore_may_be_freed_behind_its_client)
 {
     for (unsigned i = 0; i < 2 * WAYS; i++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         const clave_semaphore_options o = {
             .size = sizeof o, .limit = 1, .limit_path = i < WAYS ? NULL : "/limit"};
         clave_async_semaphore *s;
@@ -302,14 +297,13 @@ TEST(a_semaphore_may_be_freed_behind_its_client)
         if (i % 2)
             assert_int_equal(clave_async_lease_release(lease, NULL, NULL), CLAVE_ELOST);
         clave_async_semaphore_free(s);
-        memnet_free(p);
     }
 }
 
 TEST(a_latch_may_be_freed_behind_its_client)
 {
     for (unsigned i = 0; i < 3 * WAYS; i++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         clave_async_client *c = p->clients[0].c;
         clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event};
         o.layout = (clave_latch_layout)(i / WAYS);
@@ -341,14 +335,13 @@ TEST(a_latch_may_be_freed_behind_its_client)
             clave_async_latch_free(l[k]);
         }
         clave_async_leader_watch_free(w);
-        memnet_free(p);
     }
 }
 
 TEST(a_job_may_be_freed_behind_its_client)
 {
     for (unsigned i = 0; i < 2 * WAYS; i++) {
-        struct memnet *p = open_world();
+        CLOSED_BY(memnet_freed) struct memnet *p = open_world();
         clave_async_client *c = p->clients[0].c;
         const clave_once_options oo = {.size = sizeof oo, .path = "/o"};
         const clave_delay_options od = {.size = sizeof od, .path = "/d"};
@@ -373,7 +366,6 @@ TEST(a_job_may_be_freed_behind_its_client)
         clave_async_mutex_free(m);
         clave_async_once_free(once);
         clave_async_delay_free(delay);
-        memnet_free(p);
     }
 }
 

@@ -97,7 +97,7 @@ TEST(the_maximum_is_kept)
 TEST(a_queue_that_is_read_does_not_grow)
 {
     struct failmem mem;
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     uint8_t piece[100] = {0};
     failmem_init(&mem);
     clave__buf_init(&b, &mem.mem, 1 << 20);
@@ -108,7 +108,6 @@ TEST(a_queue_that_is_read_does_not_grow)
     }
     assert_true(b.cap <= 512);
     assert_true(mem.asked <= 2);
-    clave__buf_fini(&b);
 }
 
 /* Without memory the content stays as it was. */
@@ -135,7 +134,7 @@ TEST(without_memory)
 TEST(an_empty_one_gives_back_what_is_too_much)
 {
     struct failmem mem;
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     static uint8_t piece[1000];
     failmem_init(&mem);
     clave__buf_init(&b, &mem.mem, 10000);
@@ -149,5 +148,4 @@ TEST(an_empty_one_gives_back_what_is_too_much)
     assert_int_equal(mem.live, 0);
     assert_int_equal(clave__buf_append(&b, "abc", 3), CLAVE_OK);
     check(&b, (const uint8_t *)"abc", 3);
-    clave__buf_fini(&b);
 }

@@ -211,7 +211,7 @@ TEST(names_that_are_alike_spread)
     enum { NAMES = 4096, BUCKETS = 1024 };
     static int in[BUCKETS];
     struct failmem mem;
-    struct map m;
+    CLOSED_BY(clave__map_fini) struct map m;
     char name[64];
     failmem_init(&mem);
     assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_OK);
@@ -227,7 +227,6 @@ TEST(names_that_are_alike_spread)
         in[clave__map_hash_u64(i << 24) % BUCKETS]++;
     for (int i = 0; i < BUCKETS; i++)
         assert_true(in[i] < 20);
-    clave__map_fini(&m);
 }
 
 /* ---- names chosen to collide ----------------------------------------------------------------- */
@@ -277,12 +276,11 @@ TEST(names_chosen_against_the_old_hash_spread)
 {
     static char names[CHOSEN][CHOSEN_NAME];
     struct failmem mem;
-    struct map m;
+    CLOSED_BY(clave__map_fini) struct map m;
     failmem_init(&mem);
     assert_int_equal(clave__map_init(&m, &mem.mem, 7), CLAVE_OK);
     choose_names(names, unkeyed_hash, NULL);
     assert_true(longest_chain(names, &m) < 8);
-    clave__map_fini(&m);
 }
 
 /* Fails for every hash that another map computes too. */
@@ -290,15 +288,13 @@ TEST(names_chosen_against_one_map_spread_in_another)
 {
     static char names[CHOSEN][CHOSEN_NAME];
     struct failmem mem;
-    struct map one, other;
+    CLOSED_BY(clave__map_fini) struct map one, other;
     failmem_init(&mem);
     assert_int_equal(clave__map_init(&one, &mem.mem, 7), CLAVE_OK);
     assert_int_equal(clave__map_init(&other, &mem.mem, 8), CLAVE_OK);
     choose_names(names, keyed_hash, &one);
     assert_int_equal(longest_chain(names, &one), CHOSEN);
     assert_true(longest_chain(names, &other) < 8);
-    clave__map_fini(&one);
-    clave__map_fini(&other);
 }
 
 /* The values of CPython 3.11, whose strings are hashed so with a key of zeroes when PYTHONHASHSEED

@@ -40,7 +40,7 @@ static void page_write(struct prometheus *p)
 static void page_is(enum prometheus_format format, const char *expected)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct buf out;
+    CLOSED_BY(clave__buf_fini) struct buf out;
     struct prometheus p;
     clave__buf_init(&out, &mem, 65536);
     p = clave__prometheus_to(&out, format);
@@ -48,7 +48,6 @@ static void page_is(enum prometheus_format format, const char *expected)
     assert_int_equal(p.err, CLAVE_OK);
     assert_int_equal(clave__buf_append(&out, "", 1), CLAVE_OK);
     assert_string_equal((const char *)clave__buf_bytes(&out), expected);
-    clave__buf_fini(&out);
 }
 
 TEST(text)
@@ -131,13 +130,12 @@ TEST(openmetrics)
 TEST(too_big)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct buf out;
+    CLOSED_BY(clave__buf_fini) struct buf out;
     struct prometheus p;
     clave__buf_init(&out, &mem, 300);
     p = clave__prometheus_to(&out, PROMETHEUS_TEXT);
     page_write(&p);
     assert_int_equal(p.err, CLAVE_ETOOBIG);
-    clave__buf_fini(&out);
 }
 
 TEST(histograms_add)

@@ -67,7 +67,7 @@ TEST(any_answer_may_be_lost)
         for (int fate = MEMNET_LOSE; fate <= MEMNET_PASS_CUT; fate++)
             for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
                 for (size_t second = 0; second < sizeof ops / sizeof *ops; second++) {
-                    struct memnet *p = world();
+                    CLOSED_BY(memnet_freed) struct memnet *p = world();
                     struct made before = {0}, m[CREATES] = {{0}};
                     memnet_settle(p);
                     ask(p, 0, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &before);
@@ -82,14 +82,13 @@ TEST(any_answer_may_be_lost)
                     assert_int_equal(memnet_delete(p, 1, before.path), CLAVE_OK);
                     memnet_clear(p);
                     assert_one_each(p, m, CREATES);
-                    memnet_free(p);
                 }
 }
 
 /* Of the others' nodes, older and newer ones, none is taken for ours. */
 TEST(a_node_of_another_is_never_taken)
 {
-    struct memnet *p = world();
+    CLOSED_BY(memnet_freed) struct memnet *p = world();
     struct made other[3] = {{0}}, ours = {0}, own = {0};
     memnet_settle(p);
     ask(p, 1, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &other[0]);
@@ -108,13 +107,12 @@ TEST(a_node_of_another_is_never_taken)
     assert_string_not_equal(ours.path, own.path);
     assert_int_equal(ours.stat.ephemeral_owner, clave_async_client_session_id(p->clients[0].c));
     assert_int_equal(memnet_list(p, 1, "/q", NULL, 0), 5);
-    memnet_free(p);
 }
 
 /* The node of the session before is left to the server, and another one made. */
 TEST(a_node_of_an_older_session_is_never_taken)
 {
-    struct memnet *p = world();
+    CLOSED_BY(memnet_freed) struct memnet *p = world();
     struct made m = {0};
     memnet_settle(p);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 1});
@@ -130,7 +128,6 @@ TEST(a_node_of_an_older_session_is_never_taken)
         assert_int_not_equal(m.stat.ephemeral_owner, old);
         assert_int_equal(memnet_list(p, 1, "/q", NULL, 0), 1);
     }
-    memnet_free(p);
 }
 
 /* A fixed name: whose node it is tells the czxid, of two of one session as well. */
@@ -138,7 +135,7 @@ TEST(a_fixed_name_is_of_one)
 {
     for (unsigned skip = 0; skip < 2; skip++)
         for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
-            struct memnet *p = world();
+            CLOSED_BY(memnet_freed) struct memnet *p = world();
             struct made m[2] = {{0}}, stranger = {0};
             memnet_settle(p);
             assert_int_equal(memnet_create(p, 1, "/q"), CLAVE_OK);
@@ -152,7 +149,6 @@ TEST(a_fixed_name_is_of_one)
             assert_int_equal((m[0].err == CLAVE_OK) + (m[1].err == CLAVE_OK), 1);
             assert_int_equal((m[0].err == CLAVE_ENODEEXISTS) + (m[1].err == CLAVE_ENODEEXISTS), 1);
             assert_int_equal(stranger.err, CLAVE_ENODEEXISTS);
-            memnet_free(p);
         }
 }
 
@@ -187,7 +183,7 @@ TEST(a_name_of_digits_alone_lies_below_the_chroot)
 
 TEST(what_it_cannot_tell_is_refused)
 {
-    struct memnet *p = world();
+    CLOSED_BY(memnet_freed) struct memnet *p = world();
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_CERTAIN};
     assert_int_equal(clave_async_create(p->clients[0].c, "/q", NULL, 0, &o, NULL, NULL),
                      CLAVE_EINVAL);
@@ -195,7 +191,6 @@ TEST(what_it_cannot_tell_is_refused)
     o.flags |= CLAVE_CREATE_PROTECTED;
     assert_int_equal(clave_async_create(p->clients[0].c, "/q", NULL, 0, &o, NULL, NULL),
                      CLAVE_EINVAL);
-    memnet_free(p);
 }
 
 static bool one_allocation_fails(size_t which)

@@ -6,7 +6,7 @@ enum { T = FAKE_TIMEOUT };
 
 TEST(close_lets_requests_go_first)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -29,7 +29,6 @@ TEST(close_lets_requests_go_first)
     fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_true(clave_async_client_deadline(s.c) == CLAVE_NEVER);
-    fake_close(&s);
 }
 
 TEST(close_tries_until_the_session_must_be_over)
@@ -83,7 +82,7 @@ TEST(close_before_there_was_a_session)
 /* What a guardian does for the dead: attaches to the session it was told, and ends it. */
 TEST(a_session_of_another_client_can_be_closed)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_client_options o = {.resume_session_id = 0x99};
     memcpy(o.resume_passwd, "0123456789abcdef", 16);
     fake_open(&s, &o);
@@ -95,12 +94,11 @@ TEST(a_session_of_another_client_can_be_closed)
     fake_expect(&s, OP_CLOSE_SESSION);
     fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    fake_close(&s);
 }
 
 TEST(abandon_leaves_the_session_to_the_server)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -111,7 +109,6 @@ TEST(abandon_leaves_the_session_to_the_server)
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_true(fake_is_quiet(&s));
-    fake_close(&s);
 }
 
 /* Closed while the handshake is out, and the connection goes: there may be a session whose
@@ -148,7 +145,7 @@ TEST(a_client_closed_before_it_had_a_session_asks_for_none)
  * among them. */
 TEST(close_waits_for_a_read_that_is_sent_again)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 500, .times = 3}};
     fake_open(&s, &o);
@@ -168,7 +165,6 @@ TEST(close_waits_for_a_read_that_is_sent_again)
     fake_expect(&s, OP_CLOSE_SESSION);
     fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    fake_close(&s);
 }
 
 /* Asked for before there was a session, and not done when the client closes and its session is

@@ -45,7 +45,7 @@ static void create_protected(struct fake_server *s, struct outcome *out, char pa
 
 TEST(create_and_listing_are_one_flight)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[128];
     connected(&s);
@@ -66,12 +66,11 @@ TEST(create_and_listing_are_one_flight)
     assert_int_equal(a.stat.czxid, 42);
     assert_int_equal(a.nnames, 2);
     assert_string_equal(a.first_name, path + 5);
-    fake_close(&s);
 }
 
 TEST(missing_parents_cost_one_more_flight)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[128];
     connected(&s);
@@ -94,12 +93,11 @@ TEST(missing_parents_cost_one_more_flight)
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
     assert_false(a.has_names); /* only the listing failed */
-    fake_close(&s);
 }
 
 TEST(why_a_parent_could_not_be_made_is_told)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[128];
     connected(&s);
@@ -114,7 +112,6 @@ TEST(why_a_parent_could_not_be_made_is_told)
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ENOAUTH);
     assert_string_equal(clave_async_client_errmsg(s.c), "cannot create /a: not authorised");
-    fake_close(&s);
 }
 
 static const clave_create_options with_parents = {.size = sizeof with_parents,
@@ -135,7 +132,7 @@ static void create_below(struct fake_server *s, struct outcome *out, const char 
 
 TEST(a_bound_that_a_parent_meets_is_told)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     create_below(&s, &a, "/a/bc/d", CLAVE_EBADARGS);
@@ -150,13 +147,12 @@ TEST(a_bound_that_a_parent_meets_is_told)
         "cannot create /a: the server refused the arguments: a name of 1 bytes, a path of 2, or a "
         "depth of 1 may be beyond the server's limits (clave serve --max-name, --max-path, "
         "--max-depth); the server's log says which");
-    fake_close(&s);
 }
 
 /* The root may be: the server looks at that before it sees that /a exists. */
 TEST(an_ancestor_that_is_closed_to_us_is_no_fault)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     create_below(&s, &a, "/a/b/c", CLAVE_ENOAUTH);
@@ -169,12 +165,11 @@ TEST(an_ancestor_that_is_closed_to_us_is_no_fault)
     assert_string_equal(clave_async_client_errmsg(s.c), "no fault so far");
     fake_hang_up(&s);
     assert_string_equal(clave_async_client_errmsg(s.c), "script:1 closed the connection");
-    fake_close(&s);
 }
 
 TEST(ancestors_that_never_stay_are_told)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[300] = "/a/b/", told[300];
     connected(&s);
@@ -197,7 +192,6 @@ TEST(ancestors_that_never_stay_are_told)
     snprintf(told, sizeof told,
              "cannot create %.127s...: its ancestors were removed again each time", path);
     assert_string_equal(clave_async_client_errmsg(s.c), told);
-    fake_close(&s);
 }
 
 /* The answer to a protected create is lost; what then comes of it. */
@@ -284,7 +278,7 @@ TEST(a_create_that_is_lost_each_time_ends_or_pauses)
     static char data[70000];
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
     for (size_t len = 100; len <= sizeof data; len += sizeof data - 100) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome a = {0};
         connected(&s);
         assert_int_equal(clave_async_create(s.c, "/x", data, len, &o, outcome_cb, &a), CLAVE_OK);
@@ -306,7 +300,6 @@ TEST(a_create_that_is_lost_each_time_ends_or_pauses)
             fake_advance_to(&s, s.now + 100);
             fake_expect(&s, OP_MULTI);
         }
-        fake_close(&s);
     }
 }
 
@@ -317,7 +310,7 @@ TEST(a_large_create_outlives_losses_that_are_not_the_servers)
     static const enum loss losses[] = {LOSS_SILENCE, LOSS_SILENCE, LOSS_SILENCE, LOSS_HANG_UP,
                                        LOSS_HANG_UP, LOSS_SILENCE, LOSS_HANG_UP};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_create(s.c, "/x", data, sizeof data, &o, outcome_cb, &a),
@@ -328,7 +321,6 @@ TEST(a_large_create_outlives_losses_that_are_not_the_servers)
     }
     fake_expect(&s, OP_CREATE2);
     assert_int_equal(a.times, 0);
-    fake_close(&s);
 }
 
 /* A named one that has not left fails with its connection, too. The first loss is such a one. */
@@ -336,7 +328,7 @@ TEST(a_large_create_of_which_nothing_left_counts_no_loss)
 {
     static char data[70000];
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     struct client_named_create n = {.path = "/x",
@@ -349,7 +341,6 @@ TEST(a_large_create_of_which_nothing_left_counts_no_loss)
         lose_and_search(&s, LOSS_HANG_UP);
     fake_expect(&s, OP_CREATE2);
     assert_int_equal(a.times, 0);
-    fake_close(&s);
 }
 
 TEST(a_search_goes_on_in_the_next_session)
@@ -379,7 +370,7 @@ TEST(a_search_goes_on_in_the_next_session)
  * docs/evidence/simulation.md.) */
 TEST(an_ancestor_whose_answer_was_lost_is_made_again)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     const void *p;
@@ -403,7 +394,6 @@ TEST(an_ancestor_whose_answer_was_lost_is_made_again)
     fake_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a/b")});
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
-    fake_close(&s);
 }
 
 /* The leader that took the create is deposed, and its side still answers what it had before;
@@ -413,7 +403,7 @@ TEST(an_ancestor_whose_answer_was_lost_is_made_again)
  * docs/evidence/simulation.md.) */
 TEST(a_deposed_leader_does_not_tell_that_a_create_was_not_done)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     char path[128];
     clave_create_options o = {
@@ -450,13 +440,12 @@ TEST(a_deposed_leader_does_not_tell_that_a_create_was_not_done)
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
     assert_string_equal(got.path, path);
-    fake_close(&s);
 }
 
 /* The root has no parent to list: that was told as the create's fault. */
 TEST(a_create_of_the_root_is_answered_by_the_server)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     clave_create_options o = {.size = sizeof o, .with_names = true};
     fake_open(&s, NULL);
@@ -468,14 +457,13 @@ TEST(a_create_of_the_root_is_answered_by_the_server)
     fake_expect(&s, OP_GET_CHILDREN2);
     fake_answer(&s, CLAVE_OK, &(struct wire_reply){.names = fake_names(NULL, 0)});
     assert_int_equal(got.err, CLAVE_ENODEEXISTS);
-    fake_close(&s);
 }
 
 /* The reply to the search of a create whose answer was lost is over the limit: the search would go
  * on for ever. */
 TEST(a_search_that_cannot_be_answered_ends)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
     clave_client_options o = {.max_frame = 1000};
@@ -492,7 +480,6 @@ TEST(a_search_that_cannot_be_answered_ends)
     fake_feed(&s, "\0\0\x10\0", 4);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ECONNLOSS); /* it may be there, and we cannot see it */
-    fake_close(&s);
 }
 
 /* A create whose answer is lost, and no memory for the search but its sync: then the client
@@ -566,7 +553,7 @@ static void attach_again(struct fake_server *s)
 /* The other one may have had the session in between. */
 TEST(a_named_create_that_never_left_is_looked_for_first)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[160] = "/a/b/_c_01234567-89ab-4def-8123-456789abcdef-x-";
     connected(&s);
@@ -578,13 +565,12 @@ TEST(a_named_create_that_never_left_is_looked_for_first)
     assert_int_equal(a.err, CLAVE_OK);
     assert_string_equal(a.path, path);
     assert_true(fake_is_quiet(&s));
-    fake_close(&s);
 }
 
 /* The server of the second one need not know yet what the other process has done meanwhile. */
 TEST(a_search_for_a_name_proves_nothing_on_the_next_connection)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     create_named(&s, &a, true);
@@ -603,7 +589,6 @@ TEST(a_search_for_a_name_proves_nothing_on_the_next_connection)
     fake_expect(&s, OP_GET_CHILDREN2);
     fake_answer(&s, CLAVE_OK, &none);
     fake_expect(&s, OP_CREATE2);
-    fake_close(&s);
 }
 
 static bool is_in_the_way(void *arg, const char *path)
@@ -639,7 +624,7 @@ TEST(a_node_of_the_session_excludes_another)
         {"/a/bc/_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001", OP_CREATE2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome a = {0};
         connected(&s);
         create_alone(&s, &a);
@@ -649,14 +634,13 @@ TEST(a_node_of_the_session_excludes_another)
             fake_expect(&s, rows[i].next);
         assert_int_equal(a.times, rows[i].next == 0);
         assert_int_equal(a.err, rows[i].next == 0 ? CLAVE_ENODEEXISTS : CLAVE_OK);
-        fake_close(&s);
     }
 }
 
 /* Before 3.6; the node itself is found all the same. */
 TEST(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     const char *own = "_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001";
     connected(&s);
@@ -668,5 +652,4 @@ TEST(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children)
     struct wire_reply m = {.names = fake_names(&own, 1)};
     fake_answer(&s, CLAVE_OK, &m);
     fake_expect(&s, OP_EXISTS);
-    fake_close(&s);
 }

@@ -22,7 +22,7 @@ static void hold(struct fake_server *s, struct hold *h, const char *path)
  * was left at once: its time was counted from the first attempt. */
 TEST(a_heartbeat_that_never_left_has_its_time_on_the_next_connection)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct hold h;
     fake_open(&s, NULL);
     fake_connect(&s, false);
@@ -38,13 +38,12 @@ TEST(a_heartbeat_that_never_left_has_its_time_on_the_next_connection)
     assert_true(clave_async_client_deadline(s.c) > s.now);
     fake_expect(&s, OP_MULTI);
     clave__client_unhold(s.c, &h);
-    fake_close(&s);
 }
 
 /* The leader still counts by the timeout that it agreed on. */
 TEST(a_read_only_server_cannot_prolong_a_hold)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_client_options o = {.read_only = true, .margin_ms = 1000};
     fake_open(&s, &o);
     fake_connect(&s, false);
@@ -59,7 +58,6 @@ TEST(a_read_only_server_cannot_prolong_a_hold)
     fake_answer_handshake(&s, FAKE_SESSION, T / 2, true);
     fake_config(&s, false);
     assert_true(clave_async_client_hold_deadline(s.c) <= deadline);
-    fake_close(&s);
 }
 
 /* Members may differ in the longest timeout that they agree to, while they are configured anew for
@@ -67,7 +65,7 @@ TEST(a_read_only_server_cannot_prolong_a_hold)
  * know of a longer timeout before something is committed on that connection. */
 TEST(a_longer_timeout_counts_once_something_is_committed)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct hold h;
     clave_client_options o = {.margin_ms = 1000};
     fake_open(&s, &o);
@@ -84,13 +82,12 @@ TEST(a_longer_timeout_counts_once_something_is_committed)
     fake_answer(&s, CLAVE_ENONODE, NULL);
     assert_int_equal(clave_async_client_hold_deadline(s.c), sent + 2 * T - 1000);
     clave__client_unhold(s.c, &h);
-    fake_close(&s);
 }
 
 /* A read-only server answers at once and confirms nothing: another one may. */
 TEST(a_holder_does_not_stay_with_a_read_only_server)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct hold h;
     clave_client_options o = {.hosts = "a:1,b:2", .read_only = true};
     fake_open(&s, &o);
@@ -108,7 +105,6 @@ TEST(a_holder_does_not_stay_with_a_read_only_server)
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     assert_string_equal(clave_async_client_target(s.c).host, "a");
     clave__client_unhold(s.c, &h);
-    fake_close(&s);
 }
 
 struct seen {
@@ -131,7 +127,7 @@ static void see(clave_async_client *c, const clave_result *res, void *arg)
 /* An answer that says "expired" is none of those that keep a session. */
 TEST(an_expired_session_promises_nothing_to_its_last_callback)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct seen g = {0}, next = {0};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -145,14 +141,13 @@ TEST(an_expired_session_promises_nothing_to_its_last_callback)
     assert_true(g.deadline == INT64_MIN);
     assert_int_equal(next.times, 1);
     assert_int_equal(next.err, CLAVE_ECONNLOSS);
-    fake_close(&s);
 }
 
 /* From closeSession on the server may end the session at any moment, also when the connection
  * goes before the answer. */
 TEST(nothing_is_promised_after_close)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     assert_int_equal(clave_async_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
@@ -164,7 +159,6 @@ TEST(nothing_is_promised_after_close)
     fake_hang_up(&s);
     fake_dial(&s);
     assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
-    fake_close(&s);
 }
 
 /* Cut off from its quorum a leader re-attached a holder, as Apache's does for up to syncLimit
@@ -173,7 +167,7 @@ TEST(nothing_is_promised_after_close)
  * docs/evidence/simulation.md.) */
 TEST(a_deposed_leader_that_re_attaches_prolongs_no_hold)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct hold h;
     fake_open(&s, NULL);
     fake_connect(&s, false);
@@ -188,7 +182,6 @@ TEST(a_deposed_leader_that_re_attaches_prolongs_no_hold)
     fake_advance_to(&s, deadline);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     clave__client_unhold(s.c, &h);
-    fake_close(&s);
 }
 
 static void see_answered(clave_async_client *c, const clave_result *res, void *arg)
@@ -202,7 +195,7 @@ static void see_answered(clave_async_client *c, const clave_result *res, void *a
  * a relay interval before it was sent; a read at the same time confirms nothing. */
 TEST(a_read_prolongs_no_hold)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct hold h;
     const struct wire_reply reply = {.stat = {.version = 1}};
     const clave_client_options o = {.relay_interval_ms = 100};
@@ -225,7 +218,6 @@ TEST(a_read_prolongs_no_hold)
     assert_int_equal(answered, 3);
     assert_true(clave_async_client_hold_deadline(s.c) > deadline);
     clave__client_unhold(s.c, &h);
-    fake_close(&s);
 }
 
 /* A lock was granted by its predecessor's Deleted event, which carries no zxid before ZooKeeper
@@ -234,7 +226,7 @@ TEST(a_read_prolongs_no_hold)
  * 988, docs/evidence/simulation.md.) */
 TEST(a_holder_reads_nothing_at_another_member_before_a_write)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     struct hold h;
     fake_open(&s, NULL);
@@ -248,7 +240,6 @@ TEST(a_holder_reads_nothing_at_another_member_before_a_write)
     fake_expect(&s, OP_EXISTS);
     fake_expect(&s, OP_GET_DATA); /* which kind of server it is */
     clave__client_unhold(s.c, &h);
-    fake_close(&s);
 }
 
 /* A leader that is cut off from its followers does not know for ten

@@ -188,7 +188,7 @@ TEST(nonsense_is_refused_with_a_reason)
 TEST(a_pause_comes_after_a_whole_round_of_failures)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct hosts h;
+    CLOSED_BY(clave__hosts_fini) struct hosts h;
     assert_int_equal(clave__hosts_init(&h, &mem, "a,b,c"), CLAVE_OK);
     assert_false(clave__hosts_next(&h, true));
     assert_string_equal(clave__hosts_current(&h)->name, "b");
@@ -202,7 +202,6 @@ TEST(a_pause_comes_after_a_whole_round_of_failures)
     assert_false(clave__hosts_next(&h, true));
     assert_false(clave__hosts_next(&h, true));
     assert_true(clave__hosts_next(&h, true));
-    clave__hosts_fini(&h);
 }
 
 TEST(shuffling_keeps_every_host)
@@ -212,7 +211,7 @@ TEST(shuffling_keeps_every_host)
     unsigned first[5] = {0};
     clave__rand_seed(&r, 4);
     for (int round = 0; round < 1000; round++) {
-        struct hosts h;
+        CLOSED_BY(clave__hosts_fini) struct hosts h;
         unsigned seen = 0;
         assert_int_equal(clave__hosts_init(&h, &mem, "a,b,c,d,e"), CLAVE_OK);
         clave__hosts_shuffle(&h, &r);
@@ -220,7 +219,6 @@ TEST(shuffling_keeps_every_host)
             seen |= 1u << (h.list[i].name[0] - 'a');
         assert_int_equal(seen, 31);
         first[h.list[0].name[0] - 'a']++;
-        clave__hosts_fini(&h);
     }
     for (int i = 0; i < 5; i++)
         assert_in_range(first[i], 140, 260);
@@ -248,7 +246,7 @@ static void try_next(struct hosts *h, unsigned refused_by)
 TEST(all_of_them_refuse)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct hosts h;
+    CLOSED_BY(clave__hosts_fini) struct hosts h;
     assert_int_equal(clave__hosts_init(&h, &mem, "a,b"), CLAVE_OK);
     assert_false(clave__hosts_all_refuse(&h));
     try_next(&h, 1);
@@ -267,5 +265,4 @@ TEST(all_of_them_refuse)
     assert_true(clave__hosts_all_refuse(&h));
     clave__hosts_answered(&h); /* a */
     assert_false(clave__hosts_all_refuse(&h));
-    clave__hosts_fini(&h);
 }

@@ -203,7 +203,7 @@ TEST(a_heartbeat_that_another_would_refuse_too_is_sent_again)
  * told that it is closed. */
 TEST(a_server_that_refuses_to_close_is_left)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     s.told = s.nstates;
@@ -218,12 +218,11 @@ TEST(a_server_that_refuses_to_close_is_left)
     fake_answer(&s, CLAVE_OK, NULL);
     fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
     fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    fake_close(&s);
 }
 
 TEST(one_that_has_ended_by_itself_is_closed)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     s.told = s.nstates;
@@ -231,7 +230,6 @@ TEST(one_that_has_ended_by_itself_is_closed)
     fake_expect(&s, OP_CLOSE_SESSION);
     fake_answer(&s, CLAVE_EEXPIRED, NULL);
     fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    fake_close(&s);
 }
 
 /* ---- a server that wants an identity --------------------------------------------------- */
@@ -256,7 +254,7 @@ static int64_t attach_and_deny(struct fake_server *s, int64_t session, int32_t t
 TEST(a_client_that_is_denied_everything_backs_off)
 {
     enum { SHORT = 4000, MOST = 2000, ENOUGH = 10 };
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     assert_in_range(attach_and_deny(&s, FAKE_SESSION, SHORT), 1, MOST / 4);
     int64_t pause = 0;
@@ -270,13 +268,12 @@ TEST(a_client_that_is_denied_everything_backs_off)
         assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL); /* for the next one */
         assert_int_equal(attach_and_deny(&s, session + 1, SHORT), MOST);
     }
-    fake_close(&s);
 }
 
 /* The rule is switched off: what was denied before it delays nothing. */
 TEST(a_client_that_is_served_again_does_not_back_off)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     for (int i = 0; i < 10; i++)
         attach_and_deny(&s, FAKE_SESSION, T);
@@ -284,7 +281,6 @@ TEST(a_client_that_is_served_again_does_not_back_off)
     fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     assert_in_range(attach_and_deny(&s, FAKE_SESSION, T), 1, 100); /* the first pause */
-    fake_close(&s);
 }
 
 /* ---- bounds of the server ---------------------------------------------------------------- */
@@ -298,7 +294,7 @@ static void told(const struct fake_server *s, const char *text)
 
 TEST(a_path_that_may_be_too_long_is_measured)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_client_options o = {.hosts = "h/app"};
     clave_create_options numbered = {.size = sizeof numbered, .mode = CLAVE_EPHEMERAL_SEQUENTIAL};
     clave_create_options mortal = {
@@ -331,13 +327,12 @@ TEST(a_path_that_may_be_too_long_is_measured)
     fake_expect(&s, OP_SET_DATA);
     fake_answer(&s, CLAVE_EBADARGS, NULL);
     told(&s, "cannot write /a: the server refused the arguments");
-    fake_close(&s);
 }
 
 /* What is to be done about it must not fall off the end of the message. */
 TEST(of_a_long_path_only_the_beginning_is_told)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     char path[2000], begins[200];
     memset(path, 'n', sizeof path);
     path[0] = '/';
@@ -352,12 +347,11 @@ TEST(of_a_long_path_only_the_beginning_is_told)
     assert_memory_equal(clave_async_client_errmsg(s.c), begins, strlen(begins));
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "a path of 1999, or a depth of 1 " PATHS
                                                            "; the server's log says which"));
-    fake_close(&s);
 }
 
 TEST(watches_quotas_and_answers_have_bounds_too)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_async_watch *w;
     const char *room = "the server may have no room for another watch (clave serve "
                        "--max-connection-watches, --max-watches), or none for a path of 2 bytes "
@@ -384,13 +378,12 @@ TEST(watches_quotas_and_answers_have_bounds_too)
     told(&s, "cannot list /a: the server does not send an answer this long (clave serve "
              "--max-answer), or could not read the request");
     clave_async_watch_free(w);
-    fake_close(&s);
 }
 
 /* A server that has no room for the watches of a client that comes back disconnects it. */
 TEST(watches_that_are_not_set_again_are_told)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_async_watch *w;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -405,5 +398,4 @@ TEST(watches_that_are_not_set_again_are_told)
     fake_hang_up(&s);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "--max-connection-watches"));
     clave_async_watch_free(w);
-    fake_close(&s);
 }

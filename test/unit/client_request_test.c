@@ -35,7 +35,7 @@ static bool path_is(const struct wire_request *q, const char *path)
 
 TEST(requests_wait_for_the_connection_and_go_in_order)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0}, b = {0};
     fake_open(&s, NULL);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
@@ -54,12 +54,11 @@ TEST(requests_wait_for_the_connection_and_go_in_order)
     assert_int_equal(b.err, CLAVE_EBADVERSION);
     assert_string_equal(clave_async_client_errmsg(s.c),
                         "cannot delete /b: the node has another version");
-    fake_close(&s);
 }
 
 TEST(a_reply_out_of_order_ends_the_connection)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
@@ -69,14 +68,13 @@ TEST(a_reply_out_of_order_ends_the_connection)
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_close(&s);
 }
 
 TEST(a_reply_that_is_cut_short_ends_the_connection)
 {
     static const uint8_t short_stat[] = {0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 0,
                                          0, 0, 0, 9,  0, 0, 0, 0, 1, 2, 3, 4};
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
@@ -85,12 +83,11 @@ TEST(a_reply_that_is_cut_short_ends_the_connection)
     fake_feed(&s, short_stat, sizeof short_stat);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_close(&s);
 }
 
 TEST(a_lost_write_is_unknown_and_never_sent_twice)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome sent = {0}, unsent = {0};
     connected(&s);
     assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &sent), CLAVE_OK);
@@ -106,13 +103,12 @@ TEST(a_lost_write_is_unknown_and_never_sent_twice)
     fake_config(&s, true);
     assert_true(fake_is_quiet(&s));
     assert_int_equal(sent.times, 1);
-    fake_close(&s);
 }
 
 /* A frame that left in part cannot have been done. */
 TEST(a_write_that_left_in_part_was_not_sent)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     const void *p;
     connected(&s);
@@ -124,12 +120,11 @@ TEST(a_write_that_left_in_part_was_not_sent)
     fake_dial(&s);
     fake_answer_handshake(&s, FAKE_SESSION, T, false);
     fake_expect(&s, OP_SET_DATA);
-    fake_close(&s);
 }
 
 TEST(a_lost_read_is_sent_again_three_times)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
@@ -146,12 +141,11 @@ TEST(a_lost_read_is_sent_again_three_times)
     fake_hang_up(&s);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
-    fake_close(&s);
 }
 
 TEST(a_read_may_wait_before_it_is_sent_again)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 70, .times = 1}};
     fake_open(&s, &o);
@@ -162,12 +156,11 @@ TEST(a_read_may_wait_before_it_is_sent_again)
     assert_true(fake_is_quiet(&s));
     fake_advance_to(&s, s.now + 70);
     fake_expect(&s, OP_GET_DATA);
-    fake_close(&s);
 }
 
 TEST(the_end_of_the_session_ends_what_waits)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome read = {0}, unsent = {0}, later = {0};
     connected(&s);
     assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &read), CLAVE_OK);
@@ -187,12 +180,11 @@ TEST(the_end_of_the_session_ends_what_waits)
     fake_expect(&s, OP_DELETE);
     fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(later.err, CLAVE_OK);
-    fake_close(&s);
 }
 
 TEST(an_expired_session_is_believed_at_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
@@ -202,12 +194,11 @@ TEST(an_expired_session_is_believed_at_once)
     fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
     fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
-    fake_close(&s);
 }
 
 TEST(what_cannot_be_sent_is_refused_at_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     static char big[2 << 20];
     connected(&s);
     assert_int_equal(clave_async_set(s.c, "a", "x", 1, -1, NULL, NULL), CLAVE_EPATH);
@@ -227,12 +218,11 @@ TEST(what_cannot_be_sent_is_refused_at_once)
     clave_create_options o = {.size = sizeof o, .mode = CLAVE_PERSISTENT_TTL};
     assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
     assert_true(fake_is_quiet(&s));
-    fake_close(&s);
 }
 
 TEST(a_chroot_is_put_in_front_and_taken_off)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     clave_client_options o = {.hosts = "h/app"};
     fake_open(&s, &o);
@@ -244,12 +234,11 @@ TEST(a_chroot_is_put_in_front_and_taken_off)
     assert_string_equal(a.path, "/a");
     assert_int_equal(clave_async_children(s.c, "/", NULL, outcome_cb, &a), CLAVE_OK);
     assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/app"));
-    fake_close(&s);
 }
 
 TEST(a_multi_tells_each_of_its_ops)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     clave_op ops[] = {{.kind = CLAVE_OP_CHECK, .path = "/l", .version = -1},
@@ -258,7 +247,7 @@ TEST(a_multi_tells_each_of_its_ops)
     assert_int_equal(clave_async_multi(s.c, ops, 3, outcome_cb, &a), CLAVE_OK);
     fake_expect(&s, OP_MULTI);
     assert_int_equal(s.q.body.multi.count, 3);
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     clave__buf_init(&b, &s.mem, 4096);
     struct jwriter w = clave__jwriter(&b);
     static const int32_t errs[] = {0, CLAVE_ENODEEXISTS, CLAVE_ERUNTIME};
@@ -269,15 +258,13 @@ TEST(a_multi_tells_each_of_its_ops)
     fake_answer(&s, CLAVE_OK, &m);
     assert_int_equal(a.err, CLAVE_ENODEEXISTS);
     assert_int_equal(a.nops, 3);
-    clave__buf_fini(&b);
-    fake_close(&s);
 }
 
 /* ---- guaranteed deletes -------------------------------------------------------------- */
 
 TEST(a_guaranteed_delete_is_asked_for_until_it_is_done)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", outcome_cb, &a), CLAVE_OK);
@@ -295,12 +282,11 @@ TEST(a_guaranteed_delete_is_asked_for_until_it_is_done)
     fake_answer(&s, CLAVE_ENONODE, NULL); /* the one before had been done */
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
-    fake_close(&s);
 }
 
 TEST(a_guaranteed_delete_ends_with_its_session)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", outcome_cb, &a), CLAVE_OK);
@@ -315,7 +301,6 @@ TEST(a_guaranteed_delete_ends_with_its_session)
     fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
     fake_config(&s, true);
     assert_true(fake_is_quiet(&s)); /* another session's node of that name is not touched */
-    fake_close(&s);
 }
 
 /* The sync is sent at once after a lost answer, else after the question about the ensemble. */
@@ -339,7 +324,7 @@ TEST(a_delete_of_one_node_spares_the_next_of_its_name)
 {
     for (int lost = 0; lost < 2; lost++) {
         for (int czxid = 7; czxid <= 8; czxid++) {
-            struct fake_server s;
+            CLOSED_BY(fake_close) struct fake_server s;
             struct outcome a = {0};
             connected(&s);
             if (!lost)
@@ -360,7 +345,6 @@ TEST(a_delete_of_one_node_spares_the_next_of_its_name)
             assert_int_equal(a.times, 1);
             assert_int_equal(a.err, CLAVE_OK);
             assert_true(fake_is_quiet(&s));
-            fake_close(&s);
         }
     }
 }
@@ -369,7 +353,7 @@ TEST(a_delete_of_one_node_spares_the_next_of_its_name)
 
 TEST(identities_go_first_on_every_connection)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     fake_open(&s, NULL);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, NULL, NULL), CLAVE_OK);
@@ -390,7 +374,6 @@ TEST(identities_go_first_on_every_connection)
         if (clave_async_client_wants(s.c) == 0)
             fake_advance_to(&s, clave_async_client_deadline(s.c));
     }
-    fake_close(&s);
 }
 
 TEST(a_refused_identity_is_told_and_not_tried_again)
@@ -419,7 +402,7 @@ static const clave_client_options identified = {
 /* A server with --require-auth closes the connection for anything that comes before them. */
 TEST(identities_of_the_options_precede_everything)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, &identified);
     for (size_t i = 0; i < 2; i++) {
         fake_dial(&s);
@@ -441,7 +424,6 @@ TEST(identities_of_the_options_precede_everything)
         if (clave_async_client_wants(s.c) == 0)
             fake_advance_to(&s, clave_async_client_deadline(s.c));
     }
-    fake_close(&s);
 }
 
 static void hang_up_and_wait(struct fake_server *s)
@@ -455,7 +437,7 @@ static void hang_up_and_wait(struct fake_server *s)
  */
 TEST(a_session_that_ends_before_its_identities_are_accepted_is_not_lost)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, &identified);
     for (size_t i = 0; i < 2; i++) {
         fake_dial(&s);
@@ -480,12 +462,11 @@ TEST(a_session_that_ends_before_its_identities_are_accepted_is_not_lost)
         fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
         hang_up_and_wait(&s);
     }
-    fake_close(&s);
 }
 
 TEST(a_refused_identity_of_the_options_closes_the_client)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, &identified);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, outcome_cb, &got), CLAVE_OK);
@@ -498,7 +479,6 @@ TEST(a_refused_identity_of_the_options_closes_the_client)
     assert_int_equal(s.whys[0], CLAVE_EAUTHFAILED);
     assert_int_equal(got.err, CLAVE_ECLOSED);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "scheme x:"));
-    fake_close(&s);
 }
 
 TEST(identities_without_their_parts_are_refused)
@@ -520,7 +500,7 @@ TEST(identities_without_their_parts_are_refused)
 
 TEST(no_acls_are_none_whatever_their_count)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_create_options o = {.size = sizeof o, .nacls = 3};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -529,14 +509,13 @@ TEST(no_acls_are_none_whatever_their_count)
         assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
         assert_int_equal(fake_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
     }
-    fake_close(&s);
 }
 
 /* Lengths that no frame has are refused before anything looks at the bytes. */
 TEST(more_than_a_frame_is_too_big)
 {
     size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -546,7 +525,6 @@ TEST(more_than_a_frame_is_too_big)
     op.kind = CLAVE_OP_CREATE;
     assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
     assert_true(fake_is_quiet(&s));
-    fake_close(&s);
 }
 
 /* A server closes the connection when it has read how long the request is; the client hears no more
@@ -564,7 +542,7 @@ TEST(a_connection_lost_under_a_large_request_tells_its_size)
     };
     static char data[70000];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome a = {0};
         connected(&s);
         assert_int_equal(clave_async_set(s.c, "/a", data, cases[i].len, -1, outcome_cb, &a),
@@ -573,7 +551,6 @@ TEST(a_connection_lost_under_a_large_request_tells_its_size)
         fake_hang_up(&s);
         assert_int_equal(a.err, CLAVE_ECONNLOSS);
         assert_string_equal(clave_async_client_errmsg(s.c), cases[i].told);
-        fake_close(&s);
     }
 }
 
@@ -598,7 +575,7 @@ TEST(a_large_write_that_never_leaves_as_a_whole_ends)
 {
     static char data[70000];
     for (size_t len = 200; len <= sizeof data; len += sizeof data - 200) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome large = {0}, next = {0};
         bool fails = len == sizeof data;
         connected(&s);
@@ -614,7 +591,6 @@ TEST(a_large_write_that_never_leaves_as_a_whole_ends)
         fake_expect(&s, OP_SET_DATA);
         assert_true(path_is(&s.q, fails ? "/b" : "/a"));
         assert_int_equal(next.times, 0);
-        fake_close(&s);
     }
 }
 
@@ -622,7 +598,7 @@ TEST(a_large_write_that_never_leaves_as_a_whole_ends)
  * come, and each would end the same way. */
 TEST(a_read_whose_reply_is_too_big_fails_at_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0}, next = {0};
     clave_client_options o = {.max_frame = 1000};
     fake_open(&s, &o);
@@ -639,7 +615,6 @@ TEST(a_read_whose_reply_is_too_big_fails_at_once)
     fake_answer_handshake(&s, FAKE_SESSION, T, false);
     fake_expect(&s, OP_EXISTS); /* that one was not at fault */
     assert_int_equal(next.times, 0);
-    fake_close(&s);
 }
 
 /* What one huge request or reply took is given back. */
@@ -647,7 +622,7 @@ TEST(one_huge_message_does_not_stay)
 {
     enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
     static char huge[HUGE];
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
     fake_open(&s, NULL);
@@ -664,7 +639,6 @@ TEST(one_huge_message_does_not_stay)
     assert_true(s.c->encode.cap <= FEW);
     assert_true(s.c->link.out.cap <= FEW);
     assert_true(s.c->link.in.held.cap <= FEW);
-    fake_close(&s);
 }
 
 /* A process with a thousand clients in one queue, which each list it once, keeps none of the lists.
@@ -673,7 +647,7 @@ TEST(a_list_of_a_long_queue_does_not_stay)
 {
     enum { NAMES = 500, LEN = 4 + 60, PIECE = 10000, FEW = 4096 };
     static uint8_t names[NAMES * LEN];
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     struct wire_reply m = {.names = {NAMES, names, sizeof names}};
     memset(names, 'n', sizeof names);
@@ -689,14 +663,13 @@ TEST(a_list_of_a_long_queue_does_not_stay)
     assert_int_equal(got.err, CLAVE_OK);
     assert_true(s.c->decoded.cap <= FEW);
     assert_true(s.c->link.in.held.cap <= FEW);
-    fake_close(&s);
 }
 
 /* A server that refuses an identity has answered: the next connection, without it, need not
  * wait, and a client with several such identities is not slowed down by each. */
 TEST(a_server_that_refuses_an_identity_is_dialled_again_at_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     fake_open(&s, NULL);
     assert_int_equal(clave_async_add_auth(s.c, "none", "a:b", 3, outcome_cb, &got), CLAVE_OK);
@@ -707,13 +680,12 @@ TEST(a_server_that_refuses_an_identity_is_dialled_again_at_once)
     assert_int_equal(got.err, CLAVE_EAUTHFAILED);
     fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
-    fake_close(&s);
 }
 
 /* A node has no children: the result has names all the same, none of them. */
 TEST(an_empty_list_is_a_list)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome out = {0};
     struct wire_reply none = {.names = {0, NULL, 0}};
     fake_open(&s, NULL);
@@ -725,5 +697,4 @@ TEST(an_empty_list_is_a_list)
     assert_int_equal(out.err, CLAVE_OK);
     assert_true(out.has_names);
     assert_int_equal(out.nnames, 0);
-    fake_close(&s);
 }

@@ -94,7 +94,7 @@ TEST(equal_seeds_make_other_names_later_in_one_session)
 {
     char names[2][128];
     for (int i = 0; i < 2; i++) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome got;
         fake_open(&s, &(clave_client_options){.seed = SEED});
         fake_connect(&s, true);
@@ -102,7 +102,6 @@ TEST(equal_seeds_make_other_names_later_in_one_session)
         fake_advance_to(&s, s.now);
         ask(&s, "/l/x-", &got);
         take_name(&s, names[i]);
-        fake_close(&s);
     }
     assert_string_not_equal(names[0], names[1]);
 }
@@ -152,7 +151,7 @@ TEST(a_node_of_another_clients_session_is_left_alone)
 {
     static const int64_t owners[] = {OTHER_SESSION, 0};
     for (size_t i = 0; i < 2; i++) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome got;
         char path[128], again[128];
         lose_the_answer(&s, &got, path);
@@ -161,13 +160,12 @@ TEST(a_node_of_another_clients_session_is_left_alone)
         take_name(&s, again); /* not a delete */
         assert_string_equal(again, path);
         assert_int_equal(got.times, 0);
-        fake_close(&s);
     }
 }
 
 TEST(ours_is_found_beside_another_clients_node)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got;
     char path[128];
     lose_the_answer(&s, &got, path);
@@ -179,7 +177,6 @@ TEST(ours_is_found_beside_another_clients_node)
     assert_int_equal(got.err, CLAVE_OK);
     assert_string_equal(got.path + strlen(got.path) - 10, "0000000003");
     assert_true(fake_is_quiet(&s));
-    fake_close(&s);
 }
 
 /* ---- two processes ------------------------------------------------------------------- */

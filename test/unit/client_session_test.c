@@ -11,7 +11,7 @@ enum { T = FAKE_TIMEOUT, MARGIN = T / 8, RELAY = T / 4 };
 
 TEST(the_order_of_states_is_curators)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_LATENT);
     struct wire_connect_request q = fake_dial(&s);
@@ -45,7 +45,6 @@ TEST(the_order_of_states_is_curators)
     fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
     fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
     assert_true(fake_expects_no_state(&s));
-    fake_close(&s);
 }
 
 struct warnings {
@@ -76,7 +75,7 @@ static void begin_session(struct fake_server *s, int64_t session, int32_t grante
 
 TEST(another_timeout_than_requested_is_said_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct warnings w = {0, ""};
     clave_client_options o = {.session_timeout_ms = 300000, .log = count_limits, .log_arg = &w};
     fake_open(&s, &o);
@@ -94,12 +93,11 @@ TEST(another_timeout_than_requested_is_said_once)
     assert_non_null(strstr(w.last, "minSessionTimeout (clave serve --min-session-timeout) allows"));
     begin_session(&s, FAKE_SESSION + 3, 300000);
     assert_int_equal(w.n, 2);
-    fake_close(&s);
 }
 
 TEST(another_session_than_asked_for_is_a_loss)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     fake_hang_up(&s);
@@ -111,12 +109,11 @@ TEST(another_session_than_asked_for_is_a_loss)
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     fake_hang_up(&s);
     assert_int_equal(fake_dial(&s).session_id, 0);
-    fake_close(&s);
 }
 
 TEST(a_read_only_server_is_told_of)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     clave_client_options o = {.read_only = true};
     fake_open(&s, &o);
     assert_true(fake_dial(&s).read_only);
@@ -124,13 +121,12 @@ TEST(a_read_only_server_is_told_of)
     fake_expect_state(&s, CLAVE_STATE_READ_ONLY, CLAVE_OK);
     /* It has no leader behind it: no promise. */
     assert_int_equal(clave_async_client_hold_deadline(s.c), INT64_MIN);
-    fake_close(&s);
 }
 
 /* Without holds the session is given up when it must have ended, and not before. */
 TEST(lost_comes_a_timeout_after_the_last_sign_of_life)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     int64_t sent = s.now; /* of the newest answered request */
@@ -144,12 +140,11 @@ TEST(lost_comes_a_timeout_after_the_last_sign_of_life)
     fake_advance_to(&s, sent + T);
     fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
     assert_int_equal(clave_async_client_session_id(s.c), 0);
-    fake_close(&s);
 }
 
 TEST(silence_ends_a_connection)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     int64_t quiet = s.now;
@@ -164,12 +159,11 @@ TEST(silence_ends_a_connection)
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
-    fake_close(&s);
 }
 
 TEST(pings_keep_a_connection)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     for (int i = 0; i < 100; i++) {
@@ -181,7 +175,6 @@ TEST(pings_keep_a_connection)
     }
     assert_int_equal(clave__client_requests_sent(s.c, OP_PING), 100);
     assert_true(clave_async_client_is_connected(s.c));
-    fake_close(&s);
 }
 
 TEST(opcodes_are_counted_apart)
@@ -225,7 +218,7 @@ static void hold(struct fake_server *s, struct holder *h, const char *path)
  * proves what was answered a relay interval before. */
 TEST(a_holder_in_an_ensemble_sends_confirmed_heartbeats)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
     int64_t start = s.now;
@@ -253,7 +246,6 @@ TEST(a_holder_in_an_ensemble_sends_confirmed_heartbeats)
     assert_int_equal(h.settled, 1);
     assert_int_equal(h.missing, 0);
     clave__client_unhold(s.c, &h.hold);
-    fake_close(&s);
 }
 
 /* A client that was idle for long needs nothing but its create to be sure of a grant. */
@@ -263,7 +255,7 @@ TEST(a_write_confirms_what_was_answered_before)
     static const clave_err local[] = {CLAVE_ETHROTTLED, CLAVE_ENOTREADONLY, CLAVE_EUNIMPLEMENTED,
                                       CLAVE_ENOAUTH, CLAVE_EINVALIDACL};
     for (size_t i = 0; i < 8; i++) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         struct outcome got = {0};
         clave_err err = i < 3 ? committed[i] : local[i - 3];
         struct wire_reply m = {.path = clave__jbytes("/x")};
@@ -282,14 +274,13 @@ TEST(a_write_confirms_what_was_answered_before)
         fake_answer(&s, err, &m);
         assert_int_equal(got.err, err);
         assert_int_equal(clave_async_client_hold_deadline(s.c) >= s.now + T / 8, i < 3);
-        fake_close(&s);
     }
 }
 
 /* The cut-off member of the design: it answers reads and pings, and never a write. */
 TEST(a_member_without_a_leader_is_left_and_the_deadline_stands)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     clave_client_options o = {.hosts = "a:1,b:2"};
     fake_open(&s, &o);
@@ -319,13 +310,12 @@ TEST(a_member_without_a_leader_is_left_and_the_deadline_stands)
     assert_int_equal(clave_async_client_session_id(s.c), 0);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     clave__client_unhold(s.c, &h.hold);
-    fake_close(&s);
 }
 
 /* Any leader answers a handshake, one that was deposed too: so something is committed at once. */
 TEST(a_new_connection_counts_when_it_has_committed_something)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
     int64_t start = s.now;
@@ -342,12 +332,11 @@ TEST(a_new_connection_counts_when_it_has_committed_something)
     fake_answer_checks(&s, CLAVE_OK);
     assert_int_equal(clave_async_client_hold_deadline(s.c), sent + T - MARGIN);
     clave__client_unhold(s.c, &h.hold);
-    fake_close(&s);
 }
 
 TEST(a_new_connection_to_a_standalone_server_counts_at_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -361,13 +350,12 @@ TEST(a_new_connection_to_a_standalone_server_counts_at_once)
     assert_int_equal(clave_async_client_hold_deadline(s.c), s.now + T - MARGIN);
     assert_true(fake_is_quiet(&s));
     clave__client_unhold(s.c, &h.hold);
-    fake_close(&s);
 }
 
 /* A machine that slept: the loss is reported before the bytes that came meanwhile are read. */
 TEST(what_comes_in_late_is_no_sign_of_life)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     struct outcome got = {0};
     fake_open(&s, NULL);
@@ -383,12 +371,11 @@ TEST(what_comes_in_late_is_no_sign_of_life)
     assert_int_equal(got.times, 1);
     assert_int_equal(clave_err_classify(got.err), CLAVE_CLASS_RETRY);
     clave__client_unhold(s.c, &h.hold);
-    fake_close(&s);
 }
 
 TEST(a_heartbeat_finds_a_node_that_has_gone)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder a, b;
     fake_open(&s, NULL);
     fake_connect(&s, false);
@@ -402,12 +389,11 @@ TEST(a_heartbeat_finds_a_node_that_has_gone)
     assert_int_equal(b.missing, 1);
     clave__client_unhold(s.c, &a.hold);
     clave__client_unhold(s.c, &b.hold);
-    fake_close(&s);
 }
 
 TEST(a_hold_that_ends_during_a_heartbeat_is_told_nothing)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     fake_open(&s, NULL);
     fake_connect(&s, false);
@@ -417,14 +403,13 @@ TEST(a_hold_that_ends_during_a_heartbeat_is_told_nothing)
     clave__client_unhold(s.c, &h.hold);
     fake_answer_checks(&s, CLAVE_ENONODE);
     assert_int_equal(h.missing, 0);
-    fake_close(&s);
 }
 
 /* ---- the end ------------------------------------------------------------------------- */
 
 TEST(a_policy_that_has_had_enough_closes_the_client)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     clave_client_options o = {
         .hosts = "a:1,b:2", .reconnect = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 40, .times = 1}};
@@ -441,14 +426,13 @@ TEST(a_policy_that_has_had_enough_closes_the_client)
     fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_EUNREACHABLE);
     assert_int_equal(got.err, CLAVE_ECLOSED);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "b:2"));
-    fake_close(&s);
 }
 
 /* Dials that nobody answers, until the session is lost: none takes more than a quarter of the time
  * it had left, so that one of them begins soon after the network is back. */
 TEST(a_dial_leaves_most_of_what_a_session_has_left)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     int dials = 0;
     fake_open(&s, &(clave_client_options){.hosts = "a:1"});
     fake_connect(&s, true);
@@ -466,7 +450,6 @@ TEST(a_dial_leaves_most_of_what_a_session_has_left)
             fake_hang_up(&s);
     }
     assert_in_range(dials, 6, 30);
-    fake_close(&s);
 }
 
 /* A server that shakes hands with thousands of clients is not left, only to be asked again from the
@@ -552,7 +535,7 @@ TEST(what_is_no_zookeeper_is_named_so)
                                             "\xff\xff\xff\xff....", "\0\0\0\0"};
     static const size_t lengths[] = {28, 16, 9, 8, 4};
     for (size_t i = 0; i < 5; i++) {
-        struct fake_server s;
+        CLOSED_BY(fake_close) struct fake_server s;
         fake_open(&s, NULL);
         fake_dial(&s);
         fake_feed(&s, greetings[i], lengths[i]);
@@ -560,19 +543,17 @@ TEST(what_is_no_zookeeper_is_named_so)
         assert_non_null(strstr(clave_async_client_errmsg(s.c), "script:1"));
         assert_non_null(strstr(clave_async_client_errmsg(s.c), "ZooKeeper"));
         assert_true(fake_expects_no_state(&s));
-        fake_close(&s);
     }
 }
 
 TEST(a_server_that_does_not_answer_is_left)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_dial(&s);
     fake_advance_to(&s, s.now + T);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "does not answer"));
-    fake_close(&s);
 }
 
 TEST(options_are_checked)
@@ -602,7 +583,7 @@ static bool dials(struct fake_server *s, const char *host)
 
 TEST(another_list_of_hosts_moves_the_session)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "a,b/x", .keep_order = true});
     assert_true(dials(&s, "a"));
     fake_connect(&s, true);
@@ -631,13 +612,12 @@ TEST(another_list_of_hosts_moves_the_session)
     assert_non_null(
         strstr(clave_async_client_errmsg(s.c), "'d/x,e/x': there can be only one chroot"));
     assert_true(clave_async_client_is_connected(s.c));
-    fake_close(&s);
 }
 
 /* In the pause after a round of failures, and in the middle of a dial. */
 TEST(another_list_of_hosts_is_tried_at_once)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "a"});
     clave_async_client_disconnected(s.c, s.now);
     assert_int_equal(clave_async_client_wants(s.c), 0);
@@ -651,7 +631,6 @@ TEST(another_list_of_hosts_is_tried_at_once)
                             ? clave_async_client_deadline(s.c)
                             : s.now);
     assert_true(dials(&s, "c"));
-    fake_close(&s);
 }
 
 /* In an ensemble a proof is a relay interval old when it comes. */
@@ -669,19 +648,18 @@ TEST(options_that_leave_no_time_to_hold_are_refused)
 /* 0 means "no session", also to us: it could not be lost, nor owned by. */
 TEST(a_session_without_a_number_is_none)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_dial(&s);
     fake_answer_handshake(&s, 0, T, false);
     assert_true(fake_expects_no_state(&s));
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_close(&s);
 }
 
 /* A server whose bytes make no sense is asked again after a pause, not at once for ever. */
 TEST(a_server_that_answers_nonsense_is_dialled_after_a_pause)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     fake_open(&s, NULL);
     fake_connect(&s, true);
     assert_int_equal(clave_async_get(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
@@ -691,5 +669,4 @@ TEST(a_server_that_answers_nonsense_is_dialled_after_a_pause)
     fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_true(clave_async_client_deadline(s.c) > s.now);
-    fake_close(&s);
 }

@@ -192,7 +192,7 @@ static void tick_inside(clave_async_client *c, const clave_result *res, void *ar
  * it to. */
 TEST(a_tick_inside_a_callback_runs_no_other)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct nest n = {.s = &s};
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -205,5 +205,4 @@ TEST(a_tick_inside_a_callback_runs_no_other)
     assert_true(clave_async_client_deadline(s.c) <= s.now);
     fake_advance_to(&s, s.now);
     assert_int_equal(n.times, 1);
-    fake_close(&s);
 }

@@ -437,17 +437,16 @@ TEST(of_a_batch_refused_in_part_all_are_owed_again)
 /* An answer to what was never asked. */
 TEST(an_answer_to_no_set_watches_is_none_of_ours)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     start(&s, NULL, 0);
     fake_answer_to(&s, XID_SET_WATCHES, OP_SET_WATCHES, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_close(&s);
 }
 
 /* The path of an event lay in a buffer that a longer path, watched by the callback, moved. */
 TEST(the_path_of_an_event_outlives_what_its_callback_asks_for)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct seen seen;
     char longer[2000] = "/";
     memset(longer + 1, 'x', sizeof longer - 2);
@@ -465,14 +464,13 @@ TEST(the_path_of_an_event_outlives_what_its_callback_asks_for)
     fake_event(&s, EVENT_DATA_CHANGED, longer);
     assert_int_equal(seen.events, 2);
     clave_async_watch_free(seen.w);
-    fake_close(&s);
 }
 
 /* One change is the event of two watches, and the first callback wants to use both anew. The
  * second has its event still to come: it would have been taken for one of its next path. */
 TEST(a_watch_is_in_use_until_its_event_was_delivered)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct seen a, b;
     fake_open(&s, NULL);
     fake_connect(&s, true);
@@ -489,7 +487,6 @@ TEST(a_watch_is_in_use_until_its_event_was_delivered)
     assert_string_equal(b.path, "/a");
     clave_async_watch_free(a.w);
     clave_async_watch_free(b.w);
-    fake_close(&s);
 }
 
 /* A request that fails leaves its watch idle, and no memory for its answer is a failure. */

@@ -14,7 +14,7 @@ static bool count_visit(const clave_cache_node *node, void *arg)
 
 TEST_BOTH(beyond_its_bound_a_cache_says_so)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     o.max_nodes = 4;
     play_init(&y, each);
@@ -35,12 +35,11 @@ TEST_BOTH(beyond_its_bound_a_cache_says_so)
     assert_int_equal(y.m.full, 1);
     assert_true(clave_async_cache_status_of(y.cache).complete);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }
 
 TEST_BOTH(data_that_does_not_fit_is_left_out)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     clave_cache_node n;
     static char big[3000];
@@ -62,12 +61,11 @@ TEST_BOTH(data_that_does_not_fit_is_left_out)
     assert_int_equal(clave_async_cache_get(y.cache, "/t/a", &n), CLAVE_OK);
     assert_true(n.has_data);
     assert_true(clave_async_cache_status_of(y.cache).complete);
-    play_end(&y);
 }
 
 TEST_BOTH(data_longer_than_max_data_is_not_kept)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     clave_cache_node n;
     o.max_data = 4;
@@ -81,7 +79,6 @@ TEST_BOTH(data_longer_than_max_data_is_not_kept)
     assert_int_equal(clave_async_cache_get(y.cache, "/t", &n), CLAVE_OK);
     assert_false(n.has_data);
     assert_int_equal(y.m.full, 0);
-    play_end(&y);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -136,7 +133,7 @@ TEST_BOTH(a_cache_may_be_freed_in_any_event)
 /* TestPersistentWatcher.testAfterClientClose (CURATOR-729): it ends with its client. */
 TEST_BOTH(a_cache_ends_with_its_client)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_open(&y, "/t", NULL);
@@ -145,7 +142,6 @@ TEST_BOTH(a_cache_ends_with_its_client)
     assert_int_equal(y.m.ended, 1);
     assert_int_equal(y.m.why, CLAVE_ECLOSED);
     assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
-    play_end(&y);
 }
 
 static void visit_children(struct play *y, const char *path, clave_err err, size_t n)
@@ -157,7 +153,7 @@ static void visit_children(struct play *y, const char *path, clave_err err, size
 
 TEST(a_cache_answers_queries)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     size_t visited = 0;
     play_init(&y, false);
     play_create(&y, "/t");
@@ -174,7 +170,6 @@ TEST(a_cache_answers_queries)
     assert_int_equal(visited, 6);
     assert_int_equal(clave_async_cache_walk(y.cache, "/u", count_visit, &visited), CLAVE_ENONODE);
     assert_true(clave_async_cache_status_of(y.cache).zxid > 0);
-    play_end(&y);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

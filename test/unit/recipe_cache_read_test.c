@@ -38,7 +38,7 @@ static uint64_t asked(const struct play *y, size_t client, int32_t op)
 
 TEST(many_nodes_are_read_at_once)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create_many(&y, "/t", 640);
@@ -51,7 +51,6 @@ TEST(many_nodes_are_read_at_once)
     play_set(&y, "/t/00007", "x"); /* one is read by itself */
     assert_int_equal(asked(&y, USER, OP_MULTI_READ), 640 / 16);
     assert_int_equal(asked(&y, USER, OP_GET_DATA), before + 2);
-    play_end(&y);
 }
 
 /* A node that has come and gone before its turn is not asked for: where nodes come faster than they
@@ -59,7 +58,7 @@ TEST(many_nodes_are_read_at_once)
 TEST(nodes_that_are_gone_are_not_asked_for)
 {
     enum { NODES = 50 };
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     char path[16];
     clave_cache_options o = play_options();
     o.window = 1;
@@ -80,7 +79,6 @@ TEST(nodes_that_are_gone_are_not_asked_for)
     memnet_settle(y.p);
     assert_int_equal(asked(&y, USER, OP_GET_DATA), before + 2); /* the first, and the last */
     assert_int_equal(y.m.count, 2);
-    play_end(&y);
 }
 
 static void assert_data(const struct play *y, const char *path, bool has_data, size_t len)
@@ -94,7 +92,7 @@ static void assert_data(const struct play *y, const char *path, bool has_data, s
 /* Each read of a multiRead has an error of its own. */
 TEST_BOTH(a_node_that_may_not_be_read_hides_no_other)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     const clave_acl unreadable = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};
     play_init(&y, each);
     play_create(&y, "/t");
@@ -112,13 +110,12 @@ TEST_BOTH(a_node_that_may_not_be_read_hides_no_other)
     assert_data(&y, "/t/a", true, 2);
     assert_data(&y, "/t/b", false, 0);
     assert_data(&y, "/t/c", true, 3);
-    play_end(&y);
 }
 
 /* The answer to a multiRead is too long for the client: the nodes are read one at a time. */
 TEST_BOTH(long_data_is_read_alone)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     char path[16], data[FRAME];
     memset(data, 'x', sizeof data - 1);
     data[sizeof data - 1] = '\0';
@@ -138,13 +135,12 @@ TEST_BOTH(long_data_is_read_alone)
     }
     assert_true(clave_async_cache_status_of(y.cache).complete);
     assert_true(asked(&y, NARROW, OP_MULTI_READ) <= 16); /* what the window had */
-    play_end(&y);
 }
 
 /* A listing is too long for the client: the cache does not have what is below, and says so. */
 TEST_BOTH(a_listing_that_is_too_long_is_left_out)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init_narrow(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -157,14 +153,13 @@ TEST_BOTH(a_listing_that_is_too_long_is_left_out)
     assert_false(clave_async_cache_status_of(y.cache).complete);
     play_create(&y, "/t/c"); /* what is beside it is followed */
     assert_int_equal(y.m.count, 4);
-    play_end(&y);
 }
 
 /* A node is read again, because there is room for its data now, while its watch is armed; meanwhile
  * it is deleted and made again. The watch goes with the old node, and the answer leaves none. */
 TEST_BOTH(a_node_made_again_while_it_is_read_is_watched)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     char big[2000];
     memset(big, 'x', sizeof big - 1);
@@ -189,14 +184,13 @@ TEST_BOTH(a_node_made_again_while_it_is_read_is_watched)
     play_set(&y, "/t/a", "small");
     assert_data(&y, "/t/a", true, 5);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }
 
 /* A node is deleted and made again while its parent is listed, and it itself after that: it is read
  * nevertheless, as its own listing says nothing of the new one. */
 TEST_BOTH(a_node_made_again_while_it_is_listed_is_read)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -211,7 +205,6 @@ TEST_BOTH(a_node_made_again_while_it_is_listed_is_read)
     memnet_settle(y.p);
     assert_int_equal(y.m.count, 3);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }
 
 /* So many messages of the user, and no more. */
@@ -234,7 +227,7 @@ TEST_BOTH(a_cache_knows_as_of_when_it_is)
     enum { STEPS = 3000 };
     static int64_t made[STEPS];
     struct rand_state rand;
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     int64_t last = 0;
     unsigned moved = 0;
@@ -271,5 +264,4 @@ TEST_BOTH(a_cache_knows_as_of_when_it_is)
     memnet_clear(y.p);
     memnet_settle(y.p);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }

@@ -7,7 +7,7 @@
 /* TestTreeCache.testStartup, testBasics and testUpdate as well, TestNodeCache.testBasics. */
 TEST_BOTH(testAfterInitialized)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -24,13 +24,12 @@ TEST_BOTH(testAfterInitialized)
     play_delete(&y, "/t/c/d");
     play_delete(&y, "/t/c");
     play_told(&y, "+/t/c ~/t/c=1 ~/t/c=2 +/t/c/d -/t/c/d -/t/c ");
-    play_end(&y);
 }
 
 /* TestPathChildrenCache has it too. */
 TEST_BOTH(testUpdateWhenNotCachingData)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     clave_cache_node n;
     o.without_data = true;
@@ -44,7 +43,6 @@ TEST_BOTH(testUpdateWhenNotCachingData)
     assert_false(n.has_data);
     assert_int_equal(n.stat.version, 2);
     assert_int_equal(n.stat.data_length, 6);
-    play_end(&y);
 }
 
 static void count_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
@@ -90,7 +88,7 @@ TEST(testGreaterThan64kZNodes)
 /* TestCuratorCacheEdges. What happens while there is no connection becomes events. */
 TEST_BOTH(testReconnectConsistency)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/stays");
@@ -123,14 +121,13 @@ TEST_BOTH(testReconnectConsistency)
     assert_int_equal(clave_async_cache_status_of(y.cache).count, 6);
     play_create(&y, "/t/after");
     assert_non_null(cache_mirror_find(&y.m, "/t/after"));
-    play_end(&y);
 }
 
 /* Each node of it is told, children first, whatever the order of the table they are in. */
 TEST_BOTH(a_large_subtree_goes)
 {
     enum { MANY = 1500 };
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     char path[64];
     play_init(&y, each);
     play_create(&y, "/t");
@@ -148,13 +145,12 @@ TEST_BOTH(a_large_subtree_goes)
     memnet_advance(y.p, 3000);
     assert_int_equal(y.m.deleted, MANY + 1);
     assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
-    play_end(&y);
 }
 
 /* TestCuratorCacheEdges. */
 TEST_BOTH(testServerLoss)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -168,13 +164,12 @@ TEST_BOTH(testServerLoss)
     play_told(&y, "resynced ");
     play_create(&y, "/t/b");
     play_told(&y, "+/t/b ");
-    play_end(&y);
 }
 
 /* Compared by version alone, Curator's cache sees no change here. */
 TEST_BOTH(a_node_created_again_with_its_version_is_another)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -186,14 +181,13 @@ TEST_BOTH(a_node_created_again_with_its_version_is_another)
     memnet_refuse(y.p, USER, false);
     memnet_advance(y.p, 3000);
     play_told(&y, "+/t +/t/a initialized stale -/t/a +/t/a resynced ");
-    play_end(&y);
 }
 
 /* TestNodeCache, TestPathChildrenCache and TestTreeCache; a recipe's own session is another's end.
  */
 TEST_BOTH(testKilledSession)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -207,7 +201,6 @@ TEST_BOTH(testKilledSession)
     assert_int_equal(y.m.created, 3);
     play_set(&y, "/t/b", "x");
     assert_int_equal(y.m.changed, 1);
-    play_end(&y);
 }
 
 /* ---- TestCuratorCacheConsistency ---------------------------------------------------------------
@@ -271,7 +264,7 @@ static void random_step(struct play *y, uint64_t *seed)
 
 static void simulate(bool each, uint64_t seed)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     o.window = 1 + (uint32_t)(seed % 12); /* with 8 and more, two or three in a multiRead */
     play_init(&y, each);
@@ -285,7 +278,6 @@ static void simulate(bool each, uint64_t seed)
     memnet_advance(y.p, 5000);
     assert_true(clave_async_cache_status_of(y.cache).current);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }
 
 /* Random operations; then the cache equals the tree. TestCuratorCacheEventOrdering as well: the
@@ -300,7 +292,7 @@ TEST_BOTH(testConsistencyAfterSimulation)
 
 TEST_BOTH(testDeleteThenCreate)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     o.single_node = true;
     play_init(&y, each);
@@ -313,7 +305,6 @@ TEST_BOTH(testDeleteThenCreate)
     play_delete(&y, "/t");
     play_create(&y, "/t");
     play_told(&y, "+/t ~/t=x -/t +/t ");
-    play_end(&y);
 }
 
 /* ---- PathChildrenCache ----------------------------------------------------------------------- */
@@ -321,7 +312,7 @@ TEST_BOTH(testDeleteThenCreate)
 /* The parents come later. TestTreeCache.testStartEmpty, testStartEmptyDeeper. */
 TEST_BOTH(testParentContainerMissing)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_open(&y, "/a/b", NULL);
     play_told(&y, "initialized ");
@@ -330,13 +321,12 @@ TEST_BOTH(testParentContainerMissing)
     play_create(&y, "/a/b");
     play_create(&y, "/a/b/c");
     play_told(&y, "+/a/b +/a/b/c ");
-    play_end(&y);
 }
 
 /* CURATOR-476: the child goes between its listing and its reading. */
 TEST_BOTH(testInitializedEvenIfChildDeleted)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -352,13 +342,12 @@ TEST_BOTH(testInitializedEvenIfChildDeleted)
     memnet_settle(y.p);
     assert_int_equal(y.m.initialized, 1);
     assert_int_equal(y.m.count, 2);
-    play_end(&y);
 }
 
 /* TestPathChildrenCache.testWithBadConnect, TestTreeCache.testServerNotStartedYet. */
 TEST_BOTH(testWithBadConnect)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     memnet_stop_server(y.p);
@@ -368,7 +357,6 @@ TEST_BOTH(testWithBadConnect)
     memnet_start_server(y.p);
     memnet_advance(y.p, 3000);
     play_told(&y, "+/t initialized ");
-    play_end(&y);
 }
 
 /* An event while the first load is under way is not lost. */
@@ -377,7 +365,7 @@ TEST_BOTH(testAsyncInitialPopulation)
     static const int ops[] = {OP_GET_DATA, OP_GET_CHILDREN2};
     for (size_t i = 0; i < 2; i++)
         for (unsigned skip = 0; skip < 2; skip++) {
-            struct play y;
+            CLOSED_BY(play_end) struct play y;
             play_init(&y, each);
             play_create(&y, "/t");
             play_create(&y, "/t/a");
@@ -391,7 +379,6 @@ TEST_BOTH(testAsyncInitialPopulation)
             memnet_settle(y.p);
             assert_int_equal(y.m.initialized, 1);
             play_assert_equals_the_tree(&y);
-            play_end(&y);
         }
 }
 
@@ -408,7 +395,7 @@ static clave_cache_take take(const char *path, void *arg)
 /* TreeCacheSelector. */
 TEST_BOTH(testSelector)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     unsigned asked = 0;
     clave_cache_options o = play_options();
     o.filter = take;
@@ -431,12 +418,11 @@ TEST_BOTH(testSelector)
     assert_null(cache_mirror_find(&y.m, "/t/node/below"));
     assert_non_null(cache_mirror_find(&y.m, "/t/tree/node"));
     assert_true(asked >= 6);
-    play_end(&y);
 }
 
 TEST_BOTH(testFromRoot)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_node n;
     play_init(&y, each);
     play_create(&y, "/t");
@@ -450,12 +436,11 @@ TEST_BOTH(testFromRoot)
     assert_int_equal(clave_async_cache_get(y.cache, "/u", &n), CLAVE_OK);
     assert_int_equal(clave_async_cache_get(y.cache, "u", &n), CLAVE_ENONODE);
     assert_int_equal(clave_async_cache_get(y.cache, "/u/", &n), CLAVE_ENONODE);
-    play_end(&y);
 }
 
 TEST_BOTH(testDeleteThenCreateRoot)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -465,7 +450,6 @@ TEST_BOTH(testDeleteThenCreateRoot)
     play_create(&y, "/t");
     play_create(&y, "/t/b");
     play_told(&y, "+/t +/t/a initialized -/t/a -/t +/t +/t/b ");
-    play_end(&y);
 }
 
 /* ---- a steady stream of changes -------------------------------------------------------------- */
@@ -517,7 +501,7 @@ static bool is_told_before(const struct play *y, const char *what, const char *t
 /* The load has an end, and so has the comparison after a reconnect, whatever changes meanwhile. */
 TEST_BOTH(it_is_current_under_a_steady_stream_of_changes)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -537,13 +521,12 @@ TEST_BOTH(it_is_current_under_a_steady_stream_of_changes)
     assert_true(is_told_before(&y, "~/t/b/c=y ", "resynced "));
     memnet_settle(y.p);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }
 
 /* What did not fit is read as soon as there is room, also while other nodes change. */
 TEST_BOTH(it_is_complete_under_a_steady_stream_of_changes)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = play_options();
     o.max_nodes = 4;
     play_init(&y, each);
@@ -564,5 +547,4 @@ TEST_BOTH(it_is_complete_under_a_steady_stream_of_changes)
     assert_non_null(cache_mirror_find(&y.m, "/t/d"));
     memnet_settle(y.p);
     play_assert_equals_the_tree(&y);
-    play_end(&y);
 }

@@ -60,7 +60,7 @@ static bool visit_nothing(const clave_cache_node *node, void *arg)
 /* Its name is known; what is below it is not. */
 TEST_BOTH(an_unreadable_node_is_known_by_its_name)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
@@ -75,13 +75,12 @@ TEST_BOTH(an_unreadable_node_is_known_by_its_name)
                      CLAVE_ENOAUTH);
     assert_int_equal(cache_mirror_find(&y.m, "/t")->stat.num_children, 2);
     assert_true(clave_async_cache_status_of(y.cache).complete);
-    play_end(&y);
 }
 
 /* By a child watch of their parent. */
 TEST_BOTH(unreadable_siblings_come_and_go)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create_closed(&y, "/t/1");
@@ -99,13 +98,12 @@ TEST_BOTH(unreadable_siblings_come_and_go)
     play_told(&y, "+/t/4 ");
     play_delete(&y, "/t/3");
     play_told(&y, "-/t/3 ");
-    play_end(&y);
 }
 
 /* Nobody tells of its end, only the listing of its parent. */
 TEST_BOTH(a_node_that_became_unreadable_is_missed_when_it_is_gone)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -115,13 +113,12 @@ TEST_BOTH(a_node_that_became_unreadable_is_missed_when_it_is_gone)
     play_told(&y, y.m.story);
     play_delete(&y, "/t/1");
     play_told(&y, "-/t/1 ");
-    play_end(&y);
 }
 
 /* What an access list has changed is found when the connection is back. */
 static void access_lists_are_seen_after_a_reconnect(bool each)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -139,7 +136,6 @@ static void access_lists_are_seen_after_a_reconnect(bool each)
     assert_int_equal(clave_async_cache_status_of(y.cache).count, 4);
     assert_int_equal(y.m.deleted, 3); /* 1 and what was below it, 2 */
     assert_true(clave_async_cache_status_of(y.cache).current);
-    play_end(&y);
 }
 
 TEST(access_lists_are_seen_after_a_reconnect_with_a_persistent_watch)
@@ -150,7 +146,7 @@ TEST(access_lists_are_seen_after_a_reconnect_with_a_persistent_watch)
 /* The first one below a parent that was listed before has no event at all. */
 TEST(the_first_one_is_found_after_a_reconnect)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -162,13 +158,12 @@ TEST(the_first_one_is_found_after_a_reconnect)
     play_told(&y, "stale +/t/2 resynced ");
     play_delete(&y, "/t/2");
     play_told(&y, "-/t/2 ");
-    play_end(&y);
 }
 
 /* Or by looking for it from time to time, without a word of it. */
 TEST_BOTH(the_first_one_is_found_by_a_refresh)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = refreshing();
     play_init(&y, each);
     play_create(&y, "/t");
@@ -194,13 +189,12 @@ TEST_BOTH(the_first_one_is_found_by_a_refresh)
     assert_unreadable(&y, "/t/1/00007", false);
     assert_true(clave_async_cache_status_of(y.cache).current);
     assert_int_equal(y.m.stale, 0);
-    play_end(&y);
 }
 
 /* While their parent may not be read its child watch is used up without a word. */
 TEST(a_child_watch_that_was_used_up_is_left_again)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = refreshing();
     play_init(&y, false);
     play_create(&y, "/t");
@@ -225,13 +219,12 @@ TEST(a_child_watch_that_was_used_up_is_left_again)
     play_told(&y, y.m.story);
     play_delete(&y, "/t/p/3");
     play_told(&y, "-/t/p/3 ");
-    play_end(&y);
 }
 
 /* Closed between its reading and its listing, and opened again. */
 TEST(a_listing_that_was_refused_is_asked_for_again)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = refreshing();
     play_init(&y, false);
     play_create(&y, "/t");
@@ -249,13 +242,12 @@ TEST(a_listing_that_was_refused_is_asked_for_again)
     play_set_acl(&y, "/t", &opened);
     memnet_advance(y.p, 2 * REFRESH);
     play_told(&y, "+/t/1 ");
-    play_end(&y);
 }
 
 /* The only child was closed, and deleted: nothing says so but the number of children. */
 TEST(the_last_child_is_missed)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     clave_cache_options o = refreshing();
     play_init(&y, false);
     play_create(&y, "/t");
@@ -267,7 +259,6 @@ TEST(the_last_child_is_missed)
     play_told(&y, "");
     memnet_advance(y.p, 2 * REFRESH);
     play_told(&y, "-/t/1 ");
-    play_end(&y);
 }
 
 /* An ephemeral node with a number is not read again, whatever there is of them, and the steps go
@@ -275,7 +266,7 @@ TEST(the_last_child_is_missed)
 TEST(a_refresh_reads_what_can_differ)
 {
     enum { NODES = 50 };
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     char path[32];
     clave_cache_options o = refreshing();
     clave_create_options ephemeral = CLAVE_CREATE_OPTIONS_INIT;
@@ -297,13 +288,12 @@ TEST(a_refresh_reads_what_can_differ)
     uint64_t asked = y.p->clients[USER].requests[OP_EXISTS] - before;
     assert_true(asked >= 2 * 6 && asked <= 2 * 11);
     play_told(&y, "");
-    play_end(&y);
 }
 
 /* Also over the end of the session, with which its watches go. */
 TEST_BOTH(they_are_followed_in_the_next_session)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, each);
     play_create(&y, "/t");
     play_create_closed(&y, "/t/1");
@@ -318,13 +308,12 @@ TEST_BOTH(they_are_followed_in_the_next_session)
     play_told(&y, "+/t/2 ");
     play_delete(&y, "/t/1");
     play_told(&y, "-/t/1 ");
-    play_end(&y);
 }
 
 /* It is deleted before the cache knows more of it than that it may not be read. */
 TEST(a_root_that_comes_again_may_be_readable)
 {
-    struct play y;
+    CLOSED_BY(play_end) struct play y;
     play_init(&y, false);
     play_create_closed(&y, "/t");
     memnet_rule(y.p,
@@ -338,7 +327,6 @@ TEST(a_root_that_comes_again_may_be_readable)
     play_create(&y, "/t");
     play_told(&y, "+/t ");
     assert_unreadable(&y, "/t", false);
-    play_end(&y);
 }
 
 /* The server's bound on the watches of a connection; 0: none that matters. */
@@ -354,7 +342,7 @@ TEST_BOTH(a_refused_watch_is_asked_for_again_at_times)
 {
     enum { MINUTE = 60000, A_SECOND = 10 };
     for (size_t most = 1; most <= 4; most++) {
-        struct play y;
+        CLOSED_BY(play_end) struct play y;
         play_init(&y, each);
         play_create(&y, "/t");
         play_create_closed(&y, "/t/b");
@@ -374,6 +362,5 @@ TEST_BOTH(a_refused_watch_is_asked_for_again_at_times)
         assert_int_equal(y.m.count, 3);
         play_delete(&y, "/t/b"); /* seen by a watch that was refused */
         assert_int_equal(y.m.count, 2);
-        play_end(&y);
     }
 }

@@ -18,13 +18,6 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 static void enter_race(struct candidate *s, struct memnet *p, size_t client,
                        const clave_latch_options *o)
 {
@@ -50,7 +43,7 @@ static struct candidate *leader_of(struct candidate *s, size_t n)
 
 TEST(who_creates_the_node_leads_and_the_others_watch_it)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     char names[2][96];
     clave_latch_options o = {.size = sizeof o, .id = "host-a:80"};
@@ -66,8 +59,6 @@ TEST(who_creates_the_node_leads_and_the_others_watch_it)
     assert_true(candidate_leads(&s[1]));
     assert_true(candidate_grant(&s[1]).token > token);
     close_all(s, 2);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The herd, counted: all of those who are left ask for the node, and all but one of them watch it
@@ -75,7 +66,7 @@ TEST(who_creates_the_node_leads_and_the_others_watch_it)
 TEST(a_failover_costs_more_with_each_candidate)
 {
     for (size_t n = 3; n <= 24; n += 7) {
-        struct memnet *p = world(n);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(n);
         struct candidate s[24];
         for (size_t i = 0; i < n; i++)
             enter_race(&s[i], p, i, NULL);
@@ -92,14 +83,12 @@ TEST(a_failover_costs_more_with_each_candidate)
         assert_int_equal(requests, 1 + 2 * (n - 1));
         assert_int_equal(events, n);
         close_all(s, n);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
 TEST(two_of_one_session_are_two)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     enter_race(&s[1], p, 0, NULL);
@@ -108,15 +97,13 @@ TEST(two_of_one_session_are_two)
     memnet_advance(p, 1000);
     assert_int_equal(candidate_count_leaders(s, 2), 1);
     close_all(s, 2);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A leader that resigns is not the first to try again; but it leads again when nobody else wants
  * to. */
 TEST(who_resigns_lets_others_come_first)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     candidate_resign(&s[0]);
@@ -133,8 +120,6 @@ TEST(who_resigns_lets_others_come_first)
     candidate_resign(&s[0]);
     candidate_close(&s[0]); /* while it lets others come */
     candidate_close(&s[1]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- what is lost ------------------------------------------------------------------------- */
@@ -146,7 +131,7 @@ TEST(any_message_may_be_lost_once)
                               OP_MULTI,   OP_NOTIFICATION,     OP_EXISTS,   MEMNET_HANDSHAKE};
     static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
     for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 3; i++) {
-        struct memnet *p = world(3);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
         struct candidate s[3];
         for (size_t n = 0; n < 3; n++)
             assert_int_equal(candidate_open_plain(&s[n], p, n, node, NULL, NULL), CLAVE_OK);
@@ -165,8 +150,6 @@ TEST(any_message_may_be_lost_once)
         }
         close_all(s, 3);
         memnet_advance(p, 3000);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -175,7 +158,7 @@ TEST(any_message_may_be_lost_once)
 TEST(a_delete_that_is_repeated_meets_only_its_own_node)
 {
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
-        struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
         struct candidate s[2];
         enter_race(&s[0], p, 0, NULL);
         enter_race(&s[1], p, 1, NULL);
@@ -190,15 +173,13 @@ TEST(a_delete_that_is_repeated_meets_only_its_own_node)
         assert_int_equal(s[0].departures, 1);
         assert_int_equal(s[0].left, CLAVE_OK);
         close_all(s, 2);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
 TEST(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing)
 {
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
-        struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
         struct candidate s[2];
         memnet_settle(p);
         assert_int_equal(memnet_create(p, 1, "/app"), CLAVE_OK);
@@ -213,8 +194,6 @@ TEST(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing)
         assert_true(candidate_leads(&s[1]));
         assert_int_equal(s[1].not_leader, 0);
         close_all(s, 2);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -225,7 +204,7 @@ TEST(a_candidate_that_goes_while_its_create_is_in_doubt_leaves_nothing)
 TEST(a_node_that_is_anothers_is_not_led_by)
 {
     for (int cut = 0; cut < 2; cut++) {
-        struct memnet *p = world(3);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
         struct candidate s[2];
         enter_race(&s[0], p, 0, NULL);
         enter_race(&s[1], p, 1, NULL);
@@ -244,14 +223,12 @@ TEST(a_node_that_is_anothers_is_not_led_by)
         assert_int_equal(s[0].not_leader, 1);
         assert_int_equal(s[0].leader, candidate_leads(&s[0]) ? 2 : 1);
         close_all(s, 2);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
 TEST(a_node_that_is_written_to_is_led_by_as_before)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     enter_race(&s[1], p, 1, NULL);
@@ -266,13 +243,11 @@ TEST(a_node_that_is_written_to_is_led_by_as_before)
     candidate_leave(&s[0], CLAVE_CLOSE_SILENT);
     assert_true(candidate_leads(&s[1]));
     close_all(s, 2);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(guarded_writes_are_done_only_while_it_leads)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     enter_race(&s[0], p, 0, NULL);
     enter_race(&s[1], p, 1, NULL);
@@ -294,13 +269,11 @@ TEST(guarded_writes_are_done_only_while_it_leads)
     assert_true(candidate_leads(&s[1]));
     assert_int_equal(clave_async_latch_publish(s[1].l, "v", 1, NULL, NULL), CLAVE_EINVAL);
     close_all(s, 2);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_term_ends_and_the_next_begins)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     clave_latch_options o = {.size = sizeof o, .max_term_ms = 400};
     enter_race(&s[0], p, 0, &o);
@@ -313,13 +286,11 @@ TEST(a_term_ends_and_the_next_begins)
     memnet_advance(p, 200); /* both have had it, and both let the other come first */
     assert_int_equal(candidate_count_leaders(s, 2), 1);
     close_all(s, 2);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(nodes_are_checked)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     const clave_latch_options o = {.size = sizeof o, .layout = CLAVE_LATCH_UNFAIR};
     clave_async_latch *l;
     clave_async_client *c = p->clients[0].c;
@@ -328,15 +299,12 @@ TEST(nodes_are_checked)
     assert_int_equal(clave_async_latch_new(&l, c, "/leader/", &o), CLAVE_EPATH);
     assert_null(l);
     /* One below the root is fine. */
-    struct candidate s;
+    CLOSED_BY(candidate_close) struct candidate s;
     assert_int_equal(candidate_open_plain(&s, p, 0, "/leader", NULL, NULL), CLAVE_OK);
     memnet_settle(p);
     candidate_start(&s);
     assert_true(candidate_leads(&s));
     assert_string_equal(candidate_grant(&s).node, "/leader");
-    candidate_close(&s);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- all at once --------------------------------------------------------------------------- */
@@ -384,7 +352,7 @@ TEST(never_two_leaders_whatever_happens)
     const clave_latch_options standard = {.size = sizeof standard, .policy = CLAVE_POLICY_STANDARD};
     unsigned terms = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        struct memnet *p = world(CROWD);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(CROWD);
         struct rand_state rng;
         struct candidate s[CROWD];
         clave__rand_seed(&rng, seed);
@@ -411,8 +379,6 @@ TEST(never_two_leaders_whatever_happens)
         }
         close_all(s, CROWD);
         memnet_advance(p, 3000);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
     assert_true(terms > 60 * 3);
 }

@@ -50,29 +50,27 @@ static uint64_t listings_of_b(const struct queue_of_two *q)
 
 TEST(none_is_needed_when_all_conditions_hold)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     owner_release(&q.a);
     assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 0);
-    end_two(&q);
 }
 
 TEST(strict_lists_always)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .strict = true});
     owner_release(&q.a);
     assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 1);
-    end_two(&q);
 }
 
 /* The order of two watches is not kept over a reconnect: the event that setWatches brings
  * decides nothing. */
 TEST(an_event_over_a_reconnect_needs_a_listing)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     memnet_refuse(q.p, 1, true);
     owner_release(&q.a);
@@ -82,13 +80,12 @@ TEST(an_event_over_a_reconnect_needs_a_listing)
     assert_int_equal(listings_of_b(&q), 1);
     assert_true(memnet_saw(q.p, 1, CLAVE_STATE_SUSPENDED));
     assert_false(memnet_saw(q.p, 1, CLAVE_STATE_LOST));
-    end_two(&q);
 }
 
 /* Once both were seen again on the new connection, it is as good as the first. */
 TEST(a_verified_reconnect_needs_none)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     memnet_cut(q.p, 1);
     memnet_advance(q.p, 3000);
@@ -98,14 +95,13 @@ TEST(a_verified_reconnect_needs_none)
     owner_release(&q.a);
     assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 0);
-    end_two(&q);
 }
 
 /* Somebody writes to our node: until the new watch is answered for, its end could be
  * missed. */
 TEST(an_own_watch_in_the_air_needs_a_listing)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     memnet_rule(q.p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
     assert_int_equal(memnet_set(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
@@ -115,12 +111,11 @@ TEST(an_own_watch_in_the_air_needs_a_listing)
     memnet_settle(q.p);
     assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 1);
-    end_two(&q);
 }
 
 TEST(a_renewed_own_watch_needs_none)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     assert_int_equal(memnet_set(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
     assert_int_equal(memnet_set(q.p, 2, q.node_a, "__REVOKE__"), CLAVE_OK);
@@ -130,14 +125,13 @@ TEST(a_renewed_own_watch_needs_none)
     owner_release(&q.a);
     assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 0);
-    end_two(&q);
 }
 
 /* Our node and then our predecessor's are deleted: our end is told first (F2), and what
  * follows is no grant but a new attempt. */
 TEST(an_own_node_that_is_gone_starts_over)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     memnet_rule(q.p, (struct memnet_rule){1, MEMNET_REPLY, OP_NOTIFICATION, MEMNET_HOLD, 0});
     assert_int_equal(memnet_delete(q.p, 2, q.node_b), CLAVE_OK);
@@ -153,14 +147,13 @@ TEST(an_own_node_that_is_gone_starts_over)
     owner_release(&q.a);
     assert_true(owner_holds(&q.b));
     assert_int_equal(q.b.answers, 1);
-    end_two(&q);
 }
 
 /* What takes no part in the queue is not waited for, and costs no listing. */
 TEST(other_children_cost_nothing)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -170,9 +163,6 @@ TEST(other_children_cost_nothing)
     owner_release(&a);
     assert_true(owner_holds(&b));
     assert_int_equal(p->clients[1].requests[OP_GET_CHILDREN2], 0);
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 /* CURATOR-43: "0abc" sorts first there, and blocks everybody. Names that begin as a number that
@@ -181,8 +171,8 @@ TEST(children_that_are_no_contenders_stop_nobody)
 {
     static const char *const names[] = {"/l/0000000000abc", "/l/_c_0-lock--3", "/l/deadlock--3",
                                         "/l/lock-", "/l/lock--2147483649"};
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     assert_int_equal(memnet_create(p, 2, "/l"), CLAVE_OK);
@@ -194,9 +184,6 @@ TEST(children_that_are_no_contenders_stop_nobody)
     assert_int_equal(b.ahead, 1);
     owner_release(&a);
     assert_true(owner_holds(&b));
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 /* Kazoo's names are sequential, and count by their digits. */
@@ -207,8 +194,9 @@ TEST(kazoo_names_stand_in_the_same_queue)
         "/l/6f1e-lock-0000000000",   /* a kazoo lock named as docs/guide/from-kazoo.md advises */
     };
     for (size_t i = 0; i < 2; i++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct mutex_owner b;
+        CLOSED_BY(owner_close) struct mutex_owner b;
         owner_open(&b, p, 1, "/l", NULL);
         assert_int_equal(memnet_create(p, 0, "/l"), CLAVE_OK);
         assert_int_equal(memnet_create(p, 0, names[i]), CLAVE_OK);
@@ -219,8 +207,6 @@ TEST(kazoo_names_stand_in_the_same_queue)
         assert_int_equal(memnet_delete(p, 0, names[i]), CLAVE_OK);
         assert_true(owner_holds(&b));
         assert_int_equal(p->clients[1].requests[OP_GET_CHILDREN2], 0);
-        owner_close(&b);
-        memnet_free(p);
     }
 }
 
@@ -244,9 +230,10 @@ static void on_log(void *arg, int level, const char *msg)
 TEST(stock_kazoo_in_the_queue_is_warned_of)
 {
     struct warnings w = {0};
+    CLOSED_BY(memnet_freed)
     struct memnet *p = memnet_new(
         &(struct memnet_options){.clients = 2, .client_log = on_log, .client_log_arg = &w});
-    struct mutex_owner b;
+    CLOSED_BY(owner_close) struct mutex_owner b;
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&b, OWNER_FOREVER);
     owner_release(&b);
@@ -269,16 +256,14 @@ TEST(stock_kazoo_in_the_queue_is_warned_of)
     assert_int_equal(memnet_create(p, 0, KAZOO), CLAVE_OK);
     owner_acquire(&b, OWNER_FOREVER);
     assert_int_equal(w.n, 1);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 /* Of three, the middle one's node goes while the last waits on it: the last lists. */
 TEST(a_set_of_two_needs_a_listing)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
-    struct mutex_owner c;
+    CLOSED_BY(owner_close) struct mutex_owner c;
     owner_open(&c, q.p, 2, "/l", NULL);
     owner_acquire(&c, OWNER_FOREVER);
     assert_int_equal(c.ahead, 2);
@@ -290,14 +275,12 @@ TEST(a_set_of_two_needs_a_listing)
     assert_int_equal(c.next, 1);
     owner_release(&q.a);
     assert_true(owner_holds(&c));
-    owner_close(&c);
-    end_two(&q);
 }
 
 /* Both before us vanish between the listing and our reads of them. */
 TEST(predecessors_that_vanish_under_the_reads_are_listed_again)
 {
-    struct queue_of_two q;
+    CLOSED_BY(end_two) struct queue_of_two q;
     two(&q, NULL);
     struct mutex_owner c;
     owner_open(&c, q.p, 2, "/l", NULL);
@@ -311,14 +294,13 @@ TEST(predecessors_that_vanish_under_the_reads_are_listed_again)
     assert_int_equal(c.answers, 1);
     owner_close(&c);
     owner_open(&q.b, q.p, 1, "/l", NULL);
-    end_two(&q);
 }
 
 /* After -2147483648 every newcomer sorts first (ZOOKEEPER-2944): no lock any more. */
 TEST(a_counter_that_is_used_up_refuses)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
     clave__tree_find(&p->server->tree, clave__jbytes("/l"))->stat.cversion = INT32_MAX - 1000;
@@ -327,15 +309,13 @@ TEST(a_counter_that_is_used_up_refuses)
     assert_int_equal(a.err, CLAVE_ESEQUENCE);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
     assert_non_null(strstr(clave_async_client_errmsg(p->clients[0].c), "/l"));
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* It stands first, as the node of any other client that got there before: no more than that. */
 TEST(a_number_that_ran_over_is_waited_for)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
     assert_int_equal(memnet_create(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
@@ -344,6 +324,4 @@ TEST(a_number_that_ran_over_is_waited_for)
     assert_int_equal(a.ahead, 1);
     assert_int_equal(memnet_delete(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    memnet_free(p);
 }

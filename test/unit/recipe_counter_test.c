@@ -45,13 +45,12 @@ static struct memnet *world(struct tally *a, struct tally *b)
 
 static void leave(struct tally *a, struct tally *b)
 {
-    struct memnet *p = a->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = a->p;
     clave_async_counter_free(a->n);
     clave_async_counter_free(b->n);
     memnet_settle(p);
     memnet_advance(p, 2000);
     assert_int_equal(memnet_stats(p).ephemerals, 0); /* no marker is left */
-    memnet_free(p);
 }
 
 /* Settles, and expects an answer. */
@@ -321,7 +320,7 @@ TEST(any_allocation_may_fail)
 TEST(an_end_is_told)
 {
     struct tally a, b;
-    struct memnet *p = world(&a, &b);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(&a, &b);
     clave_async_counter *n;
     assert_int_equal(clave_async_counter_new(&n, p->clients[A].c, "c"), CLAVE_EPATH);
     assert_int_equal(clave_async_counter_new(&n, p->clients[A].c, "/"), CLAVE_EPATH);
@@ -336,5 +335,4 @@ TEST(an_end_is_told)
     assert_int_equal(clave_async_counter_add(a.n, 1, on_done, &a), CLAVE_ECLOSED);
     clave_async_counter_free(a.n);
     clave_async_counter_free(b.n);
-    memnet_free(p);
 }

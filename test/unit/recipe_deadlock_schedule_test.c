@@ -22,7 +22,7 @@ TEST(exactly_one_gives_up)
     for (size_t n = 2; n <= 3; n++)
         for (size_t last = 0; last < n; last++) {
             struct memnet *p = cycle_world(n);
-            struct deadlock_cycle r;
+            CLOSED_BY(cycle_close) struct deadlock_cycle r;
             clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
             cycle_open(&r, p, n, &o);
             for (size_t i = 1; i <= n; i++)
@@ -46,7 +46,6 @@ TEST(exactly_one_gives_up)
             }
             cycle_wait(&r, last);
             assert_true(owner_holds(&r.wants[last]));
-            cycle_close(&r);
         }
 }
 
@@ -54,8 +53,8 @@ TEST(exactly_one_gives_up)
 TEST(who_does_not_look_does_not_give_up)
 {
     struct memnet *p = cycle_world(3);
-    struct deadlock_cycle r;
-    struct mutex_owner quiet;
+    CLOSED_BY(cycle_close) struct deadlock_cycle r;
+    CLOSED_BY(owner_close) struct mutex_owner quiet;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
     cycle_open(&r, p, 3, &o);
     assert_int_equal(owner_open(&quiet, p, 2, "/locks/a", NULL), CLAVE_OK);
@@ -67,14 +66,12 @@ TEST(who_does_not_look_does_not_give_up)
     assert_int_equal(r.wants[0].answers, 1);
     assert_int_equal(r.wants[1].answers, 0);
     assert_int_equal(quiet.answers, 0);
-    owner_close(&quiet);
-    cycle_close(&r);
 }
 
 TEST(nobody_gives_up_without_need)
 {
     struct memnet *p = cycle_world(3);
-    struct deadlock_cycle r;
+    CLOSED_BY(cycle_close) struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
     cycle_open(&r, p, 3, &o);
     cycle_wait(&r, 0);
@@ -83,13 +80,12 @@ TEST(nobody_gives_up_without_need)
     assert_int_equal(r.wants[0].answers + r.wants[1].answers, 0);
     assert_int_equal(owner_release(&r.has[2]), CLAVE_OK);
     assert_true(owner_holds(&r.wants[1]));
-    cycle_close(&r);
 }
 
 TEST(a_cycle_over_several_trees)
 {
     static const char *const roots[] = {"/one", "/two"};
-    struct memnet *p = cycle_world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(2);
     struct mutex_owner s[4];
     clave_mutex_options o = cycle_options();
     o.detect_deadlocks_ms = DELAY;
@@ -108,12 +104,11 @@ TEST(a_cycle_over_several_trees)
         for (size_t i = 0; i < 4; i++)
             owner_close(&s[i]);
     }
-    memnet_free(p);
 }
 
 TEST(readers_and_writers_give_up)
 {
-    struct memnet *p = cycle_world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(2);
     struct rwlock_owner a[2], b[2];
     clave_mutex_options o = cycle_options();
     o.detect_deadlocks_ms = DELAY;
@@ -139,13 +134,12 @@ TEST(readers_and_writers_give_up)
         rwlock_owner_close(&a[i]);
         rwlock_owner_close(&b[i]);
     }
-    memnet_free(p);
 }
 
 TEST(leases_are_given_up)
 {
     static const char *const root = "/";
-    struct memnet *p = cycle_world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = cycle_world(3);
     struct semaphore_user s[3];
     struct mutex_owner has, wants;
     clave_mutex_options o = cycle_options();
@@ -182,8 +176,6 @@ TEST(leases_are_given_up)
     owner_close(&wants);
     for (size_t i = 0; i < 3; i++)
         semaphore_user_close(&s[i]);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 static void on_all(clave_async_multilock *ml, uint64_t owner, clave_err err, const char *failed,
@@ -198,7 +190,7 @@ static void on_all(clave_async_multilock *ml, uint64_t owner, clave_err err, con
 TEST(a_multilock_gives_up_all)
 {
     static const clave_multilock_part parts[] = {{.path = "/locks/a"}, {.path = "/locks/b"}};
-    struct memnet *p = cycle_world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(2);
     struct mutex_owner has, wants;
     clave_async_multilock *all;
     clave_mutex_options each = {.size = sizeof each, .detect_deadlocks_ms = DELAY};
@@ -220,7 +212,6 @@ TEST(a_multilock_gives_up_all)
     clave_async_multilock_free(all);
     memnet_settle(p);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
 }
 
 /* ---- when things go wrong ---------------------------------------------------------------- */
@@ -232,7 +223,7 @@ TEST(any_message_of_a_look_may_be_lost)
         for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
             for (unsigned skip = 0; skip < 4; skip++) {
                 struct memnet *p = cycle_world(2);
-                struct deadlock_cycle r;
+                CLOSED_BY(cycle_close) struct deadlock_cycle r;
                 clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
                 cycle_open(&r, p, 2, &o);
                 cycle_wait(&r, 0);
@@ -243,7 +234,6 @@ TEST(any_message_of_a_look_may_be_lost)
                 assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
                 assert_int_equal(r.wants[1].err, CLAVE_EDEADLOCK);
                 assert_int_equal(r.wants[0].answers, 0);
-                cycle_close(&r);
             }
 }
 
@@ -252,7 +242,7 @@ TEST(any_message_of_a_look_may_be_lost)
 TEST(a_session_that_ends_ends_its_deadlock)
 {
     struct memnet *p = cycle_world(2);
-    struct deadlock_cycle r;
+    CLOSED_BY(cycle_close) struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
     cycle_open(&r, p, 2, &o);
     cycle_wait(&r, 0);
@@ -265,14 +255,13 @@ TEST(a_session_that_ends_ends_its_deadlock)
     assert_int_equal(r.has[1].lost, 1);
     assert_true(owner_holds(&r.wants[0]));
     assert_int_equal(r.wants[1].answers, 0);
-    cycle_close(&r);
 }
 
 TEST(who_leaves_while_it_looks_hears_no_more)
 {
     for (unsigned skip = 0; skip < 2; skip++) {
         struct memnet *p = cycle_world(2);
-        struct deadlock_cycle r;
+        CLOSED_BY(cycle_close) struct deadlock_cycle r;
         clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
         cycle_open(&r, p, 2, &o);
         cycle_wait(&r, 0);
@@ -285,7 +274,6 @@ TEST(who_leaves_while_it_looks_hears_no_more)
         assert_int_equal(r.wants[1].err, CLAVE_ECANCELED);
         assert_int_equal(r.wants[1].answers, 1);
         assert_int_equal(r.wants[0].answers, 0);
-        cycle_close(&r);
     }
 }
 
@@ -450,7 +438,7 @@ static void let_walk(struct walker *crowd, bool disturbed)
 TEST(a_crowd_goes_on)
 {
     for (int disturbed = 0; disturbed < 2; disturbed++) {
-        struct memnet *p = cycle_world(CROWD);
+        CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(CROWD);
         struct walker w[CROWD];
         unsigned deadlocks = 0, needless = 0;
         for (size_t i = 0; i < CROWD; i++)
@@ -470,14 +458,13 @@ TEST(a_crowd_goes_on)
         memnet_advance(p, 5000);
         assert_int_equal(memnet_stats(p).ephemerals, 0);
         assert_int_equal(memnet_stats(p).watches, 0);
-        memnet_free(p);
     }
 }
 
 TEST(options_are_checked)
 {
     static const char *const roots[] = {"/locks", "locks"};
-    struct memnet *p = cycle_world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(1);
     struct mutex_owner s;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = -1};
     assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
@@ -496,5 +483,4 @@ TEST(options_are_checked)
     owner_close(&s);
     o.detect_deadlocks_ms = 0;
     assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
-    memnet_free(p);
 }

@@ -49,7 +49,7 @@ static struct finding look(struct memnet *p, size_t client, const char *root)
 TEST(a_cycle_is_found_and_told)
 {
     struct memnet *p = cycle_world(4);
-    struct deadlock_cycle r;
+    CLOSED_BY(cycle_close) struct deadlock_cycle r;
     cycle_open(&r, p, 3, NULL);
     cycle_wait(&r, 0);
     cycle_wait(&r, 1);
@@ -66,12 +66,11 @@ TEST(a_cycle_is_found_and_told)
                                 "3 (C)");
     owner_close(&r.wants[1]);
     assert_int_equal(look(p, 3, "/locks").n, 0);
-    cycle_close(&r);
 }
 
 TEST(nothing_is_found_where_nothing_is)
 {
-    struct memnet *p = cycle_world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(1);
     struct finding f = look(p, 0, "/nowhere");
     assert_int_equal(f.err, CLAVE_OK);
     assert_int_equal(f.n, 0);
@@ -81,14 +80,13 @@ TEST(nothing_is_found_where_nothing_is)
     assert_int_equal(clave_async_deadlocks_find(p->clients[0].c, &bad, 0, on_found, &f),
                      CLAVE_EINVAL);
     assert_int_equal(clave_async_deadlocks_find(p->clients[0].c, &bad, 1, NULL, &f), CLAVE_EINVAL);
-    memnet_free(p);
 }
 
 /* A wait that ends between the two readings did not stand with the others. */
 TEST(a_cycle_that_dissolves_between_two_looks_is_none)
 {
     struct memnet *p = cycle_world(3);
-    struct deadlock_cycle r;
+    CLOSED_BY(cycle_close) struct deadlock_cycle r;
     struct finding f;
     cycle_open(&r, p, 2, NULL);
     cycle_wait(&r, 0);
@@ -107,7 +105,6 @@ TEST(a_cycle_that_dissolves_between_two_looks_is_none)
     assert_int_equal(f.times, 1);
     assert_int_equal(f.n, 0);
     assert_int_equal(look(p, 2, "/locks").n, 1);
-    cycle_close(&r);
 }
 
 static void on_known(clave_async_client *c, const clave_result *res, void *arg)
@@ -122,7 +119,7 @@ TEST(nodes_that_are_not_readable_are_left_out)
 {
     static const clave_acl own = {CLAVE_PERM_ALL, "auth", ""};
     struct memnet *p = cycle_world(3);
-    struct deadlock_cycle r;
+    CLOSED_BY(cycle_close) struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .acls = &own, .nacls = 1};
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(clave_async_add_auth(p->clients[i].c, "digest", "a:b", 3, on_known, NULL),
@@ -134,7 +131,6 @@ TEST(nodes_that_are_not_readable_are_left_out)
     assert_int_equal(f.err, CLAVE_OK);
     assert_int_equal(f.n, 0);
     assert_int_equal(look(p, 1, "/locks").members, 2);
-    cycle_close(&r);
 }
 
 TEST(a_look_survives_a_lost_connection)
@@ -143,7 +139,7 @@ TEST(a_look_survives_a_lost_connection)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (unsigned skip = 0; skip < 3; skip++) {
             struct memnet *p = cycle_world(3);
-            struct deadlock_cycle r;
+            CLOSED_BY(cycle_close) struct deadlock_cycle r;
             struct finding f;
             cycle_open(&r, p, 2, NULL);
             cycle_wait(&r, 0);
@@ -156,13 +152,12 @@ TEST(a_look_survives_a_lost_connection)
                 assert_int_equal(f.n, 1);
             else
                 assert_int_equal(clave_err_classify(f.err), CLAVE_CLASS_UNKNOWN);
-            cycle_close(&r);
         }
 }
 
 TEST(a_look_ends_with_its_client)
 {
-    struct memnet *p = cycle_world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(2);
     struct finding f;
     assert_int_equal(memnet_create(p, 0, "/locks"), CLAVE_OK);
     ask(&f, p, 1, "/locks");
@@ -170,7 +165,6 @@ TEST(a_look_ends_with_its_client)
     p->clients[1].c = NULL;
     assert_int_equal(f.times, 1);
     assert_int_equal(f.err, CLAVE_ECLOSED);
-    memnet_free(p);
 }
 
 /* ---- owners ------------------------------------------------------------------------------ */
@@ -185,11 +179,10 @@ static void open_as(struct mutex_owner *s, struct memnet *p, size_t client, uint
 
 static void close_all(struct mutex_owner *s, size_t n)
 {
-    struct memnet *p = s->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
         owner_close(&s[i]);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
 }
 
 /* Of three owners on one session, one holds what another session waits for, and another waits:
@@ -230,7 +223,7 @@ static void task_of(struct memnet *p, char out[32])
 /* Where the data is of clave's form, and not to be left as it is. */
 TEST(nodes_say_which_owner_they_are_of)
 {
-    struct memnet *p = cycle_world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(1);
     clave_mutex_options form = cycle_options(), text = form, none = {.size = sizeof none};
     text.data = "mine";
     text.len = 4;
@@ -244,7 +237,7 @@ TEST(nodes_say_which_owner_they_are_of)
         {&text, 7, false, ""}, {&none, 7, false, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct mutex_owner s;
+        CLOSED_BY(owner_close) struct mutex_owner s;
         char task[32];
         clave_err err = cases[i].simple ? owner_open_simple(&s, p, 0, "/locks/a", "n-", cases[i].o)
                                         : owner_open(&s, p, 0, "/locks/a", cases[i].o);
@@ -253,9 +246,7 @@ TEST(nodes_say_which_owner_they_are_of)
         assert_int_equal(owner_acquire(&s, OWNER_FOREVER), CLAVE_OK);
         task_of(p, task);
         assert_string_equal(task, cases[i].task);
-        owner_close(&s);
     }
-    memnet_free(p);
 }
 
 static void open_named(struct mutex_owner *s, struct memnet *p, size_t client, const char *owner,
@@ -301,8 +292,8 @@ TEST(a_part_that_waits_for_its_whole)
 
 TEST(a_downgraded_read_is_not_behind_its_write)
 {
-    struct memnet *p = cycle_world(3);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(3);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     clave_mutex_options o = cycle_options();
     assert_int_equal(rwlock_owner_open(&a, p, 0, "/locks/rw", &o), CLAVE_OK);
     assert_int_equal(rwlock_owner_open(&b, p, 1, "/locks/rw", &o), CLAVE_OK);
@@ -311,14 +302,11 @@ TEST(a_downgraded_read_is_not_behind_its_write)
     assert_int_equal(owner_acquire(&a.read, OWNER_FOREVER), CLAVE_OK);
     assert_true(owner_holds(&a.read));
     assert_int_equal(look(p, 2, "/").n, 0);
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    memnet_free(p);
 }
 
 TEST(too_many_nodes_are_too_many)
 {
-    struct memnet *p = cycle_world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = cycle_world(1);
     char path[32];
     assert_int_equal(memnet_create(p, 0, "/locks"), CLAVE_OK);
     for (size_t i = 0; i < 50100; i++) {
@@ -332,5 +320,4 @@ TEST(too_many_nodes_are_too_many)
     assert_int_equal(f.err, CLAVE_ETOOBIG);
     assert_non_null(
         strstr(clave_async_client_errmsg(p->clients[0].c), "more than 50000 nodes below /"));
-    memnet_free(p);
 }

@@ -63,8 +63,8 @@ static void assert_over(clave_async_grant *g)
 
 TEST(it_names_what_is_held)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     clave_async_grant *none;
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(clave_async_mutex_grant(a.m, 0, &none), CLAVE_ENOTHELD);
@@ -86,15 +86,13 @@ TEST(it_names_what_is_held)
     clave_async_grant_free(g);
     clave_async_grant_free(NULL);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(no_copy_writes_after_a_release)
 {
     for (int confirmed = 0; confirmed < 2; confirmed++) {
-        struct memnet *p = world(1);
-        struct mutex_owner a;
+        CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+        CLOSED_BY(owner_close) struct mutex_owner a;
         struct outcome before = {0};
         owner_open(&a, p, 0, "/l", NULL);
         owner_acquire(&a, OWNER_FOREVER);
@@ -117,15 +115,13 @@ TEST(no_copy_writes_after_a_release)
         assert_over(g); /* that is another hold */
         clave_async_grant_free(g);
         clave_async_grant_free(copy);
-        owner_close(&a);
-        memnet_free(p);
     }
 }
 
 TEST(a_lost_grant_writes_nothing)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     clave_async_grant *none;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -139,15 +135,13 @@ TEST(a_lost_grant_writes_nothing)
     memnet_advance(p, TIMEOUT); /* in the next session neither */
     assert_over(g);
     clave_async_grant_free(g);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* The holder does not know yet that its node is gone; the server does. */
 TEST(the_server_decides_what_is_not_known_here)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     clave_async_grant *g = grant_of(&a);
@@ -155,8 +149,6 @@ TEST(the_server_decides_what_is_not_known_here)
     assert_true(owner_holds(&a));
     assert_int_equal(write_x(p, g), CLAVE_ELOST);
     clave_async_grant_free(g);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(it_may_outlive_holder_and_client)
@@ -184,7 +176,7 @@ TEST(it_may_outlive_holder_and_client)
 
 TEST(a_leases_grant_ends_with_the_lease)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct semaphore_user a;
     clave_async_grant *g[2];
     semaphore_user_open(&a, p, 0, 2);
@@ -198,16 +190,15 @@ TEST(a_leases_grant_ends_with_the_lease)
     assert_over(g[1]);
     clave_async_grant_free(g[0]);
     clave_async_grant_free(g[1]);
-    memnet_free(p);
 }
 
 /* A connection that is lost ends the leadership, and the grant is over; the next one, of the same
  * candidate, has a larger token. */
 TEST(each_leadership_has_a_grant_of_its_own)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_latch_options o = {.size = sizeof o, .policy = CLAVE_POLICY_STANDARD};
-    struct candidate a;
+    CLOSED_BY(candidate_close) struct candidate a;
     clave_async_grant *first, *second, *none;
     candidate_enter(&a, p, 0, "/e", &o);
     assert_int_equal(clave_async_latch_grant(a.l, &first), CLAVE_OK);
@@ -224,14 +215,12 @@ TEST(each_leadership_has_a_grant_of_its_own)
     assert_over(second);
     clave_async_grant_free(first);
     clave_async_grant_free(second);
-    candidate_close(&a);
-    memnet_free(p);
 }
 
 TEST(several_grants_guard_one_write)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b, other;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b, other;
     struct outcome o = {0};
     clave_op ops[] = {{.kind = CLAVE_OP_SET, .path = "/x", .data = "1", .len = 1, .version = -1},
                       {.kind = CLAVE_OP_CHECK, .path = "/x", .version = -1}};
@@ -266,8 +255,4 @@ TEST(several_grants_guard_one_write)
     clave_async_grant_free(both[0]);
     clave_async_grant_free(both[1]);
     clave_async_grant_free(mixed[1]);
-    owner_close(&a);
-    owner_close(&b);
-    owner_close(&other);
-    memnet_free(p);
 }

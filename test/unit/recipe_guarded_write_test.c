@@ -30,8 +30,8 @@ static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 
 TEST(writes_are_done_while_the_lock_is_held)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     struct answer o = {0};
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(
@@ -70,14 +70,12 @@ TEST(writes_are_done_while_the_lock_is_held)
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.calls, 6);
     assert_int_equal(p->clients[0].requests[OP_MULTI], 6);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(a_multi_has_the_callers_operations_only)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     struct answer o = {0};
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -102,8 +100,6 @@ TEST(a_multi_has_the_callers_operations_only)
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 0);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 static const char *errmsg(const struct memnet *p)
@@ -115,9 +111,10 @@ static const char *errmsg(const struct memnet *p)
  * the lock's node, which the caller has not asked for. */
 static void a_refusal_names_the_operation(const char *chroot)
 {
+    CLOSED_BY(memnet_freed)
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .chroot = chroot});
-    struct mutex_owner a;
-    struct candidate leader;
+    CLOSED_BY(owner_close) struct mutex_owner a;
+    CLOSED_BY(candidate_close) struct candidate leader;
     struct answer o = {0};
     const clave_op ops[] = {{.kind = CLAVE_OP_CREATE, .path = "/new"},
                             {.kind = CLAVE_OP_CHECK, .path = "/x", .version = -1},
@@ -149,9 +146,6 @@ static void a_refusal_names_the_operation(const char *chroot)
     candidate_enter(&leader, p, 0, "/e", NULL);
     assert_int_equal(candidate_write(&leader, "/absent", "1"), CLAVE_OK);
     assert_string_equal(errmsg(p), "cannot write /absent: no such node");
-    candidate_close(&leader);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(a_refusal_names_the_operation_that_failed)
@@ -163,8 +157,8 @@ TEST(a_refusal_names_the_operation_that_failed)
 /* The node was deleted by a stranger, and the holder does not know yet. */
 TEST(a_write_after_the_loss_is_refused_by_the_server)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     struct answer o = {0};
     char node[160];
     owner_open(&a, p, 0, "/l", NULL);
@@ -183,8 +177,6 @@ TEST(a_write_after_the_loss_is_refused_by_the_server)
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_int_equal(o.nops, 1);
     assert_int_equal(memnet_set(p, 1, "/x", "here"), CLAVE_OK);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* ---- participants ---------------------------------------------------------------------- */
@@ -226,7 +218,7 @@ static struct people ask(struct memnet *p, size_t client)
 
 TEST(participants_stand_in_queue_order)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct mutex_owner s[3];
     struct people o = ask(p, 0);
     assert_int_equal(o.err, CLAVE_OK); /* no path: an empty queue */
@@ -255,13 +247,12 @@ TEST(participants_stand_in_queue_order)
     assert_int_equal(p->clients[2].requests[OP_GET_DATA], 4);
     for (size_t i = 0; i < 3; i++)
         owner_close(&s[i]);
-    memnet_free(p);
 }
 
 TEST(other_children_are_no_participants)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
     assert_int_equal(memnet_create(p, 1, "/l/deadlock--3"), CLAVE_OK);
     assert_int_equal(memnet_create(p, 1, "/l/n_0000000000"), CLAVE_OK);
@@ -275,8 +266,6 @@ TEST(other_children_are_no_participants)
     assert_int_equal(o.n, 2);
     assert_string_equal(o.nodes[0], "deadlock--3");
     assert_string_equal(o.nodes[1], "n_0000000000");
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(participants_that_vanish_meanwhile_are_left_out)
@@ -312,7 +301,7 @@ TEST(participants_that_vanish_meanwhile_are_left_out)
 /* The server says that the session is over: the grant is as well, and nothing was done. */
 TEST(a_guarded_write_of_an_expired_session_is_lost)
 {
-    struct fake_server s;
+    CLOSED_BY(fake_close) struct fake_server s;
     struct answer o = {0};
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
     fake_open(&s, NULL);
@@ -322,5 +311,4 @@ TEST(a_guarded_write_of_an_expired_session_is_lost)
     fake_expect(&s, OP_MULTI);
     fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(o.err, CLAVE_ELOST);
-    fake_close(&s);
 }

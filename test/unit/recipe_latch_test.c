@@ -14,13 +14,6 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 static clave_latch_options by(clave_latch_policy policy)
 {
     return (clave_latch_options){.size = sizeof(clave_latch_options), .policy = policy};
@@ -37,9 +30,9 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 
 TEST(the_node_is_curators)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct candidate a;
+    CLOSED_BY(candidate_close) struct candidate a;
     char data[64] = "";
     o.id = "n\xc3\xbc";
     candidate_open(&a, p, 0, "/e", &o);
@@ -54,14 +47,11 @@ TEST(the_node_is_curators)
     clave_async_get(p->clients[0].c, node, NULL, on_data, data);
     memnet_settle(p);
     assert_string_equal(data, "n\xc3\xbc");
-    candidate_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(standing_costs_one_flight_and_a_failover_none)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -76,8 +66,6 @@ TEST(standing_costs_one_flight_and_a_failover_none)
     assert_true(candidate_was_told(&s[2], "qx"));
     candidate_close(&s[1]);
     candidate_close(&s[2]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Among 500 candidates a failover is the delete and one listing, whoever leads next. */
@@ -85,7 +73,7 @@ TEST(a_failover_among_500_costs_two_requests)
 {
     enum { CLIENTS = 25, N = 500, FAILOVERS = 20 };
     static struct candidate s[N];
-    struct memnet *p = world(CLIENTS);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(CLIENTS);
     for (size_t i = 0; i < N; i++)
         candidate_enter(&s[i], p, i % CLIENTS, "/e", NULL);
     assert_int_equal(candidate_count_leaders(s, N), 1);
@@ -100,8 +88,6 @@ TEST(a_failover_among_500_costs_two_requests)
     }
     for (size_t i = N; i-- > FAILOVERS;)
         candidate_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- Curator's list -------------------------------------------------------------------- */
@@ -110,7 +96,7 @@ TEST(a_failover_among_500_costs_two_requests)
 TEST(testBasic)
 {
     enum { N = 10 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct candidate s[N];
     int64_t token = 0;
     for (size_t i = 0; i < N; i++) {
@@ -126,15 +112,13 @@ TEST(testBasic)
         token = candidate_grant(&s[i]).token;
         candidate_close(&s[i]);
     }
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* await with a deadline, cancelled, and of a closed latch. */
 TEST(testWaiting)
 {
-    struct memnet *p = world(2);
-    struct candidate a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", NULL);
     candidate_await(&a, 0);
     assert_int_equal(a.answers, 1); /* it leads */
@@ -154,10 +138,6 @@ TEST(testWaiting)
     candidate_await(&b, -1);
     assert_int_equal(b.err, CLAVE_ECLOSED);
     assert_int_equal(b.answers, 3);
-    candidate_close(&a);
-    candidate_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
@@ -168,7 +148,7 @@ static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
 
 TEST(a_cancelled_await_answers_once)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a, b;
     clave_err one = CLAVE_ETIMEDOUT, other = CLAVE_ETIMEDOUT;
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -190,13 +170,12 @@ TEST(a_cancelled_await_answers_once)
     candidate_close(&a);
     assert_int_equal(other, CLAVE_OK);
     candidate_close(&b);
-    memnet_free(p);
 }
 
 /* A participant in the middle closes: its follower does not lead. */
 TEST(testCorrectWatching)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -207,13 +186,12 @@ TEST(testCorrectWatching)
     candidate_close(&s[0]);
     assert_true(candidate_leads(&s[2]));
     candidate_close(&s[2]);
-    memnet_free(p);
 }
 
 /* testCallbackSanity, testCallbackNotifyLeader, testCallbackDontNotify. */
 TEST(testCallbackSanity)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -232,17 +210,16 @@ TEST(testCallbackSanity)
         assert_int_equal(clave_async_latch_close(s[i].l, CLAVE_CLOSE_SILENT, NULL, NULL),
                          CLAVE_EINVAL);
     }
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     for (size_t i = 0; i < 3; i++)
         candidate_close(&s[i]);
-    memnet_free(p);
 }
 
 /* CURATOR-110: started without a server, elected once when there is one. */
 TEST(testNoServerAtStart)
 {
-    struct memnet *p = world(1);
-    struct candidate a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(candidate_close) struct candidate a;
     memnet_stop_server(p);
     candidate_enter(&a, p, 0, "/e", NULL);
     memnet_advance(p, 3000);
@@ -252,15 +229,13 @@ TEST(testNoServerAtStart)
     assert_true(candidate_leads(&a));
     assert_int_equal(a.leader, 1);
     assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
-    candidate_close(&a);
-    memnet_free(p);
 }
 
 /* Closed before the first connection: nothing stands afterwards. */
 TEST(testProperCloseWithoutConnectionEstablished)
 {
-    struct memnet *p = world(2);
-    struct candidate a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(candidate_close) struct candidate a;
     memnet_refuse(p, 0, true);
     memnet_advance(p, TIMEOUT * 2);
     candidate_enter(&a, p, 0, "/e", NULL);
@@ -270,16 +245,13 @@ TEST(testProperCloseWithoutConnectionEstablished)
     assert_int_equal(a.leader, 0);
     assert_int_equal(a.departures, 1);
     assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 0);
-    candidate_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* CURATOR-3, two resets: here two resignations at once leave one node. */
 TEST(testResetRace)
 {
-    struct memnet *p = world(1);
-    struct candidate a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", NULL);
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
@@ -288,9 +260,6 @@ TEST(testResetRace)
     assert_true(candidate_leads(&a));
     /* The first one stands yet when the second lists. */
     assert_true(candidate_was_told(&a, "LnqxL"));
-    candidate_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Closed while the create is under way: no node is left. */
@@ -308,7 +277,7 @@ TEST(testCreateDeleteRace)
     memnet_settle(p);
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.leader, 0);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     candidate_close(&a);
     memnet_free(p);
 }
@@ -316,7 +285,7 @@ TEST(testCreateDeleteRace)
 /* No leaders while the server is down, one afterwards. */
 TEST(testLostConnection)
 {
-    struct memnet *p = world(4);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(4);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[4];
     for (size_t i = 0; i < 4; i++)
@@ -334,15 +303,13 @@ TEST(testLostConnection)
     assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 4);
     for (size_t i = 0; i < 4; i++)
         candidate_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The standard policy: false with SUSPENDED. Its node goes at the deadline that the term had then,
  * and not before; the next candidate leads; each term has a larger token than the one before. */
 TEST(testErrorPolicies)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate s[2];
     candidate_enter(&s[0], p, 0, "/e", &o);
@@ -371,33 +338,28 @@ TEST(testErrorPolicies)
     }
     for (size_t i = 0; i < 2; i++)
         candidate_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A candidate that is alone leads again, with a larger token. */
 TEST(a_lost_connection_ends_the_term_of_a_lone_candidate)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct candidate a;
+    CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", &o);
     int64_t token = candidate_grant(&a).token;
     memnet_cut(p, 0);
     memnet_advance(p, TIMEOUT);
     assert_true(candidate_was_told(&a, "LnL"));
     assert_true(candidate_grant(&a).token > token);
-    candidate_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Its work has stopped: the next one leads as soon as the connection is back. */
 TEST(one_that_resigns_after_a_lost_connection_is_not_waited_for)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct candidate a, b;
+    CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", &o);
     candidate_enter(&b, p, 1, "/e", &o);
     memnet_cut(p, 0);
@@ -405,18 +367,14 @@ TEST(one_that_resigns_after_a_lost_connection_is_not_waited_for)
     memnet_advance(p, 100);
     assert_true(candidate_leads(&b));
     assert_true(candidate_was_told(&a, "Lnqx"));
-    candidate_close(&a);
-    candidate_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Closing it deletes its node, even while the deadline of the ended term is waited for. */
 TEST(one_that_closes_after_a_lost_connection_leaves_nothing)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct candidate a, b;
+    CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", &o);
     candidate_enter(&b, p, 1, "/e", &o);
     memnet_cut(p, 0);
@@ -426,10 +384,6 @@ TEST(one_that_closes_after_a_lost_connection_leaves_nothing)
     assert_int_equal(a.left, CLAVE_OK);
     assert_true(candidate_leads(&b));
     assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 1);
-    candidate_close(&a);
-    candidate_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The node goes and the new one comes in one flight, any message of which may be lost: applied or
@@ -438,9 +392,9 @@ TEST(any_message_of_a_replacement_may_be_lost)
 {
     static const int32_t ops[] = {OP_DELETE, OP_CREATE2, OP_GET_CHILDREN2};
     for (unsigned way = 0; way < 6; way++) {
-        struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
         clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-        struct candidate a, b;
+        CLOSED_BY(candidate_close) struct candidate a, b;
         candidate_enter(&a, p, 0, "/e", &o);
         candidate_enter(&b, p, 1, "/e", &o);
         struct grant_facts term = candidate_grant(&a);
@@ -457,10 +411,6 @@ TEST(any_message_of_a_replacement_may_be_lost)
         candidate_resign(&b);
         memnet_advance(p, 100);
         assert_true(candidate_grant(&a).token > second);
-        candidate_close(&a);
-        candidate_close(&b);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -469,9 +419,9 @@ TEST(any_message_of_a_replacement_may_be_lost)
 TEST(the_node_of_an_ended_term_may_be_gone)
 {
     for (unsigned way = 0; way < 2; way++) {
-        struct memnet *p = world(2);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
         clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-        struct candidate a, b;
+        CLOSED_BY(candidate_close) struct candidate a, b;
         candidate_enter(&a, p, 0, "/e", &o);
         candidate_enter(&b, p, 1, "/e", &o);
         memnet_refuse(p, 0, true);
@@ -483,10 +433,6 @@ TEST(the_node_of_an_ended_term_may_be_gone)
         assert_true(candidate_leads(&b));
         assert_true(candidate_was_told(&a, "Lnqx"));
         assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
-        candidate_close(&a);
-        candidate_close(&b);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -499,7 +445,7 @@ TEST(leader_changes_of_a_hundred_blips)
         unsigned changes;
     } rows[] = {{CLAVE_POLICY_SESSION, 0}, {CLAVE_POLICY_STANDARD, 100}};
     for (size_t k = 0; k < 2; k++) {
-        struct memnet *p = world(3);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
         clave_latch_options o = by(rows[k].policy);
         struct candidate s[3];
         unsigned changes = 0;
@@ -526,17 +472,15 @@ TEST(leader_changes_of_a_hundred_blips)
         assert_int_equal(changes, rows[k].changes);
         for (size_t i = 0; i < 3; i++)
             candidate_close(&s[i]);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
 /* The session policy: no event at all, and LOST ends it. */
 TEST(testSessionErrorPolicy)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_SESSION);
-    struct candidate a, b;
+    CLOSED_BY(candidate_close) struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", &o);
     candidate_enter(&b, p, 1, "/e", &o);
     memnet_refuse(p, 0, true);
@@ -558,16 +502,12 @@ TEST(testSessionErrorPolicy)
     memnet_advance(p, 5000);
     assert_false(candidate_leads(&a));
     assert_true(candidate_was_told(&a, "qx"));
-    candidate_close(&a);
-    candidate_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* testWithCircuitBreaker: repeated outages end in one leader with one node. */
 TEST(testWithCircuitBreaker)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct candidate s[2];
     candidate_enter(&s[0], p, 0, "/e", NULL);
     candidate_enter(&s[1], p, 1, "/e", NULL);
@@ -583,13 +523,11 @@ TEST(testWithCircuitBreaker)
     assert_int_equal(s[0].leader + s[1].leader, s[0].not_leader + s[1].not_leader + 1);
     candidate_close(&s[0]);
     candidate_close(&s[1]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testRelativePath)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_latch *l;
     assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "e", NULL), CLAVE_EPATH);
     assert_null(l);
@@ -600,16 +538,15 @@ TEST(testRelativePath)
     bad = by((clave_latch_policy)7);
     assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &bad), CLAVE_EINVAL);
     clave_async_latch_free(NULL);
-    memnet_free(p);
 }
 
 /* CURATOR-365: what forbids standing is told, and the latch rests until it is asked again. */
 TEST(testAclErrorWithLeader)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_acl acl = {CLAVE_PERM_ALL, "auth", ""}; /* nobody is authenticated here */
-    struct candidate a;
+    CLOSED_BY(candidate_close) struct candidate a;
     o.acls = &acl;
     o.nacls = 1;
     candidate_open(&a, p, 0, "/e", &o);
@@ -625,16 +562,13 @@ TEST(testAclErrorWithLeader)
     assert_true(candidate_was_told(&a, "f"));
     candidate_leave(&a, CLAVE_CLOSE_SILENT);
     assert_int_equal(a.departures, 1);
-    candidate_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- beyond Curator -------------------------------------------------------------------- */
 
 TEST(a_leader_that_resigns_goes_to_the_end)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
         candidate_enter(&s[i], p, i, "/e", NULL);
@@ -650,15 +584,13 @@ TEST(a_leader_that_resigns_goes_to_the_end)
     assert_int_equal(s[0].not_leader, 2);
     for (size_t i = 0; i < 3; i++)
         candidate_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The loss by our own call is told before whatever follows, though later than the call. */
 TEST(a_resignation_is_told_in_order)
 {
-    struct memnet *p = world(1);
-    struct candidate a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", NULL);
     int64_t token = candidate_grant(&a).token;
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
@@ -667,13 +599,11 @@ TEST(a_resignation_is_told_in_order)
     memnet_settle(p);
     assert_true(candidate_was_told(&a, "nL"));
     assert_true(candidate_grant(&a).token > token);
-    candidate_close(&a);
-    memnet_free(p);
 }
 
 TEST(a_term_ends)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     struct candidate a, b;
     o.max_term_ms = 2000;
@@ -688,13 +618,12 @@ TEST(a_term_ends)
     candidate_close(&b);
     assert_true(candidate_leads(&a));
     candidate_close(&a);
-    memnet_free(p);
 }
 
 TEST(guarded_writes_are_done_only_while_it_leads)
 {
-    struct memnet *p = world(2);
-    struct candidate a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(candidate_close) struct candidate a, b;
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
     candidate_enter(&a, p, 0, "/e", NULL);
     candidate_enter(&b, p, 1, "/e", NULL);
@@ -713,24 +642,19 @@ TEST(guarded_writes_are_done_only_while_it_leads)
     assert_int_equal(a.written, CLAVE_ELOST);
     assert_int_equal(candidate_write(&b, "/x", "b"), CLAVE_OK);
     assert_int_equal(b.written, CLAVE_OK);
-    candidate_close(&a);
-    candidate_close(&b);
-    memnet_free(p);
 }
 
 /* Whatever Curator makes of them (CURATOR-43). */
 TEST(other_children_stop_no_election)
 {
     static const char *const names[] = {"/e/zzz", "/e/000", "/e/_c_0-latch--3", "/e/latch-"};
-    struct memnet *p = world(2);
-    struct candidate a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(candidate_close) struct candidate a;
     assert_int_equal(memnet_create(p, 1, "/e"), CLAVE_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(memnet_create(p, 1, names[i]), CLAVE_OK);
     candidate_enter(&a, p, 0, "/e", NULL);
     assert_true(candidate_leads(&a));
-    candidate_close(&a);
-    memnet_free(p);
 }
 
 /* The callbacks may do what they like with their latch. */
@@ -755,7 +679,7 @@ static void free_at_once(clave_async_latch *l, const clave_latch_event *ev, void
 
 TEST(a_callback_may_resign_or_free)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_async_latch *l;
     unsigned n = 3;
@@ -774,13 +698,11 @@ TEST(a_callback_may_resign_or_free)
     clave_async_latch_start(l);
     memnet_settle(p);
     assert_int_equal(n, 1);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(the_clients_end_is_told)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a, b;
     candidate_enter(&a, p, 0, "/e", NULL);
     candidate_enter(&b, p, 1, "/e", NULL);
@@ -795,7 +717,6 @@ TEST(the_clients_end_is_told)
     assert_int_equal(clave_async_latch_state_of(b.l), CLAVE_LATCH_CLOSED);
     clave_async_latch_free(a.l);
     clave_async_latch_free(b.l);
-    memnet_free(p);
 }
 
 /* The client closes. Of two candidates of one client the leader hears of the end first, and
@@ -855,9 +776,9 @@ TEST(what_a_latch_is_asked_by_the_last_events_is_answered)
  * that it has lost it: it waits on. (Seed 215586, docs/evidence/simulation.md.) */
 TEST(a_former_leader_is_not_told_that_it_leads)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     const clave_latch_options o = by(CLAVE_POLICY_SESSION);
-    struct candidate a;
+    CLOSED_BY(candidate_close) struct candidate a;
     candidate_enter(&a, p, 0, "/e", &o);
     assert_true(candidate_was_told(&a, "L"));
     memnet_freeze(p, 0, true);
@@ -873,6 +794,4 @@ TEST(a_former_leader_is_not_told_that_it_leads)
     assert_true(candidate_leads(&a));
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_OK);
-    candidate_close(&a);
-    memnet_free(p);
 }

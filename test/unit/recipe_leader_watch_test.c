@@ -76,12 +76,11 @@ static void publish(struct candidate *s, const char *text)
 
 static void end(struct candidate *s, size_t n)
 {
-    struct memnet *p = s->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
         candidate_close(&s[i]);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* ---- who stands ------------------------------------------------------------------------ */
@@ -159,7 +158,7 @@ TEST(a_candidate_that_is_left_over_leads_nobody)
 /* CURATOR-436. */
 TEST(testUncreatedPathGetLeader)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct roll r = {.err = CLAVE_ETIMEDOUT};
     clave_async_latch_leader(p->clients[0].c, "/e", on_participants, &r);
     memnet_settle(p);
@@ -172,7 +171,6 @@ TEST(testUncreatedPathGetLeader)
     assert_int_equal(clave_async_latch_leader(p->clients[0].c, "e", on_participants, &r),
                      CLAVE_EPATH);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* CURATOR-358: the leader goes between the listing and the question for its data. */
@@ -255,7 +253,7 @@ TEST(a_former_leaders_value_is_not_shown)
 
 TEST(a_follower_goes_on_over_lost_connections_and_sessions)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate s[1];
     struct follower f;
     enter_as(&s[0], p, 0, "a");
@@ -278,7 +276,6 @@ TEST(a_follower_goes_on_over_lost_connections_and_sessions)
     assert_true(told(&f, "! "));
     assert_int_equal(f.err, CLAVE_ECLOSED);
     clave_async_leader_watch_free(f.w);
-    memnet_free(p);
 }
 
 /* The leader's session ends: its node and its value go at once, and that is one news. */
@@ -480,7 +477,7 @@ TEST(a_leader_that_was_asked_meanwhile_is_asked)
 
 TEST(asking_where_nobody_leads_says_so)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_err err = CLAVE_OK;
     clave_async_leader_transfer(p->clients[0].c, "/e", NULL, on_transferred, &err);
     memnet_settle(p);
@@ -489,7 +486,6 @@ TEST(asking_where_nobody_leads_says_so)
     clave_async_leader_transfer(p->clients[0].c, "/e", "x", on_transferred, &err);
     memnet_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
-    memnet_free(p);
 }
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -586,7 +582,7 @@ TEST(a_reading_that_failed_begins_again)
  * one of its children. (Seed 3362, docs/evidence/simulation.md.) */
 TEST(a_path_that_is_made_meanwhile_is_watched)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a;
     struct follower f;
     memnet_settle(p);
@@ -601,14 +597,13 @@ TEST(a_path_that_is_made_meanwhile_is_watched)
     clave_async_leader_watch_free(f.w);
     candidate_close(&a);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* The answer to the publication is lost, and the leader resigns: the value goes. (Seed 478,
  * docs/evidence/simulation.md.) */
 TEST(a_value_that_may_be_there_is_taken_back)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct candidate a;
     enter_as(&a, p, 0, "a");
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
@@ -619,5 +614,4 @@ TEST(a_value_that_may_be_there_is_taken_back)
     assert_int_equal(memnet_stats(p).ephemerals, 2);
     candidate_close(&a);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
 }

@@ -347,6 +347,7 @@ static void check_left(struct trial *t, const struct server_stats *before)
 
 static void nothing_is_left_by(const struct kind *kind)
 {
+    CLOSED_BY(memnet_freed)
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT});
     struct trial t = {.p = p, .kind = kind};
     struct want holder = {.c = p->clients[HOLDER].c, .path = "/x/held", .holds = true};
@@ -382,7 +383,6 @@ static void nothing_is_left_by(const struct kind *kind)
     memnet_settle(p);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* The holder of a read-write lock writes. */

@@ -109,8 +109,8 @@ static void lose(struct holder *h)
 
 TEST(after_a_release_there_is_none)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
@@ -121,15 +121,12 @@ TEST(after_a_release_there_is_none)
     acquire(&b);
     assert_true(begins(&b));
     assert_int_equal(b.pauses, 0);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(after_a_loss_the_next_waits)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
@@ -147,15 +144,12 @@ TEST(after_a_loss_the_next_waits)
     release(&b);
     acquire(&a);
     assert_true(begins(&a));
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(lost_in_the_delay_the_next_begins_anew)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
-    struct holder a, b, c;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    CLOSED_BY(leave) struct holder a, b, c;
     enter(&a, p, 0);
     enter(&b, p, 1);
     enter(&c, p, 2);
@@ -172,17 +166,13 @@ TEST(lost_in_the_delay_the_next_begins_anew)
     assert_string_equal(c.lost, "a");
     memnet_advance(p, DELAY);
     assert_true(begins(&c));
-    leave(&a);
-    leave(&b);
-    leave(&c);
-    memnet_free(p);
 }
 
 /* As long as can be said: it is no time in the past. */
 TEST(the_longest_delay_does_not_end)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     b.wish = INT64_MAX;
@@ -192,9 +182,6 @@ TEST(the_longest_delay_does_not_end)
     assert_int_equal(b.pauses, 1);
     memnet_advance(p, 10 * DELAY);
     assert_int_equal(b.answers, 0);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
@@ -209,8 +196,8 @@ static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64
 /* An owner that is told of the delay may have no patience for it. */
 TEST(freed_when_the_delay_begins_it_says_nothing_more)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
@@ -221,16 +208,13 @@ TEST(freed_when_the_delay_begins_it_says_nothing_more)
     assert_int_equal(b.pauses, 1);
     memnet_advance(p, DELAY);
     assert_int_equal(b.answers, 0);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 /* Whoever takes the lock without a mark begins at once, and changes nothing. */
 TEST(who_does_not_take_part_does_not_wait)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
@@ -240,17 +224,15 @@ TEST(who_does_not_take_part_does_not_wait)
     assert_int_equal(owner_release(&b.owner), CLAVE_OK);
     acquire(&b);
     assert_int_equal(b.pauses, 1);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(lost_answers_are_made_up_for)
 {
     static const int ops[] = {OP_GET_DATA, OP_MULTI};
     for (unsigned i = 0; i < 8; i++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct holder a, b;
+        CLOSED_BY(leave) struct holder a, b;
         enter(&a, p, 0);
         enter(&b, p, 1);
         enum memnet_direction way = i & 1 ? MEMNET_REPLY : MEMNET_REQUEST;
@@ -275,9 +257,6 @@ TEST(lost_answers_are_made_up_for)
         acquire(&b);
         assert_true(begins(&b));
         assert_int_equal(b.pauses, 0);
-        leave(&a);
-        leave(&b);
-        memnet_free(p);
     }
 }
 
@@ -327,8 +306,8 @@ static void fenced(struct holder *h)
 
 TEST(the_next_begins_after_its_fence)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
-    struct holder a, b, c;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    CLOSED_BY(leave) struct holder a, b, c;
     enter(&a, p, 0);
     enter(&b, p, 1);
     enter(&c, p, 2);
@@ -356,18 +335,15 @@ TEST(the_next_begins_after_its_fence)
     acquire_fencing(&b, NULL, NULL);
     assert_int_equal(b.fences, 0);
     assert_true(begins(&b));
-    leave(&a);
-    leave(&b);
-    leave(&c);
-    memnet_free(p);
 }
 
 /* The write of the own mark is lost, or its answer: one fence is enough. */
 TEST(a_lost_answer_needs_no_second_fence)
 {
     for (unsigned i = 0; i < 2; i++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct holder a, b;
+        CLOSED_BY(leave) struct holder a, b;
         enter(&a, p, 0);
         enter(&b, p, 1);
         acquire_fencing(&a, NULL, NULL);
@@ -381,9 +357,6 @@ TEST(a_lost_answer_needs_no_second_fence)
         assert_true(begins(&b));
         assert_int_equal(b.fences, 1);
         release(&b);
-        leave(&a);
-        leave(&b);
-        memnet_free(p);
     }
 }
 
@@ -391,8 +364,8 @@ TEST(a_lost_answer_needs_no_second_fence)
 TEST(an_own_harmless_mark_is_not_fenced)
 {
     char mark[64];
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire_fencing(&a, NULL, NULL);
@@ -405,9 +378,6 @@ TEST(an_own_harmless_mark_is_not_fenced)
     acquire_fencing(&a, mark, NULL); /* and not that of another */
     assert_int_equal(a.fences, 1);
     assert_string_equal(a.lost, "b");
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 /* A mark is written for a holder that leaves none, before it is fenced: a crash leaves that one. */
@@ -416,8 +386,9 @@ TEST(a_foreign_holder_gets_a_mark)
     const clave_identity who = {.text = "10.0.0.7"};
     const struct held_mark before = {.token = 77, .foreign = true, .identity = &who};
     for (unsigned i = 0; i < 3; i++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct holder a, b;
+        CLOSED_BY(leave) struct holder a, b;
         enter(&a, p, 0);
         enter(&b, p, 1);
         if (i > 0)
@@ -437,9 +408,6 @@ TEST(a_foreign_holder_gets_a_mark)
         fenced(&b);
         assert_true(begins(&b));
         release(&b);
-        leave(&a);
-        leave(&b);
-        memnet_free(p);
     }
 }
 
@@ -448,8 +416,8 @@ TEST(a_mark_and_a_foreign_holder_are_both_fenced)
 {
     const clave_identity who = {.text = "10.0.0.7"};
     const struct held_mark before = {.token = 77, .foreign = true, .identity = &who};
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct holder a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire_fencing(&a, NULL, NULL);
@@ -464,15 +432,12 @@ TEST(a_mark_and_a_foreign_holder_are_both_fenced)
     assert_int_equal(b.fences, 2);
     assert_true(begins(&b));
     release(&b);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(misuse)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
-    struct holder a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(leave) struct holder a;
     clave_async_delay *d;
     clave_delay_options o = {.size = sizeof o, .path = "/x", .delay_ms = -1};
     enter(&a, p, 0);
@@ -496,8 +461,6 @@ TEST(misuse)
     memnet_settle(p);
     release(&a);
     assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
-    leave(&a);
-    memnet_free(p);
 }
 
 static bool one_allocation_fails(size_t which)

@@ -24,13 +24,6 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 static void on_event(clave_async_multilock *ml, const clave_multilock_event *ev, void *arg)
 {
     struct multilock_owner *r = arg;
@@ -131,8 +124,8 @@ static bool multilock_owner_holds(const struct multilock_owner *r)
 /* Named in opposite orders, they take turns: Curator's wait for each other for ever. */
 TEST(two_named_in_opposite_orders_do_not_deadlock)
 {
-    struct memnet *p = world(2);
-    struct multilock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(cycle_close) struct multilock_owner a, b;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     cycle_open(&b, p, 1, "/b", "/a", NULL);
     for (int i = 0; i < 20; i++) {
@@ -150,16 +143,12 @@ TEST(two_named_in_opposite_orders_do_not_deadlock)
         assert_int_equal(multilock_owner_release(second), CLAVE_OK);
         assert_int_equal(b.answers, before + 1);
     }
-    cycle_close(&a);
-    cycle_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testReentrant)
 {
-    struct memnet *p = world(1);
-    struct multilock_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", "/c");
     assert_int_equal(multilock_owner_release(&a), CLAVE_ENOTHELD);
     assert_int_equal(multilock_owner_acquire(&a, OWNER_FOREVER), CLAVE_OK);
@@ -174,9 +163,6 @@ TEST(testReentrant)
     assert_int_equal(multilock_owner_release(&a), CLAVE_OK);
     assert_false(multilock_owner_holds(&a));
     assert_int_equal(multilock_owner_release(&a), CLAVE_ENOTHELD);
-    cycle_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- all or nothing --------------------------------------------------------------------- */
@@ -185,9 +171,9 @@ TEST(testReentrant)
  * the path that failed is named. One deadline is for all. */
 TEST(testSomeLocksFailToLock)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct multilock_owner a;
-    struct mutex_owner other;
+    CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/c", "/b", "/a");
     owner_open(&other, p, 1, "/b", NULL);
     owner_acquire(&other, OWNER_FOREVER);
@@ -208,16 +194,13 @@ TEST(testSomeLocksFailToLock)
     multilock_owner_acquire(&a, 1000);
     assert_true(multilock_owner_holds(&a));
     cycle_close(&a);
-    owner_close(&other);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(cancel_gives_back_what_it_has)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct multilock_owner a;
-    struct mutex_owner other;
+    CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&other, p, 1, "/b", NULL);
     owner_acquire(&other, OWNER_FOREVER);
@@ -232,16 +215,13 @@ TEST(cancel_gives_back_what_it_has)
     assert_int_equal(clave_async_multilock_cancel(a.ml, 0), CLAVE_ENOTHELD);
     assert_int_equal(memnet_list(p, 1, "/a", NULL, 0), 0);
     cycle_close(&a);
-    owner_close(&other);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(freeing_it_ends_all)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct multilock_owner a;
-    struct mutex_owner other;
+    CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&other, p, 1, "/b", NULL);
     multilock_owner_acquire(&a, OWNER_FOREVER);
@@ -252,9 +232,6 @@ TEST(freeing_it_ends_all)
     assert_int_equal(a.err, CLAVE_ECANCELED);
     assert_int_equal(a.lost, 0);
     assert_true(owner_holds(&other));
-    owner_close(&other);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- losing ---------------------------------------------------------------------------- */
@@ -271,8 +248,8 @@ static void remove_node_of(struct multilock_owner *r, size_t by, const char *pat
 /* testSomeReleasesFail: the others are released, and the error is told with its path. */
 TEST(testSomeReleasesFail)
 {
-    struct memnet *p = world(2);
-    struct multilock_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", "/c");
     multilock_owner_acquire(&a, OWNER_FOREVER);
     memnet_advance(p, 8000);
@@ -292,17 +269,15 @@ TEST(testSomeReleasesFail)
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.left, CLAVE_ELOST);
     assert_string_equal(a.failed, "/b");
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     multilock_owner_acquire(&a, OWNER_FOREVER);
     assert_true(multilock_owner_holds(&a));
-    cycle_close(&a);
-    memnet_free(p);
 }
 
 TEST(a_release_is_confirmed_when_all_nodes_are_gone)
 {
-    struct memnet *p = world(1);
-    struct multilock_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     multilock_owner_acquire(&a, OWNER_FOREVER);
     multilock_owner_acquire(&a, OWNER_FOREVER);
@@ -318,18 +293,15 @@ TEST(a_release_is_confirmed_when_all_nodes_are_gone)
     memnet_settle(p);
     assert_int_equal(a.departures, 2);
     assert_int_equal(a.left, CLAVE_OK);
-    cycle_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The first lock is lost while the second is waited for: it begins anew, and never says that
  * it holds what it does not. */
 TEST(one_that_goes_while_others_are_waited_for)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct multilock_owner a;
-    struct mutex_owner b, c;
+    CLOSED_BY(owner_close) struct mutex_owner b, c;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&b, p, 1, "/b", NULL);
     owner_open(&c, p, 2, "/a", NULL);
@@ -347,16 +319,12 @@ TEST(one_that_goes_while_others_are_waited_for)
     assert_true(multilock_owner_holds(&a));
     assert_int_equal(a.lost, 0);
     cycle_close(&a);
-    owner_close(&b);
-    owner_close(&c);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testKilledSession)
 {
-    struct memnet *p = world(1);
-    struct multilock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(cycle_close) struct multilock_owner a, b;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     cycle_open(&b, p, 0, "/b", "/c", NULL);
     multilock_owner_acquire(&a, OWNER_FOREVER);
@@ -368,17 +336,13 @@ TEST(testKilledSession)
     assert_true(multilock_owner_holds(&b));
     assert_int_equal(b.answers, 1);
     assert_int_equal(multilock_owner_release(&a), CLAVE_ELOST);
-    cycle_close(&a);
-    cycle_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(closing_the_client_ends_all)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct multilock_owner a;
-    struct mutex_owner other;
+    CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&other, p, 1, "/b", NULL);
     owner_acquire(&other, OWNER_FOREVER);
@@ -390,18 +354,15 @@ TEST(closing_the_client_ends_all)
     assert_int_equal(clave_async_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a),
                      CLAVE_ECLOSED);
     cycle_close(&a);
-    owner_close(&other);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- other kinds ----------------------------------------------------------------------- */
 
 TEST(read_and_write_locks_can_be_parts)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct multilock_owner a;
-    struct rwlock_owner rw;
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner rw;
     const clave_multilock_part parts[] = {{"/rw", CLAVE_MULTILOCK_READ}, {.path = "/a"}};
     assert_int_equal(multilock_owner_new(&a, p, 0, parts, 2), CLAVE_OK);
     rwlock_owner_open(&rw, p, 1, "/rw", NULL);
@@ -415,14 +376,11 @@ TEST(read_and_write_locks_can_be_parts)
     assert_int_equal(a.err, CLAVE_EBUSY);
     assert_string_equal(a.failed, "/rw");
     cycle_close(&a);
-    rwlock_owner_close(&rw);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(arguments_are_checked)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_multilock *ml;
     const clave_multilock_part twice[] = {{.path = "/a"}, {.path = "/b"}, {.path = "/a"}};
@@ -436,7 +394,6 @@ TEST(arguments_are_checked)
     assert_int_equal(clave_async_multilock_new(&ml, c, twice, 2, &o), CLAVE_EINVAL);
     assert_null(ml);
     clave_async_multilock_free(NULL);
-    memnet_free(p);
 }
 
 /* ---- faults ---------------------------------------------------------------------------- */
@@ -473,7 +430,7 @@ TEST(any_message_may_be_lost_once)
         memnet_advance(p, 3000);
         assert_int_equal(a.answers + b.answers, 2);
         assert_int_equal(a.lost + b.lost, 0);
-        assert_no_leftovers(p);
+        memnet_assert_no_leftovers(p);
         cycle_close(&a);
         cycle_close(&b);
         memnet_free(p);

@@ -11,20 +11,13 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* Server stopped while one holds and one waits; after the restart both finish. */
 TEST(testWaitingProcessKilledServer)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -39,17 +32,13 @@ TEST(testWaitingProcessKilledServer)
     assert_int_equal(owner_release(&a), CLAVE_OK);
     assert_true(owner_holds(&b));
     assert_int_equal(b.answers, 1);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Session killed while A holds and B waits on the same client; B acquires afterwards. */
 TEST(testKilledSession)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -65,18 +54,14 @@ TEST(testKilledSession)
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.lost, 0);
     assert_int_equal(owner_release(&a), CLAVE_ELOST);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The listing finds no parent (here: an operator deletes node and parent under us): no
  * node is left, and the attempt goes on. */
 TEST(testNodeDeletedCleanlyWithFaults)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     char names[2][96], path[128];
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -108,21 +93,17 @@ TEST(testNodeDeletedCleanlyWithFaults)
     assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 2);
     owner_release(&a);
     assert_true(owner_holds(&b));
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* CURATOR-41: the first error is the one that is told, also when the clean-up meets
  * another. */
 TEST(testAttemptLockFailedException)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     /* Nobody may read it: the contenders after it cannot watch it. */
     clave_acl acl = {CLAVE_PERM_DELETE, "world", "anyone"};
     clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
-    struct mutex_owner a, b;
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", &o);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -133,10 +114,6 @@ TEST(testAttemptLockFailedException)
     memnet_advance(p, 3000);
     assert_int_equal(b.answers, 1);
     assert_int_equal(memnet_stats(p).ephemerals, 1);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- sessions -------------------------------------------------------------------------- */
@@ -146,8 +123,8 @@ TEST(testAttemptLockFailedException)
  * yet. Curator takes it for its own and holds a lock that is about to vanish. */
 TEST(a_node_of_the_old_session_is_never_adopted)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char names[4][96];
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -170,17 +147,14 @@ TEST(a_node_of_the_old_session_is_never_adopted)
     assert_int_equal(owner_grant(&a).session_id, clave_async_client_session_id(p->clients[0].c));
     assert_int_equal(memnet_list(p, 1, "/l", names, 4), 1);
     assert_non_null(strstr(owner_grant(&a).node, names[0]));
-    owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The holder stops first: LOST comes by its own clock, before the server expires it and
  * the next one is let in. */
 TEST(a_holder_that_is_cut_off_loses_before_another_holds)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -202,18 +176,14 @@ TEST(a_holder_that_is_cut_off_loses_before_another_holds)
     memnet_advance(p, 5000);
     assert_int_equal(a.lost, 1);
     assert_false(owner_holds(&a));
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* SIGSTOP beyond the session: valid_for is false from memory at once, a guarded write
  * fails. */
 TEST(a_holder_that_was_stopped_does_no_harm)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     assert_int_equal(memnet_create(p, 1, "/data"), CLAVE_OK);
@@ -232,16 +202,12 @@ TEST(a_holder_that_was_stopped_does_no_harm)
     assert_int_equal(a.written, CLAVE_ELOST);
     assert_int_equal(owner_write(&a, "/data", "x"), CLAVE_ELOST);
     assert_true(owner_holds(&b));
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue)
 {
-    struct memnet *p = world(3);
-    struct mutex_owner a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(owner_close) struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_open(&c, p, 2, "/l", NULL);
@@ -261,16 +227,11 @@ TEST(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue)
     memnet_advance(p, 60000);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_EBUSY);
-    owner_close(&a);
-    owner_close(&b);
-    owner_close(&c);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_waiter_keeps_its_place_over_a_reconnect)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct mutex_owner s[3];
     for (size_t i = 0; i < 3; i++) {
         owner_open(&s[i], p, i, "/l", NULL);
@@ -291,14 +252,12 @@ TEST(a_waiter_keeps_its_place_over_a_reconnect)
     assert_false(owner_holds(&s[2]));
     for (size_t i = 0; i < 3; i++)
         owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(closing_the_client_ends_all)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_open(&c, p, 1, "/m", NULL);
@@ -313,17 +272,12 @@ TEST(closing_the_client_ends_all)
     assert_int_equal(c.why, CLAVE_ECLOSED);
     assert_int_equal(owner_begin_acquire(&b, OWNER_FOREVER), CLAVE_ECLOSED);
     assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 1);
-    owner_close(&a);
-    owner_close(&b);
-    owner_close(&c);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The client is freed with requests, timers and a half-made cancel in the air. */
 TEST(freeing_the_client_right_behind_the_mutex_answers_all)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_share(&b, &a, 1);
@@ -340,7 +294,6 @@ TEST(freeing_the_client_right_behind_the_mutex_answers_all)
     assert_int_equal(c.answers, 1);
     assert_int_equal(b.err, CLAVE_ECANCELED);
     assert_int_equal(c.err, CLAVE_ECANCELED);
-    memnet_free(p);
 }
 
 /* ---- no connection --------------------------------------------------------------------- */
@@ -367,7 +320,7 @@ TEST(a_deadline_that_passes_while_not_connected_ends_at_once)
     memnet_refuse(p, 0, false);
     memnet_advance(p, 5000);
     assert_int_equal(a.answers, 2);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     owner_close(&a);
     memnet_free(p);
 }
@@ -386,7 +339,7 @@ TEST(a_try_whose_connection_goes_says_so)
     assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     memnet_advance(p, 5000);
     assert_int_equal(a.answers, 1);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     owner_close(&a);
     memnet_free(p);
 }
@@ -395,8 +348,8 @@ TEST(a_try_whose_connection_goes_says_so)
  * the lock. */
 TEST(a_release_over_a_lost_connection_is_made_up_for)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -413,10 +366,6 @@ TEST(a_release_over_a_lost_connection_is_made_up_for)
     assert_true(owner_holds(&b));
     owner_release(&b);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Every kind of message of a contended acquire and release, lost or its reply lost, at A
@@ -453,7 +402,7 @@ TEST(any_message_may_be_lost_once)
         assert_int_equal(b.answers, 1);
         assert_int_equal(owner_release(&b), CLAVE_OK);
         memnet_advance(p, 3000);
-        assert_no_leftovers(p);
+        memnet_assert_no_leftovers(p);
         owner_close(&a);
         owner_close(&b);
         memnet_free(p);
@@ -465,8 +414,8 @@ TEST(any_message_may_be_lost_once)
 /* A waiter of an hour is granted only with time on the deadline. */
 TEST(a_grant_has_time_left)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .min_valid_ms = TIMEOUT / 3};
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", &o);
@@ -477,17 +426,14 @@ TEST(a_grant_has_time_left)
     owner_release(&a);
     assert_true(owner_holds(&b));
     assert_true(mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 /* Between close and CLOSED nothing can be deleted any more: the release was done within its
  * own call, callback and all. */
 TEST(a_release_while_the_client_closes_is_answered_later)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     assert_true(owner_holds(&a));
@@ -499,16 +445,14 @@ TEST(a_release_while_the_client_closes_is_answered_later)
     memnet_settle(p);
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.left, CLAVE_ECLOSED);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* Each connection ended before a heartbeat was due, and moved the deadline: the holder of a node
  * that was deleted went on for as long as connections did so. */
 TEST(a_holder_with_short_connections_hears_of_its_end)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char path[128];
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -520,9 +464,6 @@ TEST(a_holder_with_short_connections_hears_of_its_end)
         memnet_advance(p, 1);
     memnet_advance(p, 10); /* a heartbeat is due after 2500 ms */
     assert_false(owner_holds(&a));
-    owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 struct two_owners {
@@ -554,7 +495,7 @@ TEST(what_is_cancelled_by_the_last_events_is_answered)
 {
     struct two_owners both = {0};
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     clave_async_client *c = p->clients[0].c;
     assert_int_equal(clave_async_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
     for (uint64_t owner = 1; owner <= 2; owner++)
@@ -567,13 +508,13 @@ TEST(what_is_cancelled_by_the_last_events_is_answered)
     assert_int_equal(both.answers, 1);
     assert_int_equal(both.err, CLAVE_ECANCELED);
     clave_async_mutex_free(both.m);
-    memnet_free(p);
 }
 
 /* A margin beyond what the server grants left nothing to hold: the first in the queue asked
  * for confirmations for ever, and kept all others out. */
 TEST(a_margin_beyond_the_session_timeout_is_cut)
 {
+    CLOSED_BY(memnet_freed)
     struct memnet *p = memnet_new(
         &(struct memnet_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
     struct mutex_owner a;
@@ -587,5 +528,4 @@ TEST(a_margin_beyond_the_session_timeout_is_cut)
         assert_true(owner_grant(&a).deadline <= p->now + timeout / 2);
         owner_close(&a);
     }
-    memnet_free(p);
 }

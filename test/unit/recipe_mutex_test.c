@@ -10,18 +10,11 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .container_check_ms = 1000});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 /* ---- costs ----------------------------------------------------------------------------- */
 
 TEST(acquire_costs_one_flight_and_release_one_delete)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(owner_acquire(&a, OWNER_FOREVER), CLAVE_OK); /* makes the parent */
@@ -42,30 +35,27 @@ TEST(acquire_costs_one_flight_and_release_one_delete)
     owner_release(&a);
     assert_int_equal(p->clients[0].requests[OP_DELETE], 1);
     assert_int_equal(memnet_requests(p, 0), 3);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     owner_close(&a);
     assert_int_equal(memnet_requests(p, 0), 3);
-    memnet_free(p);
 }
 
 /* P7: the create that fails, then one flight: containers, create, listing. */
 TEST(missing_parents_cost_two_flights)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/a/b/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     assert_true(owner_holds(&a));
     assert_int_equal(p->clients[0].requests[OP_CREATE2], 2);
     assert_int_equal(p->clients[0].requests[OP_CREATE_CONTAINER], 3);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(release_is_sent_and_not_awaited)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
@@ -78,15 +68,12 @@ TEST(release_is_sent_and_not_awaited)
     memnet_clear(p);
     memnet_settle(p);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     owner_acquire(&a, OWNER_FOREVER);
@@ -100,14 +87,12 @@ TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
     memnet_settle(p);
     assert_int_equal(a.departures, 2);
     assert_int_equal(a.left, CLAVE_OK);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(hand_over_costs_no_round_trip)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -124,10 +109,6 @@ TEST(hand_over_costs_no_round_trip)
     assert_int_equal(memnet_requests(p, 1), 0);
     assert_int_equal(p->clients[1].events, 1);
     assert_true(owner_grant(&b).token > 0);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* P4: with waiters behind waiters every hand-over is free of trips, since the one behind
@@ -135,7 +116,7 @@ TEST(hand_over_costs_no_round_trip)
 TEST(a_long_queue_hands_over_without_trips)
 {
     enum { N = 6 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct mutex_owner s[N];
     for (size_t i = 0; i < N; i++) {
         owner_open(&s[i], p, i, "/l", NULL);
@@ -159,8 +140,6 @@ TEST(a_long_queue_hands_over_without_trips)
     }
     for (size_t i = 0; i < N; i++)
         owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A server on a restored directory gives nobody a place until the sessions from before have
@@ -168,8 +147,8 @@ TEST(a_long_queue_hands_over_without_trips)
  */
 TEST(nobody_hammers_a_server_that_gives_no_place)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     struct session *quiet;
     clave_err err =
         clave__sessions_add(&p->server->sessions, SESSION_OF_RESTORE, INT32_MAX, &quiet);
@@ -194,16 +173,12 @@ TEST(nobody_hammers_a_server_that_gives_no_place)
     owner_acquire(&a, OWNER_TRY);
     assert_int_equal(a.answers, 3);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_try_that_fails_costs_one_round_trip)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_TRY);
@@ -225,9 +200,6 @@ TEST(a_try_that_fails_costs_one_round_trip)
     assert_int_equal(memnet_requests(p, 1), 3);
     assert_int_equal(memnet_stats(p).ephemerals, 1);
     assert_int_equal(memnet_stats(p).watches, 0);
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 /* ---- Curator's list -------------------------------------------------------------------- */
@@ -235,7 +207,7 @@ TEST(a_try_that_fails_costs_one_round_trip)
 /* testLocker: acquired in scope, a timeout outside. */
 TEST(testLocker)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -250,14 +222,12 @@ TEST(testLocker)
     owner_acquire(&b, 1000);
     assert_true(owner_holds(&b));
     owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testContainerCleanup)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     owner_release(&a);
@@ -266,14 +236,13 @@ TEST(testContainerCleanup)
     /* And it comes back. */
     owner_acquire(&a, OWNER_FOREVER);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(testWithNamespace)
 {
+    CLOSED_BY(memnet_freed)
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .chroot = "/name/space"});
-    struct mutex_owner a, b;
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -282,16 +251,13 @@ TEST(testWithNamespace)
     owner_acquire(&b, OWNER_FOREVER);
     owner_release(&a);
     assert_true(owner_holds(&b));
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 /* testReentrantSingleLock, testReentrant2Threads: owners of one mutex exclude each other
  * as processes do. */
 TEST(testReentrant2Threads)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_share(&b, &a, 7);
@@ -306,14 +272,12 @@ TEST(testReentrant2Threads)
     assert_true(owner_holds(&b));
     assert_int_equal(owner_release(&b), CLAVE_OK);
     owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testReentrant)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(owner_release(&a), CLAVE_ENOTHELD);
     owner_acquire(&a, OWNER_FOREVER);
@@ -332,13 +296,11 @@ TEST(testReentrant)
     assert_int_equal(owner_release(&a), CLAVE_OK);
     assert_false(owner_holds(&a));
     assert_int_equal(owner_release(&a), CLAVE_ENOTHELD);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(test2Clients)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct mutex_owner s[2];
     owner_open(&s[0], p, 0, "/l", NULL);
     owner_open(&s[1], p, 1, "/l", NULL);
@@ -353,8 +315,6 @@ TEST(test2Clients)
     }
     owner_close(&s[0]);
     owner_close(&s[1]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 static void on_acl(clave_async_client *c, const clave_result *res, void *arg)
@@ -367,10 +327,10 @@ static void on_acl(clave_async_client *c, const clave_result *res, void *arg)
 /* testLockACLs, for the node; testWithSchema: it is ephemeral and sequential. */
 TEST(testLockACLs)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_acl acl = {CLAVE_PERM_READ | CLAVE_PERM_DELETE, "world", "anyone"};
     clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
-    struct mutex_owner a;
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", &o);
     acl.perms = 0; /* it was copied */
     owner_acquire(&a, OWNER_FOREVER);
@@ -382,16 +342,14 @@ TEST(testLockACLs)
     assert_string_equal(node + strlen(node) - 10, "0000000000");
     assert_int_equal(strlen(node), strlen("/l/") + 40 + strlen("lock-") + 10);
     assert_int_equal(memnet_create(p, 0, "/l/x"), CLAVE_OK);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
 TEST(cancel_answers_once_and_leaves_nothing)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -405,14 +363,11 @@ TEST(cancel_answers_once_and_leaves_nothing)
     assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_ENOTHELD);
     assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 1);
     assert_int_equal(memnet_stats(p).watches, 0);
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 TEST(free_cancels_what_waits_and_releases_what_is_held)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct mutex_owner a, b, c;
     owner_open(&a, p, 0, "/l", NULL);
     owner_share(&b, &a, 1);
@@ -428,8 +383,6 @@ TEST(free_cancels_what_waits_and_releases_what_is_held)
     assert_int_equal(c.answers, 1);
     assert_int_equal(c.err, CLAVE_ECANCELED);
     assert_int_equal(a.lost, 0);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_cancelled_create_is_cleaned_up)
@@ -445,7 +398,7 @@ TEST(a_cancelled_create_is_cleaned_up)
     memnet_clear(p);
     memnet_settle(p);
     assert_int_equal(a.answers, 1);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     owner_close(&a);
     memnet_free(p);
 }
@@ -453,8 +406,8 @@ TEST(a_cancelled_create_is_cleaned_up)
 /* The grant's event and the cancel meet: one callback, and no node stays. */
 TEST(a_grant_that_races_a_cancel_answers_once)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -467,19 +420,16 @@ TEST(a_grant_that_races_a_cancel_answers_once)
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ECANCELED);
     assert_int_equal(b.held, 0);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     /* Granted first: the cancel comes too late. */
     owner_acquire(&b, OWNER_FOREVER);
     assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_ENOTHELD);
     assert_true(owner_holds(&b));
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }
 
 TEST(a_waiter_that_gives_up_does_not_let_its_follower_in)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct mutex_owner s[3];
     for (size_t i = 0; i < 3; i++) {
         owner_open(&s[i], p, i, "/l", NULL);
@@ -496,14 +446,12 @@ TEST(a_waiter_that_gives_up_does_not_let_its_follower_in)
     assert_true(owner_holds(&s[2]));
     for (size_t i = 0; i < 3; i++)
         owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(ten_thousand_timeouts_leave_nothing)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -515,18 +463,14 @@ TEST(ten_thousand_timeouts_leave_nothing)
     assert_int_equal(b.answers, 10000);
     assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 1);
     assert_true(memnet_stats(p).watches <= 1); /* the holder's own */
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- holding --------------------------------------------------------------------------- */
 
 TEST(a_holder_whose_node_is_deleted_is_told)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     char node[160];
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", NULL);
@@ -545,17 +489,13 @@ TEST(a_holder_whose_node_is_deleted_is_told)
     assert_int_equal(owner_release(&a), CLAVE_ENOTHELD);
     owner_acquire(&a, OWNER_FOREVER);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A hold that never settled is checked by its heartbeats. */
 TEST(a_short_hold_notices_a_deleted_node_by_its_heartbeat)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char node[160];
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -565,16 +505,13 @@ TEST(a_short_hold_notices_a_deleted_node_by_its_heartbeat)
     memnet_advance(p, 10000);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.why, CLAVE_ENONODE);
-    owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(max_hold_ends_the_hold_at_the_server_too)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 3000};
-    struct mutex_owner a, b;
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", &o);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
@@ -593,16 +530,12 @@ TEST(max_hold_ends_the_hold_at_the_server_too)
     assert_int_equal(owner_release(&a), CLAVE_EMAXHOLD);
     assert_int_equal(owner_release(&a), CLAVE_EMAXHOLD);
     assert_int_equal(owner_release(&a), CLAVE_ENOTHELD);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_grant_is_valid_up_to_the_hold_deadline)
 {
-    struct memnet *p = world(1);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     assert_false(mutex_valid_for(a.m, 0, p->now, 0));
     owner_acquire(&a, OWNER_FOREVER);
@@ -616,13 +549,11 @@ TEST(a_grant_is_valid_up_to_the_hold_deadline)
     memnet_advance(p, 120000);
     assert_true(owner_holds(&a));
     assert_true(mutex_valid_for(a.m, 0, p->now, 3000));
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(options_are_checked)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_mutex *m;
     static const clave_mutex_options bad[] = {
@@ -641,7 +572,6 @@ TEST(options_are_checked)
     assert_int_equal(clave_async_mutex_acquire(m, 0, CLAVE_TRY, NULL, NULL), CLAVE_EINVAL);
     clave_async_mutex_free(m);
     clave_async_mutex_free(NULL);
-    memnet_free(p);
 }
 
 static void on_roll(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
@@ -659,7 +589,7 @@ static void on_roll(clave_async_client *c, clave_err err, const clave_participan
 TEST(a_place_that_no_session_owns_is_told_and_left_alone)
 {
     static const char copy[] = "/l/_c_01234567-89ab-4def-8123-456789abcdef-lock-0000000000";
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
     struct mutex_owner a, b;
     char roll[4] = "";
     memnet_settle(p);
@@ -687,14 +617,13 @@ TEST(a_place_that_no_session_owns_is_told_and_left_alone)
     memnet_settle(p);
     assert_true(owner_holds(&b));
     owner_close(&b);
-    memnet_free(p);
 }
 
 /* Held, asked for once more, and freed before the callback of that has run: it is not held. */
 TEST(freeing_a_lock_held_again_cancels_the_second_hold)
 {
     const struct memnet_options o = {.clients = 1};
-    struct memnet *p = memnet_new(&o);
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&o);
     struct mutex_owner a;
     memnet_settle(p);
     owner_open(&a, p, 0, "/l", NULL);
@@ -705,5 +634,4 @@ TEST(freeing_a_lock_held_again_cancels_the_second_hold)
     owner_close(&a);
     assert_int_equal(a.answers, 2);
     assert_int_equal(a.err, CLAVE_ECANCELED);
-    memnet_free(p);
 }

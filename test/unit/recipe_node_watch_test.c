@@ -77,8 +77,9 @@ TEST(who_was_asked_while_it_waited_is_told_when_it_could_not_look)
 TEST(a_watch_that_fires_under_a_look_is_set_again)
 {
     clave_mutex_options o = {.size = sizeof o, .revocable = true};
+    CLOSED_BY(memnet_freed)
     struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = 6000});
-    struct mutex_owner a, b;
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     owner_open(&a, p, 0, "/l", &o);
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&b, OWNER_FOREVER);
@@ -93,7 +94,4 @@ TEST(a_watch_that_fires_under_a_look_is_set_again)
     memnet_delete(p, 1, owner_grant(&a).node);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.why, CLAVE_ENONODE);
-    owner_close(&a);
-    owner_close(&b);
-    memnet_free(p);
 }

@@ -252,7 +252,7 @@ static void begin(struct soak *k, uint64_t seed)
 /* Peace: the job goes on to be done. */
 static void end(struct soak *k)
 {
-    struct memnet *p = k->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = k->p;
     memnet_clear(p);
     for (size_t c = 0; c < CLIENTS; c++) {
         memnet_refuse(p, c, false);
@@ -268,7 +268,6 @@ static void end(struct soak *k)
         leave(&k->all[i]);
         owner_close(&k->all[i].owner);
     }
-    memnet_free(p);
 }
 
 TEST(random_faults_break_nothing)

@@ -98,8 +98,8 @@ static clave_err run(struct runner *r, bool succeeded)
 
 TEST(of_two_starters_one_runs)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
@@ -118,16 +118,13 @@ TEST(of_two_starters_one_runs)
     assert_int_equal(b.former.age_ms, 20 * MINUTE);
     assert_string_equal(b.host, "a");
     assert_int_equal(b.former.token > 0, 1);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 /* From the begin of the run before, whenever it ended and whenever others asked. */
 TEST(the_period_is_from_begin_to_begin)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
@@ -144,15 +141,12 @@ TEST(the_period_is_from_begin_to_begin)
     assert_int_equal(b.former.age_ms, HOUR);
     assert_int_equal(run(&a, true), CLAVE_EDONE);
     assert_string_equal(a.host, "b");
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(without_a_period_it_is_once_for_all)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, 0);
     enter(&b, p, 1, 0);
     assert_int_equal(run(&a, true), CLAVE_OK);
@@ -165,30 +159,24 @@ TEST(without_a_period_it_is_once_for_all)
     assert_int_equal(memnet_delete(p, 0, "/job-once/hourly"), CLAVE_OK);
     assert_int_equal(memnet_create(p, 0, "/job-once/hourly"), CLAVE_OK);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(a_run_that_failed_is_repeated)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(run(&a, false), CLAVE_OK);
     assert_int_equal(run(&b, true), CLAVE_OK);
     assert_int_equal(b.former.state, CLAVE_ONCE_FAILED);
     assert_int_equal(run(&a, true), CLAVE_EDONE);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(at_most_once_every_beginning_counts)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     a.o.at_most_once = b.o.at_most_once = true;
@@ -202,17 +190,14 @@ TEST(at_most_once_every_beginning_counts)
     assert_int_equal(a.former.state, CLAVE_ONCE_STARTED);
     memnet_advance(p, HOUR);
     assert_int_equal(run(&a, true), CLAVE_OK);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 /* ---- runners that die, or are late ----------------------------------------------------------- */
 
 TEST(a_start_whose_runner_died_is_repeated)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
@@ -230,17 +215,15 @@ TEST(a_start_whose_runner_died_is_repeated)
     assert_int_equal(end(&b, false), CLAVE_OK);
     release(&b);
     assert_int_equal(run(&b, true), CLAVE_OK);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(a_lock_lost_before_the_start_starts_nothing)
 {
     static const int before[] = {OP_GET_DATA, OP_MULTI};
     for (size_t i = 0; i < 2; i++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct runner a, b;
+        CLOSED_BY(leave) struct runner a, b;
         enter(&a, p, 0, HOUR);
         enter(&b, p, 1, HOUR);
         assert_int_equal(memnet_create(p, 1, "/job-once"), CLAVE_OK);
@@ -255,9 +238,6 @@ TEST(a_lock_lost_before_the_start_starts_nothing)
         assert_int_equal(a.err, CLAVE_ELOST);
         assert_int_equal(run(&b, true), CLAVE_OK);
         assert_int_equal(b.former.state, CLAVE_ONCE_NONE);
-        leave(&a);
-        leave(&b);
-        memnet_free(p);
     }
 }
 
@@ -275,8 +255,9 @@ TEST(no_lost_answer_makes_it_twice_or_never)
     static const enum memnet_direction ways[] = {MEMNET_REQUEST, MEMNET_REPLY};
     static const int ops[] = {OP_GET_DATA, OP_MULTI, OP_CREATE2};
     for (unsigned i = 0; i < 3 * 2 * 4; i++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct runner a, b;
+        CLOSED_BY(leave) struct runner a, b;
         enter(&a, p, 0, HOUR);
         enter(&b, p, 1, HOUR);
         /* Every other time there is a record to be replaced, out of date. */
@@ -299,17 +280,15 @@ TEST(no_lost_answer_makes_it_twice_or_never)
         release(&a);
         assert_int_equal(run(&b, true), CLAVE_EDONE);
         assert_string_equal(b.host, "a");
-        leave(&a);
-        leave(&b);
-        memnet_free(p);
     }
 }
 
 TEST(a_lost_answer_to_the_end_is_made_up_for)
 {
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct runner a, b;
+        CLOSED_BY(leave) struct runner a, b;
         enter(&a, p, 0, HOUR);
         enter(&b, p, 1, HOUR);
         assert_int_equal(begin(&a), CLAVE_OK);
@@ -320,17 +299,14 @@ TEST(a_lost_answer_to_the_end_is_made_up_for)
         assert_int_equal(a.ended, CLAVE_OK);
         release(&a);
         assert_int_equal(run(&b, true), CLAVE_EDONE);
-        leave(&a);
-        leave(&b);
-        memnet_free(p);
     }
 }
 
 /* The answer is lost, then the session: nobody may say that it is not on record. */
 TEST(a_lock_lost_behind_a_lost_answer_leaves_it_open)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-    struct runner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    CLOSED_BY(leave) struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
@@ -345,16 +321,14 @@ TEST(a_lock_lost_behind_a_lost_answer_leaves_it_open)
     assert_int_equal(a.ends, 1);
     assert_int_equal(clave_err_classify(a.ended), CLAVE_CLASS_UNKNOWN);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
-    leave(&a);
-    leave(&b);
-    memnet_free(p);
 }
 
 TEST(a_lost_answer_to_the_touch_is_made_up_for)
 {
     for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
+        CLOSED_BY(memnet_freed)
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
-        struct runner a;
+        CLOSED_BY(leave) struct runner a;
         enter(&a, p, 0, HOUR);
         assert_int_equal(run(&a, true), CLAVE_OK);
         memnet_advance(p, 10 * MINUTE);
@@ -365,8 +339,6 @@ TEST(a_lost_answer_to_the_touch_is_made_up_for)
         assert_int_equal(a.answers, 1);
         assert_int_equal(a.err, CLAVE_EDONE);
         assert_true(a.former.age_ms >= 10 * MINUTE && a.former.age_ms < 11 * MINUTE);
-        leave(&a);
-        memnet_free(p);
     }
 }
 
@@ -376,8 +348,8 @@ TEST(a_lost_answer_to_the_touch_is_made_up_for)
  * from being done for years. */
 TEST(a_record_from_the_future_is_out_of_date)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
-    struct runner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(leave) struct runner a;
     enter(&a, p, 0, HOUR);
     p->wall_shift = 48 * HOUR;
     memnet_advance(p, 1);
@@ -389,16 +361,14 @@ TEST(a_record_from_the_future_is_out_of_date)
     memnet_advance(p, 1);
     assert_int_equal(run(&a, true), CLAVE_EDONE);
     assert_int_equal(a.former.age_ms, 1 - MINUTE);
-    leave(&a);
-    memnet_free(p);
 }
 
 /* ---- what it costs, and misuse --------------------------------------------------------------- */
 
 TEST(a_run_costs_four_requests)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
-    struct runner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(leave) struct runner a;
     enter(&a, p, 0, HOUR);
     assert_int_equal(run(&a, true), CLAVE_OK);
     memnet_advance(p, HOUR);
@@ -415,13 +385,11 @@ TEST(a_run_costs_four_requests)
     memnet_settle(p);
     assert_int_equal(a.err, CLAVE_EDONE);
     assert_int_equal(memnet_requests(p, 0), 2);
-    leave(&a);
-    memnet_free(p);
 }
 
 TEST(misuse)
 {
-    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     clave_async_once *o;
     enter(&a, p, 0, HOUR);
@@ -470,7 +438,6 @@ TEST(misuse)
     assert_int_equal(ask(&a), CLAVE_OK);
     clave_async_mutex_free(a.owner.m);
     clave_async_once_free(a.once);
-    memnet_free(p);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

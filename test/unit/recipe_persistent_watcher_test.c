@@ -256,7 +256,7 @@ TEST(testConcurrentClientClose)
 TEST(testCuratorListenersNotLeaking)
 {
     struct story s;
-    struct memnet *p = world(NULL);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(NULL);
     for (int i = 0; i < 20; i++) {
         watch(&s, p, "/a", i % 2);
         clave_async_persistent_watcher_free(s.w);
@@ -267,13 +267,12 @@ TEST(testCuratorListenersNotLeaking)
     create(p, "/a");
     memnet_advance(p, 2000);
     told(&s, "armed ");
-    memnet_free(p);
 }
 
 TEST(a_watcher_may_be_freed_in_its_event)
 {
     struct story s = {.free_in_event = true};
-    struct memnet *p = world(NULL);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(NULL);
     assert_int_equal(
         clave_async_persistent_watcher_new(&s.w, p->clients[USER].c, "/a", NULL, on_event, &s),
         CLAVE_OK);
@@ -281,7 +280,6 @@ TEST(a_watcher_may_be_freed_in_its_event)
     create(p, "/a");
     told(&s, "armed ");
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* ---- servers --------------------------------------------------------------------------------- */
@@ -300,19 +298,18 @@ static void watch_fake(struct story *s, struct fake_server *f)
 TEST(a_server_before_3_6_ends_a_watcher)
 {
     struct story s;
-    struct fake_server f;
+    CLOSED_BY(fake_close) struct fake_server f;
     watch_fake(&s, &f);
     fake_answer(&f, CLAVE_EUNIMPLEMENTED, NULL);
     told(&s, "ended:EUNIMPLEMENTED ");
     clave_async_persistent_watcher_free(s.w);
-    fake_close(&f);
 }
 
 /* The ensemble has members of both sorts, and the session moves to an older one. */
 TEST(a_member_before_3_6_ends_a_watcher)
 {
     struct story s;
-    struct fake_server f;
+    CLOSED_BY(fake_close) struct fake_server f;
     static const struct wire_reply none;
     watch_fake(&s, &f);
     fake_answer(&f, CLAVE_OK, &none);
@@ -334,14 +331,13 @@ TEST(a_member_before_3_6_ends_a_watcher)
     fake_answer(&f, CLAVE_EUNIMPLEMENTED, NULL);
     told(&s, "ended:EUNIMPLEMENTED ");
     clave_async_persistent_watcher_free(s.w);
-    fake_close(&f);
 }
 
 /* Curator's asks again at once, and again. */
 TEST(a_refused_watcher_asks_again_after_pauses)
 {
     struct story s;
-    struct fake_server f;
+    CLOSED_BY(fake_close) struct fake_server f;
     static const struct wire_reply none;
     watch_fake(&s, &f);
     int64_t at = f.now;
@@ -356,13 +352,12 @@ TEST(a_refused_watcher_asks_again_after_pauses)
     fake_answer(&f, CLAVE_OK, &none);
     told(&s, "armed ");
     clave_async_persistent_watcher_free(s.w);
-    fake_close(&f);
 }
 
 /* A cache goes on with a watch for each node. TestCuratorCacheBridge. */
 TEST(a_cache_follows_on_a_server_before_3_6)
 {
-    struct fake_server f;
+    CLOSED_BY(fake_close) struct fake_server f;
     clave_async_cache *cache;
     fake_open(&f, NULL);
     fake_connect(&f, true);
@@ -382,7 +377,6 @@ TEST(a_cache_follows_on_a_server_before_3_6)
     q = &fake_expect(&f, OP_GET_DATA)->body.read;
     assert_true(q->watch);
     clave_async_cache_free(cache);
-    fake_close(&f);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -429,7 +423,7 @@ TEST(any_allocation_may_fail)
 
 TEST(an_invalid_watcher_is_refused)
 {
-    struct memnet *p = world(NULL);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(NULL);
     clave_async_client *c = p->clients[USER].c;
     clave_async_persistent_watcher *w;
     clave_async_watch *watch;
@@ -454,5 +448,4 @@ TEST(an_invalid_watcher_is_refused)
     clave_async_watch_free(watch);
     memnet_settle(p);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }

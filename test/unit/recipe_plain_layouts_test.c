@@ -14,13 +14,6 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 static void open_lock(struct mutex_owner *s, struct memnet *p, size_t client)
 {
     assert_int_equal(owner_open_simple(s, p, client, "/l", "lock_", NULL), CLAVE_OK);
@@ -51,8 +44,8 @@ static void make_by_hand(struct memnet *p, size_t client, const char *path, char
 
 TEST(it_is_one_queue_with_a_program_written_by_hand)
 {
-    struct memnet *p = world(3);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char before[64], behind[64], names[4][96];
     open_lock(&a, p, 0);
     owner_acquire(&a, OWNER_FOREVER);
@@ -70,9 +63,6 @@ TEST(it_is_one_queue_with_a_program_written_by_hand)
     assert_true(owner_holds(&a));
     assert_string_equal(owner_grant(&a).node, "/l/lock_0000000002");
     assert_int_equal(memnet_delete(p, 2, behind), CLAVE_OK);
-    owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Every kind of message of acquires and releases by two owners of one lock, whose nodes nothing
@@ -83,7 +73,7 @@ TEST(any_message_may_be_lost_once)
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         MEMNET_HANDSHAKE};
     static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
     for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 4; i++) {
-        struct memnet *p = world(2);
+        CLOSED_BY(memnet_freed) struct memnet *p = world(2);
         struct mutex_owner a[3];
         open_lock(&a[0], p, 0);
         owner_share(&a[1], &a[0], 1);
@@ -105,17 +95,16 @@ TEST(any_message_may_be_lost_once)
         memnet_advance(p, 3000);
         for (size_t n = 0; n < 3; n++)
             assert_int_equal(a[n].answers, 1);
-        assert_no_leftovers(p);
+        memnet_assert_no_leftovers(p);
         owner_close(&a[0]);
         owner_close(&a[2]);
-        memnet_free(p);
     }
 }
 
 TEST(a_node_of_the_old_session_is_never_adopted)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char names[4][96];
     open_lock(&a, p, 0);
     owner_acquire(&a, OWNER_FOREVER);
@@ -135,17 +124,14 @@ TEST(a_node_of_the_old_session_is_never_adopted)
     assert_true(owner_holds(&a));
     assert_int_not_equal(owner_grant(&a).session_id, old);
     assert_int_equal(memnet_list(p, 1, "/l", names, 4), 1);
-    owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The queue's path was removed and made anew while we were away, and its numbers began anew: what
  * stands under our name is another client's. */
 TEST(a_node_of_our_name_that_is_anothers_is_left_alone)
 {
-    struct memnet *p = world(3);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char first[64], names[4][96];
     open_lock(&a, p, 0);
     assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
@@ -164,14 +150,12 @@ TEST(a_node_of_our_name_that_is_anothers_is_left_alone)
     assert_int_equal(memnet_list(p, 1, "/l", names, 4), 3);
     assert_false(owner_holds(&a));
     assert_int_equal(a.ahead, 2);
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(max_hold_ends_the_hold_and_the_release_says_so)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 500};
     assert_int_equal(owner_open_simple(&a, p, 0, "/l", "lock_", &o), CLAVE_OK);
     open_lock(&b, p, 1);
@@ -185,16 +169,12 @@ TEST(max_hold_ends_the_hold_and_the_release_says_so)
     assert_int_equal(a.why, CLAVE_EMAXHOLD);
     assert_true(owner_holds(&b));
     assert_int_equal(owner_release(&a), CLAVE_EMAXHOLD);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_holder_that_was_stopped_does_no_harm)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     open_lock(&a, p, 0);
     open_lock(&b, p, 1);
     assert_int_equal(memnet_create(p, 1, "/data"), CLAVE_OK);
@@ -209,16 +189,12 @@ TEST(a_holder_that_was_stopped_does_no_harm)
     memnet_advance(p, 5000);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.written, CLAVE_ELOST);
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(acquires_that_are_given_up_leave_nothing)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     open_lock(&a, p, 0);
     open_lock(&b, p, 1);
     owner_acquire(&a, OWNER_FOREVER);
@@ -237,16 +213,12 @@ TEST(acquires_that_are_given_up_leave_nothing)
     assert_int_equal(b.answers, 3000);
     assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 1);
     assert_true(memnet_stats(p).watches <= 1); /* the holder's own */
-    owner_close(&a);
-    owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(prefixes_are_checked)
 {
     static const char *const wrong[] = {"", "0", "12", "-1", "a/b"};
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_mutex *m;
     clave_async_latch *l;
@@ -270,15 +242,14 @@ TEST(prefixes_are_checked)
     lo.priority = 0;
     lo.layout = CLAVE_LATCH_CURATOR; /* has none */
     assert_int_equal(clave_async_latch_new(&l, c, "/l", &lo), CLAVE_EINVAL);
-    memnet_free(p);
 }
 
 /* ---- the fair election -------------------------------------------------------------------- */
 
 TEST(candidates_lead_in_turn_with_one_written_by_hand)
 {
-    struct memnet *p = world(3);
-    struct candidate a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(candidate_close) struct candidate a, b;
     char hand[64];
     open_candidate(&a, p, 0);
     make_by_hand(p, 2, "/election/c_", hand);
@@ -291,10 +262,6 @@ TEST(candidates_lead_in_turn_with_one_written_by_hand)
     assert_int_equal(b.ahead, 1);
     assert_int_equal(memnet_delete(p, 2, hand), CLAVE_OK);
     assert_true(candidate_leads(&b));
-    candidate_close(&a);
-    candidate_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_failover_costs_the_same_with_any_number)
@@ -302,7 +269,7 @@ TEST(a_failover_costs_the_same_with_any_number)
     uint64_t cost[2];
     for (size_t n = 0; n < 2; n++) {
         size_t candidates = n ? 20 : 5;
-        struct memnet *p = world(candidates);
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(candidates);
         struct candidate s[20];
         for (size_t i = 0; i < candidates; i++)
             open_candidate(&s[i], p, i);
@@ -314,8 +281,6 @@ TEST(a_failover_costs_the_same_with_any_number)
             cost[n] += memnet_requests(p, i);
         for (size_t i = 0; i < candidates; i++)
             candidate_close(&s[i]);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
     assert_int_equal(cost[0], cost[1]);
     assert_true(cost[0] <= 4);

@@ -23,12 +23,11 @@ static void enter_with(struct candidate *s, struct memnet *p, size_t client, int
 
 static void end(struct candidate *s, size_t n)
 {
-    struct memnet *p = s->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
         candidate_close(&s[i]);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* ---- names ----------------------------------------------------------------------------- */
@@ -92,7 +91,7 @@ TEST(the_highest_leads_next)
 {
     static const int32_t priorities[] = {4, 1, 9, 2, 9};
     enum { N = sizeof priorities / sizeof *priorities };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(N);
     struct candidate s[N];
     for (size_t i = 0; i < N; i++)
         enter_with(&s[i], p, i, priorities[i]);
@@ -111,7 +110,6 @@ TEST(the_highest_leads_next)
     candidate_close(&s[1]);
     candidate_close(&s[3]);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
 }
 
 /* A listing, and one transaction that hands on; the higher one then a listing. */
@@ -240,7 +238,7 @@ TEST(a_higher_one_asks_the_leader_to_go)
 
 TEST(options_that_contradict_each_other)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_latch *l;
     const clave_latch_options wrong[] = {
         {.size = sizeof *wrong, .priority = -1},
@@ -251,7 +249,6 @@ TEST(options_that_contradict_each_other)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &wrong[i]), CLAVE_EINVAL);
-    memnet_free(p);
 }
 
 /* ---- faults ---------------------------------------------------------------------------- */
@@ -295,13 +292,12 @@ static struct memnet *looking(struct candidate *s)
 TEST(who_closes_its_client_while_it_looks_never_leads)
 {
     struct candidate s;
-    struct memnet *p = looking(&s);
+    CLOSED_BY(memnet_freed) struct memnet *p = looking(&s);
     clave_async_client_abandon(p->clients[0].c, p->now);
     memnet_clear(p);
     memnet_settle(p);
     assert_int_equal(s.leader, 0);
     candidate_close(&s);
-    memnet_free(p);
 }
 
 static void ignore_result(clave_async_client *c, const clave_result *res, void *arg)
@@ -315,7 +311,7 @@ static void ignore_result(clave_async_client *c, const clave_result *res, void *
 TEST(who_is_removed_while_it_looks_stands_again)
 {
     struct candidate s;
-    struct memnet *p = looking(&s);
+    CLOSED_BY(memnet_freed) struct memnet *p = looking(&s);
     assert_int_equal(
         clave_async_delete(p->clients[1].c, s.l->place->node.watch.path, -1, ignore_result, NULL),
         CLAVE_OK);
@@ -326,7 +322,6 @@ TEST(who_is_removed_while_it_looks_stands_again)
     memnet_advance(p, 2000);
     assert_string_equal(s.news, "L");
     candidate_close(&s);
-    memnet_free(p);
 }
 
 /* Its node is the first, and a hand-over to a higher candidate is under way; that one leaves, and

@@ -27,8 +27,8 @@ static clave_err revoke(struct memnet *p, size_t by, const char *node)
 /* The Revoker wakes the holder's listener; when that lets go, the second lock acquires. */
 TEST(testRevoking)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     char node[160];
     owner_open(&a, p, 0, "/l", &revocable);
     owner_open(&b, p, 1, "/l", NULL);
@@ -47,31 +47,25 @@ TEST(testRevoking)
     assert_int_equal(owner_release(&a), CLAVE_OK);
     assert_true(owner_holds(&b));
     assert_int_equal(revoke(p, 1, node), CLAVE_ENONODE);
-    owner_close(&a);
-    owner_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(one_that_is_not_revocable_hears_nothing)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     assert_int_equal(revoke(p, 1, owner_grant(&a).node), CLAVE_OK);
     memnet_advance(p, 60000);
     assert_int_equal(a.asked, 0);
     assert_true(owner_holds(&a));
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* Asked for while it waits: told when it holds, since only then can it let go. */
 TEST(one_that_waits_hears_of_it_when_it_holds)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a, b;
     char names[2][96], node[128];
     owner_open(&a, p, 0, "/l", NULL);
     owner_open(&b, p, 1, "/l", &revocable);
@@ -85,16 +79,12 @@ TEST(one_that_waits_hears_of_it_when_it_holds)
     owner_release(&a);
     assert_true(owner_holds(&b));
     assert_int_equal(b.asked, 1);
-    owner_close(&a);
-    owner_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(both_sides_of_a_read_write_lock_can_be_asked)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", &revocable);
     owner_acquire(&a.write, OWNER_FOREVER);
     owner_acquire(&a.read, OWNER_FOREVER);
@@ -103,15 +93,12 @@ TEST(both_sides_of_a_read_write_lock_can_be_asked)
     assert_int_equal(a.write.asked, 0);
     assert_int_equal(revoke(p, 1, owner_grant(&a.write).node), CLAVE_OK);
     assert_int_equal(a.write.asked, 1);
-    rwlock_owner_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_lease_can_be_asked_for)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     struct grant_facts g;
     clave_semaphore_options o = {.limit = 2, .revocable = true};
     assert_int_equal(semaphore_user_open_with(&a, p, 0, o), CLAVE_OK);
@@ -123,17 +110,13 @@ TEST(a_lease_can_be_asked_for)
     assert_int_equal(a.asked, 1);
     assert_int_equal(semaphore_user_release(&a), CLAVE_OK);
     assert_int_equal(b.n, 1);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The word comes while the holder is cut off: it is heard of after the reconnect. */
 TEST(a_request_is_heard_of_after_a_reconnect)
 {
-    struct memnet *p = world(2);
-    struct mutex_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     char node[160];
     owner_open(&a, p, 0, "/l", &revocable);
     owner_acquire(&a, OWNER_FOREVER);
@@ -146,9 +129,6 @@ TEST(a_request_is_heard_of_after_a_reconnect)
     memnet_advance(p, 3000);
     assert_true(owner_holds(&a));
     assert_int_equal(a.asked, 1);
-    owner_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- what the node says ---------------------------------------------------------------------- */
@@ -203,8 +183,8 @@ TEST(a_request_keeps_what_a_node_of_claves_says)
         {CLAVE_REVOKE_WORD, CLAVE_REVOKE_WORD, true, true, CLAVE_OK}, /* nothing to restore */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct memnet *p = world(2);
-        struct mutex_owner a;
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(owner_close) struct mutex_owner a;
         const char *node = held_with(&a, p, rows[i].data, rows[i].listens);
         for (unsigned n = 1; n <= 2; n++) {
             clave_err err =
@@ -214,9 +194,6 @@ TEST(a_request_keeps_what_a_node_of_claves_says)
             assert_string_equal(says(p, node), rows[i].asked);
             assert_int_equal(a.asked, rows[i].listens ? n : 0);
         }
-        owner_close(&a);
-        semaphore_user_assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -225,8 +202,8 @@ TEST(a_request_keeps_what_a_node_of_claves_says)
 TEST(a_write_in_between_is_not_overwritten)
 {
     clave_err done = CLAVE_ETIMEDOUT;
-    struct mutex_owner a;
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     const char *node = held_with(&a, p, WHO "granted=ctime\n", false);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
     assert_int_equal(clave_async_revoke(p->clients[1].c, node, on_asked_for, &done), CLAVE_OK);
@@ -236,15 +213,13 @@ TEST(a_write_in_between_is_not_overwritten)
     memnet_settle(p);
     assert_int_equal(done, CLAVE_OK);
     assert_string_equal(says(p, node), WHO "granted=mtime\nasked=1\n");
-    owner_close(&a);
-    memnet_free(p);
 }
 
 /* The answer is lost: whether it was asked is not known, and it was. */
 TEST(an_answer_that_is_lost_is_neither)
 {
-    struct mutex_owner a;
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(owner_close) struct mutex_owner a;
     const char *node = held_with(&a, p, WHO, true);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_SET_DATA, MEMNET_LOSE, 0});
     clave_err err = revoke(p, 1, node);
@@ -252,8 +227,6 @@ TEST(an_answer_that_is_lost_is_neither)
     memnet_advance(p, 5000);
     assert_int_equal(a.asked, 1);
     assert_string_equal(says(p, node), WHO "asked=1\n");
-    owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(a_node_that_goes_between_look_and_request)
@@ -261,7 +234,7 @@ TEST(a_node_that_goes_between_look_and_request)
     clave_err done = CLAVE_ETIMEDOUT;
     struct mutex_owner a;
     char node[160];
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     snprintf(node, sizeof node, "%s", held_with(&a, p, WHO, true));
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
     assert_int_equal(clave_async_revoke(p->clients[1].c, node, on_asked_for, &done), CLAVE_OK);
@@ -272,7 +245,6 @@ TEST(a_node_that_goes_between_look_and_request)
     assert_int_equal(done, CLAVE_ENONODE);
     assert_int_equal(a.asked, 0);
     owner_close(&a);
-    memnet_free(p);
 }
 
 TEST(of_others_only_curators_are_sent_the_word)
@@ -286,7 +258,7 @@ TEST(of_others_only_curators_are_sent_the_word)
         {"/x/_c_1-latch-0000000003", "me", CLAVE_OK}, /* clave's leaders look for any write */
         {"/x/0123456789abcdef0123456789abcdef__lock__0000000004", "me", CLAVE_EINVAL},
     };
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(memnet_create(p, 0, rows[i].node), CLAVE_OK);
@@ -294,5 +266,4 @@ TEST(of_others_only_curators_are_sent_the_word)
         assert_int_equal(revoke(p, 1, rows[i].node), rows[i].err);
         assert_string_equal(says(p, rows[i].node), rows[i].then);
     }
-    memnet_free(p);
 }

@@ -12,13 +12,6 @@ static struct memnet *world(size_t clients)
     return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}
-
 static const char *number_of(const char *node)
 {
     return node + strlen(node) - 10;
@@ -31,7 +24,7 @@ static const char *number_of(const char *node)
 TEST(readers_share_and_writers_do_not)
 {
     enum { N = 6 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct rwlock_owner s[N];
     /* r r w r w r */
     struct mutex_owner *in[N];
@@ -65,8 +58,6 @@ TEST(readers_share_and_writers_do_not)
     assert_true(owner_holds(in[5]));
     for (size_t i = 0; i < N; i++)
         rwlock_owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* P10: all readers watch the nearest write before them, and the end of any other node wakes
@@ -74,7 +65,7 @@ TEST(readers_share_and_writers_do_not)
 TEST(a_reader_watches_the_nearest_write_before_it)
 {
     enum { READERS = 5, N = READERS + 3 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct rwlock_owner s[N];
     for (size_t i = 0; i < N; i++)
         rwlock_owner_open(&s[i], p, i, "/rw", NULL);
@@ -97,14 +88,12 @@ TEST(a_reader_watches_the_nearest_write_before_it)
     assert_false(owner_holds(&s[N - 1].write));
     for (size_t i = 0; i < N; i++)
         rwlock_owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The nearest write gives up: the one before it is the one to wait for. */
 TEST(a_write_that_gives_up_does_not_let_readers_in)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct rwlock_owner s[3];
     for (size_t i = 0; i < 3; i++)
         rwlock_owner_open(&s[i], p, i, "/rw", NULL);
@@ -121,15 +110,13 @@ TEST(a_write_that_gives_up_does_not_let_readers_in)
     assert_true(owner_holds(&s[2].read));
     for (size_t i = 0; i < 3; i++)
         rwlock_owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A random mix: a writer alone, readers together. */
 TEST(testBasic)
 {
     enum { N = 8 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct rwlock_owner s[N];
     bool asked[N] = {false}, writes[N] = {false};
     unsigned most_readers = 0, grants = 0;
@@ -161,14 +148,12 @@ TEST(testBasic)
     assert_true(grants > 300);
     for (size_t i = 0; i < N; i++)
         rwlock_owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_try_of_either_side_leaves_nothing)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     owner_acquire(&a.read, OWNER_TRY);
@@ -183,17 +168,13 @@ TEST(a_try_of_either_side_leaves_nothing)
     assert_true(owner_holds(&b.write));
     owner_acquire(&a.read, OWNER_TRY);
     assert_int_equal(a.read.err, CLAVE_EBUSY);
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A node of a try, though it be refused, is one that readers wait for. */
 TEST(a_refused_try_to_write_makes_no_node)
 {
-    struct memnet *p = world(3);
-    struct rwlock_owner a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b, c;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     rwlock_owner_open(&c, p, 2, "/rw", NULL);
@@ -215,18 +196,13 @@ TEST(a_refused_try_to_write_makes_no_node)
     owner_acquire(&a.write, OWNER_TRY); /* a try of the other kind, and a try that waits for none */
     assert_int_equal(a.write.err, CLAVE_EBUSY);
     owner_release(&b.write);
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    rwlock_owner_close(&c);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* What looked free was taken before the node was there: the node decides. */
 TEST(a_try_to_write_that_was_overtaken_is_refused)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
@@ -238,10 +214,6 @@ TEST(a_try_to_write_that_was_overtaken_is_refused)
     memnet_settle(p);
     assert_int_equal(b.write.err, CLAVE_EBUSY);
     assert_true(owner_holds(&a.read));
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Each message of a try is lost, then the connection cut after it: it ends at once, is never said
@@ -250,8 +222,8 @@ TEST(a_try_to_write_ends_with_its_connection)
 {
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_CREATE2};
     for (size_t i = 0; i < 12; i++) {
-        struct memnet *p = world(2);
-        struct rwlock_owner a, b;
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
         owner_acquire(&a.read, OWNER_TRY); /* it makes the path */
@@ -268,16 +240,12 @@ TEST(a_try_to_write_ends_with_its_connection)
             owner_acquire(&b.write, OWNER_TRY);
             assert_true(owner_holds(&b.write));
         }
-        rwlock_owner_close(&a);
-        rwlock_owner_close(&b);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
 TEST(a_try_to_write_is_given_up_while_it_looks)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_SYNC, MEMNET_HOLD, 0});
@@ -286,16 +254,14 @@ TEST(a_try_to_write_is_given_up_while_it_looks)
     rwlock_owner_close(&a);
     memnet_clear(p);
     memnet_settle(p);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- downgrade ------------------------------------------------------------------------- */
 
 TEST(testDowngrading)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     owner_acquire(&a.write, OWNER_FOREVER);
@@ -314,17 +280,13 @@ TEST(testDowngrading)
     assert_false(owner_holds(&b.read));
     owner_release(&a.write);
     assert_true(owner_holds(&a.read) && owner_holds(&b.read));
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* CURATOR-621: a writer that waited before the downgrade stays behind it. */
 TEST(testContendingDowngrading)
 {
-    struct memnet *p = world(3);
-    struct rwlock_owner a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b, c;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     rwlock_owner_open(&c, p, 2, "/rw", NULL);
@@ -340,17 +302,12 @@ TEST(testContendingDowngrading)
     assert_true(owner_holds(&b.write));
     owner_release(&b.write);
     assert_true(owner_holds(&c.read));
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    rwlock_owner_close(&c);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The read is asked for and the write given back in one flight. */
 TEST(a_downgrade_need_not_be_awaited)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -363,14 +320,12 @@ TEST(a_downgrade_need_not_be_awaited)
     rwlock_owner_close(&a);
     assert_true(owner_holds(&b.write));
     rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Another owner's read does not ride on my write. */
 TEST(testThatDowngradingRespectsThreads)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_share(&b, &a, 7);
@@ -379,15 +334,14 @@ TEST(testThatDowngradingRespectsThreads)
     assert_int_equal(b.read.err, CLAVE_EBUSY);
     assert_false(owner_holds(&b.read));
     rwlock_owner_close(&a);
-    memnet_free(p);
 }
 
 /* Beside Curator 5.4's form of the downgrade: a read behind the write with a number of its
  * own. Whoever comes after it, waits for it. */
 TEST(a_downgrade_of_curator_5_4_is_waited_for)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     static const char read[] = "/rw/_c_00000000-0000-0000-0000-000000000002-__READ__0000000001";
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     memnet_create(p, 1, "/rw");
@@ -401,15 +355,13 @@ TEST(a_downgrade_of_curator_5_4_is_waited_for)
     assert_false(owner_holds(&a.write));
     memnet_delete(p, 1, read);
     assert_true(owner_holds(&a.write));
-    rwlock_owner_close(&a);
-    memnet_free(p);
 }
 
 /* The write node goes before the read stands: the read has no claim to its place. */
 TEST(a_downgrade_of_a_write_that_is_gone_queues_as_any_read)
 {
-    struct memnet *p = world(3);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     char node[160];
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -428,10 +380,6 @@ TEST(a_downgrade_of_a_write_that_is_gone_queues_as_any_read)
     owner_release(&b.write);
     assert_true(owner_holds(&a.read));
     assert_int_equal(a.read.answers, 1);
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The answer to the downgrade's create is lost, or the request itself: it is found out. */
@@ -445,8 +393,8 @@ TEST(a_downgrade_survives_lost_messages)
                  {MEMNET_REPLY, MEMNET_LOSE},
                  {MEMNET_REPLY, MEMNET_PASS_CUT}};
     for (size_t i = 0; i < 4; i++) {
-        struct memnet *p = world(2);
-        struct rwlock_owner a, b;
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
         owner_acquire(&a.write, OWNER_FOREVER);
@@ -464,10 +412,6 @@ TEST(a_downgrade_survives_lost_messages)
         assert_false(owner_holds(&b.write));
         owner_release(&a.read);
         assert_true(owner_holds(&b.write));
-        rwlock_owner_close(&a);
-        rwlock_owner_close(&b);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -475,8 +419,8 @@ TEST(a_downgrade_survives_lost_messages)
 TEST(a_downgrade_given_up_leaves_nothing)
 {
     for (int way = 0; way < 4; way++) {
-        struct memnet *p = world(2);
-        struct rwlock_owner a, b;
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
         owner_acquire(&a.write, OWNER_FOREVER);
@@ -499,10 +443,6 @@ TEST(a_downgrade_given_up_leaves_nothing)
             assert_int_equal(owner_release(&a.read), owner_holds(&a.read) ? CLAVE_OK : CLAVE_ELOST);
         owner_acquire(&b.write, OWNER_FOREVER);
         assert_true(owner_holds(&b.write));
-        rwlock_owner_close(&a);
-        rwlock_owner_close(&b);
-        assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -510,8 +450,8 @@ TEST(a_downgrade_given_up_leaves_nothing)
 
 TEST(testThatUpgradingIsDisallowed)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     owner_acquire(&a.read, OWNER_FOREVER);
@@ -535,15 +475,11 @@ TEST(testThatUpgradingIsDisallowed)
     owner_release(&a.write);
     owner_release(&a.write);
     assert_int_equal(owner_begin_acquire(&a.write, OWNER_FOREVER), CLAVE_EUPGRADE);
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_read_behind_my_own_waiting_write_is_refused)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -553,7 +489,6 @@ TEST(a_read_behind_my_own_waiting_write_is_refused)
     rwlock_owner_close(&a);
     assert_true(owner_holds(&b.write));
     rwlock_owner_close(&b);
-    memnet_free(p);
 }
 
 /* ---- the rest of Curator's list --------------------------------------------------------- */
@@ -589,7 +524,7 @@ static size_t participants(struct memnet *p, clave_rwlock_kind kind)
 TEST(testGetParticipantNodes)
 {
     enum { READERS = 20, WRITERS = 8 };
-    struct memnet *p = world(READERS + WRITERS);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(READERS + WRITERS);
     struct rwlock_owner s[READERS + WRITERS];
     assert_int_equal(participants(p, CLAVE_RWLOCK_BOTH), 0);
     for (size_t i = 0; i < READERS + WRITERS; i++) {
@@ -601,8 +536,6 @@ TEST(testGetParticipantNodes)
     assert_int_equal(participants(p, CLAVE_RWLOCK_BOTH), READERS + WRITERS);
     for (size_t i = 0; i < READERS + WRITERS; i++)
         rwlock_owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 static void on_data(clave_async_client *c, const clave_result *res, void *arg)
@@ -615,8 +548,8 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 /* The data is copied at construction. A downgrade carries it too. */
 TEST(testSetNodeData)
 {
-    struct memnet *p = world(1);
-    struct rwlock_owner a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     char data[] = "here";
     clave_mutex_options o = {.size = sizeof o, .data = data, .len = 4};
     rwlock_owner_open(&a, p, 0, "/rw", &o);
@@ -630,15 +563,13 @@ TEST(testSetNodeData)
         memnet_settle(p);
         assert_string_equal(found, "here");
     }
-    rwlock_owner_close(&a);
-    memnet_free(p);
 }
 
 /* The path of a killed session's write lock is gone when another gets the lock. */
 TEST(testLockPath)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     char node[160], names[4][96];
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
@@ -651,10 +582,6 @@ TEST(testLockPath)
     assert_int_equal(a.write.lost, 1);
     assert_int_equal(memnet_list(p, 1, "/rw", names, 4), 1);
     assert_null(strstr(node, names[0]));
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- sessions and faults ---------------------------------------------------------------- */
@@ -662,8 +589,8 @@ TEST(testLockPath)
 /* Both grants of a downgrade go with the session, each told once. */
 TEST(a_session_that_ends_takes_both_sides)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     owner_acquire(&a.write, OWNER_FOREVER);
     owner_acquire(&a.read, OWNER_FOREVER);
@@ -678,14 +605,11 @@ TEST(a_session_that_ends_takes_both_sides)
     assert_int_equal(owner_release(&a.write), CLAVE_ELOST);
     assert_int_equal(owner_acquire(&a.read, OWNER_FOREVER), CLAVE_OK);
     assert_true(owner_holds(&a.read));
-    rwlock_owner_close(&a);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_waiting_reader_keeps_its_place_over_a_reconnect)
 {
-    struct memnet *p = world(3);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
     struct rwlock_owner s[3];
     for (size_t i = 0; i < 3; i++)
         rwlock_owner_open(&s[i], p, i, "/rw", NULL);
@@ -701,8 +625,6 @@ TEST(a_waiting_reader_keeps_its_place_over_a_reconnect)
     assert_false(owner_holds(&s[2].write));
     for (size_t i = 0; i < 3; i++)
         rwlock_owner_close(&s[i]);
-    assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A writes and downgrades, B reads, C writes; one message of one of them is lost, in any
@@ -747,17 +669,16 @@ TEST(any_message_may_be_lost_once)
                 {MEMNET_REPLY, MEMNET_LOSE},
                 {MEMNET_REPLY, MEMNET_PASS_CUT}};
     for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 3 * 3; i++) {
-        struct memnet *p = world(3);
+        CLOSED_BY(memnet_freed) struct memnet *p = world(3);
         struct rwlock_owner s[3];
         for (size_t k = 0; k < 3; k++)
             rwlock_owner_open(&s[k], p, k, "/x/rw", NULL);
         memnet_rule(p, (struct memnet_rule){i % 3, ways[i / 3 % 4].way, ops[i / 36],
                                             ways[i / 3 % 4].fate, (unsigned)(i / 12 % 3)});
         play(p, &s[0], &s[1], &s[2]);
-        assert_no_leftovers(p);
+        memnet_assert_no_leftovers(p);
         for (size_t k = 0; k < 3; k++)
             rwlock_owner_close(&s[k]);
-        memnet_free(p);
     }
 }
 
@@ -799,7 +720,7 @@ static bool one_allocation_fails(size_t which)
     memnet_advance(p, 3000);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);
-    assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     memnet_free(p);
     assert_int_equal(mem.live, 0);
     return failed;
@@ -817,8 +738,8 @@ TEST(every_allocation_may_fail_once)
  * has to be the greater. (Seed 10, docs/evidence/simulation.md.) */
 TEST(tokens_grow_past_a_downgrade)
 {
-    struct memnet *p = world(2);
-    struct rwlock_owner a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
     rwlock_owner_open(&a, p, 0, "/rw", NULL);
     rwlock_owner_open(&b, p, 1, "/rw", NULL);
     owner_acquire(&a.write, OWNER_FOREVER);
@@ -830,16 +751,13 @@ TEST(tokens_grow_past_a_downgrade)
     owner_release(&a.read);
     assert_true(owner_holds(&b.write));
     assert_true(owner_grant(&b.write).token > token);
-    rwlock_owner_close(&a);
-    rwlock_owner_close(&b);
-    memnet_free(p);
 }
 
 /* Of a read lock the readers own, a writer that waits is before the next reader. */
 TEST(a_refused_try_says_who_is_in_the_way)
 {
     enum { READERS = 3, WRITER = 3, LATE = 4, OTHER = 5, ALL };
-    struct memnet *p = world(ALL);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(ALL);
     struct rwlock_owner u[ALL];
     const clave_async_client *late = p->clients[LATE].c;
     for (size_t i = 0; i < ALL; i++)
@@ -864,5 +782,4 @@ TEST(a_refused_try_says_who_is_in_the_way)
                         "/rw was not acquired: 1 owner, 1 before it");
     for (size_t i = 0; i < ALL; i++)
         rwlock_owner_close(&u[i]);
-    memnet_free(p);
 }

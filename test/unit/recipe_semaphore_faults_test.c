@@ -17,8 +17,8 @@ static struct memnet *world(size_t clients)
 
 TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
 {
-    struct memnet *p = world(1);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_DELETE, MEMNET_HOLD, 0});
@@ -28,16 +28,13 @@ TEST(release_with_a_callback_runs_it_when_the_node_is_gone)
     memnet_settle(p);
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.left, CLAVE_OK);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* CURATOR-462, testInterruptAcquire: given up wherever it stands. */
 TEST(testInterruptAcquire)
 {
-    struct memnet *p = world(3);
-    struct semaphore_user a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b, c;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
     semaphore_user_open(&c, p, 2, 1);
@@ -58,18 +55,13 @@ TEST(testInterruptAcquire)
     semaphore_user_release(&a);
     assert_int_equal(c.n, 1);
     assert_int_equal(c.answers, 2);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_close(&c);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Half of what was asked for is there when time is up: none of it stays. */
 TEST(all_or_nothing_when_time_is_up)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 4);
     semaphore_user_open(&b, p, 1, 4);
     semaphore_user_acquire(&a, 2, OWNER_FOREVER);
@@ -82,17 +74,13 @@ TEST(all_or_nothing_when_time_is_up)
     assert_int_equal(b.lost, 0);
     assert_int_equal(semaphore_user_begin_acquire(&b, 0, 5, OWNER_FOREVER), CLAVE_EINVAL);
     assert_int_equal(semaphore_user_begin_acquire(&b, 0, 0, OWNER_FOREVER), CLAVE_EINVAL);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The waiter's lease node is deleted under it: it is made again, and nothing is left over. */
 TEST(testNoOrphanedNodes)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     char names[4][96], path[128];
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
@@ -109,17 +97,13 @@ TEST(testNoOrphanedNodes)
     semaphore_user_release(&a);
     assert_int_equal(b.n, 1);
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The same with the place in the queue: another may get in meanwhile, never beside it. */
 TEST(a_gate_that_is_deleted_sends_the_acquire_back)
 {
-    struct memnet *p = world(3);
-    struct semaphore_user a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b, c;
     char names[4][96], path[128];
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
@@ -138,20 +122,15 @@ TEST(a_gate_that_is_deleted_sends_the_acquire_back)
     semaphore_user_release(&c);
     assert_int_equal(b.n, 1);
     assert_int_equal(b.answers, 1);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_close(&c);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The answer to the create of a lease is lost, and another process with the session goes on with
  * the acquire meanwhile: it has the lease, and has left the place in the queue. */
 TEST(a_lease_by_a_name_of_the_users_is_kept_without_the_gate)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct queue_place place = {.uuid = "01234567-89ab-4def-8123-456789abcdef"};
-    struct semaphore_user a;
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     char names[2][96], path[128];
     assert_int_equal(memnet_create(p, 1, "/s"), CLAVE_OK);
     assert_int_equal(memnet_create(p, 1, "/s/locks"), CLAVE_OK);
@@ -177,15 +156,12 @@ TEST(a_lease_by_a_name_of_the_users_is_kept_without_the_gate)
     assert_true(clave__lease_held(a.held[0], &g));
     assert_non_null(strstr(g.node, names[0]));
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testClientClose)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_open(&b, p, 1, 2);
     semaphore_user_acquire(&a, 2, OWNER_FOREVER);
@@ -200,10 +176,6 @@ TEST(testClientClose)
     assert_int_equal(a.answers, 2);
     assert_int_equal(semaphore_user_begin_acquire(&a, 0, 1, OWNER_FOREVER), CLAVE_ECLOSED);
     assert_int_equal(semaphore_user_release(&a), CLAVE_ELOST);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* CURATOR-335: the server goes with ten clients waiting, after a lease was made; all resume,
@@ -211,7 +183,7 @@ TEST(testClientClose)
 TEST(testAcquireAfterLostServer)
 {
     enum { N = 10 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct semaphore_user a[N];
     for (size_t i = 0; i < N; i++) {
         semaphore_user_open(&a[i], p, i, 1);
@@ -231,15 +203,13 @@ TEST(testAcquireAfterLostServer)
     assert_int_equal(semaphore_user_leases_at_server(p), 0);
     for (size_t i = 0; i < N; i++)
         semaphore_user_close(&a[i]);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The session ends: leases given out are lost, each reported once; a waiter begins anew. */
 TEST(a_session_that_ends_takes_its_leases)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_open(&b, p, 1, 2);
     semaphore_user_acquire(&a, 2, OWNER_FOREVER);
@@ -258,10 +228,6 @@ TEST(a_session_that_ends_takes_its_leases)
     struct grant_facts g;
     assert_true(clave__lease_held(a.held[0], &g));
     assert_int_equal(g.session_id, clave_async_client_session_id(p->clients[0].c));
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 static void on_written(clave_async_client *c, const clave_result *res, void *arg)
@@ -273,8 +239,8 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
 /* Stopped beyond its session: its guarded writes fail, and nothing of it is valid. */
 TEST(a_holder_that_was_stopped_does_no_harm)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
     assert_int_equal(memnet_create(p, 1, "/data"), CLAVE_OK);
@@ -295,16 +261,12 @@ TEST(a_holder_that_was_stopped_does_no_harm)
     assert_int_equal(written, CLAVE_ELOST);
     assert_int_equal(a.lost, 1);
     assert_int_equal(guarded_multi(of_lease(a.held[0]), &op, 1, on_written, &written), CLAVE_ELOST);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(max_hold_ends_a_lease)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     assert_int_equal(semaphore_user_open_with(
                          &a, p, 0, (clave_semaphore_options){.limit = 1, .max_hold_ms = 2000}),
                      CLAVE_OK);
@@ -315,16 +277,12 @@ TEST(max_hold_ends_a_lease)
     assert_int_equal(a.why, CLAVE_EMAXHOLD);
     assert_int_equal(b.n, 1);
     assert_int_equal(semaphore_user_release(&a), CLAVE_EMAXHOLD);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(ten_thousand_failed_acquires_leave_nothing)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
@@ -337,15 +295,11 @@ TEST(ten_thousand_failed_acquires_leave_nothing)
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
     assert_int_equal(memnet_list(p, 0, "/s/locks", NULL, 0), 0);
     assert_true(memnet_stats(p).watches <= 1); /* the holder's own */
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(free_cancels_what_waits_and_releases_what_is_held)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_acquire(&a, 2, OWNER_FOREVER);
@@ -358,8 +312,6 @@ TEST(free_cancels_what_waits_and_releases_what_is_held)
     assert_int_equal(a.answers, 3);
     assert_int_equal(a.err, CLAVE_ECANCELED);
     assert_int_equal(a.lost, 0);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Any message of A's or B's, or its answer, is lost once: both get their leases in turn. */
@@ -399,7 +351,7 @@ TEST(any_message_may_be_lost_once)
         semaphore_user_release(&b);
         semaphore_user_release(&b);
         memnet_advance(p, 3000);
-        semaphore_user_assert_no_leftovers(p);
+        memnet_assert_no_leftovers(p);
         semaphore_user_close(&a);
         semaphore_user_close(&b);
         memnet_free(p);
@@ -504,8 +456,8 @@ TEST(a_limit_is_followed_though_memory_was_short)
  * first: its time begins when both are given out. (Seed 5261, docs/evidence/simulation.md.) */
 TEST(the_longest_hold_begins_with_the_last_lease)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open_with(&a, p, 0, (clave_semaphore_options){.limit = 2, .max_hold_ms = 1000});
     semaphore_user_open(&b, p, 1, 2);
     assert_int_equal(semaphore_user_acquire(&b, 1, OWNER_FOREVER), CLAVE_OK);
@@ -521,17 +473,14 @@ TEST(the_longest_hold_begins_with_the_last_lease)
     memnet_advance(p, 200);
     assert_int_equal(a.lost, 2);
     assert_int_equal(a.why, CLAVE_EMAXHOLD);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    memnet_free(p);
 }
 
 /* A process is stopped beyond the deadline, and learns first that it is its turn: it asks for
  * no lease any more. (Seed 6792, docs/evidence/simulation.md.) */
 TEST(no_lease_is_asked_for_after_the_deadline)
 {
-    struct memnet *p = world(3);
-    struct semaphore_user a, b, c;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(3);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b, c;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
     semaphore_user_open(&c, p, 2, 1);
@@ -547,8 +496,4 @@ TEST(no_lease_is_asked_for_after_the_deadline)
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_EBUSY);
     memnet_freeze(p, 0, false);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_close(&c);
-    memnet_free(p);
 }

@@ -14,8 +14,8 @@ static struct memnet *world(size_t clients)
 
 TEST(testSimple)
 {
-    struct memnet *p = world(1);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     assert_int_equal(a.n, 1);
@@ -26,16 +26,13 @@ TEST(testSimple)
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
     assert_int_equal(memnet_list(p, 0, "/s/locks", NULL, 0), 0);
     assert_int_equal(semaphore_user_release(&a), CLAVE_OK);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testSimple2)
 {
     enum { MAX = 3 };
-    struct memnet *p = world(1);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     semaphore_user_open(&a, p, 0, MAX);
     for (int i = 0; i < MAX; i++)
         semaphore_user_acquire(&a, 1, 5000);
@@ -46,16 +43,13 @@ TEST(testSimple2)
     semaphore_user_acquire(&a, 1, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_OK);
     assert_int_equal(a.n, MAX);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Two flights, and the gate is left without waiting. */
 TEST(acquire_costs_two_flights)
 {
-    struct memnet *p = world(1);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 2);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER); /* makes the parents */
     memnet_reset_counts(p);
@@ -65,9 +59,6 @@ TEST(acquire_costs_two_flights)
     assert_int_equal(p->clients[0].requests[OP_GET_CHILDREN2], 2);
     assert_int_equal(p->clients[0].requests[OP_DELETE], 1);
     assert_int_equal(memnet_requests(p, 0), 5);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* testThreads, testMaxPerSession: a random mix never stands above the limit, and whoever
@@ -75,7 +66,7 @@ TEST(acquire_costs_two_flights)
 TEST(testThreads)
 {
     enum { N = 6, MAX = 3 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct semaphore_user a[N];
     unsigned granted = 0;
     srand(7);
@@ -101,13 +92,11 @@ TEST(testThreads)
     assert_true(granted > 100);
     for (size_t i = 0; i < N; i++)
         semaphore_user_close(&a[i]);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(the_order_of_arrival_decides)
 {
-    struct memnet *p = world(4);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(4);
     struct semaphore_user a[4];
     for (size_t i = 0; i < 4; i++)
         semaphore_user_open(&a[i], p, i, 2);
@@ -130,15 +119,13 @@ TEST(the_order_of_arrival_decides)
     assert_int_equal(a[3].n, 1);
     for (size_t i = 0; i < 4; i++)
         semaphore_user_close(&a[i]);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Only the one at the gate hears of leases that go. */
 TEST(waiting_is_no_herd)
 {
     enum { N = 8 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct semaphore_user a[N];
     for (size_t i = 0; i < N; i++) {
         semaphore_user_open(&a[i], p, i, 1);
@@ -155,14 +142,12 @@ TEST(waiting_is_no_herd)
     }
     for (size_t i = 0; i < N; i++)
         semaphore_user_close(&a[i]);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(testReleaseInChunks)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 11);
     semaphore_user_open(&b, p, 1, 11);
     semaphore_user_acquire(&a, 10, OWNER_FOREVER);
@@ -180,17 +165,13 @@ TEST(testReleaseInChunks)
     while (b.n > 0)
         assert_int_equal(semaphore_user_release(&b), CLAVE_OK);
     assert_int_equal(semaphore_user_leases_at_server(p), 0);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* TestInterProcessSemaphoreMutex: not reentrant, and whoever has the lease may release it. */
 TEST(a_semaphore_of_one_is_a_mutex_that_is_not_reentrant)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
@@ -206,9 +187,6 @@ TEST(a_semaphore_of_one_is_a_mutex_that_is_not_reentrant)
     assert_true(second.token > first.token);
     assert_true(lease_valid_for(b.held[0], p->now, 1000));
     assert_false(lease_valid_for(b.held[0], second.deadline, 1));
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    memnet_free(p);
 }
 
 static void on_count(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
@@ -223,8 +201,8 @@ static void on_count(clave_async_client *c, clave_err err, const clave_participa
 
 TEST(testGetParticipantNodes)
 {
-    struct memnet *p = world(1);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     size_t n = 99;
     semaphore_user_open(&a, p, 0, 10);
     for (size_t held = 0; held <= 4; held += 4) {
@@ -234,8 +212,6 @@ TEST(testGetParticipantNodes)
         assert_int_equal(n, held);
         semaphore_user_acquire(&a, 4, OWNER_FOREVER);
     }
-    semaphore_user_close(&a);
-    memnet_free(p);
 }
 
 /* ---- tries ----------------------------------------------------------------------------- */
@@ -260,7 +236,7 @@ static size_t try_at_once(size_t n, size_t waiting, uint32_t limit)
     assert_true(held <= limit);
     for (size_t i = 0; i < n; i++)
         semaphore_user_close(&u[i]);
-    semaphore_user_assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     memnet_free(p);
     return refused;
 }
@@ -282,8 +258,8 @@ static const char *why(const struct semaphore_user *u)
 /* A place whose owner never goes on takes no more than its own. */
 TEST(a_dead_waiter_keeps_no_try_from_what_is_free)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user dead, a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user dead, a;
     semaphore_user_open(&dead, p, 0, 3);
     semaphore_user_open(&a, p, 1, 3);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 1});
@@ -299,16 +275,12 @@ TEST(a_dead_waiter_keeps_no_try_from_what_is_free)
     memnet_clear(p);
     memnet_settle(p);
     assert_int_equal(dead.n, 1);
-    semaphore_user_close(&dead);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* The first waiter has a lease beyond the limit beside its place, and is counted once. */
 TEST(a_refused_try_says_who_is_in_the_way)
 {
-    struct memnet *p = world(4);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(4);
     struct semaphore_user u[4];
     for (size_t i = 0; i < 4; i++)
         semaphore_user_open(&u[i], p, i, 3);
@@ -322,14 +294,12 @@ TEST(a_refused_try_says_who_is_in_the_way)
     assert_int_equal(p->clients[3].requests[OP_CREATE2], 0);
     for (size_t i = 0; i < 4; i++)
         semaphore_user_close(&u[i]);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* What it asked for is still to be answered. */
 TEST(a_try_may_be_given_up_while_it_counts)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
     struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 1);
     memnet_settle(p);
@@ -342,15 +312,13 @@ TEST(a_try_may_be_given_up_while_it_counts)
     semaphore_user_close(&a);
     assert_int_equal(a.answers, 2);
     assert_int_equal(semaphore_user_leases_at_server(p), 0);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A lease made between the count and the try's own. */
 TEST(a_try_counts_again_when_it_was_overtaken)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_open(&b, p, 1, 1);
     memnet_settle(p);
@@ -364,10 +332,6 @@ TEST(a_try_counts_again_when_it_was_overtaken)
     assert_int_equal(a.err, CLAVE_EBUSY);
     assert_string_equal(why(&a), "/s was not acquired: 1 owner, 0 before it");
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- the limit changes ------------------------------------------------------------------ */
@@ -381,8 +345,8 @@ static void on_set(clave_async_client *c, const clave_result *res, void *arg)
 /* CURATOR-75: raising the shared count wakes the waiter. */
 TEST(testThreadedLeaseIncrease)
 {
-    struct memnet *p = world(3);
-    struct semaphore_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a, b;
     clave_semaphore_options o = {.limit = 1, .limit_path = "/config/count"};
     assert_int_equal(semaphore_user_open_with(&a, p, 0, o), CLAVE_OK);
     memnet_settle(p);
@@ -407,18 +371,14 @@ TEST(testThreadedLeaseIncrease)
     assert_int_equal(a.lost + b.lost, 0);
     semaphore_user_acquire(&a, 1, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    semaphore_user_close(&a);
-    semaphore_user_close(&b);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* Its lease had no parent yet, so it counts a second time; the new limit comes before that count.
  */
 TEST(a_limit_may_change_while_a_try_counts_again)
 {
-    struct memnet *p = world(3);
-    struct semaphore_user dead, a, other;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user dead, a, other;
     clave_semaphore_options o = {.limit = 2, .limit_path = "/config/count"};
     assert_int_equal(semaphore_user_open_with(&dead, p, 0, o), CLAVE_OK);
     assert_int_equal(semaphore_user_open_with(&a, p, 1, o), CLAVE_OK);
@@ -437,18 +397,13 @@ TEST(a_limit_may_change_while_a_try_counts_again)
     memnet_settle(p);
     assert_int_equal(a.n, 1);
     assert_int_equal(clave_async_semaphore_limit(a.s), 3);
-    semaphore_user_close(&dead);
-    semaphore_user_close(&a);
-    semaphore_user_close(&other);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* As Curator's SharedCount writes it: four bytes, and whoever is to make it may be late. */
 TEST(a_shared_limit_is_waited_for_and_followed)
 {
-    struct memnet *p = world(2);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     clave_semaphore_options o = {.limit_path = "/count"};
     assert_int_equal(semaphore_user_open_with(&a, p, 0, o), CLAVE_OK);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
@@ -473,15 +428,12 @@ TEST(a_shared_limit_is_waited_for_and_followed)
     clave_async_set(p->clients[1].c, "/count", "\0\0\0\5", 4, -1, on_set, &err);
     memnet_settle(p);
     assert_int_equal(clave_async_semaphore_limit(a.s), 5);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_limit_of_its_own_can_be_raised_too)
 {
-    struct memnet *p = world(1);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     semaphore_user_open(&a, p, 0, 1);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     semaphore_user_begin_acquire(&a, 1, 1, OWNER_FOREVER);
@@ -496,14 +448,11 @@ TEST(a_limit_of_its_own_can_be_raised_too)
     clave_async_semaphore_set_limit(a.s, 3, NULL, NULL);
     memnet_settle(p);
     assert_int_equal(a.n, 3);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(options_are_checked)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_semaphore *s;
     enum { SIZE = sizeof(clave_semaphore_options) };
@@ -524,7 +473,6 @@ TEST(options_are_checked)
     o.limit_path = "x";
     assert_int_equal(clave_async_semaphore_new(&s, c, "/s", &o), CLAVE_EPATH);
     clave_async_semaphore_free(NULL);
-    memnet_free(p);
 }
 
 /* What does not queue below `locks` stops nobody there. Below `leases` every child takes room, as
@@ -535,8 +483,8 @@ TEST(other_children_take_room_but_stop_no_queue)
         "/s",           "/s/locks",
         "/s/locks/000", "/s/locks/_c_0-lock--3",
         "/s/leases",    "/s/leases/0f3c5d8e7b6a4c1d9e2f3a4b5c6d7e8f"};
-    struct memnet *p = world(2);
-    struct semaphore_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(semaphore_user_close) struct semaphore_user a;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(memnet_create(p, 1, names[i]), CLAVE_OK);
     semaphore_user_open(&a, p, 0, 2);
@@ -546,7 +494,4 @@ TEST(other_children_take_room_but_stop_no_queue)
     assert_int_equal(a.n, 1);
     assert_int_equal(memnet_delete(p, 1, names[5]), CLAVE_OK);
     assert_int_equal(a.n, 2);
-    semaphore_user_close(&a);
-    semaphore_user_assert_no_leftovers(p);
-    memnet_free(p);
 }

@@ -23,7 +23,7 @@ static void slots_world_close(struct slots_world *w)
 {
     for (size_t i = 0; i < USERS; i++)
         slot_bench_close(&w->u[i]);
-    slot_bench_assert_no_leftovers(w->p);
+    memnet_assert_no_leftovers(w->p);
     memnet_free(w->p);
 }
 
@@ -31,7 +31,7 @@ static void slots_world_close(struct slots_world *w)
 
 TEST(an_id_owns_a_slot_until_it_gives_it_back)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     assert_int_equal(w.u[0].err, CLAVE_OK);
@@ -45,12 +45,11 @@ TEST(an_id_owns_a_slot_until_it_gives_it_back)
     slot_bench_take(&w.u[1], "b", OWNER_TRY);
     assert_int_equal(w.u[1].err, CLAVE_OK);
     assert_true(w.u[1].token > w.u[0].token);
-    slots_world_close(&w);
 }
 
 TEST(taking_what_is_owned_is_success_and_says_so)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "a", OWNER_TRY);
@@ -58,12 +57,11 @@ TEST(taking_what_is_owned_is_success_and_says_so)
     assert_false(w.u[1].taken);
     assert_int_equal(w.u[1].token, w.u[0].token);
     assert_int_equal(w.u[1].since, w.u[0].since);
-    slots_world_close(&w);
 }
 
 TEST(giving_what_is_not_owned_is_success_and_says_so)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_give(&w.u[0], "a", 0); /* there is no path yet */
     assert_int_equal(w.u[0].err, CLAVE_OK);
@@ -74,12 +72,11 @@ TEST(giving_what_is_not_owned_is_success_and_says_so)
     slot_bench_give(&w.u[0], "a", 0);
     assert_int_equal(w.u[0].err, CLAVE_OK);
     assert_false(w.u[0].gave);
-    slots_world_close(&w);
 }
 
 TEST(a_give_by_token_never_gives_a_later_take)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     int64_t first = w.u[0].token;
@@ -91,13 +88,12 @@ TEST(a_give_by_token_never_gives_a_later_take)
     assert_false(w.u[0].gave);
     slot_bench_list(&w.u[0]);
     assert_int_equal(w.u[0].n, 1);
-    slots_world_close(&w);
 }
 
 /* The place, the transaction, the give: three commits. */
 TEST(a_take_is_two_commits_and_a_give_one)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 2);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER); /* makes the nodes */
     memnet_reset_counts(w.p);
@@ -107,14 +103,13 @@ TEST(a_take_is_two_commits_and_a_give_one)
     assert_int_equal(memnet_requests(w.p, 0), 6); /* a sync, and three reads */
     slot_bench_give(&w.u[0], "b", 0);
     assert_int_equal(requests[OP_CREATE2] + requests[OP_MULTI] + requests[OP_DELETE], 3);
-    slots_world_close(&w);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 TEST(those_who_wait_come_in_their_order)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -128,13 +123,12 @@ TEST(those_who_wait_come_in_their_order)
     assert_int_equal(w.u[2].answers, 0);
     slot_bench_give(&w.u[0], "b", 0);
     assert_true(w.u[2].answers == 1 && w.u[2].taken);
-    slots_world_close(&w);
 }
 
 /* One event a hand-over, and nobody but the first asks anything. */
 TEST(a_hand_over_is_no_herd)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -149,12 +143,11 @@ TEST(a_hand_over_is_no_herd)
     memnet_clear(w.p);
     memnet_settle(w.p);
     assert_true(w.u[1].taken);
-    slots_world_close(&w);
 }
 
 TEST(it_waits_until_its_deadline)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", 3000); /* first, and it is full */
@@ -165,12 +158,11 @@ TEST(it_waits_until_its_deadline)
     memnet_advance(w.p, 1000);
     assert_int_equal(w.u[1].err, CLAVE_EBUSY);
     assert_int_equal(memnet_list(w.p, USERS, "/s/queue", NULL, 0), 0);
-    slots_world_close(&w);
 }
 
 TEST(a_try_never_waits)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     memnet_refuse(w.p, 1, true);
     slot_bench_take(&w.u[1], "b", OWNER_TRY);
@@ -183,12 +175,11 @@ TEST(a_try_never_waits)
     assert_true(w.u[0].taken);
     slot_bench_take(&w.u[1], "b", OWNER_TRY);
     assert_int_equal(w.u[1].err, CLAVE_EBUSY);
-    slots_world_close(&w);
 }
 
 TEST(a_cancelled_take_leaves_the_queue)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -199,12 +190,11 @@ TEST(a_cancelled_take_leaves_the_queue)
     assert_int_equal(w.u[1].err, CLAVE_ECANCELED);
     slot_bench_give(&w.u[0], "a", 0);
     assert_true(w.u[2].taken);
-    slots_world_close(&w);
 }
 
 TEST(a_cancel_is_too_late_for_a_transaction_that_was_sent)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -214,14 +204,13 @@ TEST(a_cancel_is_too_late_for_a_transaction_that_was_sent)
     memnet_clear(w.p);
     memnet_settle(w.p);
     assert_int_equal(w.u[0].err, CLAVE_OK);
-    slots_world_close(&w);
 }
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
 TEST(without_a_limit_nobody_takes)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 0);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     assert_int_equal(w.u[0].err, CLAVE_ENONODE);
@@ -233,12 +222,11 @@ TEST(without_a_limit_nobody_takes)
     assert_int_equal(w.u[0].err, CLAVE_OK);
     slot_bench_list(&w.u[0]);
     assert_int_equal(w.u[0].limit, 2);
-    slots_world_close(&w);
 }
 
 TEST(a_limit_that_rises_admits_those_who_wait)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_set_limit(&w.u[0], 0);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -248,12 +236,11 @@ TEST(a_limit_that_rises_admits_those_who_wait)
     slot_bench_set_limit(&w.u[0], 2);
     assert_true(w.u[0].taken && w.u[1].taken);
     assert_int_equal(w.u[2].answers, 0);
-    slots_world_close(&w);
 }
 
 TEST(a_limit_that_falls_takes_nobodys_slot)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 2);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -265,13 +252,12 @@ TEST(a_limit_that_falls_takes_nobodys_slot)
     assert_int_equal(w.u[2].answers, 0); /* one is owned, and one is the limit */
     slot_bench_give(&w.u[0], "b", 0);
     assert_true(w.u[2].taken);
-    slots_world_close(&w);
 }
 
 /* The limit falls between the count and the transaction. */
 TEST(a_take_counts_again_when_the_limit_has_changed)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_set_limit(&w.u[2], 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
@@ -282,14 +268,13 @@ TEST(a_take_counts_again_when_the_limit_has_changed)
     assert_int_equal(w.u[0].answers, 0);
     memnet_advance(w.p, 1000);
     assert_int_equal(w.u[0].err, CLAVE_EBUSY);
-    slots_world_close(&w);
 }
 
 /* ---- breaking -------------------------------------------------------------------------------- */
 
 TEST(a_break_is_recorded)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "host 1/ü", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -303,7 +288,6 @@ TEST(a_break_is_recorded)
     slot_bench_break(&w.u[2], "nobody", "x");
     assert_int_equal(w.u[2].err, CLAVE_OK);
     assert_false(w.u[2].gave);
-    slots_world_close(&w);
 }
 
 /* ---- what is lost ---------------------------------------------------------------------------- */
@@ -311,7 +295,7 @@ TEST(a_break_is_recorded)
 /* The transaction is done, and its answer lost. */
 TEST(a_lost_answer_is_found_out)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -321,13 +305,12 @@ TEST(a_lost_answer_is_found_out)
     slot_bench_list(&w.u[1]);
     assert_int_equal(w.u[1].n, 1);
     assert_int_equal(w.u[1].tokens[0], w.u[0].token);
-    slots_world_close(&w);
 }
 
 /* It never arrived. */
 TEST(a_lost_transaction_is_repeated)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE, 0});
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -336,13 +319,12 @@ TEST(a_lost_transaction_is_repeated)
     assert_true(w.u[0].taken);
     slot_bench_list(&w.u[1]);
     assert_int_equal(w.u[1].n, 1);
-    slots_world_close(&w);
 }
 
 /* Nobody can know: the deadline passes while there is no connection. */
 TEST(an_outcome_that_stays_unknown_is_said)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
     slot_bench_take(&w.u[0], "a", 2000);
@@ -355,13 +337,12 @@ TEST(an_outcome_that_stays_unknown_is_said)
     assert_int_equal(w.u[1].n, 1); /* it was taken */
     memnet_refuse(w.p, 0, false);
     memnet_advance(w.p, 3000);
-    slots_world_close(&w);
 }
 
 /* The session ends while the transaction is on its way: it dies with the place. */
 TEST(a_late_transaction_does_nothing)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
@@ -387,12 +368,11 @@ TEST(a_late_transaction_does_nothing)
     memnet_advance(w.p, 1000);
     slot_bench_list(&w.u[2]);
     assert_int_equal(w.u[2].n, 0);
-    slots_world_close(&w);
 }
 
 TEST(a_session_that_ends_in_the_queue_stands_in_line_again)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -404,13 +384,12 @@ TEST(a_session_that_ends_in_the_queue_stands_in_line_again)
     slot_bench_give(&w.u[0], "c", 0);
     memnet_advance(w.p, 1000);
     assert_true(w.u[1].taken);
-    slots_world_close(&w);
 }
 
 TEST(a_give_whose_answer_is_lost_is_repeated)
 {
     for (int reply = 0; reply < 2; reply++) {
-        struct slots_world w;
+        CLOSED_BY(slots_world_close) struct slots_world w;
         slots_world_open(&w, 1);
         slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
         memnet_rule(w.p, (struct memnet_rule){0, reply ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI,
@@ -421,13 +400,12 @@ TEST(a_give_whose_answer_is_lost_is_repeated)
         assert_true(w.u[0].gave);
         slot_bench_list(&w.u[1]);
         assert_int_equal(w.u[1].n, 0);
-        slots_world_close(&w);
     }
 }
 
 TEST(slots_outlive_the_server)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -439,14 +417,13 @@ TEST(slots_outlive_the_server)
     slot_bench_give(&w.u[2], "a", w.u[0].token);
     memnet_advance(w.p, 1000);
     assert_true(w.u[1].taken && w.u[1].token > w.u[0].token);
-    slots_world_close(&w);
 }
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
 TEST(a_grant_writes_only_while_the_slot_is_owned)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     assert_int_equal(slot_bench_write(&w.u[0]), CLAVE_OK);
@@ -461,7 +438,6 @@ TEST(a_grant_writes_only_while_the_slot_is_owned)
     slot_bench_take(&w.u[1], "a", OWNER_FOREVER); /* a new grant has a new name */
     assert_int_equal(slot_bench_write(&w.u[0]), CLAVE_ELOST);
     assert_int_equal(slot_bench_write(&w.u[1]), CLAVE_OK);
-    slots_world_close(&w);
 }
 
 /* ---- arguments, and the end -------------------------------------------------------------------
@@ -500,7 +476,7 @@ TEST(freed_in_any_step_it_leaves_nothing)
 {
     const int ops[] = {OP_SYNC, OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_MULTI, OP_EXISTS};
     for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
-        struct slots_world w;
+        CLOSED_BY(slots_world_close) struct slots_world w;
         slots_world_open(&w, 1);
         memnet_rule(w.p, (struct memnet_rule){0, i % 2 ? MEMNET_REPLY : MEMNET_REQUEST, ops[i / 2],
                                               MEMNET_HOLD, 0});
@@ -512,13 +488,12 @@ TEST(freed_in_any_step_it_leaves_nothing)
         assert_int_equal(w.u[0].answers, 1);
         clave_err gone = ops[i / 2] == OP_MULTI ? CLAVE_ECONNLOSS : CLAVE_ECANCELED;
         assert_int_equal(w.u[0].err, pending ? gone : CLAVE_OK); /* what was sent may be done */
-        slots_world_close(&w);
     }
 }
 
 TEST(a_closed_client_answers_each_take)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 1);
     slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
     slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
@@ -531,13 +506,12 @@ TEST(a_closed_client_answers_each_take)
         assert_int_equal(w.u[i].err, CLAVE_ECLOSED);
         assert_int_equal(slot_bench_begin_take(&w.u[i], 0, "x", OWNER_FOREVER), CLAVE_ECLOSED);
     }
-    slots_world_close(&w);
 }
 
 /* A random mix: the limit holds at every step, and the order of arrival is kept. */
 TEST(a_random_mix_keeps_the_limit)
 {
-    struct slots_world w;
+    CLOSED_BY(slots_world_close) struct slots_world w;
     slots_world_open(&w, 2);
     srand(11);
     const char *ids[] = {"a", "b", "c", "d", "e"};
@@ -559,5 +533,4 @@ TEST(a_random_mix_keeps_the_limit)
         assert_true(memnet_list(w.p, USERS, "/s/owners", NULL, 0) <= 2);
     }
     assert_true(taken > 100);
-    slots_world_close(&w);
 }

@@ -134,7 +134,7 @@ static void begin(struct soak *k, uint64_t seed)
 /* The faults end: waiters are served or time out, and everything is released. */
 static void end(struct soak *k)
 {
-    struct memnet *p = k->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = k->p;
     memnet_clear(p);
     for (size_t c = 0; c < CLIENTS; c++) {
         memnet_refuse(p, c, false);
@@ -156,7 +156,6 @@ static void end(struct soak *k)
     struct server_stats stats = memnet_stats(p);
     check(k, stats.ephemerals == 0, "a node is left");
     check(k, stats.watches == 0, "a watch is left");
-    memnet_free(p);
 }
 
 TEST(random_faults_break_nothing)

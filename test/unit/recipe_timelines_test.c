@@ -27,12 +27,11 @@ static void advance_with_one_leader(struct candidate *s, size_t n, int64_t ms)
 
 static void end(struct candidate *s, size_t n)
 {
-    struct memnet *p = s->p;
+    CLOSED_BY(memnet_freed) struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
         candidate_close(&s[i]);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
     assert_int_equal(memnet_stats(p).watches, 0);
-    memnet_free(p);
 }
 
 /* Under the session policy LOST came a whole session timeout after the disconnect was noticed;

@@ -154,7 +154,7 @@ TEST(lists_are_checked_and_fixed_up)
          "1 world anyone, 3 digest " U ", 3 digest " V},
         {{{3, "digest", V}, {3, "auth", ""}}, 2, "3 digest " V ", 3 digest " U},
     };
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     char path[16];
     open_place(&p);
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
@@ -170,14 +170,13 @@ TEST(lists_are_checked_and_fixed_up)
         else
             assert_string_equal(acl_of(&p.c, path), "31 world anyone");
     }
-    close_place(&p);
 }
 
 /* The same on the way of create, and a null list is none. */
 TEST(lists_of_a_new_node)
 {
-    struct place p;
-    struct buf room;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(clave__buf_fini) struct buf room;
     const struct entry twice[] = {{31, "auth", ""}, {31, "digest", U}};
     union wire_body b = memserver_create_body("/n", "", MODE_PERSISTENT);
     open_place(&p);
@@ -189,8 +188,6 @@ TEST(lists_of_a_new_node)
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
     assert_int_equal(memserver_call(&p.c, OP_CREATE, &b, NULL), CLAVE_OK);
     assert_string_equal(acl_of(&p.c, "/n"), "31 digest " U);
-    clave__buf_fini(&room);
-    close_place(&p);
 }
 
 /* Beyond a thousand entries a list is refused: each is compared with each. */
@@ -199,7 +196,7 @@ TEST(a_list_has_an_end)
     enum { MOST = 1024 };
     static struct entry e[MOST + 1];
     static char ids[MOST + 1][16];
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     open_place(&p);
     assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
     for (size_t i = 0; i <= MOST; i++) {
@@ -209,15 +206,14 @@ TEST(a_list_has_an_end)
     e[0] = (struct entry){PERM_ALL, "world", "anyone"};
     assert_int_equal(set_acl(&p.c, "/n", e, MOST + 1), CLAVE_EINVALIDACL);
     assert_int_equal(set_acl(&p.c, "/n", e, MOST), CLAVE_OK);
-    close_place(&p);
 }
 
 /* ---- who a connection is --------------------------------------------------------------------- */
 
 TEST(digest_users)
 {
-    struct place p;
-    struct memserver_conn other;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn other;
     open_place(&p);
     memserver_connect(&other, &p.d, 10000);
     assert_int_equal(memserver_create(&p.c, "/n", "x", MODE_PERSISTENT), CLAVE_OK);
@@ -230,15 +226,13 @@ TEST(digest_users)
     assert_int_equal(memserver_set(&other, "/n", "", -1), CLAVE_ENOAUTH);
     assert_int_equal(authenticate(&other, "digest", "bob:pw"), CLAVE_OK); /* they add up */
     assert_int_equal(memserver_set(&other, "/n", "", -1), CLAVE_OK);
-    memserver_hang_up(&other);
-    close_place(&p);
 }
 
 /* Users are the connection's, not the session's: who goes on has to say again who it is. */
 TEST(users_go_with_the_connection)
 {
-    struct place p;
-    struct memserver_conn again;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn again;
     open_place(&p);
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
     assert_int_equal(memserver_create(&p.c, "/n", "x", MODE_PERSISTENT), CLAVE_OK);
@@ -247,15 +241,13 @@ TEST(users_go_with_the_connection)
     assert_int_equal(memserver_set(&again, "/n", "", -1), CLAVE_ENOAUTH);
     assert_int_equal(authenticate(&again, "digest", "u:p"), CLAVE_OK);
     assert_int_equal(memserver_set(&again, "/n", "", -1), CLAVE_OK);
-    memserver_hang_up(&again);
-    close_place(&p);
 }
 
 TEST(who_am_i)
 {
     static const char *const expected[] = {"ip",     "127.0.0.1", "digest", "bob",
                                            "digest", "bob",       "digest", "no-colon"};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     open_place(&p);
     assert_int_equal(authenticate(&p.c, "digest", "bob:pw"), CLAVE_OK);
@@ -268,7 +260,6 @@ TEST(who_am_i)
     struct jreader ids = clave__jvec_reader(r.ids);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_true(clave__jbytes_eq(clave__jget_bytes(&ids), clave__jbytes(expected[i])));
-    close_place(&p);
 }
 
 TEST(wrong_authentication_closes)
@@ -277,22 +268,20 @@ TEST(wrong_authentication_closes)
         const char *scheme, *auth;
     } bad[] = {{"world", "anyone"}, {"auth", ""},      {"super", "x"},  {"", "x"},
                {NULL, "x"},         {"Digest", "a:b"}, {"digest", NULL}};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct memserver_conn c;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         memserver_connect(&c, &d, 10000);
         assert_int_equal(authenticate(&c, bad[i].scheme, bad[i].auth), CLAVE_EAUTHFAILED);
         assert_null(c.c);
-        memserver_hang_up(&c);
     }
     assert_int_equal(memserver_stats(&d).sessions, 7); /* they go on without a connection */
-    memserver_close(&d);
 }
 
 TEST(a_connection_has_so_many_users)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     char auth[16];
     open_place(&p);
     for (int i = 0; i < 64; i++) {
@@ -302,7 +291,6 @@ TEST(a_connection_has_so_many_users)
     assert_int_equal(authenticate(&p.c, "digest", "u0:p"), CLAVE_OK);
     assert_int_equal(authenticate(&p.c, "digest", "one:more"), CLAVE_EAUTHFAILED);
     assert_null(p.c.c);
-    close_place(&p);
 }
 
 TEST(addresses)
@@ -414,8 +402,8 @@ TEST(users_of_the_machine)
                  {"root", CLAVE_EINVALIDACL, false},
                  {"", CLAVE_EINVALIDACL, false},
                  {NULL, CLAVE_EINVALIDACL, false}};
-    struct place p;
-    struct memserver_conn local;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn local;
     open_place(&p);
     memserver_connect_local(&local, &p.d, 1000);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -429,14 +417,12 @@ TEST(users_of_the_machine)
         assert_int_equal(memserver_set(&local, path, "", -1),
                          cases[i].is_1000 ? CLAVE_OK : CLAVE_ENOAUTH);
     }
-    memserver_hang_up(&local);
-    close_place(&p);
 }
 
 TEST(the_user_in_auth_and_who_am_i)
 {
-    struct place p;
-    struct memserver_conn local;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn local;
     struct wire_reply r;
     open_place(&p);
     memserver_connect_local(&local, &p.d, 1000);
@@ -451,8 +437,6 @@ TEST(the_user_in_auth_and_who_am_i)
     assert_true(clave__jbytes_eq(clave__jget_bytes(&ids), clave__jbytes("uid")));
     assert_true(clave__jbytes_eq(clave__jget_bytes(&ids), clave__jbytes("1000")));
     assert_int_equal(authenticate(&p.c, "uid", "1000"), CLAVE_EAUTHFAILED);
-    memserver_hang_up(&local);
-    close_place(&p);
 }
 
 /* ---- what each operation asks for ------------------------------------------------------------ */
@@ -522,7 +506,7 @@ TEST(the_permissions_of_each_operation)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int32_t perms = 0; perms <= PERM_ALL; perms++) {
-            struct place p;
+            CLOSED_BY(close_place) struct place p;
             open_place(&p);
             assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
             assert_int_equal(memserver_create(&p.c, "/n/old", "", MODE_PERSISTENT), CLAVE_OK);
@@ -532,7 +516,6 @@ TEST(the_permissions_of_each_operation)
             clave_err err = try_op(&p.c, cases[i].op);
             if (err != (allowed ? CLAVE_OK : CLAVE_ENOAUTH))
                 fail_msg("op %d with %d: %s", cases[i].op, perms, clave_err_name(err));
-            close_place(&p);
         }
     }
 }
@@ -544,7 +527,7 @@ TEST(entries_count_by_themselves)
                                          {PERM_READ, "world", "anyone"},
                                          {PERM_ADMIN, "ip", "127.0.0.1"},
                                          {PERM_CREATE, "ip", "10.0.0.0/8"}};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     open_place(&p);
     assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(set_acl(&p.c, "/n", mixed, 4), CLAVE_OK);
@@ -556,7 +539,6 @@ TEST(entries_count_by_themselves)
     assert_int_equal(try_op(&p.c, OP_CREATE), CLAVE_ENOAUTH);
     assert_int_equal(try_op(&p.c, OP_SET_ACL), CLAVE_OK);
     assert_int_equal(try_op(&p.c, OP_CREATE), CLAVE_OK);
-    close_place(&p);
 }
 
 /* One who may not administer the node does not see the secrets in its list. */
@@ -564,8 +546,8 @@ TEST(secrets_are_masked)
 {
     static const struct entry readable[] = {
         {PERM_ALL, "digest", U}, {PERM_READ, "world", "anyone"}, {PERM_READ, "ip", "10.0.0.1"}};
-    struct place p;
-    struct memserver_conn other;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn other;
     open_place(&p);
     memserver_connect(&other, &p.d, 10000);
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
@@ -575,8 +557,6 @@ TEST(secrets_are_masked)
     assert_string_equal(acl_of(&other, "/n"), "31 digest u:x, 1 world anyone, 1 ip 10.0.0.1");
     assert_int_equal(set_one(&p.c, "/n", PERM_ALL, "digest", U), CLAVE_OK);
     assert_string_equal(acl_of(&other, "/n"), "ENOAUTH");
-    memserver_hang_up(&other);
-    close_place(&p);
 }
 
 /* ---- after a restart ------------------------------------------------------------------------- */
@@ -584,11 +564,11 @@ TEST(secrets_are_masked)
 TEST(lists_outlive_the_server)
 {
     for (int by_snapshot = 0; by_snapshot < 2; by_snapshot++) {
-        struct place p;
+        CLOSED_BY(close_place) struct place p;
         struct memserver again;
         struct memserver_conn c;
         struct log_replay replay;
-        struct buf snapshot;
+        CLOSED_BY(clave__buf_fini) struct buf snapshot;
         int64_t zxid;
         char fault[200];
         open_place(&p);
@@ -615,7 +595,5 @@ TEST(lists_outlive_the_server)
         assert_string_equal(acl_of(&c, "/n"), "31 digest " U);
         memserver_hang_up(&c);
         memserver_close(&again);
-        clave__buf_fini(&snapshot);
-        close_place(&p);
     }
 }

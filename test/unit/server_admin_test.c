@@ -27,13 +27,12 @@ static clave_err answer(struct memserver *d, const char *name, struct buf *out)
 
 static void expect(struct memserver *d, const char *name, const char *text)
 {
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     clave__buf_init(&b, &d->mem, MOST);
     assert_int_equal(answer(d, name, &b), CLAVE_OK);
     const char *got = text_of(&b);
     if (!strstr(got, text))
         fail_msg("%s: no \"%s\" in \"%s\"", name, text, got);
-    clave__buf_fini(&b);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -54,24 +53,22 @@ TEST(strings_are_escaped)
         {"\xc0\xaf", 2, "\"\\ufffd\\ufffd\""},            /* overlong */
         {"\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""}, /* a surrogate */
     };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct buf b;
+        CLOSED_BY(clave__buf_fini) struct buf b;
         clave__buf_init(&b, &d.mem, MOST);
         struct json j = clave__json_to(&b);
         clave__json_bytes(&j, NULL, cases[i].in, cases[i].n);
         assert_int_equal(j.err, CLAVE_OK);
         assert_string_equal(text_of(&b), cases[i].out);
-        clave__buf_fini(&b);
     }
-    memserver_close(&d);
 }
 
 TEST(values_have_commas_between_them)
 {
-    struct memserver d;
-    struct buf b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     memserver_open(&d, NULL);
     clave__buf_init(&b, &d.mem, MOST);
     struct json j = clave__json_to(&b);
@@ -90,15 +87,13 @@ TEST(values_have_commas_between_them)
     clave__json_close(&j, '}');
     assert_string_equal(text_of(&b), "{\"a\": -9223372036854775808, \"k\\\"\": [true, null], "
                                      "\"o\": {}, \"n\": 4.25, \"-7\": 1}");
-    clave__buf_fini(&b);
-    memserver_close(&d);
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
 TEST(every_command_ends_with_its_name_and_no_error)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     char end[80];
     size_t n = 0;
     memserver_open(&d, NULL);
@@ -111,25 +106,22 @@ TEST(every_command_ends_with_its_name_and_no_error)
     expect(&d, "ruok", "{\"command\": \"ruok\", \"error\": null}\n");
     expect(&d, "mntr", "\"command\": \"monitor\"");
     expect(&d, "env", "\"command\": \"environment\"");
-    memserver_close(&d);
 }
 
 TEST(unknown_commands_are_told)
 {
-    struct memserver d;
-    struct buf b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     memserver_open(&d, NULL);
     clave__buf_init(&b, &d.mem, MOST);
     assert_int_equal(answer(&d, "\"x", &b), CLAVE_EINVAL);
     assert_string_equal(text_of(&b), "{\"command\": \"\\\"x\", \"error\": \"Unknown command\"}\n");
-    clave__buf_fini(&b);
-    memserver_close(&d);
 }
 
 TEST(sessions_and_watches_are_listed)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     char text[200];
     memserver_open(&d, NULL);
     expect(&d, "dump",
@@ -156,15 +148,12 @@ TEST(sessions_and_watches_are_listed)
     expect(&d, "cons", text);
     expect(&d, "cons", "\"secure_connections\": []");
     expect(&d, "mntr", "\"num_alive_connections\": 2, ");
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 TEST(resets_count_anew)
 {
-    struct memserver d;
-    struct memserver_conn a;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 10000);
     memserver_watch(&a, OP_EXISTS, "/none");
@@ -174,14 +163,12 @@ TEST(resets_count_anew)
     expect(&d, "srvr", "\"packets_received\": 2, \"packets_sent\": 2, ");
     expect(&d, "srst", "{\"command\": \"stat_reset\"");
     expect(&d, "srvr", "\"packets_received\": 0, \"packets_sent\": 0, ");
-    memserver_hang_up(&a);
-    memserver_close(&d);
 }
 
 /* Nothing that is half an answer is taken for one. */
 TEST(what_does_not_fit_is_an_error)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct buf b;
     size_t n = 0;
     memserver_open(&d, NULL);
@@ -199,7 +186,6 @@ TEST(what_does_not_fit_is_an_error)
     clave__buf_init(&b, &d.mem, 1000);
     assert_int_equal(clave__metrics(d.s, PROMETHEUS_TEXT, &b), CLAVE_ETOOBIG);
     clave__buf_fini(&b);
-    memserver_close(&d);
 }
 
 /* Neither the server's nor the page's. */
@@ -209,8 +195,8 @@ TEST(without_memory_there_is_no_answer)
     struct failmem mem;
     failmem_init(&mem);
     struct server_options o = {.mem = &mem.mem};
-    struct memserver d;
-    struct memserver_conn a;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a;
     struct buf b;
     memserver_open(&d, &o);
     memserver_connect(&a, &d, 10000);
@@ -229,8 +215,6 @@ TEST(without_memory_there_is_no_answer)
             assert_true(first < 100);
         }
     }
-    memserver_hang_up(&a);
-    memserver_close(&d);
 }
 
 /* ---- metrics ------------------------------------------------------------------------------- */
@@ -239,8 +223,8 @@ TEST(figures_are_told_once_each)
 {
     static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99, 5000, 90000};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
-    struct memserver d;
-    struct memserver_conn a;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a;
     struct buf b;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 10000);
@@ -293,6 +277,4 @@ TEST(figures_are_told_once_each)
     assert_null(strstr(text_of(&b), "process_")); /* not known: not told */
     assert_null(strstr(text_of(&b), "_dir_"));
     clave__buf_fini(&b);
-    memserver_hang_up(&a);
-    memserver_close(&d);
 }

@@ -48,7 +48,7 @@ static clave_err add_watch(struct memserver_conn *c, const char *path)
 
 TEST(watches_of_a_connection)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     bounded_open(&b, LIMIT_CONNECTION_WATCHES, 2);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
     assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
@@ -61,20 +61,18 @@ TEST(watches_of_a_connection)
     /* One that is set already, none at all, and those of another connection. */
     assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/b", false), CLAVE_ENONODE);
-    struct memserver_conn other;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn other;
     memserver_connect(&other, &b.d, 4000);
     assert_int_equal(ask(&other, OP_EXISTS, "/b", true), CLAVE_ENONODE);
     /* An event makes room. */
     assert_int_equal(memserver_create(&other, "/a", "", 0), CLAVE_OK);
     assert_string_equal(memserver_events(&b.c), "CREATED /a, CHILDREN /");
     assert_int_equal(ask(&b.c, OP_EXISTS, "/c", true), CLAVE_ENONODE);
-    memserver_hang_up(&other);
-    bounded_close(&b);
 }
 
 TEST(watches_of_all_connections)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     struct memserver_conn other;
     bounded_open(&b, LIMIT_WATCHES, 2);
     memserver_connect(&other, &b.d, 4000);
@@ -84,15 +82,14 @@ TEST(watches_of_all_connections)
     memserver_hang_up(&other);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_ENONODE);
     assert_int_equal(refused(&b, LIMIT_WATCHES), 1);
-    bounded_close(&b);
 }
 
 /* setWatches: its client would not see the error, and miss events. */
 TEST(watches_that_come_back_are_all_or_a_disconnect)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     union wire_body body;
-    struct buf paths;
+    CLOSED_BY(clave__buf_fini) struct buf paths;
     bounded_open(&b, LIMIT_CONNECTION_WATCHES, 1);
     clave__buf_init(&paths, &b.d.mem, 1024);
     struct jwriter w = clave__jwriter(&paths);
@@ -102,25 +99,22 @@ TEST(watches_that_come_back_are_all_or_a_disconnect)
     body.watches.exist = (struct jvec){2, clave__buf_bytes(&paths), clave__buf_len(&paths)};
     assert_int_equal(memserver_call(&b.c, OP_SET_WATCHES, &body, NULL), CLAVE_ECONNLOSS);
     assert_int_equal(memserver_stats(&b.d).sessions, 1);
-    clave__buf_fini(&paths);
-    bounded_close(&b);
 }
 
 TEST(a_watched_path_is_bounded)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     bounded_open(&b, LIMIT_PATH, 8);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/3456789", true), CLAVE_ENONODE);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", true), CLAVE_EBADARGS);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", false), CLAVE_ENONODE);
-    bounded_close(&b);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
 TEST(sessions_are_bounded)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     struct memserver_conn late;
     struct wire_connect_request q = {.timeout_ms = 4000};
     struct wire_connect_response r;
@@ -133,7 +127,6 @@ TEST(sessions_are_bounded)
     assert_true(memserver_resume(&late, &b.c));
     assert_int_equal(refused(&b, LIMIT_SESSIONS), 1);
     memserver_hang_up(&late);
-    bounded_close(&b);
 }
 
 /* ---- sessions without a connection ----------------------------------------------------------- */
@@ -148,9 +141,8 @@ static bool new_session(struct bounded *b, struct memserver_conn *c, uint8_t las
 
 static void leave_session(struct bounded *b, uint8_t last_of_ip)
 {
-    struct memserver_conn c;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     assert_true(new_session(b, &c, last_of_ip));
-    memserver_hang_up(&c);
 }
 
 static void assert_refused(struct bounded *b, uint8_t last_of_ip, uint64_t so_often)
@@ -163,7 +155,7 @@ static void assert_refused(struct bounded *b, uint8_t last_of_ip, uint64_t so_of
 
 TEST(disconnected_sessions_of_an_address_are_bounded)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     struct memserver_conn left, back, local;
     bounded_open(&b, LIMIT_DISCONNECTED, 2);
     leave_session(&b, 7);
@@ -194,7 +186,6 @@ TEST(disconnected_sessions_of_an_address_are_bounded)
         memserver_hang_up(&c);
     }
     assert_int_equal(refused(&b, LIMIT_DISCONNECTED), 3);
-    bounded_close(&b);
 }
 
 /* A host with IPv6 has a network of 64 bits to itself. */
@@ -214,7 +205,7 @@ TEST(addresses_of_one_network_count_as_one)
         {{.family = 4, .ip = {10, 0, 0, 1}}, {.family = 4, .ip = {10, 0, 0, 2}}, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct bounded b;
+        CLOSED_BY(bounded_close) struct bounded b;
         struct memserver_conn left, late;
         struct wire_connect_request q = {.timeout_ms = 4000};
         struct wire_connect_response r;
@@ -225,14 +216,13 @@ TEST(addresses_of_one_network_count_as_one)
         memserver_dial_peer(&late, &b.d, &cases[i].second);
         assert_int_equal(memserver_handshake(&late, &q, &r), !cases[i].same);
         memserver_hang_up(&late);
-        bounded_close(&b);
     }
 }
 
 /* It counts for the connection that it had last, and not while it has one. */
 TEST(a_session_that_moves_is_counted_once)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     struct memserver_conn moves, there, wrong, thief;
     bounded_open(&b, LIMIT_DISCONNECTED, 1);
     assert_true(new_session(&b, &moves, 7));
@@ -247,13 +237,12 @@ TEST(a_session_that_moves_is_counted_once)
     memserver_hang_up(&moves);
     memserver_hang_up(&there);
     memserver_hang_up(&thief);
-    bounded_close(&b);
 }
 
 /* The log has no addresses: nobody is refused for what others have left. */
 TEST(sessions_of_before_a_restart_do_not_count)
 {
-    struct bounded b, next;
+    CLOSED_BY(bounded_close) struct bounded b, next;
     struct memserver_conn left, back;
     struct log_replay replay;
     bounded_open(&b, LIMIT_DISCONNECTED, 1);
@@ -269,8 +258,6 @@ TEST(sessions_of_before_a_restart_do_not_count)
     assert_true(memserver_resume(&back, &left));
     memserver_hang_up(&back);
     assert_refused(&next, 1, 1);
-    bounded_close(&next);
-    bounded_close(&b);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -287,33 +274,31 @@ TEST(new_paths_are_bounded)
         {LIMIT_DEPTH, 2, "/a/1", "/a/1/2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct bounded b;
+        CLOSED_BY(bounded_close) struct bounded b;
         bounded_open(&b, cases[i].limit, cases[i].most);
         assert_int_equal(create(&b, "/a"), CLAVE_OK);
         assert_int_equal(create(&b, cases[i].fits), CLAVE_OK);
         assert_int_equal(create(&b, cases[i].beyond), CLAVE_EBADARGS);
         assert_int_equal(refused(&b, cases[i].limit), 1);
         assert_int_equal(memserver_stats(&b.d).nodes, 6); /* with / and ZooKeeper's own */
-        bounded_close(&b);
     }
 }
 
 /* The digits of a sequential name count, too. */
 TEST(a_sequential_name_is_bounded)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     bounded_open(&b, LIMIT_NAME, 12);
     assert_int_equal(memserver_create(&b.c, "/ab", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
     assert_int_equal(memserver_create(&b.c, "/abc", "", MODE_PERSISTENT_SEQUENTIAL),
                      CLAVE_EBADARGS);
-    bounded_close(&b);
 }
 
 TEST(a_request_is_bounded)
 {
     enum { MOST = 100 };
     struct server_options o = {.max_frame = MOST};
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     char data[MOST] = "";
     memserver_open(&b.d, &o);
     memserver_connect(&b.c, &b.d, 40000);
@@ -324,13 +309,12 @@ TEST(a_request_is_bounded)
     assert_null(b.c.c);
     assert_int_equal(refused(&b, LIMIT_REQUEST), 1);
     assert_non_null(strstr(b.d.lines, "bytes of a request, the limit is 100 (--max-request; 1"));
-    bounded_close(&b);
 }
 
 /* No number is given out twice: two nodes with one number would both hold a lock. */
 TEST(sequence_numbers_end)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     bounded_open(&b, LIMIT_SEQUENCE, 2);
     assert_int_equal(create(&b, "/q"), CLAVE_OK);
     for (int i = 0; i < 2; i++)
@@ -341,7 +325,6 @@ TEST(sequence_numbers_end)
     assert_int_equal(memserver_delete(&b.c, "/q/x-0000000001", -1), CLAVE_OK);
     assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL),
                      CLAVE_EBADARGS);
-    bounded_close(&b);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -349,7 +332,7 @@ TEST(sequence_numbers_end)
 /* The same node, so often that the answers together are beyond the bound. */
 static void many_reads_are_one_answer(struct bounded *b)
 {
-    struct buf ops;
+    CLOSED_BY(clave__buf_fini) struct buf ops;
     struct wire_op op = {.op = OP_GET_CHILDREN, .body.read = {clave__jbytes("/"), false}};
     clave__buf_init(&ops, &b->d.mem, 4096);
     struct jwriter w = clave__jwriter(&ops);
@@ -359,12 +342,11 @@ static void many_reads_are_one_answer(struct bounded *b)
     union wire_body body = {.multi = {40, clave__buf_bytes(&ops), clave__buf_len(&ops)}};
     assert_int_equal(memserver_call(&b->c, OP_MULTI_READ, &body, NULL), CLAVE_EMARSHALLING);
     assert_int_equal(refused(b, LIMIT_ANSWER), 3);
-    clave__buf_fini(&ops);
 }
 
 TEST(an_answer_is_bounded)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     char path[64];
     bounded_open(&b, LIMIT_ANSWER, 1024);
     assert_int_equal(create(&b, "/d"), CLAVE_OK);
@@ -387,7 +369,6 @@ TEST(an_answer_is_bounded)
     many_reads_are_one_answer(&b);
     /* The connection goes on. */
     assert_int_equal(ask(&b.c, OP_EXISTS, "/d", false), CLAVE_OK);
-    bounded_close(&b);
 }
 
 /* A million names would take their time, and 16 MiB: they are not written before it is refused. */
@@ -396,8 +377,8 @@ TEST(what_is_beyond_the_bound_is_not_written)
     enum { MANY = 20000, WITHIN = 16 * 1024 };
     static const int32_t ops[] = {OP_GET_CHILDREN, OP_GET_CHILDREN2, OP_GET_EPHEMERALS,
                                   OP_MULTI_READ};
-    struct bounded b;
-    struct buf reads;
+    CLOSED_BY(bounded_close) struct bounded b;
+    CLOSED_BY(clave__buf_fini) struct buf reads;
     struct wire_op part = {.op = OP_GET_CHILDREN, .body.read = {clave__jbytes("/d"), false}};
     char path[64];
     bounded_open(&b, LIMIT_ANSWER, 4096);
@@ -428,8 +409,6 @@ TEST(what_is_beyond_the_bound_is_not_written)
         assert_int_equal(h.err, CLAVE_EMARSHALLING);
         assert_int_equal(rest.n, 0);
     }
-    clave__buf_fini(&reads);
-    bounded_close(&b);
 }
 
 /* ---- the log, and changes -------------------------------------------------------------------- */
@@ -444,7 +423,7 @@ static size_t lines_with(const struct memserver *d, const char *text)
 
 TEST(refusals_are_logged_once_a_second)
 {
-    struct bounded b;
+    CLOSED_BY(bounded_close) struct bounded b;
     bounded_open(&b, LIMIT_DEPTH, 1);
     assert_int_equal(create(&b, "/a"), CLAVE_OK);
     for (int i = 0; i < 5; i++)
@@ -458,5 +437,4 @@ TEST(refusals_are_logged_once_a_second)
     struct server_options o = {.max_session_ms = 40000};
     assert_int_equal(clave__server_change(b.d.s, &o), CLAVE_OK);
     assert_int_equal(create(&b, "/a/b"), CLAVE_OK);
-    bounded_close(&b);
 }

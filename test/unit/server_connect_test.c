@@ -34,20 +34,18 @@ TEST(timeouts_are_negotiated)
     static const int32_t asked[][2] = {{-1, 4000},     {0, 4000},         {3999, 4000},
                                        {4000, 4000},   {10000, 10000},    {40000, 40000},
                                        {40001, 40000}, {INT32_MAX, 40000}};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        struct memserver_conn c;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         memserver_connect(&c, &d, asked[i][0]);
         assert_int_equal(c.timeout_ms, asked[i][1]);
-        memserver_hang_up(&c);
     }
-    memserver_close(&d);
 }
 
 TEST(read_only_is_answered_when_asked)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     for (int asked = 0; asked < 2; asked++) {
         struct wire_connect_request q = {.protocol_version = 99,
@@ -56,30 +54,25 @@ TEST(read_only_is_answered_when_asked)
                                          .read_only = true,
                                          .has_read_only = asked};
         struct wire_connect_response r;
-        struct memserver_conn c;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         memserver_dial(&c, &d);
         assert_true(memserver_handshake(&c, &q, &r));
         assert_int_equal(r.has_read_only, asked);
         assert_false(r.read_only);
         assert_int_equal(r.protocol_version, 0);
-        memserver_hang_up(&c);
     }
-    memserver_close(&d);
 }
 
 TEST(ids_come_from_the_wall_clock)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     memserver_open(&d, NULL);
     uint64_t first = (uint64_t)memserver_wall(&d) << 24 >> 8 | (uint64_t)1 << 56;
     memserver_connect(&a, &d, 5000);
     memserver_connect(&b, &d, 5000);
     assert_true((uint64_t)a.session == first);
     assert_true((uint64_t)b.session == first + 1);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 static bool closed_in_silence(const struct memserver_conn *c)
@@ -89,7 +82,7 @@ static bool closed_in_silence(const struct memserver_conn *c)
 
 TEST(a_client_from_the_future_is_closed)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     struct wire_connect_request q = {.timeout_ms = 5000, .passwd = JBYTES_NULL};
     struct wire_connect_response r;
@@ -105,7 +98,6 @@ TEST(a_client_from_the_future_is_closed)
     memserver_dial(&c, &d);
     assert_true(memserver_handshake(&c, &q, &r)); /* by now there is a zxid 1 */
     memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 static void assert_refused(struct memserver *d, int64_t id, const uint8_t *passwd, size_t n)
@@ -113,7 +105,7 @@ static void assert_refused(struct memserver *d, int64_t id, const uint8_t *passw
     static const uint8_t zeros[WIRE_PASSWORD_LEN];
     struct wire_connect_request q = {.timeout_ms = 5000, .session_id = id, .has_read_only = true};
     struct wire_connect_response r;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     int64_t zxid = memserver_stats(d).last_zxid;
     q.passwd = clave__jbytes_n(passwd, n);
     memserver_dial(&c, d);
@@ -123,13 +115,12 @@ static void assert_refused(struct memserver *d, int64_t id, const uint8_t *passw
     assert_memory_equal(r.passwd.p, zeros, sizeof zeros);
     assert_null(c.c);
     assert_int_equal(memserver_stats(d).last_zxid, zxid);
-    memserver_hang_up(&c);
 }
 
 TEST(wrong_sessions_are_refused)
 {
-    struct memserver d;
-    struct memserver_conn c, other;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, other;
     uint8_t bad[WIRE_PASSWORD_LEN];
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 5000);
@@ -143,15 +134,12 @@ TEST(wrong_sessions_are_refused)
     assert_refused(&d, c.session, c.passwd, 15);
     assert_refused(&d, c.session, c.passwd, 0);
     assert_true(memserver_resume(&other, &c)); /* and the session is none the worse */
-    memserver_hang_up(&c);
-    memserver_hang_up(&other);
-    memserver_close(&d);
 }
 
 TEST(a_session_goes_on)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     struct wire_stat st;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 5000);
@@ -164,9 +152,6 @@ TEST(a_session_goes_on)
     assert_int_equal(memserver_stats(&d).last_zxid, zxid); /* nothing is logged */
     assert_int_equal(memserver_stat(&b, "/e", &st), CLAVE_OK);
     assert_true(st.ephemeral_owner == a.session);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 /* Handshake, create and read in one piece, and byte by byte: answered in order. */
@@ -180,8 +165,8 @@ TEST(pipelined_behind_the_handshake)
                                     /* exists "/", xid 1 */
                                     0, 0, 0, 14, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, '/', 0};
     for (size_t piece = 1; piece <= sizeof bytes; piece += sizeof bytes - 1) {
-        struct memserver d;
-        struct memserver_conn c;
+        CLOSED_BY(memserver_close) struct memserver d;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         struct wire_reply_header h;
         struct jreader r;
         memserver_open(&d, NULL);
@@ -196,8 +181,6 @@ TEST(pipelined_behind_the_handshake)
         assert_true(memserver_next(&c, &h, &r));
         assert_int_equal(h.xid, 1);
         assert_int_equal(h.err, 0);
-        memserver_hang_up(&c);
-        memserver_close(&d);
     }
 }
 
@@ -219,25 +202,23 @@ TEST(bytes_that_are_not_the_protocol)
         {"telnet", "\xff\xf4\xff\xfd", 4},
         {"lead", "lead", 4},
     };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct memserver_conn c;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         memserver_dial(&c, &d);
         memserver_send(&c, bad[i].bytes, bad[i].n);
         if (!closed_in_silence(&c))
             fail_msg("%s: not closed", bad[i].name);
-        memserver_hang_up(&c);
     }
     assert_int_equal(memserver_stats(&d).last_zxid, 0);
-    memserver_close(&d);
 }
 
 TEST(a_frame_of_the_maximum_is_taken)
 {
     static char data[WIRE_MAX_FRAME];
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply r;
     union wire_body b = memserver_create_body("/big", NULL, MODE_PERSISTENT);
     union wire_body get = {.read = {clave__jbytes("/big"), false}};
@@ -251,22 +232,18 @@ TEST(a_frame_of_the_maximum_is_taken)
     b.create.data.n++;
     assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_ECONNLOSS);
     assert_null(c.c);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(nobody_is_accepted_before_the_start)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
     memserver_dial(&c, &d);
     assert_null(c.c);
     memserver_start(&d);
     memserver_dial(&c, &d);
     assert_non_null(c.c);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* ---- time --------------------------------------------------------------------------------------
@@ -281,8 +258,8 @@ TEST(sessions_expire_in_buckets)
                  {3000, 6000, 2500}, {1000, 20000, 999}, {500, 3333, 123}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct server_options o = {.tick_ms = cases[i].tick};
-        struct memserver d;
-        struct memserver_conn c;
+        CLOSED_BY(memserver_close) struct memserver d;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         memserver_open(&d, &o);
         memserver_advance(&d, cases[i].tick - d.now % cases[i].tick + cases[i].start);
         memserver_connect(&c, &d, cases[i].timeout);
@@ -295,14 +272,12 @@ TEST(sessions_expire_in_buckets)
         assert_int_equal(memserver_stats(&d).sessions, 0);
         assert_true(closed_in_silence(&c));
         assert_int_equal(memserver_stats(&d).last_zxid, 2);
-        memserver_hang_up(&c);
-        memserver_close(&d);
     }
 }
 
 TEST(requests_keep_a_session_alive)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn pings, reads, auths, silent;
     union wire_body auth = {.auth = {0, clave__jbytes("digest"), clave__jbytes("a:b")}};
     struct wire_stat st;
@@ -329,12 +304,11 @@ TEST(requests_keep_a_session_alive)
     assert_int_equal(memserver_stats(&d).sessions, 2); /* they go on without a connection */
     memserver_advance(&d, 7000);
     assert_int_equal(memserver_stats(&d).sessions, 0);
-    memserver_close(&d);
 }
 
 TEST(a_resumed_session_has_its_time_anew)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn a, b;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 4000);
@@ -348,14 +322,13 @@ TEST(a_resumed_session_has_its_time_anew)
     assert_int_equal(memserver_stats(&d).sessions, 0);
     assert_false(memserver_resume(&b, &a));
     memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 /* The clock jumps when a machine was suspended; nothing may loop or stay due. */
 TEST(a_long_pause)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 40000);
     d.now += (int64_t)90 * 24 * 3600 * 1000;
@@ -364,14 +337,12 @@ TEST(a_long_pause)
     assert_null(c.c);
     assert_int_equal(memserver_stats(&d).sessions, 0);
     assert_true(clave__server_deadline(d.s) == INT64_MAX);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(a_connection_needs_a_session_in_time)
 {
-    struct memserver d;
-    struct memserver_conn idle, slow;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn idle, slow;
     memserver_open(&d, NULL);
     memserver_dial(&idle, &d);
     memserver_dial(&slow, &d);
@@ -381,15 +352,12 @@ TEST(a_connection_needs_a_session_in_time)
     memserver_advance(&d, 1);
     assert_true(closed_in_silence(&idle));
     assert_true(closed_in_silence(&slow));
-    memserver_hang_up(&idle);
-    memserver_hang_up(&slow);
-    memserver_close(&d);
 }
 
 TEST(expiry_takes_the_ephemerals)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     struct wire_stat st;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 4000);
@@ -408,14 +376,11 @@ TEST(expiry_takes_the_ephemerals)
     assert_int_equal(memserver_stat(&b, "/one", &st), CLAVE_ENONODE);
     assert_int_equal(memserver_stat(&b, "/two", &st), CLAVE_ENONODE);
     assert_int_equal(memserver_stat(&b, "/stays", &st), CLAVE_OK);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 TEST(closing_is_answered_then_closed)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn a, b;
     struct wire_reply_header h;
     struct jreader r;
@@ -434,7 +399,6 @@ TEST(closing_is_answered_then_closed)
     memserver_hang_up(&b);
     assert_int_equal(memserver_stats(&d).sessions, 0);
     assert_int_equal(memserver_stats(&d).watches, 0);
-    memserver_close(&d);
 }
 
 /* ---- words --------------------------------------------------------------------------------------
@@ -457,8 +421,8 @@ static const char *ask(struct memserver *d, const char *word)
 
 TEST(words_are_answered)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     char line[128];
     memserver_open(&d, NULL);
     assert_string_equal(ask(&d, "ruok"), "imok");
@@ -484,15 +448,13 @@ TEST(words_are_answered)
     assert_non_null(
         strstr(ask(&d, "conf"), "tickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\n"));
     assert_non_null(strstr(ask(&d, "envi"), "Environment:\nzookeeper.version=3.9."));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* Milliseconds from being read to being sendable: what waits for the disk counts. */
 TEST(latency_is_counted)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 10000);
     for (int i = 0; i < 3; i++)
@@ -507,6 +469,4 @@ TEST(latency_is_counted)
     d.disk_stands = false;
     memserver_settle(&d);
     assert_non_null(strstr(ask(&d, "srvr"), "Latency min/avg/max: 0/2.5/10\n"));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

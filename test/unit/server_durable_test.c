@@ -102,7 +102,7 @@ static const char *const some_nodes[] = {"/a", "/b", "/b/c", "/b/c/d", NULL};
 
 TEST(pings_and_reads_of_what_is_durable_do_not_wait)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     stall_open(&s, some_nodes);
     union wire_body set = set_of("/a"), read = read_of("/b"), absent = read_of("/b/none");
     stall_write(&s, OP_SET_DATA, &set);
@@ -115,13 +115,12 @@ TEST(pings_and_reads_of_what_is_durable_do_not_wait)
     assert_true(is_answered(&s, OP_ADD_WATCH, &typed));
     assert_int_equal(memserver_stats(&s.d).durable_zxid, s.durable);
     assert_int_equal(s.d.s->counts.outstanding, 1); /* the write */
-    stall_close(&s);
 }
 
 /* It knew its session, which needs no disk to go on; and sets its watches again. */
 TEST(a_client_that_comes_back_does_not_wait)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     stall_open(&s, some_nodes);
     union wire_body set = set_of("/a");
     stall_write(&s, OP_SET_DATA, &set);
@@ -131,7 +130,6 @@ TEST(a_client_that_comes_back_does_not_wait)
     static const uint8_t b[] = {0, 0, 0, 2, '/', 'b'};
     union wire_body watches = {.watches = {.relative_zxid = s.durable, .data = {1, b, sizeof b}}};
     assert_true(is_answered(&s, OP_SET_WATCHES, &watches));
-    stall_close(&s);
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -144,37 +142,34 @@ TEST(a_read_waits_for_what_it_shows)
         const char *shown_at;
     } writes[] = {{OP_SET_DATA, set_of("/a"), "/a"}, {OP_DELETE, delete_of("/b/c/d"), "/b/c"}};
     for (size_t i = 0; i < 2 * NODE_READS; i++) {
-        struct stall s;
+        CLOSED_BY(stall_close) struct stall s;
         stall_open(&s, some_nodes);
         stall_write(&s, writes[i % 2].op, &writes[i % 2].write);
         union wire_body read = read_of(writes[i % 2].shown_at);
         assert_waits(&s, node_reads[i / 2], &read, CLAVE_OK);
-        stall_close(&s);
     }
 }
 
 /* A deletion is left in the parent's pzxid; that of the parent, in its parent's. */
 TEST(absence_waits_for_the_deletion)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     stall_open(&s, some_nodes);
     union wire_body d = delete_of("/b/c/d"), c = delete_of("/b/c"), read = read_of("/b/c/d");
     stall_write(&s, OP_DELETE, &d);
     stall_write(&s, OP_DELETE, &c);
     assert_waits(&s, OP_EXISTS, &read, CLAVE_ENONODE);
-    stall_close(&s);
 }
 
 TEST(absence_far_below_what_lives_waits_for_everything)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     stall_open(&s, some_nodes);
     union wire_body set = set_of("/a"), near = read_of("/1/2/3/4/5/6/7"),
                     far = read_of("/1/2/3/4/5/6/7/8/9");
     stall_write(&s, OP_SET_DATA, &set);
     assert_true(is_answered(&s, OP_EXISTS, &near));
     assert_waits(&s, OP_EXISTS, &far, CLAVE_ENONODE);
-    stall_close(&s);
 }
 
 /* setACL leaves no zxid in its node: a read of any node waits for the newest one. */
@@ -187,7 +182,7 @@ TEST(reads_wait_for_a_set_acl)
     } cases[] = {
         {"/a", PERM_READ, CLAVE_OK}, {"/a", PERM_WRITE, CLAVE_ENOAUTH}, {"/b", 0, CLAVE_OK}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct stall s;
+        CLOSED_BY(stall_close) struct stall s;
         stall_open(&s, some_nodes);
         union wire_body acl = {
             .set_acl = {clave__jbytes("/a"), memserver_acl(cases[i].perms, "world", "anyone"), -1}};
@@ -195,7 +190,6 @@ TEST(reads_wait_for_a_set_acl)
         union wire_body read = read_of(cases[i].path);
         assert_true(is_answered(&s, OP_PING, NULL));
         assert_waits(&s, OP_GET_DATA, &read, cases[i].err);
-        stall_close(&s);
     }
 }
 
@@ -203,12 +197,11 @@ TEST(aggregates_wait_for_everything)
 {
     static const int32_t ops[] = {OP_GET_ALL_CHILDREN_NUMBER, OP_GET_EPHEMERALS, OP_SYNC};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        struct stall s;
+        CLOSED_BY(stall_close) struct stall s;
         stall_open(&s, some_nodes);
         union wire_body set = set_of("/a"), path = {.path = clave__jbytes("/b")};
         stall_write(&s, OP_SET_DATA, &set);
         assert_waits(&s, ops[i], &path, CLAVE_OK);
-        stall_close(&s);
     }
 }
 
@@ -218,12 +211,11 @@ TEST(figures_of_quotas_wait_for_everything)
     static const char *const nodes[] = {"/a", "/zookeeper/quota/a",
                                         "/zookeeper/quota/a/zookeeper_limits",
                                         "/zookeeper/quota/a/zookeeper_stats", NULL};
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     stall_open(&s, nodes);
     union wire_body set = set_of("/a"), read = read_of("/zookeeper/quota/a/zookeeper_stats");
     stall_write(&s, OP_SET_DATA, &set);
     assert_waits(&s, OP_GET_DATA, &read, CLAVE_OK);
-    stall_close(&s);
 }
 
 /* One of its reads waits, so all do. */
@@ -231,8 +223,8 @@ TEST(a_multi_read_waits_for_the_newest_of_its_reads)
 {
     const char *second[] = {"/b", "/a"};
     for (size_t i = 0; i < 2; i++) {
-        struct stall s;
-        struct buf b;
+        CLOSED_BY(stall_close) struct stall s;
+        CLOSED_BY(clave__buf_fini) struct buf b;
         struct clave_mem mem = clave__mem_or_default(NULL);
         stall_open(&s, some_nodes);
         union wire_body set = set_of("/a");
@@ -250,8 +242,6 @@ TEST(a_multi_read_waits_for_the_newest_of_its_reads)
             assert_true(is_answered(&s, OP_MULTI_READ, &body));
         else
             assert_waits(&s, OP_MULTI_READ, &body, CLAVE_OK);
-        clave__buf_fini(&b);
-        stall_close(&s);
     }
 }
 
@@ -260,7 +250,7 @@ TEST(a_multi_read_waits_for_the_newest_of_its_reads)
 /* A read and a ping after a write of the same client come after its answer, with its zxid. */
 TEST(replies_keep_their_order)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     struct wire_reply_header h;
     struct jreader r;
     stall_open(&s, some_nodes);
@@ -277,13 +267,12 @@ TEST(replies_keep_their_order)
         assert_int_equal(h.xid, xids[i]);
         assert_int_equal(h.zxid, s.applied);
     }
-    stall_close(&s);
 }
 
 /* What a client sees after an event is not answered before it. */
 TEST(replies_wait_for_the_event_before_them)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     struct wire_reply_header h;
     struct jreader r;
     stall_open(&s, some_nodes);
@@ -296,13 +285,12 @@ TEST(replies_wait_for_the_event_before_them)
     assert_string_equal(memserver_events(&s.other), "DATA /a");
     assert_true(memserver_next(&s.other, &h, &r));
     assert_int_equal(h.zxid, s.applied);
-    stall_close(&s);
 }
 
 /* A client that comes back is told what it missed when that is durable. */
 TEST(missed_events_wait)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     struct wire_reply_header h;
     struct jreader r;
     stall_open(&s, some_nodes);
@@ -316,13 +304,12 @@ TEST(missed_events_wait)
     memserver_settle(&s.d);
     assert_string_equal(memserver_events(&s.other), "DELETED /b/c/d");
     assert_true(memserver_next(&s.other, &h, &r));
-    stall_close(&s);
 }
 
 /* It was undone: what waits for it waits for the error that was logged in its place. */
 TEST(a_set_acl_that_was_undone_holds_nobody_up)
 {
-    struct stall s;
+    CLOSED_BY(stall_close) struct stall s;
     stall_open(&s, some_nodes);
     /* setACL in a multi that fails: it is undone, and its zxid is that of the error. */
     struct buf b;
@@ -345,5 +332,4 @@ TEST(a_set_acl_that_was_undone_holds_nobody_up)
     union wire_body set = set_of("/a");
     stall_write(&s, OP_SET_DATA, &set);
     assert_true(is_answered(&s, OP_GET_DATA, &read));
-    stall_close(&s);
 }

@@ -49,8 +49,8 @@ static void open_in_turns(struct memserver *d)
 /* What a turn leaves comes in the next ones, in order. */
 TEST(a_turn_takes_so_much)
 {
-    struct memserver d;
-    struct memserver_conn a;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a;
     open_in_turns(&d);
     memserver_connect(&a, &d, 30000);
     next_turn(&d, 1);
@@ -70,8 +70,6 @@ TEST(a_turn_takes_so_much)
         assert_true(memserver_next(&a, &h, &rest));
         assert_int_equal(h.xid, a.xid - 24 + i);
     }
-    memserver_hang_up(&a);
-    memserver_close(&d);
 }
 
 static int take_answers(struct memserver_conn *c)
@@ -88,7 +86,7 @@ static int take_answers(struct memserver_conn *c)
 TEST(heavy_clients_take_turns)
 {
     enum { HEAVY = 3 };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn heavy[HEAVY];
     open_in_turns(&d);
     for (int i = 0; i < HEAVY; i++)
@@ -108,7 +106,6 @@ TEST(heavy_clients_take_turns)
     assert_int_equal(added(&d), HEAVY * 25);
     for (int i = 0; i < HEAVY; i++)
         memserver_hang_up(&heavy[i]);
-    memserver_close(&d);
 }
 
 /* A client that asks for little is answered in the turn in which it asks, whatever others do; when
@@ -116,7 +113,7 @@ TEST(heavy_clients_take_turns)
 TEST(a_light_client_does_not_wait_for_heavy_ones)
 {
     enum { HEAVY = 4, LIGHT = QUARTER / 3 + 2 };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn heavy[HEAVY], light[LIGHT];
     open_in_turns(&d);
     for (int i = 0; i < HEAVY; i++)
@@ -143,7 +140,6 @@ TEST(a_light_client_does_not_wait_for_heavy_ones)
         memserver_hang_up(&heavy[i]);
     for (int i = 0; i < LIGHT; i++)
         memserver_hang_up(&light[i]);
-    memserver_close(&d);
 }
 
 /* However many ask for little, and however little a turn takes, those that ask for much go on. */
@@ -151,7 +147,7 @@ TEST(heavy_clients_do_not_starve)
 {
     enum { A_ROUND = 4, ROUNDS = 30, LIGHT = ROUNDS * A_ROUND, ONE_READ = 4 };
     struct server_options o = {.work_a_turn = ONE_READ};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn heavy, light[LIGHT];
     char data[10 * 1024 + 1];
     memset(data, 'x', sizeof data - 1);
@@ -178,14 +174,13 @@ TEST(heavy_clients_do_not_starve)
     memserver_hang_up(&heavy);
     for (int i = 0; i < LIGHT; i++)
         memserver_hang_up(&light[i]);
-    memserver_close(&d);
 }
 
 /* What a client has cost is forgotten in time. */
 TEST(a_heavy_client_becomes_light_again)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     open_in_turns(&d);
     memserver_connect(&a, &d, 30000);
     memserver_connect(&b, &d, 30000);
@@ -200,9 +195,6 @@ TEST(a_heavy_client_becomes_light_again)
     add(&a, TEN);
     ask(&b, 1);
     assert_int_equal(asked(&d), 2);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 /* A read of the root, as it comes from the network: nothing is carried to the client. */
@@ -217,7 +209,7 @@ static void begin_asking(struct memserver_conn *c)
 TEST(light_answers_are_sent_first)
 {
     enum { HEAVY = 2, LIGHT = 40, IN_A_ROW = 16 };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn heavy[HEAVY], light[LIGHT];
     memserver_open(&d, &(struct server_options){.work_a_turn = 100 * TURN});
     for (int i = 0; i < HEAVY; i++)
@@ -242,18 +234,17 @@ TEST(light_answers_are_sent_first)
         memserver_hang_up(&heavy[i]);
     for (int i = 0; i < LIGHT; i++)
         memserver_hang_up(&light[i]);
-    memserver_close(&d);
 }
 
 /* A multi counts as its operations. */
 TEST(a_turn_counts_what_a_multi_does)
 {
     enum { OPS = 20 };
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_in_turns(&d);
     memserver_connect(&c, &d, 30000);
-    struct buf ops;
+    CLOSED_BY(clave__buf_fini) struct buf ops;
     clave__buf_init(&ops, &d.mem, SIZE_MAX / 2);
     struct jwriter w = clave__jwriter(&ops);
     for (int i = 0; i < OPS; i++) {
@@ -267,16 +258,13 @@ TEST(a_turn_counts_what_a_multi_does)
     assert_int_equal(memserver_stats(&d).requests[OP_MULTI], 1);
     next_turn(&d, 0);
     assert_int_equal(memserver_stats(&d).requests[OP_MULTI], 2);
-    clave__buf_fini(&ops);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* A client whose requests wait for their turn is not silent, however long that takes. */
 TEST(a_client_that_waits_for_its_turn_lives)
 {
-    struct memserver d;
-    struct memserver_conn heavy, silent;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn heavy, silent;
     open_in_turns(&d);
     memserver_connect(&heavy, &d, 4000);
     memserver_connect(&silent, &d, 4000);
@@ -287,17 +275,14 @@ TEST(a_client_that_waits_for_its_turn_lives)
     next_turn(&d, 1000);
     assert_int_equal(added(&d), 25);
     assert_true(clave__server_conn_has_session(heavy.c));
-    memserver_hang_up(&heavy);
-    memserver_hang_up(&silent);
-    memserver_close(&d);
 }
 
 /* Nor does a client wait because the turn has ended a session with many nodes. */
 TEST(an_expiry_takes_no_request_s_turn)
 {
     enum { NODES = 50 };
-    struct memserver d;
-    struct memserver_conn heavy, owner;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn heavy, owner;
     open_in_turns(&d);
     memserver_connect(&owner, &d, 4000);
     memserver_connect(&heavy, &d, 30000);
@@ -313,7 +298,4 @@ TEST(an_expiry_takes_no_request_s_turn)
     next_turn(&d, 8000);
     assert_int_equal(memserver_stats(&d).ephemerals, 0);
     assert_int_equal(added(&d), before + TEN);
-    memserver_hang_up(&heavy);
-    memserver_hang_up(&owner);
-    memserver_close(&d);
 }

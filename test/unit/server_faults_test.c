@@ -18,10 +18,9 @@ struct stage {
 /* Nothing kept from before: the next record has to allocate its room. */
 static void forget_room(struct stage *st)
 {
-    struct buf empty;
+    CLOSED_BY(clave__buf_fini) struct buf empty;
     clave__buf_init(&empty, &st->mem.mem, 1 << 20);
     clave__server_log_swap(st->d.s, &empty);
-    clave__buf_fini(&empty);
 }
 
 static void set_stage(struct stage *st)
@@ -397,7 +396,7 @@ static struct outcome play(struct stage *st, const struct act *act, size_t first
 /* The log has what the tree has, to the last digest. */
 static void assert_log_agrees(const struct stage *st)
 {
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     struct log_replay r;
     assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(e.s, st->d.log.data, st->d.log.tail, &r), CLAVE_OK);
@@ -405,7 +404,6 @@ static void assert_log_agrees(const struct stage *st)
     assert_true(digest_of(&e) == digest_of(&st->d));
     assert_int_equal(memserver_stats(&e).sessions, memserver_stats(&st->d).sessions);
     assert_int_equal(memserver_stats(&e).last_zxid, memserver_stats(&st->d).last_zxid);
-    memserver_close(&e);
 }
 
 /* It goes on as if nothing had been, and leaves nothing behind. */

@@ -36,13 +36,12 @@ TEST(only_what_is_listed_is_answered)
         {"*", "wchp", true},          {"ruok", "dump", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct memserver d;
+        CLOSED_BY(memserver_close) struct memserver d;
         struct server_options o = {.words = cases[i].listed};
         memserver_open(&d, &o);
         bool answered = !strstr(ask(&d, cases[i].word), "not in the whitelist");
         if (answered != cases[i].answered)
             fail_msg("case %zu: %d", i, answered);
-        memserver_close(&d);
     }
 }
 
@@ -80,19 +79,18 @@ TEST(mntr_has_what_the_driver_measures)
 {
     static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99, 5000, 90000};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     open_all(&d);
     clave__server_set_driver_stats(d.s, &known);
     expect(&d, "mntr", "\nzk_open_file_descriptor_count\t7\nzk_max_file_descriptor_count\t1024\n");
     clave__server_set_driver_stats(d.s, &unknown);
     assert_null(strstr(ask(&d, "mntr"), "file_descriptor"));
-    memserver_close(&d);
 }
 
 TEST(watches_are_listed)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     char line[128];
     union wire_body add = {.typed = {clave__jbytes("/p"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     open_all(&d);
@@ -109,15 +107,12 @@ TEST(watches_are_listed)
     expect(&d, "wchp", line);
     snprintf(line, sizeof line, "0x%llx\n\t/none\n\t/p\n", (unsigned long long)b.session);
     expect(&d, "wchc", line);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 TEST(sessions_are_listed)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     char line[128];
     open_all(&d);
     memserver_connect(&c, &d, 10000);
@@ -126,14 +121,12 @@ TEST(sessions_are_listed)
              (unsigned long long)c.session);
     expect(&d, "dump", line);
     expect(&d, "dump", "SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at ");
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(figures_begin_anew)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_all(&d);
     memserver_connect(&c, &d, 10000);
     memserver_call(&c, OP_PING, NULL, NULL);
@@ -142,13 +135,11 @@ TEST(figures_begin_anew)
     expect(&d, "cons", "recved=0,sent=0,");
     expect(&d, "srst", "Server stats reset.\n");
     expect(&d, "srvr", "Received: 0\nSent: 1\n"); /* the answer to srst itself */
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(what_the_driver_knows_is_shown)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct driver_info info = {.client_port = 2181,
                                .secure_client_port = 2281,
                                .max_per_address = 60,
@@ -165,12 +156,11 @@ TEST(what_the_driver_knows_is_shown)
            "clientPort=2181\nsecureClientPort=2281\ndataDir=/data/version-2\ndataDirSize=12\n"
            "dataLogDir=/data/version-2\ndataLogSize=345\ntickTime=2000\nmaxClientCnxns=60\n");
     expect(&d, "dirs", "datadir_size: 12\nlogdir_size: 345\n");
-    memserver_close(&d);
 }
 
 TEST(so_many_connections)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct peer_addr peer = {.family = 4};
     struct server_options o = {.max_connections = 2};
     memserver_open(&d, &o);
@@ -183,14 +173,13 @@ TEST(so_many_connections)
     assert_non_null(a);
     clave__server_conn_closed(a);
     clave__server_conn_closed(b);
-    memserver_close(&d);
 }
 
 /* A client with that digest passes every check, and whoAmI says so. */
 TEST(the_super_user)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply r;
     struct server_options o = {.super_digest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="};
     union wire_body b = memserver_create_body("/closed", "", MODE_PERSISTENT);
@@ -210,6 +199,4 @@ TEST(the_super_user)
     b.create = memserver_create_body("/x", "", MODE_PERSISTENT).create;
     b.create.acl = memserver_acl(PERM_ALL, "super", "");
     assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

@@ -120,7 +120,7 @@ static const char *ask_slowly(struct town *t, struct memserver_conn *asker, cons
 TEST(words_list_what_stays)
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct town t;
+        CLOSED_BY(town_close) struct town t;
         struct memserver_conn c;
         char what[64];
         town_open(&t, seed);
@@ -141,7 +141,6 @@ TEST(words_list_what_stays)
             assert_int_equal(count(text, what), 1);
         }
         memserver_hang_up(&c);
-        town_close(&t);
     }
 }
 
@@ -155,9 +154,9 @@ TEST(commands_list_what_stays)
                  {"dump", "\"/owned-%04d.\"", OWNED},
                  {"wchs", "num_total_watches%.0d", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct town t;
+        CLOSED_BY(town_close) struct town t;
         struct listing l;
-        struct buf b;
+        CLOSED_BY(clave__buf_fini) struct buf b;
         size_t pieces = 0;
         town_open(&t, i);
         clave__buf_init(&b, &t.d.mem, SIZE_MAX / 4);
@@ -176,8 +175,6 @@ TEST(commands_list_what_stays)
         assert_int_equal(count(text, "{"), count(text, "}"));
         assert_int_equal(count(text, "["), count(text, "]"));
         assert_int_equal(count(text, ", ,") + count(text, "[,") + count(text, "{,"), 0);
-        clave__buf_fini(&b);
-        town_close(&t);
     }
 }
 
@@ -185,7 +182,7 @@ TEST(commands_list_what_stays)
  * nothing. */
 TEST(one_piece_a_turn)
 {
-    struct town t;
+    CLOSED_BY(town_close) struct town t;
     struct memserver_conn askers[10];
     town_open(&t, 1);
     for (size_t i = 0; i < 10; i++) {
@@ -221,7 +218,6 @@ TEST(one_piece_a_turn)
         expect_each(text_of(&askers[i].in), "/stays/%04d.\n", PATHS, 1);
         memserver_hang_up(&askers[i]);
     }
-    town_close(&t);
 }
 
 /* The asker, or all others, go in the middle of an answer. */
@@ -257,7 +253,7 @@ TEST(lists_that_nobody_reads)
     enum { DEAF = 200, MOST = 64 };
     static struct memserver_conn deaf[DEAF];
     struct memserver_conn c;
-    struct town t;
+    CLOSED_BY(town_close) struct town t;
     int open = 0;
     town_open(&t, 1);
     for (int i = 0; i < DEAF; i++) {
@@ -273,5 +269,4 @@ TEST(lists_that_nobody_reads)
     assert_non_null(strstr(t.d.lines, "it does not read its list, and 64 lists"));
     for (int i = 0; i < DEAF; i++)
         memserver_hang_up(&deaf[i]);
-    town_close(&t);
 }

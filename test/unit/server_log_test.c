@@ -23,8 +23,8 @@ static const char *newest_hex(const struct memserver *d)
  * what Apache does not read: the dbid, which says that batches are marked, and the mark. */
 TEST(the_first_record_is_apaches)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 10000);
     assert_int_equal(d.log.tail, 16 + 62);
@@ -41,14 +41,12 @@ TEST(the_first_record_is_apaches)
                                         "00000002"
                                         "0000000051c6d660");
     assert_int_equal(log->data[16 + 61], 'B');
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(every_write_is_logged_also_one_that_fails)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_stat st;
     union wire_body sequential = memserver_create_body("/s-", "", MODE_EPHEMERAL_SEQUENTIAL);
     union wire_body ttl = memserver_create_body("/t", "", MODE_PERSISTENT_TTL);
@@ -89,15 +87,13 @@ TEST(every_write_is_logged_also_one_that_fails)
                         "0000000d"
                         "2f732d30303030303030303031",
                         8 + 8 + 8 + 26);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* create2 in a multi is on the disk as create; one that failed keeps what came before. */
 TEST(multis_on_the_disk)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct clave_mem *mem = &d.mem;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 10000);
@@ -131,8 +127,6 @@ TEST(multis_on_the_disk)
         else
             assert_memory_equal(rest, "0000000d00000009000000012f00000001", 34);
     }
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* ---- durability ------------------------------------------------------------------------------ */
@@ -144,8 +138,8 @@ static size_t arrived(const struct memserver_conn *c)
 
 TEST(nothing_leaves_before_it_is_durable)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     struct wire_reply_header h;
     struct jreader r;
     union wire_body create = memserver_create_body("/n", "", MODE_PERSISTENT);
@@ -173,16 +167,13 @@ TEST(nothing_leaves_before_it_is_durable)
     assert_true(memserver_next(&b, &h, &r));
     assert_int_equal(h.zxid, 3);
     assert_int_equal(h.err, 0);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 /* Each reply leaves with its own zxid, also when the disk is slower than the requests. */
 TEST(replies_leave_as_the_disk_goes_on)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
     memserver_open(&d, NULL);
@@ -199,15 +190,13 @@ TEST(replies_leave_as_the_disk_goes_on)
         assert_true(memserver_next(&c, &h, &r));
         assert_int_equal(h.zxid, zxid);
     }
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* A refusal shows that the session is gone, the closing itself does not. */
 TEST(a_refusal_waits_for_the_end_of_the_session)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 4000);
     d.disk_stands = true;
@@ -220,15 +209,12 @@ TEST(a_refusal_waits_for_the_end_of_the_session)
     memserver_settle(&d);
     assert_int_equal(arrived(&b), 40);
     assert_null(b.c);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 TEST(a_disk_that_stands_stops_the_reading)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
     int32_t sent = 0, answered = 0;
@@ -254,16 +240,14 @@ TEST(a_disk_that_stands_stops_the_reading)
         answered += h.err == 0;
     assert_int_equal(answered, sent + 1);
     assert_true(clave__server_conn_wants_read(c.c));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(a_client_that_does_not_read)
 {
     static char data[10000];
     struct server_options o = {.max_output = 20000};
-    struct memserver d;
-    struct memserver_conn c, other;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, other;
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
     union wire_body b = memserver_create_body("/n", NULL, MODE_PERSISTENT);
     uint8_t many[22 * 100];
@@ -293,17 +277,14 @@ TEST(a_client_that_does_not_read)
         clave__server_conn_sent(c.c, n);
     }
     assert_true(clave__server_conn_wants_read(c.c) || clave__server_conn_output(c.c, &p) > 0);
-    memserver_hang_up(&c);
-    memserver_hang_up(&other);
-    memserver_close(&d);
 }
 
 /* Events are not asked for, so they are not held back: at 512 times the limit it is cut off. */
 TEST(a_client_that_does_not_read_its_events)
 {
     struct server_options o = {.max_output = 1024};
-    struct memserver d;
-    struct memserver_conn c, writer;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, writer;
     union wire_body add = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 10000);
@@ -315,7 +296,4 @@ TEST(a_client_that_does_not_read_its_events)
                          CLAVE_OK);
     assert_null(c.c);
     assert_int_equal(memserver_stats(&d).watches, 0);
-    memserver_hang_up(&c);
-    memserver_hang_up(&writer);
-    memserver_close(&d);
 }

@@ -174,12 +174,11 @@ TEST(each_sees_those_before_it)
         {{{OP_DELETE, "/e", -1}, {OP_CREATE, "/e", MODE_EPHEMERAL}}, "delete, create /e"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct place p;
+        CLOSED_BY(close_place) struct place p;
         furnish(&p);
         int64_t zxid = memserver_stats(&p.d).last_zxid;
         assert_string_equal(multi(&p.c, cases[i].steps), cases[i].results);
         assert_int_equal(memserver_stats(&p.d).last_zxid, zxid + 1); /* one for all, or for none */
-        close_place(&p);
     }
 }
 
@@ -191,7 +190,7 @@ TEST(stats_are_of_their_moment)
                                                 {OP_SET_DATA, "/m", 0},
                                                 {OP_DELETE, "/m/x", 0},
                                                 {OP_SET_DATA, "/m", 1}};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply reply;
     struct wire_result r[5];
     struct wire_stat now;
@@ -215,14 +214,13 @@ TEST(stats_are_of_their_moment)
     }
     assert_int_equal(memserver_stat(&p.c, "/m", &now), CLAVE_OK);
     assert_memory_equal(&now, &r[4].reply.stat, sizeof now);
-    close_place(&p);
 }
 
 TEST(a_thousand_at_once)
 {
     enum { MANY = 1000 };
-    struct place p;
-    struct buf b;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     struct wire_reply r;
     struct wire_stat st;
     const struct step one = {OP_CREATE, "/s-", MODE_EPHEMERAL_SEQUENTIAL};
@@ -241,8 +239,6 @@ TEST(a_thousand_at_once)
     assert_int_equal(st.czxid, 2);
     memserver_request(&p.c, OP_CLOSE_SESSION, NULL);
     assert_int_equal(memserver_stats(&p.d).ephemerals, 0);
-    clave__buf_fini(&b);
-    close_place(&p);
 }
 
 /* ---- what fails ------------------------------------------------------------------------------ */
@@ -308,8 +304,8 @@ TEST(all_or_nothing)
         {{OP_CHECK, "/none", -1}, "ENONODE"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct place p;
-        struct memserver_conn watcher;
+        CLOSED_BY(close_place) struct place p;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn watcher;
         struct step steps[MOST_OPS];
         char expected[128];
         steps_around(steps, &cases[i].culprit, strcmp(cases[i].error, "ENOCHILDREN") != 0);
@@ -332,8 +328,6 @@ TEST(all_or_nothing)
         assert_int_equal(memserver_delete(&p.c, "/n/s-0000000001", 0), CLAVE_OK);
         memserver_request(&p.c, OP_CLOSE_SESSION, NULL);
         assert_int_equal(memserver_stats(&p.d).ephemerals, 0);
-        memserver_hang_up(&watcher);
-        close_place(&p);
     }
 }
 
@@ -343,7 +337,7 @@ TEST(what_is_no_multi)
     static const struct step reads[MOST_OPS] = {{OP_CREATE, "/m", 0}, {OP_GET_DATA, "/n", 0}};
     static const uint8_t unknown[] = {0,    0,    0,    99,   0, 0xff, 0xff, 0xff, 0xff,
                                       0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     uint8_t frame[8 + sizeof unknown] = {0, 0, 0, 50, 0, 0, 0, OP_MULTI};
     struct wire_reply_header h;
     struct jreader r;
@@ -359,7 +353,6 @@ TEST(what_is_no_multi)
         assert_int_equal(h.err, CLAVE_EMARSHALLING);
         assert_int_equal(h.zxid, ++zxid + 1);
     }
-    close_place(&p);
 }
 
 TEST(its_events_stand_in_its_order)
@@ -369,8 +362,8 @@ TEST(its_events_stand_in_its_order)
                                                 {OP_DELETE, "/n/c", -1},
                                                 {OP_CREATE, "/b/x", 0},
                                                 {OP_DELETE, "/b/x", 0}};
-    struct place p;
-    struct memserver_conn watcher;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn watcher;
     union wire_body all = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     furnish(&p);
     memserver_connect(&watcher, &p.d, 10000);
@@ -380,8 +373,6 @@ TEST(its_events_stand_in_its_order)
     assert_string_equal(memserver_events(&watcher),
                         "CREATED /b, DATA /n, DELETED /n/c, CHILDREN /n, "
                         "CREATED /b/x, DELETED /b/x");
-    memserver_hang_up(&watcher);
-    close_place(&p);
 }
 
 /* ---- several reads --------------------------------------------------------------------------- */
@@ -393,7 +384,7 @@ TEST(reads_fail_one_by_one)
                                                 {OP_GET_CHILDREN, "/n", 1},
                                                 {OP_GET_CHILDREN, "/closed", 0},
                                                 {OP_GET_DATA, "/", 0}};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     furnish(&p);
@@ -404,7 +395,6 @@ TEST(reads_fail_one_by_one)
     assert_string_equal(text_of(&r), "data old, ENONODE, children 1, ENOAUTH, data ");
     assert_int_equal(memserver_stats(&p.d).watches, 0); /* their watch flag means nothing */
     assert_int_equal(memserver_stats(&p.d).last_zxid, zxid);
-    close_place(&p);
 }
 
 TEST(what_is_no_multi_read)
@@ -417,7 +407,7 @@ TEST(what_is_no_multi_read)
     static const uint8_t exists[] = {
         0, 0, 0, 9, 0,   0,   0, OP_MULTI_READ, 0,    0,    0,    3, 0,    0xff, 0xff, 0xff, 0xff,
         0, 0, 0, 2, '/', 'n', 0, 0xff,          0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     struct wire_reply_header h;
     struct jreader rest;
@@ -429,5 +419,4 @@ TEST(what_is_no_multi_read)
         assert_int_equal(send_steps(&p.c, OP_MULTI_READ, bad[i], &r), CLAVE_EMARSHALLING);
     assert_int_equal(send_steps(&p.c, OP_MULTI_READ, none, &r), CLAVE_OK);
     assert_int_equal(r.results.count, 0);
-    close_place(&p);
 }

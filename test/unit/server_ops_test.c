@@ -30,7 +30,7 @@ static void must_create(struct memserver_conn *c, const char *path, int32_t mode
 
 TEST(the_stat_of_a_new_node)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_stat st, up;
     open_place(&p);
     memserver_advance(&p.d, 5);
@@ -46,14 +46,13 @@ TEST(the_stat_of_a_new_node)
     assert_int_equal(memserver_stat(&p.c, "/", &up), CLAVE_OK);
     assert_int_equal(up.pzxid, 2);
     assert_int_equal(up.num_children, 2); /* /zookeeper */
-    close_place(&p);
 }
 
 /* On the wire cversion counts creations and deletions; the number of a sequential node is the
  * stored one, which counts creations. */
 TEST(cversion_on_the_wire)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_stat st;
     open_place(&p);
     must_create(&p.c, "/p", MODE_PERSISTENT);
@@ -68,12 +67,11 @@ TEST(cversion_on_the_wire)
     assert_int_equal(st.pzxid, memserver_stats(&p.d).last_zxid);
     must_create(&p.c, "/p/s", MODE_PERSISTENT_SEQUENTIAL);
     assert_int_equal(memserver_stat(&p.c, "/p/s0000000002", &st), CLAVE_OK);
-    close_place(&p);
 }
 
 TEST(setting_data_and_acl)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_stat before, st;
     struct wire_reply r;
     union wire_body set = {.set = {clave__jbytes("/n"), clave__jbytes("new"), 0}};
@@ -93,12 +91,11 @@ TEST(setting_data_and_acl)
     assert_int_equal(memserver_stat(&p.c, "/n", &st), CLAVE_OK);
     assert_int_equal(st.mzxid, before.mzxid + 1); /* a list is no data */
     assert_int_equal(memserver_call(&p.c, OP_SET_ACL, &acl, &r), CLAVE_EBADVERSION);
-    close_place(&p);
 }
 
 TEST(null_data_stay_null)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
     open_place(&p);
@@ -112,7 +109,6 @@ TEST(null_data_stay_null)
     assert_int_equal(memserver_set(&p.c, "/n", NULL, -1), CLAVE_OK);
     assert_int_equal(memserver_call(&p.c, OP_GET_DATA, &get, &r), CLAVE_OK);
     assert_int_equal(r.data.n, -1);
-    close_place(&p);
 }
 
 /* Data of every size keep their bytes: short ones stand inside the node. */
@@ -120,7 +116,7 @@ TEST(data_of_many_sizes)
 {
     static const int32_t sizes[] = {1, 255, 256, 257, 70000};
     static char bytes[70004];
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
     union wire_body create = memserver_create_body("/n", NULL, MODE_PERSISTENT);
@@ -141,7 +137,6 @@ TEST(data_of_many_sizes)
     }
     assert_int_equal(memserver_stats(&p.d).data_bytes, strlen("/zookeeper/zookeeper/config"
                                                               "/zookeeper/quota"));
-    close_place(&p);
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
@@ -172,7 +167,7 @@ TEST(the_modes)
         {OP_CREATE_TTL, MODE_PERSISTENT, NULL, CLAVE_EBADARGS, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct place p;
+        CLOSED_BY(close_place) struct place p;
         struct wire_reply r;
         struct wire_stat st;
         union wire_body b = memserver_create_body("/x", "d", cases[i].mode);
@@ -188,7 +183,6 @@ TEST(the_modes)
             if (cases[i].op != OP_CREATE)
                 assert_memory_equal(&r.stat, &st, sizeof st);
         }
-        close_place(&p);
     }
 }
 
@@ -229,7 +223,7 @@ TEST(the_checks_of_create)
         {"/t/x/", MODE_PERSISTENT_SEQUENTIAL, CLAVE_ENONODE},
         {"/zookeeper/x", MODE_PERSISTENT, CLAVE_OK},
     };
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     open_place(&p);
     must_create(&p.c, "/t", MODE_PERSISTENT);
@@ -247,12 +241,11 @@ TEST(the_checks_of_create)
     assert_int_equal(memserver_call(&p.c, OP_CREATE, &nul, NULL), CLAVE_EBADARGS);
     nul.create.path = JBYTES_NULL;
     assert_int_equal(memserver_call(&p.c, OP_CREATE, &nul, NULL), CLAVE_EMARSHALLING);
-    close_place(&p);
 }
 
 TEST(sequence_numbers)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     union wire_body b = memserver_create_body("/q/", "", MODE_EPHEMERAL_SEQUENTIAL);
     open_place(&p);
@@ -265,7 +258,6 @@ TEST(sequence_numbers)
     assert_int_equal(memserver_call(&p.c, OP_CREATE, &b, &r), CLAVE_OK);
     assert_memory_equal(r.path.p, "/q/n-0000000002", 15);
     assert_int_equal(memserver_create(&p.c, "/q/.", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
-    close_place(&p);
 }
 
 /* ---- the other writes ------------------------------------------------------------------------ */
@@ -293,7 +285,7 @@ TEST(the_checks_of_delete)
         {"/t/x", 0, CLAVE_OK},
         {"/t", 0, CLAVE_OK},
     };
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     union wire_body closed = {.set_acl = {clave__jbytes("/closed"), {0, NULL, 0}, -1}};
     open_place(&p);
     must_create(&p.c, "/t", MODE_PERSISTENT);
@@ -307,7 +299,6 @@ TEST(the_checks_of_delete)
         if (err != cases[i].err)
             fail_msg("'%s' %d: %s", cases[i].path, cases[i].version, clave_err_name(err));
     }
-    close_place(&p);
 }
 
 TEST(the_checks_of_set_data)
@@ -322,7 +313,7 @@ TEST(the_checks_of_set_data)
         {"/t", -2, CLAVE_EBADVERSION}, {"/t", 0, CLAVE_OK},           {"/t", 0, CLAVE_EBADVERSION},
         {"/t", -1, CLAVE_OK},          {"/", -1, CLAVE_OK},
     };
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     open_place(&p);
     must_create(&p.c, "/t", MODE_PERSISTENT);
@@ -333,14 +324,13 @@ TEST(the_checks_of_set_data)
         if (err != cases[i].err)
             fail_msg("'%s' %d: %s", cases[i].path, cases[i].version, clave_err_name(err));
     }
-    close_place(&p);
 }
 
 TEST(containers_are_swept)
 {
     struct server_options o = {.container_check_ms = 1000};
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_stat st;
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 40000);
@@ -360,14 +350,12 @@ TEST(containers_are_swept)
     assert_int_equal(memserver_stat(&c, "/unused", &st), CLAVE_OK);
     assert_int_equal(memserver_stat(&c, "/full", &st), CLAVE_OK);
     assert_int_equal(memserver_stats(&d).last_zxid, zxid + 1);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* An op for the server itself: a client may do no more with it than delete. */
 TEST(delete_container_by_a_client)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     union wire_body b = {.path = clave__jbytes("/mine")};
     open_place(&p);
     must_create(&p.c, "/mine", MODE_EPHEMERAL);
@@ -381,7 +369,6 @@ TEST(delete_container_by_a_client)
     assert_int_equal(memserver_call(&p.c, OP_DELETE_CONTAINER, &b, NULL), CLAVE_ENOTEMPTY);
     assert_int_equal(memserver_delete(&p.c, "/c/x", -1), CLAVE_OK);
     assert_int_equal(memserver_call(&p.c, OP_DELETE_CONTAINER, &b, NULL), CLAVE_OK);
-    close_place(&p);
 }
 
 /* ---- reads ----------------------------------------------------------------------------------- */
@@ -406,7 +393,7 @@ TEST(the_checks_of_reads)
         {OP_GET_ALL_CHILDREN_NUMBER, "/closed", CLAVE_ENOAUTH},
         {OP_GET_DATA, NULL, CLAVE_EMARSHALLING},
     };
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     open_place(&p);
     must_create(&p.c, "/t", MODE_PERSISTENT);
@@ -426,7 +413,6 @@ TEST(the_checks_of_reads)
     assert_int_equal(memserver_call(&p.c, OP_EXISTS, &nul, NULL), CLAVE_EBADARGS);
     assert_int_equal(memserver_call(&p.c, OP_GET_DATA, &nul, NULL), CLAVE_ENONODE);
     assert_int_equal(memserver_stats(&p.d).last_zxid, zxid);
-    close_place(&p);
 }
 
 static const char *names_of(const struct wire_reply *r)
@@ -444,7 +430,7 @@ static const char *names_of(const struct wire_reply *r)
 
 TEST(lists_of_names)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     union wire_body b = {.read = {clave__jbytes("/p"), false}};
     union wire_body path = {.path = clave__jbytes("/p")};
@@ -477,13 +463,12 @@ TEST(lists_of_names)
     path.path = clave__jbytes("any string");
     assert_int_equal(memserver_call(&p.c, OP_SYNC, &path, &r), CLAVE_OK);
     assert_true(clave__jbytes_eq(r.path, path.path));
-    close_place(&p);
 }
 
 TEST(what_apache_has_from_the_start)
 {
     static const char *const paths[] = {"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"};
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct wire_reply r;
     open_place(&p);
     for (size_t i = 0; i < 4; i++) {
@@ -496,5 +481,4 @@ TEST(what_apache_has_from_the_start)
         struct jreader acls = clave__jvec_reader(r.acl);
         assert_int_equal(clave__wire_get_acl(&acls).perms, i == 2 ? PERM_READ : PERM_ALL);
     }
-    close_place(&p);
 }

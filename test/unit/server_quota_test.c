@@ -40,7 +40,7 @@ static void expect(struct memserver_conn *c, const char *text)
 
 TEST(nodes_and_bytes_are_counted)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c, other;
     open_place(&d, &c, false);
     arm(&c, "count=1,bytes=1");
@@ -61,40 +61,35 @@ TEST(nodes_and_bytes_are_counted)
     assert_int_equal(memserver_delete(&c, "/a/b", -1), CLAVE_OK);
     expect(&c, "count=1,bytes=3");
     memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* As in Apache, by whichever create the node of the figures was made. */
 TEST(figures_in_a_container)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     union wire_body stats = memserver_create_body(ROOT "/a/zookeeper_stats", "", MODE_CONTAINER);
     open_place(&d, &c, false);
     must_create(&c, ROOT "/a/zookeeper_limits", "count=1,bytes=1");
     assert_int_equal(memserver_call(&c, OP_CREATE_CONTAINER, &stats, NULL), CLAVE_OK);
     expect(&c, "count=1,bytes=3");
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(without_limits_nothing_is_counted)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&d, &c, false);
     arm(&c, "count=9,bytes=9");
     assert_int_equal(memserver_delete(&c, ROOT "/a/zookeeper_limits", -1), CLAVE_OK);
     must_create(&c, "/a/b", "12345");
     expect(&c, "count=1,bytes=3");
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* The figures are in no log: they are counted anew. */
 TEST(a_restart)
 {
-    struct memserver d, e;
+    CLOSED_BY(memserver_close) struct memserver d, e;
     struct memserver_conn c;
     struct log_replay out;
     open_place(&d, &c, false);
@@ -110,14 +105,12 @@ TEST(a_restart)
     expect(&c, "count=2,bytes=8");
     assert_int_equal(memserver_stats(&e).digest_mismatches, 0);
     memserver_hang_up(&c);
-    memserver_close(&e);
-    memserver_close(&d);
 }
 
 TEST(hard_limits)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&d, &c, true);
     arm(&c, "count=1,bytes=1=;byteHardLimit=10;countHardLimit=3");
     must_create(&c, "/a/b", "1");
@@ -131,8 +124,6 @@ TEST(hard_limits)
     assert_int_equal(memserver_delete(&c, "/a/b", -1), CLAVE_OK);
     must_create(&c, "/a/d", "");
     must_create(&c, "/elsewhere", "1234567890123");
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 static void must_set(struct memserver_conn *c, const char *path, struct jbytes data, clave_err want)
@@ -144,8 +135,8 @@ static void must_set(struct memserver_conn *c, const char *path, struct jbytes d
 /* Null data have no bytes, as empty data. */
 TEST(null_data_have_no_bytes)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&d, &c, true);
     must_set(&c, "/a", JBYTES_NULL, CLAVE_OK);
     arm(&c, "count=1,bytes=1=;byteHardLimit=13");
@@ -156,15 +147,13 @@ TEST(null_data_have_no_bytes)
     must_set(&c, "/a", JBYTES_NULL, CLAVE_OK);
     must_set(&c, "/a", clave__jbytes(""), CLAVE_OK);
     expect(&c, "count=1,bytes=0");
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* Unlike in Apache, which refuses the second one: it is the way back below the limit. */
 TEST(beyond_the_limit_data_may_shrink)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&d, &c, true);
     must_set(&c, "/a", clave__jbytes("12345678901234567890"), CLAVE_OK);
     arm(&c, "count=1,bytes=1=;byteHardLimit=10");
@@ -172,6 +161,4 @@ TEST(beyond_the_limit_data_may_shrink)
     must_set(&c, "/a", clave__jbytes("123456789012345"), CLAVE_OK);
     must_set(&c, "/a", clave__jbytes("1234567890123456"), CLAVE_EQUOTA);
     expect(&c, "count=1,bytes=15");
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

@@ -208,8 +208,8 @@ static void recover(const struct directory *dir, struct memserver *e, enum recov
 TEST(every_case)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct directory dir;
-        struct memserver e;
+        CLOSED_BY(directory_free) struct directory dir;
+        CLOSED_BY(memserver_close) struct memserver e;
         char told[300] = "";
         directory_make(&dir);
         cases[i].damage(&dir);
@@ -219,8 +219,6 @@ TEST(every_case)
             fail_msg("%s: %s", cases[i].name, told);
         assert_int_equal(memserver_stats(&e).last_zxid, cases[i].zxid);
         assert_int_equal(memserver_stats(&e).digest_mismatches, 0);
-        memserver_close(&e);
-        directory_free(&dir);
     }
 }
 
@@ -228,8 +226,8 @@ TEST(every_case)
 TEST(up_to_a_zxid)
 {
     for (int64_t until = 0; until <= 7; until++) {
-        struct directory dir;
-        struct memserver e;
+        CLOSED_BY(directory_free) struct directory dir;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct recovery r;
         struct recovery_file file;
         struct recovery_finding found;
@@ -245,7 +243,5 @@ TEST(up_to_a_zxid)
         }
         assert_int_equal(r.from, until < 3 ? 0 : 3);
         assert_int_equal(memserver_stats(&e).last_zxid, until < 5 ? until : 5);
-        memserver_close(&e);
-        directory_free(&dir);
     }
 }

@@ -10,7 +10,7 @@
 /* A bit of everything. */
 static void scenario(struct memserver *d)
 {
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     union wire_body acl = {.set_acl = {clave__jbytes("/p"), {0, NULL, 0}, -1}};
     memserver_connect(&a, d, 10000);
     memserver_connect(&b, d, 20000);
@@ -27,14 +27,12 @@ static void scenario(struct memserver *d)
     memserver_delete(&b, "/c/x", 0);
     memserver_request(&a, OP_CLOSE_SESSION, NULL);
     memserver_create(&b, "/last", "one", MODE_PERSISTENT);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
 }
 
 /* Two servers are in the same state when they make the same snapshot. */
 static void assert_same(const struct memserver *a, const struct memserver *b)
 {
-    struct buf x, y;
+    CLOSED_BY(clave__buf_fini) struct buf x, y;
     int64_t zx, zy;
     clave__buf_init(&x, &a->mem, SIZE_MAX / 4);
     clave__buf_init(&y, &a->mem, SIZE_MAX / 4);
@@ -44,8 +42,6 @@ static void assert_same(const struct memserver *a, const struct memserver *b)
     /* The order of sessions and lists is the hash table's; the tree's digest is at the end. */
     assert_int_equal(x.tail, y.tail);
     assert_memory_equal(x.data + x.tail - 54, y.data + y.tail - 54, 20);
-    clave__buf_fini(&x);
-    clave__buf_fini(&y);
 }
 
 static clave_err replay(struct memserver *to, const uint8_t *p, size_t n, struct log_replay *out)
@@ -56,7 +52,7 @@ static clave_err replay(struct memserver *to, const uint8_t *p, size_t n, struct
 
 TEST(a_log_brings_everything_back)
 {
-    struct memserver d, e;
+    CLOSED_BY(memserver_close) struct memserver d, e;
     struct log_replay r;
     memserver_open(&d, NULL);
     scenario(&d);
@@ -76,19 +72,17 @@ TEST(a_log_brings_everything_back)
     memserver_advance(&e, 22000);
     assert_int_equal(memserver_stats(&e).sessions, 0);
     assert_int_equal(memserver_stats(&e).ephemerals, 0);
-    memserver_close(&d);
-    memserver_close(&e);
 }
 
 TEST(the_log_in_pieces)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
     for (size_t cut = SERVER_LOG_HEADER; cut < d.log.tail; cut = record_end(&d.log, cut)) {
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
-        struct buf second;
+        CLOSED_BY(clave__buf_fini) struct buf second;
         assert_int_equal(replay(&e, d.log.data, cut, &r), CLAVE_OK);
         clave__buf_init(&second, &d.mem, SIZE_MAX / 4);
         clave__buf_append(&second, d.log.data, SERVER_LOG_HEADER);
@@ -98,21 +92,18 @@ TEST(the_log_in_pieces)
         assert_int_equal(clave__server_replay_log(e.s, d.log.data, d.log.tail, &r), CLAVE_OK);
         assert_int_equal(r.valid_len, d.log.tail);
         assert_same(&d, &e);
-        clave__buf_fini(&second);
-        memserver_close(&e);
     }
-    memserver_close(&d);
 }
 
 TEST(a_log_cut_at_every_byte)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
     size_t whole = SERVER_LOG_HEADER;
     int64_t zxid = 0;
     for (size_t cut = 0; cut <= d.log.tail; cut++) {
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
         if (cut > whole && cut == record_end(&d.log, whole)) {
             whole = cut;
@@ -123,9 +114,7 @@ TEST(a_log_cut_at_every_byte)
         assert_int_equal(memserver_stats(&e).last_zxid, zxid);
         assert_int_equal(r.valid_len, cut < SERVER_LOG_HEADER ? 0 : whole);
         assert_int_equal(r.torn, cut != 0 && cut != whole);
-        memserver_close(&e);
     }
-    memserver_close(&d);
 }
 
 /* What a power cut may leave after the last record: none of it was acknowledged. */
@@ -140,12 +129,12 @@ TEST(torn_tails)
         {"forty bytes", 40, 0},  {"forty, padding", 40, 9000}, {"one zero", 0, 1},
         {"a short head", 0, 11}, {"a head of zeros", 0, 12},
     };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
     size_t last = record_newest(&d.log);
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
         size_t n = d.log.tail + tails[i].append;
         uint8_t *copy = calloc(1, n);
@@ -155,19 +144,17 @@ TEST(torn_tails)
         assert_true(r.torn);
         assert_int_equal(r.valid_len, tails[i].from_end ? last : d.log.tail);
         free(copy);
-        memserver_close(&e);
     }
-    memserver_close(&d);
 }
 
 TEST(every_flipped_bit_in_a_payload_is_found)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
     for (size_t at = SERVER_LOG_HEADER; at < d.log.tail; at = record_end(&d.log, at)) {
         for (size_t i = at + 12; i < record_end(&d.log, at) - 1; i++) {
-            struct memserver e;
+            CLOSED_BY(memserver_close) struct memserver e;
             struct log_replay r;
             char offset[64];
             d.log.data[i] ^= 1;
@@ -175,16 +162,14 @@ TEST(every_flipped_bit_in_a_payload_is_found)
             snprintf(offset, sizeof offset, "offset %zu,", at);
             assert_non_null(strstr(r.fault, offset));
             d.log.data[i] ^= 1;
-            memserver_close(&e);
         }
     }
-    memserver_close(&d);
 }
 
 /* Damage in the middle is never taken for an end. */
 TEST(holes_are_refused)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
     size_t first = SERVER_LOG_HEADER, second = record_end(&d.log, first);
@@ -201,7 +186,7 @@ TEST(holes_are_refused)
         {"magic", 0, 4, "ZKLG"},
     };
     for (size_t i = 0; i < sizeof holes / sizeof *holes; i++) {
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
         uint8_t *copy = calloc(1, d.log.tail + 5000);
         assert_non_null(copy);
@@ -212,15 +197,13 @@ TEST(holes_are_refused)
         if (!strstr(r.fault, holes[i].says))
             fail_msg("%s: %s", holes[i].name, r.fault);
         free(copy);
-        memserver_close(&e);
     }
-    memserver_close(&d);
 }
 
 /* Leaves out, repeats or swaps whole records. */
 TEST(zxids_have_to_follow)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     scenario(&d);
     size_t a = SERVER_LOG_HEADER, b = record_end(&d.log, a), c = record_end(&d.log, b),
@@ -235,9 +218,9 @@ TEST(zxids_have_to_follow)
         {{a, b, b}, {b, c, end}, "zxid 0x2, after 0x2"},
     };
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
-        struct buf log;
+        CLOSED_BY(clave__buf_fini) struct buf log;
         clave__buf_init(&log, &d.mem, SIZE_MAX / 4);
         clave__buf_append(&log, d.log.data, SERVER_LOG_HEADER);
         for (size_t k = 0; k < 3 && orders[i].to[k]; k++)
@@ -246,19 +229,16 @@ TEST(zxids_have_to_follow)
         assert_int_equal(replay(&e, log.data, log.tail, &r), CLAVE_ECORRUPT);
         if (!strstr(r.fault, orders[i].says))
             fail_msg("%s", r.fault);
-        clave__buf_fini(&log);
-        memserver_close(&e);
     }
-    memserver_close(&d);
 }
 
 /* Apache takes a zxid for some requests that it does not log: nothing is missing, as the next
  * digest shows. */
 TEST(a_zxid_that_was_never_logged)
 {
-    struct memserver d, e;
+    CLOSED_BY(memserver_close) struct memserver d, e;
     struct log_replay r;
-    struct buf log;
+    CLOSED_BY(clave__buf_fini) struct buf log;
     memserver_open(&d, NULL);
     scenario(&d);
     size_t second = record_end(&d.log, SERVER_LOG_HEADER), third = record_end(&d.log, second);
@@ -269,9 +249,6 @@ TEST(a_zxid_that_was_never_logged)
     assert_int_equal(r.last_zxid, memserver_stats(&d).last_zxid);
     assert_int_equal(memserver_stats(&e).digest_mismatches, 0);
     assert_non_null(strstr(e.lines, "zxid 0x2 was never logged"));
-    clave__buf_fini(&log);
-    memserver_close(&e);
-    memserver_close(&d);
 }
 
 /* ---- logs of others -------------------------------------------------------------------------- */
@@ -346,7 +323,7 @@ static void begin_create(struct writer *l, int64_t client, int64_t zxid, const c
 TEST(logs_without_digests)
 {
     struct writer l;
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_record(&l, 77, 1, OP_CREATE_SESSION);
@@ -361,7 +338,6 @@ TEST(logs_without_digests)
     assert_int_equal(memserver_stats(&e).nodes, 5);
     assert_int_equal(memserver_stats(&e).sessions, 0);
     clave__buf_fini(&l.b);
-    memserver_close(&e);
 }
 
 /* An ensemble's: each leader counts anew, in the upper half. */
@@ -392,7 +368,7 @@ TEST(zxids_of_an_ensemble)
 TEST(a_failed_multi_changes_nothing)
 {
     struct writer l;
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_record(&l, 0, 1, OP_MULTI);
@@ -410,14 +386,13 @@ TEST(a_failed_multi_changes_nothing)
     assert_int_equal(memserver_stats(&e).nodes, 4);
     assert_int_equal(memserver_stats(&e).last_zxid, 1);
     clave__buf_fini(&l.b);
-    memserver_close(&e);
 }
 
 /* Sessions that are nowhere: their nodes go at the start, and the log says so. */
 TEST(orphans_go_at_the_start)
 {
     struct writer l;
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_create(&l, 77, 1, "/e", true);
@@ -428,7 +403,6 @@ TEST(orphans_go_at_the_start)
     assert_int_equal(memserver_stats(&e).ephemerals, 0);
     assert_int_equal(memserver_stats(&e).last_zxid, 4);
     clave__buf_fini(&l.b);
-    memserver_close(&e);
 }
 
 /* The end of a session changes each parent once, however many of its nodes it takes: that shows
@@ -436,8 +410,8 @@ TEST(orphans_go_at_the_start)
 TEST(the_end_of_one_that_owns_many)
 {
     enum { MANY = 300, PARENTS = 3 };
-    struct memserver d, e;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d, e;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     struct log_replay r;
     struct wire_stat st;
     char path[32];
@@ -467,10 +441,6 @@ TEST(the_end_of_one_that_owns_many)
     assert_same(&d, &e);
     assert_int_equal(memserver_stats(&e).ephemerals, MANY);
     assert_string_equal(e.lines, ""); /* no digest differed */
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
-    memserver_close(&e);
 }
 
 /* No server makes a child below an ephemeral node, but the data of others may have one: Apache
@@ -481,7 +451,7 @@ TEST(children_of_an_ephemeral_node_go_with_it)
     static const int64_t owners[] = {77, 78, 0, 77, 79, 77};
     for (int known = 0; known < 2; known++) {
         struct writer l;
-        struct memserver e, again;
+        CLOSED_BY(memserver_close) struct memserver e, again;
         struct log_replay r;
         begin_log(&l);
         for (size_t i = 0; i < 6; i++)
@@ -502,15 +472,13 @@ TEST(children_of_an_ephemeral_node_go_with_it)
         assert_same(&e, &again);
         assert_string_equal(again.lines, "");
         clave__buf_fini(&l.b);
-        memserver_close(&e);
-        memserver_close(&again);
     }
 }
 
 TEST(a_digest_that_differs_is_told)
 {
     struct writer l;
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_record(&l, 77, 1, OP_CREATE_SESSION);
@@ -521,7 +489,6 @@ TEST(a_digest_that_differs_is_told)
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
     assert_non_null(strstr(e.lines, "from zxid 0x1 on"));
     clave__buf_fini(&l.b);
-    memserver_close(&e);
 }
 
 /* Whole, with a right checksum, and yet nothing Apache or clave would write. */
@@ -545,7 +512,7 @@ TEST(impossible_records)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct writer l;
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
         begin_log(&l);
         begin_record(&l, 1, 1, bad[i].type);
@@ -554,7 +521,6 @@ TEST(impossible_records)
         assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_ECORRUPT);
         assert_non_null(strstr(r.fault, "at offset 16, zxid 0x1, is not a transaction"));
         clave__buf_fini(&l.b);
-        memserver_close(&e);
     }
 }
 
@@ -565,7 +531,7 @@ TEST(a_log_whose_header_is_torn_is_empty)
     enum { SIZE = 200 };
     uint8_t file[SIZE];
     for (size_t kept = 0; kept < SERVER_LOG_HEADER; kept++) {
-        struct memserver d;
+        CLOSED_BY(memserver_close) struct memserver d;
         struct log_replay r;
         uint8_t header[SERVER_LOG_HEADER];
         clave__server_log_header(header);
@@ -575,14 +541,12 @@ TEST(a_log_whose_header_is_torn_is_empty)
         assert_int_equal(clave__server_replay_log(d.s, file, sizeof file, &r), CLAVE_OK);
         assert_true(r.torn || kept >= 8); /* the header ends in zeros */
         assert_int_equal(r.first_zxid, 0);
-        memserver_close(&d);
     }
     /* What has bytes of something else is not taken for it. */
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct log_replay r;
     memset(file, 0, sizeof file);
     file[SIZE - 1] = 'B';
     assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(d.s, file, sizeof file, &r), CLAVE_ECORRUPT);
-    memserver_close(&d);
 }

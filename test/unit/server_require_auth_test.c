@@ -14,7 +14,7 @@ static clave_err authenticate(struct memserver_conn *c)
 TEST(before_and_after)
 {
     struct server_options o = {.require_auth = "x509,digest"};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     union wire_body none = {0};
     memserver_open(&d, &o);
@@ -26,7 +26,6 @@ TEST(before_and_after)
     memserver_connect(&c, &d, 30000);
     assert_int_equal(memserver_call(&c, OP_CLOSE_SESSION, &none, NULL), CLAVE_OK);
     memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* Reads and writes alike, and a read that shows nothing of the tree. */
@@ -34,11 +33,11 @@ TEST(refused)
 {
     static const int32_t ops[] = {OP_GET_DATA, OP_CREATE, OP_SYNC, OP_WHO_AM_I, OP_SET_WATCHES};
     struct server_options o = {.require_auth = "digest"};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, &o);
     size_t nodes = memserver_stats(&d).nodes;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        struct memserver_conn c;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         struct wire_reply_header h;
         struct jreader rest;
         union wire_body body = {.read.path = clave__jbytes("/")};
@@ -55,11 +54,9 @@ TEST(refused)
         assert_int_equal(h.err, CLAVE_ESASLREQUIRED);
         assert_false(memserver_next(&c, &h, &rest));
         assert_null(c.c);
-        memserver_hang_up(&c);
     }
     assert_int_equal(memserver_stats(&d).nodes, nodes);
     assert_non_null(strstr(d.lines, "it has not authenticated (--require-auth digest)"));
-    memserver_close(&d);
 }
 
 static size_t count(const char *text, const char *what)
@@ -74,7 +71,7 @@ static size_t count(const char *text, const char *what)
 TEST(strangers_do_not_fill_the_log)
 {
     struct server_options o = {.require_auth = "digest"};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, &o);
     for (int i = 0; i < 50; i++) {
         struct memserver_conn c;
@@ -86,23 +83,19 @@ TEST(strangers_do_not_fill_the_log)
     assert_int_equal(count(d.lines, "it has not authenticated"), 2);
     assert_non_null(strstr(d.lines, "is closed, and 0 before it"));
     assert_non_null(strstr(d.lines, "is closed, and 40 before it"));
-    memserver_close(&d);
 }
 
 TEST(a_user_of_the_machine)
 {
     struct server_options o = {.require_auth = "uid"};
-    struct memserver d;
-    struct memserver_conn local, remote;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn local, remote;
     memserver_open(&d, &o);
     memserver_connect_local(&local, &d, 1000);
     assert_int_equal(memserver_create(&local, "/a", "", 0), CLAVE_OK);
     memserver_connect(&remote, &d, 30000);
     assert_int_equal(authenticate(&remote), CLAVE_OK); /* which is not what is asked for */
     assert_int_equal(memserver_create(&remote, "/b", "", 0), CLAVE_ESASLREQUIRED);
-    memserver_hang_up(&local);
-    memserver_hang_up(&remote);
-    memserver_close(&d);
 }
 
 /* ---- sessions of others ---------------------------------------------------------------------- */
@@ -139,7 +132,7 @@ static bool is_held(struct memserver *d)
 TEST(nobody_ends_anothers_session)
 {
     static const int32_t ops[] = {OP_CLOSE_SESSION, OP_PING, OP_SASL, OP_GET_DATA};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn holder, c;
     struct wire_stat st;
     open_for_digest(&d);
@@ -162,13 +155,12 @@ TEST(nobody_ends_anothers_session)
         assert_int_equal(memserver_stat(&holder, "/held", &st), CLAVE_OK);
     }
     memserver_hang_up(&holder);
-    memserver_close(&d);
 }
 
 /* A client that says nothing for so long is disconnected, with its holder still there. */
 TEST(nobody_shortens_anothers_session)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn holder, c;
     open_for_digest(&d);
     connect_holder(&holder, &d);
@@ -186,13 +178,12 @@ TEST(nobody_shortens_anothers_session)
     memserver_advance(&d, SESSION_MS + 2 * TICK_MS); /* nobody has heard of the holder */
     assert_false(is_held(&d));
     memserver_hang_up(&holder);
-    memserver_close(&d);
 }
 
 /* Its connection stays with the old client up to then, and so do its events. */
 TEST(a_session_goes_on_when_its_client_has_authenticated)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn holder, back;
     open_for_digest(&d);
     connect_holder(&holder, &d);
@@ -216,14 +207,13 @@ TEST(a_session_goes_on_when_its_client_has_authenticated)
     assert_int_equal(memserver_call(&back, OP_CLOSE_SESSION, NULL, NULL), CLAVE_OK);
     assert_int_equal(memserver_stats(&d).sessions, 0);
     memserver_hang_up(&back);
-    memserver_close(&d);
 }
 
 /* As without the rule, where the later handshake closes the earlier connection: what was sent on
  * that one is not done once the client has gone on. */
 TEST(an_earlier_connection_does_not_come_back)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn holder, late, back;
     open_for_digest(&d);
     connect_holder(&holder, &d);
@@ -241,29 +231,25 @@ TEST(an_earlier_connection_does_not_come_back)
     assert_int_equal(authenticate(&late), CLAVE_OK);
     assert_int_equal(memserver_create(&late, "/held", "", MODE_EPHEMERAL), CLAVE_OK);
     memserver_hang_up(&late);
-    memserver_close(&d);
 }
 
 TEST(a_session_ends_before_its_client_has_authenticated)
 {
-    struct memserver d;
-    struct memserver_conn holder, back;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn holder, back;
     open_for_digest(&d);
     connect_holder(&holder, &d);
     assert_true(memserver_resume(&back, &holder));
     assert_int_equal(memserver_call(&holder, OP_CLOSE_SESSION, NULL, NULL), CLAVE_OK);
     assert_int_equal(authenticate(&back), CLAVE_ECONNLOSS);
     assert_null(back.c);
-    memserver_hang_up(&holder);
-    memserver_hang_up(&back);
-    memserver_close(&d);
 }
 
 /* A client that was told that its session goes on relies on it, even if its identity is lost on the
  * way; but a dead client's session does not live on strangers. */
 TEST(what_was_told_is_kept_and_ends)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn holder, c;
     open_for_digest(&d);
     connect_holder(&holder, &d);
@@ -280,13 +266,12 @@ TEST(what_was_told_is_kept_and_ends)
     assert_true(d.now >= told + SESSION_MS);
     assert_true(d.now <= died + 2 * (SESSION_MS + TICK_MS));
     assert_non_null(strstr(d.lines, "nobody has authenticated in time for session"));
-    memserver_close(&d);
 }
 
 TEST(the_rule_is_switched_off_meanwhile)
 {
-    struct memserver d;
-    struct memserver_conn holder, back;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn holder, back;
     open_for_digest(&d);
     connect_holder(&holder, &d);
     assert_true(memserver_resume(&back, &holder));
@@ -296,17 +281,14 @@ TEST(the_rule_is_switched_off_meanwhile)
     assert_non_null(holder.c);
     assert_int_equal(memserver_delete(&back, "/held", 0), CLAVE_OK);
     assert_null(holder.c);
-    memserver_hang_up(&holder);
-    memserver_hang_up(&back);
-    memserver_close(&d);
 }
 
 /* Connections from before meet it with their next request, and end no session that holds something.
  */
 TEST(while_it_serves)
 {
-    struct memserver d;
-    struct memserver_conn c, held;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, held;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 30000);
     assert_int_equal(memserver_create(&c, "/a", "", 0), CLAVE_OK);
@@ -319,7 +301,4 @@ TEST(while_it_serves)
     assert_int_equal(memserver_call(&held, OP_PING, NULL, NULL), CLAVE_OK);
     assert_int_equal(memserver_call(&held, OP_CLOSE_SESSION, NULL, NULL), CLAVE_ESASLREQUIRED);
     assert_true(is_held(&d));
-    memserver_hang_up(&held);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

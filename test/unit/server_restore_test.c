@@ -50,7 +50,7 @@ struct backup {
 
 static void backup_make(struct backup *b)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     b->mem = clave__mem_or_default(NULL);
     memserver_open(&d, NULL);
     memserver_connect(&b->holder, &d, TIMEOUT_MS);
@@ -61,7 +61,6 @@ static void backup_make(struct backup *b)
     clave__buf_init(&b->image, &b->mem, 1 << 20);
     assert_int_equal(clave__server_save_snapshot(d.s, &b->image, &b->zxid), CLAVE_OK);
     memserver_hang_up(&b->holder);
-    memserver_close(&d);
 }
 
 static void load(struct memserver *d, const struct buf *image, const struct server_options *o)
@@ -101,8 +100,8 @@ static clave_err take_place(struct memserver_conn *c, struct wire_reply *reply)
 
 TEST(sessions_and_their_nodes_are_gone)
 {
-    struct backup b;
-    struct memserver d;
+    CLOSED_BY(backup_free) struct backup b;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     struct wire_stat stat;
     backup_make(&b);
@@ -121,8 +120,6 @@ TEST(sessions_and_their_nodes_are_gone)
     assert_int_equal(stat.num_children, 0);
     assert_int_equal(stat.cversion, 6); /* three came, and three went */
     memserver_hang_up(&c);
-    memserver_close(&d);
-    backup_free(&b);
 }
 
 /* ---- what it does not grant ------------------------------------------------------------------ */
@@ -137,9 +134,9 @@ static int64_t quiet_ms(const struct memserver *d)
 TEST(no_ephemeral_node_is_created_for_a_while)
 {
     const struct server_options o = {.max_session_ms = QUIET_MS};
-    struct backup b;
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(backup_free) struct backup b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply reply;
     backup_make(&b);
     int64_t last = b.zxid;
@@ -161,9 +158,6 @@ TEST(no_ephemeral_node_is_created_for_a_while)
     assert_true(reply.stat.czxid > last && reply.stat.czxid >> 32 > 0);
     assert_true(strncmp(reply.path.p, "/queue/lock-0000000003", (size_t)reply.path.n) == 0);
     assert_non_null(strstr(d.lines, "ephemeral nodes are created again"));
-    memserver_hang_up(&c);
-    memserver_close(&d);
-    backup_free(&b);
 }
 
 /* Also if the restore was told less than the server allows, and from the start of a server that is
@@ -171,7 +165,7 @@ TEST(no_ephemeral_node_is_created_for_a_while)
 TEST(the_time_begins_anew_with_each_start)
 {
     const struct server_options o = {.max_session_ms = 2 * QUIET_MS};
-    struct backup b;
+    CLOSED_BY(backup_free) struct backup b;
     struct memserver d;
     struct memserver_conn c;
     backup_make(&b);
@@ -187,13 +181,12 @@ TEST(the_time_begins_anew_with_each_start)
         memserver_hang_up(&c);
         memserver_close(&d);
     }
-    backup_free(&b);
 }
 
 TEST(its_session_is_nobodys)
 {
-    struct backup b;
-    struct memserver d;
+    CLOSED_BY(backup_free) struct backup b;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c,
         of = {.d = &d, .session = SESSION_OF_RESTORE, .timeout_ms = TIMEOUT_MS};
     backup_make(&b);
@@ -206,8 +199,6 @@ TEST(its_session_is_nobodys)
     memserver_connect(&c, &d, TIMEOUT_MS);
     assert_true(c.session > clave__session_id_at(YEAR_2026));
     memserver_hang_up(&c);
-    memserver_close(&d);
-    backup_free(&b);
 }
 
 /* ---- who knows more -------------------------------------------------------------------------- */
@@ -222,7 +213,7 @@ static size_t count(const char *lines, const char *what)
 
 TEST(a_client_that_knows_more_is_refused)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct wire_connect_response answer;
     const struct wire_connect_request q = {
         .last_zxid_seen = 0x1000, .timeout_ms = TIMEOUT_MS, .passwd = clave__jbytes("")};
@@ -237,5 +228,4 @@ TEST(a_client_that_knows_more_is_refused)
     assert_int_equal(count(d.lines, "it has seen zxid 0x1000, the newest here is 0x0"), 2);
     assert_int_equal(count(d.lines, "clave data restore"), 2);
     assert_non_null(strstr(d.lines, "and 10 before it"));
-    memserver_close(&d);
 }

@@ -47,7 +47,7 @@ static bool is_held(struct scene *s)
 /* Not even while its client tries again and again. */
 TEST(what_it_holds_stays_until_it_expires)
 {
-    struct scene s;
+    CLOSED_BY(end) struct scene s;
     begin(&s);
     memserver_advance(&s.d, 3000);
     assert_int_equal(memserver_delete(&s.root, node_of(&s.holder, ""), -1), CLAVE_OK);
@@ -68,12 +68,11 @@ TEST(what_it_holds_stays_until_it_expires)
     assert_non_null(strstr(s.d.lines, "an operator has ended session"));
     assert_int_equal(s.d.s->sessions.ends[SESSION_BARRED], 1);
     assert_int_equal(s.d.s->sessions.ends[SESSION_EXPIRED], 0);
-    end(&s);
 }
 
 TEST(at_once)
 {
-    struct scene s;
+    CLOSED_BY(end) struct scene s;
     begin(&s);
     assert_int_equal(memserver_delete(&s.root, node_of(&s.holder, "/now"), -1), CLAVE_OK);
     assert_null(s.holder.c);
@@ -81,12 +80,11 @@ TEST(at_once)
     assert_non_null(strstr(s.d.lines, "at once, whatever its client believes"));
     assert_int_equal(s.d.s->sessions.ends[SESSION_BARRED], 1);
     assert_int_equal(memserver_delete(&s.root, node_of(&s.holder, ""), -1), CLAVE_ENONODE);
-    end(&s);
 }
 
 TEST(what_is_shown)
 {
-    struct scene s;
+    CLOSED_BY(end) struct scene s;
     struct wire_reply r;
     begin(&s);
     union wire_body body = {.read.path = clave__jbytes("/zookeeper/sessions")};
@@ -109,14 +107,13 @@ TEST(what_is_shown)
     }
     assert_int_equal(memserver_delete(&s.root, "/zookeeper/sessions", -1), CLAVE_EBADARGS);
     assert_int_equal(memserver_delete(&s.root, node_of(&s.root, ""), -1), CLAVE_EBADARGS);
-    end(&s);
 }
 
 /* For others such nodes do not exist, as with Apache, and those that they make are no sessions. */
 TEST(nobody_else)
 {
-    struct scene s;
-    struct memserver_conn user;
+    CLOSED_BY(end) struct scene s;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn user;
     struct wire_reply r;
     begin(&s);
     memserver_connect_local(&user, &s.d, ROOT + 1);
@@ -133,6 +130,4 @@ TEST(nobody_else)
     assert_int_equal(memserver_create(&s.other, "/zookeeper/sessions", "mine", 0), CLAVE_OK);
     assert_int_equal(memserver_call(&s.root, OP_GET_CHILDREN, &body, &r), CLAVE_OK);
     assert_int_equal(r.names.count, 4);
-    memserver_hang_up(&user);
-    end(&s);
 }

@@ -76,7 +76,7 @@ TEST(the_table_does_as_the_model)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        struct sessions t;
+        CLOSED_BY(clave__sessions_fini) struct sessions t;
         struct model m = {.now = 12345};
         struct rand_state rand;
         clave__rand_seed(&rand, seed);
@@ -99,7 +99,6 @@ TEST(the_table_does_as_the_model)
         assert_true(m.heard > 0);
         assert_int_equal(clave__histogram_count(&t.slack_ms), m.heard);
         assert_int_equal(t.slack_ms.sum, m.slack);
-        clave__sessions_fini(&t);
     }
 }
 
@@ -135,7 +134,7 @@ TEST(ids_are_given_once)
 TEST(thousands_expire_a_few_at_a_time)
 {
     enum { MANY = 2000 };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c, last;
     memserver_open(&d, NULL);
     for (int i = 0; i < MANY; i++) {
@@ -156,7 +155,6 @@ TEST(thousands_expire_a_few_at_a_time)
         memserver_advance(&d, 1);
     assert_int_equal(memserver_stats(&d).sessions, 1);
     memserver_hang_up(&last);
-    memserver_close(&d);
 }
 
 /* ---- a session and its connections ----------------------------------------------------------- */
@@ -164,8 +162,8 @@ TEST(thousands_expire_a_few_at_a_time)
 /* The second connection takes over: what the first has still to hear, and to say, is dropped. */
 TEST(the_older_connection_is_cut_off)
 {
-    struct memserver d;
-    struct memserver_conn old, young, other;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn old, young, other;
     struct wire_stat st;
     union wire_body b = memserver_create_body("/said", "", MODE_EPHEMERAL);
     memserver_open(&d, NULL);
@@ -182,16 +180,12 @@ TEST(the_older_connection_is_cut_off)
     assert_int_equal(memserver_stat(&young, "/said", &st), CLAVE_OK);
     assert_true(st.ephemeral_owner == young.session);
     assert_int_equal(memserver_stats(&d).connections, 2);
-    memserver_hang_up(&old);
-    memserver_hang_up(&young);
-    memserver_hang_up(&other);
-    memserver_close(&d);
 }
 
 /* Back and forth: there is one connection at any time, and the session is the same. */
 TEST(taken_over_again_and_again)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c[2];
     memserver_open(&d, NULL);
     memserver_connect(&c[0], &d, 10000);
@@ -207,7 +201,6 @@ TEST(taken_over_again_and_again)
     }
     assert_int_equal(memserver_stats(&d).sessions, 1);
     memserver_hang_up(&c[0]);
-    memserver_close(&d);
 }
 
 /* Requests after closeSession are ignored. */
@@ -218,8 +211,8 @@ TEST(nothing_is_done_behind_the_close)
         0, 0, 0, 22,  0, 0, 0, 8, 0,    0,    0,    5,    0,
         0, 0, 1, '/', 0, 0, 0, 1, 'x',  0xff, 0xff, 0xff, 0xff, /* setData "/" */
     };
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
     memserver_open(&d, NULL);
@@ -231,8 +224,6 @@ TEST(nothing_is_done_behind_the_close)
     assert_int_equal(h.err, CLAVE_OK);
     assert_false(memserver_next(&c, &h, &r));
     assert_int_equal(memserver_stats(&d).requests[OP_SET_DATA], 0);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* A process that stood still has not read what its clients sent: they are heard first. */
@@ -250,8 +241,8 @@ TEST(standing_still_ends_no_session)
         {2000, true, false, false}, /* a tick is no standing still */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct memserver d;
-        struct memserver_conn heard, silent;
+        CLOSED_BY(memserver_close) struct memserver d;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn heard, silent;
         memserver_open(&d, NULL);
         memserver_connect(&heard, &d, 4000);
         memserver_connect(&silent, &d, 4000);
@@ -265,9 +256,6 @@ TEST(standing_still_ends_no_session)
             assert_int_equal(memserver_create(&heard, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
         memserver_advance(&d, 4001);
         assert_int_equal(memserver_stats(&d).sessions, cases[i].survives ? 1 : 0);
-        memserver_hang_up(&heard);
-        memserver_hang_up(&silent);
-        memserver_close(&d);
     }
 }
 
@@ -341,7 +329,7 @@ TEST(who_has_connected_after_a_restart_may_be_back)
         {10001, 14100, false}, /* it came too late */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct memserver d;
+        CLOSED_BY(memserver_close) struct memserver d;
         struct memserver_conn client, waits, back;
         restart(&d, &client);
         memserver_advance(&d, cases[i].connects);
@@ -352,7 +340,6 @@ TEST(who_has_connected_after_a_restart_may_be_back)
         assert_int_equal(memserver_resume(&back, &client), cases[i].lasts);
         memserver_hang_up(&back);
         memserver_hang_up(&waits);
-        memserver_close(&d);
     }
 }
 
@@ -360,7 +347,7 @@ TEST(who_has_connected_after_a_restart_may_be_back)
  * until then whoever waits may be the client of a session of before. */
 TEST(the_time_for_a_session_begins_with_the_turn)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn client, waits;
     restart(&d, &client);
     memserver_dial(&waits, &d);
@@ -379,7 +366,6 @@ TEST(the_time_for_a_session_begins_with_the_turn)
     assert_null(waits.c);
     assert_int_equal(memserver_stats(&d).sessions, 0);
     memserver_hang_up(&waits);
-    memserver_close(&d);
 }
 
 /* A thousand sessions end together: one transaction each, within milliseconds. */
@@ -387,7 +373,7 @@ TEST(many_end_together)
 {
     enum { MANY = 1000 };
     static struct memserver_conn c[MANY];
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     memserver_open(&d, NULL);
     for (size_t i = 0; i < MANY; i++) {
         memserver_connect(&c[i], &d, 4000);
@@ -404,7 +390,6 @@ TEST(many_end_together)
     assert_int_equal(st.last_zxid, zxid + MANY);
     for (size_t i = 0; i < MANY; i++)
         memserver_hang_up(&c[i]);
-    memserver_close(&d);
 }
 
 /* Those that own many nodes take more turns, and so do those whose nodes many watch: none removes
@@ -414,7 +399,7 @@ static void check_ends(size_t watchers, size_t owned)
 {
     enum { SESSIONS_OF_EACH = 100, EACH = 50, MOST_WATCHERS = 20 };
     static struct memserver_conn watcher[MOST_WATCHERS];
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     const union wire_body all = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     memserver_open(&d, NULL);
@@ -441,7 +426,6 @@ static void check_ends(size_t watchers, size_t owned)
     assert_int_equal(memserver_stats(&d).sessions, watchers);
     for (size_t i = 0; i < watchers; i++)
         memserver_hang_up(&watcher[i]);
-    memserver_close(&d);
 }
 
 TEST(their_nodes_count_too)
@@ -459,7 +443,7 @@ TEST(a_look_at_many_yields)
 {
     enum { MANY = 100, LOOKS = 30 };
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct sessions t;
+    CLOSED_BY(clave__sessions_fini) struct sessions t;
     struct session *s;
     assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
     clave__sessions_start(&t, 0, 0);
@@ -481,14 +465,13 @@ TEST(a_look_at_many_yields)
     assert_int_equal(looks, LOOKS - MANY % LOOKS);
     clave__sessions_remove(&t, s);
     assert_true(clave__sessions_deadline(&t) > 6 * TICK + 1);
-    clave__sessions_fini(&t);
 }
 
 /* After a pause nobody expires for a tick; those with more time keep it. */
 TEST(postponed_all_together)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct sessions t;
+    CLOSED_BY(clave__sessions_fini) struct sessions t;
     struct session *brief, *lasting;
     int looks = 100;
     assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
@@ -504,14 +487,13 @@ TEST(postponed_all_together)
     clave__sessions_advance(&t, 12 * TICK);
     assert_ptr_equal(clave__sessions_next_due(&t, &looks), brief);
     assert_null(clave__sessions_next_due(&t, &looks));
-    clave__sessions_fini(&t);
 }
 
 /* As with Apache: auth packets do not keep a session, whatever is answered; others do. */
 TEST(packets_that_are_no_sign_of_life)
 {
-    struct memserver d;
-    struct memserver_conn auth, reads;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn auth, reads;
     union wire_body ip = {.auth = {0, clave__jbytes("ip"), clave__jbytes("")}};
     union wire_body root = {.read = {clave__jbytes("/"), false}};
     memserver_open(&d, NULL);
@@ -526,9 +508,6 @@ TEST(packets_that_are_no_sign_of_life)
     }
     assert_null(auth.c);
     assert_int_equal(memserver_stats(&d).sessions, 1);
-    memserver_hang_up(&reads);
-    memserver_hang_up(&auth);
-    memserver_close(&d);
 }
 
 /* At once, as Apache answers a wrong password: a client that is answered anything else tries until
@@ -537,15 +516,13 @@ TEST(sasl_fails_at_once)
 {
     static const char *const tokens[] = {"", "token"};
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
-        struct memserver d;
-        struct memserver_conn c;
+        CLOSED_BY(memserver_close) struct memserver d;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         union wire_body token = {.path = clave__jbytes(tokens[i])};
         memserver_open(&d, NULL);
         memserver_connect(&c, &d, 4000);
         assert_int_equal(memserver_call(&c, OP_SASL, &token, NULL), CLAVE_EAUTHFAILED);
         assert_null(c.c);
         assert_int_equal(memserver_stats(&d).sessions, 1);
-        memserver_hang_up(&c);
-        memserver_close(&d);
     }
 }

@@ -15,8 +15,8 @@ static int lines_of(const struct memserver *d, const char *text)
 TEST(the_line)
 {
     struct server_options o = {.slow_ms = 50};
-    struct memserver d;
-    struct memserver_conn c, other;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, other;
     char line[200];
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 30000);
@@ -38,16 +38,13 @@ TEST(the_line)
              (unsigned long long)c.session);
     assert_non_null(strstr(d.lines, line));
     assert_int_equal(lines_of(&d, "slow request"), 1);
-    memserver_hang_up(&c);
-    memserver_hang_up(&other);
-    memserver_close(&d);
 }
 
 TEST(few_lines_and_a_count)
 {
     struct server_options o = {.slow_ms = 10};
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 30000);
     d.disk_stands = true;
@@ -64,15 +61,13 @@ TEST(few_lines_and_a_count)
     assert_non_null(strstr(d.lines, "25 more slow requests in a second"));
     memserver_advance(&d, 1000);
     assert_int_equal(lines_of(&d, "more slow requests"), 1);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* What waits when its client goes, or when the limit is taken away, is nobody's business. */
 TEST(what_ends_before)
 {
     struct server_options o = {.slow_ms = 10};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c, other;
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 30000);
@@ -90,7 +85,6 @@ TEST(what_ends_before)
     memserver_settle(&d);
     assert_null(strstr(d.lines, "slow"));
     memserver_hang_up(&other);
-    memserver_close(&d);
 }
 
 /* ---- without the disk ------------------------------------------------------------------------ */
@@ -124,8 +118,8 @@ static void list_of(struct memserver_conn *c, const char *path)
  * pause, whose requests nobody has kept waiting. */
 TEST(a_turn_that_takes_long)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     slow_open(&d, &c);
     begin_turn(&d, 100);
     list_of(&c, "/");
@@ -147,16 +141,14 @@ TEST(a_turn_that_takes_long)
     memserver_request(&c, OP_PING, NULL);
     end_turn(&d, 60);
     assert_int_equal(lines_of(&d, "slow request"), 2);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* Of many in one turn those with most work are named first, wherever they came: they are why the
  * others have waited. */
 TEST(the_cause_is_among_the_lines)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     char path[32];
     slow_open(&d, &c);
     assert_int_equal(memserver_create(&c, "/list", "", 0), CLAVE_OK);
@@ -178,14 +170,12 @@ TEST(the_cause_is_among_the_lines)
     begin_turn(&d, 1000);
     assert_non_null(strstr(d.lines, "51 more slow requests in a second"));
     end_turn(&d, 0);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* A write whose turn took long, and then the disk; and a client that is gone by then. */
 TEST(a_long_turn_and_the_disk)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c, gone;
     slow_open(&d, &c);
     memserver_connect(&gone, &d, 30000);
@@ -204,15 +194,14 @@ TEST(a_long_turn_and_the_disk)
     end_turn(&d, 60);
     assert_non_null(strstr(d.lines, " of a client that is gone"));
     memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* What a turn declines to read, and what waits in the server until there is room for its reply. */
 TEST(the_time_before_it_is_read)
 {
     struct server_options o = {.slow_ms = 50, .max_outstanding = 1};
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 30000);
     begin_turn(&d, 100);
@@ -243,15 +232,13 @@ TEST(the_time_before_it_is_read)
     list_of(&c, "/");
     end_turn(&d, 0);
     assert_int_equal(lines_of(&d, "slow request"), 3);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(what_comes_later_does_not_make_it_younger)
 {
     struct server_options o = {.slow_ms = 50, .max_outstanding = 1};
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, &o);
     memserver_connect(&c, &d, 30000);
     d.disk_stands = true;
@@ -266,15 +253,13 @@ TEST(what_comes_later_does_not_make_it_younger)
     memserver_settle(&d);
     end_turn(&d, 0);
     assert_non_null(strstr(d.lines, "getChildren /zookeeper took 60 ms (60 unread, 0 in its"));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* What it asks before it has its session again, and the end of one, are requests like others. */
 TEST(a_request_without_a_session)
 {
     struct server_options o = {.slow_ms = 50, .require_auth = "digest"};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c, back;
     union wire_body auth = {.auth = {0, clave__jbytes("digest"), clave__jbytes("joe:secret")}};
     memserver_open(&d, &o);
@@ -293,13 +278,12 @@ TEST(a_request_without_a_session)
     memserver_settle(&d);
     assert_non_null(strstr(d.lines, "slow request: closeSession - took 70 ms"));
     memserver_hang_up(&back);
-    memserver_close(&d);
 }
 
 TEST(the_limit_changes_in_a_turn)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     slow_open(&d, &c);
     struct server_options off = d.o;
     off.slow_ms = 0;
@@ -310,6 +294,4 @@ TEST(the_limit_changes_in_a_turn)
     begin_turn(&d, 2000);
     end_turn(&d, 0);
     assert_null(strstr(d.lines, "slow"));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

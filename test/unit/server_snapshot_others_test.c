@@ -265,11 +265,11 @@ TEST(a_node_whose_list_is_missing)
  */
 TEST(the_timeout_of_the_beginning)
 {
-    struct memserver d, e;
-    struct memserver_conn c, again;
+    CLOSED_BY(memserver_close) struct memserver d, e;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, again;
     struct wire_connect_request q = {.timeout_ms = 4000};
     struct wire_connect_response resp;
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     char fault[200];
     int64_t zxid;
     memserver_open(&d, NULL);
@@ -289,9 +289,4 @@ TEST(the_timeout_of_the_beginning)
     memserver_advance(&e, 6000);
     assert_int_equal(memserver_stats(&e).sessions, 0);
     assert_int_equal(memserver_stats(&d).sessions, 1);
-    clave__buf_fini(&b);
-    memserver_hang_up(&c);
-    memserver_hang_up(&again);
-    memserver_close(&d);
-    memserver_close(&e);
 }

@@ -71,7 +71,7 @@ static uint64_t overwrite(struct taken *t)
 /* What was taken shows the tree as it was, and no node is before its parent. */
 static void assert_exact(struct taken *t)
 {
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     char fault[200] = "";
     assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
     clave_err err = clave__server_load_snapshot(e.s, clave__buf_bytes(&t->file),
@@ -82,7 +82,6 @@ static void assert_exact(struct taken *t)
     assert_true(got.digest == t->at.digest);
     assert_int_equal(got.nodes, t->at.nodes);
     assert_int_equal(got.last_zxid, t->zxid);
-    memserver_close(&e);
 }
 
 static void close_all(struct taken *t)
@@ -96,7 +95,7 @@ static void close_all(struct taken *t)
 TEST(a_piece_is_small)
 {
     enum { PIECE = 1000 };
-    struct taken t;
+    CLOSED_BY(close_all) struct taken t;
     open_with_nodes(&t, PIECE, BIG);
     begin(&t);
     overwrite(&t);
@@ -105,7 +104,6 @@ TEST(a_piece_is_small)
     assert_true(clave__buf_len(&t.file) > NODES * BIG);
     assert_in_range(t.longest, BIG, PIECE * ELEMENT_BYTES + BIG + 1000);
     assert_exact(&t);
-    close_all(&t);
 }
 
 static size_t count(const struct buf *b, size_t from, const char *what)
@@ -120,7 +118,7 @@ static size_t count(const struct buf *b, size_t from, const char *what)
 TEST(a_piece_has_few_nodes)
 {
     enum { PIECE = 50, MANY = 1000 };
-    struct taken t;
+    CLOSED_BY(close_all) struct taken t;
     char path[16];
     size_t pieces = 0;
     open_with_nodes(&t, PIECE, 10);
@@ -137,14 +135,13 @@ TEST(a_piece_has_few_nodes)
     assert_true(pieces >= MANY / PIECE);
     assert_int_equal(count(&t.file, 0, "/many-"), MANY);
     assert_exact(&t);
-    close_all(&t);
 }
 
 /* A piece ends in the middle of what was written ahead, and of one node. */
 TEST(parents_come_first)
 {
     for (int32_t piece = 1; piece <= 6; piece++) {
-        struct taken t;
+        CLOSED_BY(close_all) struct taken t;
         open_with_nodes(&t, piece, 300);
         begin(&t);
         overwrite(&t);
@@ -153,7 +150,6 @@ TEST(parents_come_first)
             set(&t.c, "/zookeeper");
         }
         assert_exact(&t);
-        close_all(&t);
     }
 }
 
@@ -168,8 +164,8 @@ static bool is_answered(struct memserver_conn *c)
  * write goes on, and so does the snapshot; nobody waits for ever. */
 TEST(writers_wait_for_a_snapshot_that_is_behind)
 {
-    struct taken t;
-    struct memserver_conn one, reader;
+    CLOSED_BY(close_all) struct taken t;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn one, reader;
     union wire_body none = {0};
     struct wire_stat st;
     open_with_nodes(&t, 1, 300);
@@ -191,16 +187,13 @@ TEST(writers_wait_for_a_snapshot_that_is_behind)
     while (!step(&t))
         memserver_settle(&t.d);
     assert_exact(&t);
-    memserver_hang_up(&one);
-    memserver_hang_up(&reader);
-    close_all(&t);
 }
 
 /* Not even between the end of the wait and the batch that then goes to the disk: what they sent has
  * not been read yet. */
 TEST(who_waits_for_a_snapshot_does_not_expire)
 {
-    struct taken t;
+    CLOSED_BY(close_all) struct taken t;
     open_with_nodes(&t, 1, 300);
     begin(&t);
     assert_int_equal(overwrite(&t), 1);
@@ -213,5 +206,4 @@ TEST(who_waits_for_a_snapshot_does_not_expire)
     while (!step(&t))
         memserver_settle(&t.d);
     assert_exact(&t);
-    close_all(&t);
 }

@@ -62,8 +62,8 @@ TEST(the_first_snapshot_is_apaches)
         6,   'a', 'n', 'y', 'o', 'n', 'e', 0,  0,   0,   0,   0,   0,   0,   0, /* the root: no
                                                                                    path, no data */
         255, 255, 255, 255, 255, 255, 255, 255};
-    struct memserver d;
-    struct buf b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     memserver_open(&d, NULL);
     save(&d, &b);
     assert_int_equal(clave__buf_len(&b), 457 + LAST_ZXID + SEAL);
@@ -72,15 +72,13 @@ TEST(the_first_snapshot_is_apaches)
     assert_int_equal(clave__jget_long(&r), 0);
     assert_int_equal(clave__jget_int(&r), 2);
     assert_int_equal(clave__jget_long(&r), 1371985504);
-    clave__buf_fini(&b);
-    memserver_close(&d);
 }
 
 TEST(there_and_back)
 {
-    struct memserver d, e;
-    struct memserver_conn c, again;
-    struct buf b, second;
+    CLOSED_BY(memserver_close) struct memserver d, e;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c, again;
+    CLOSED_BY(clave__buf_fini) struct buf b, second;
     char fault[200];
     struct wire_stat x, y;
     static const char *const paths[] = {"/", "/a", "/a/b", "/a/b/c-0000000000", "/box", "/big"};
@@ -108,12 +106,6 @@ TEST(there_and_back)
     }
     assert_int_equal(memserver_create(&again, "/next", "", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(memserver_stats(&e).last_zxid, p.last_zxid + 1);
-    clave__buf_fini(&b);
-    clave__buf_fini(&second);
-    memserver_hang_up(&c);
-    memserver_hang_up(&again);
-    memserver_close(&d);
-    memserver_close(&e);
 }
 
 /* 3.5 wrote the first part, 3.6 the digest as well, 3.9 the last zxid; without digests, 3.9 wrote
@@ -142,7 +134,7 @@ TEST(snapshots_of_older_releases)
  * ended session must not get another client's. */
 TEST(an_ended_session_leaves_its_id)
 {
-    struct memserver d, e;
+    CLOSED_BY(memserver_close) struct memserver d, e;
     struct memserver_conn c, next, late;
     struct buf b, second;
     char fault[200];
@@ -166,17 +158,15 @@ TEST(an_ended_session_leaves_its_id)
     clave__buf_fini(&b);
     memserver_hang_up(&late);
     memserver_hang_up(&next);
-    memserver_close(&e);
-    memserver_close(&d);
 }
 
 /* The smallest number has none before it. (Found by fuzzing.) */
 TEST(a_next_id_that_is_none)
 {
     enum { FIRST_SESSION = 16 + 4, ID = 8, TIMEOUT = 4 };
-    struct memserver d, e;
-    struct memserver_conn c;
-    struct buf b;
+    CLOSED_BY(memserver_close) struct memserver d, e;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     char fault[200];
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 4000);
@@ -185,16 +175,12 @@ TEST(a_next_id_that_is_none)
     b.data[FIRST_SESSION] = 0x80;
     assert_int_equal(load(&e, b.data, b.tail, fault), CLAVE_ECORRUPT);
     assert_non_null(strstr(fault, "checksum"));
-    clave__buf_fini(&b);
-    memserver_hang_up(&c);
-    memserver_close(&e);
-    memserver_close(&d);
 }
 
 /* A server that refused a file is as a new one: the next may be tried. */
 static void assert_refused(const uint8_t *p, size_t n, const uint8_t *good, size_t good_len)
 {
-    struct memserver e;
+    CLOSED_BY(memserver_close) struct memserver e;
     char fault[200];
     assert_int_equal(load(&e, p, n, fault), CLAVE_ECORRUPT);
     assert_true(strlen(fault) > 0);
@@ -203,30 +189,26 @@ static void assert_refused(const uint8_t *p, size_t n, const uint8_t *good, size
     assert_int_equal(memserver_stats(&e).last_zxid, 0);
     assert_int_equal(clave__server_load_snapshot(e.s, good, good_len, fault, sizeof fault),
                      CLAVE_OK);
-    memserver_close(&e);
 }
 
 TEST(a_snapshot_cut_at_every_byte)
 {
-    struct memserver d;
-    struct memserver_conn c;
-    struct buf b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     furnish(&d, &c);
     save(&d, &b);
     size_t third = LAST_ZXID + SEAL, second = DIGEST + SEAL;
     for (size_t n = 0; n < b.tail; n++)
         if (n != b.tail - third && n != b.tail - third - second)
             assert_refused(b.data, n, b.data, b.tail);
-    clave__buf_fini(&b);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(every_flipped_bit_is_found)
 {
-    struct memserver d;
-    struct memserver_conn c;
-    struct buf b, good;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
+    CLOSED_BY(clave__buf_fini) struct buf b, good;
     furnish(&d, &c);
     save(&d, &b);
     save(&d, &good);
@@ -235,25 +217,21 @@ TEST(every_flipped_bit_is_found)
         assert_refused(b.data, b.tail, good.data, good.tail);
         b.data[i] ^= 0x40;
     }
-    clave__buf_fini(&b);
-    clave__buf_fini(&good);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* Apache saves while writes go on: its file has the older zxid in its name and shows some of what
  * came after. The log is replayed from the name, over what is there already. */
 TEST(one_that_was_taken_while_writes_went_on)
 {
-    struct memserver d;
-    struct memserver_conn c;
-    struct buf late;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
+    CLOSED_BY(clave__buf_fini) struct buf late;
     furnish(&d, &c);
     save(&d, &late);
     for (int64_t named = 0; named <= memserver_stats(&d).last_zxid; named++) {
-        struct memserver e;
+        CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
-        struct buf x, y;
+        CLOSED_BY(clave__buf_fini) struct buf x, y;
         char fault[200];
         assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
         clave__server_snapshot_named(e.s, named);
@@ -266,21 +244,15 @@ TEST(one_that_was_taken_while_writes_went_on)
         save(&e, &y);
         assert_same_tree(&x, &y);
         assert_string_equal(e.lines, "");
-        clave__buf_fini(&x);
-        clave__buf_fini(&y);
-        memserver_close(&e);
     }
-    clave__buf_fini(&late);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(a_snapshot_is_wanted_after_so_many)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct server_options o = {.snap_count = 20, .seed = seed};
-        struct memserver d;
-        struct memserver_conn c;
+        CLOSED_BY(memserver_close) struct memserver d;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         struct buf b;
         memserver_open(&d, &o);
         memserver_connect(&c, &d, 10000);
@@ -295,8 +267,6 @@ TEST(a_snapshot_is_wanted_after_so_many)
             clave__buf_fini(&b);
             assert_false(clave__server_wants_snapshot(d.s));
         }
-        memserver_hang_up(&c);
-        memserver_close(&d);
     }
 }
 
@@ -305,8 +275,8 @@ TEST(a_large_tree_is_written_as_seldom_as_it_is_large)
     enum { NODES = 150000 };
     struct server_options o = {.seed = 3}; /* draws late */
     struct server_stats before, after;
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct buf b;
     char path[32];
     memserver_open(&d, &o);
@@ -323,8 +293,6 @@ TEST(a_large_tree_is_written_as_seldom_as_it_is_large)
         memserver_set(&c, "/", "", -1);
     clave__server_stats(d.s, &after);
     assert_in_range(after.last_zxid - before.last_zxid, 110000, NODES * 3 / 2);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 enum { LARGE = 500 << 10, LARGE_NODES = 200 };
@@ -350,22 +318,20 @@ static void open_with_large_nodes(struct memserver *d, struct memserver_conn *c)
 TEST(a_tree_of_large_nodes_is_not_written_for_a_short_log)
 {
     enum { COUNT = 101000 }; /* some 80 bytes each, and the tree has 100 MB */
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_with_large_nodes(&d, &c);
     for (int i = 0; i < COUNT; i++)
         memserver_set(&c, "/", "", -1);
     assert_false(clave__server_wants_snapshot(d.s));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* However large the tree is: each would have to be replayed. By bytes it would take 1.2 million. */
 TEST(many_short_transactions_are_enough)
 {
     struct server_stats before, after;
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_with_large_nodes(&d, &c);
     clave__server_stats(d.s, &before);
     do
@@ -373,14 +339,12 @@ TEST(many_short_transactions_are_enough)
     while (!clave__server_wants_snapshot(d.s));
     clave__server_stats(d.s, &after);
     assert_in_range(after.last_zxid - before.last_zxid, 500000, 1000001);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(large_transactions_do_not_make_a_log_of_any_length)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     char *data = calloc(1, LARGE + 1);
     int n = 0;
     memset(data, 'y', LARGE);
@@ -389,6 +353,4 @@ TEST(large_transactions_do_not_make_a_log_of_any_length)
         memserver_set(&c, "/7", data, -1);
     assert_in_range(n, 256, 525); /* 128 to 256 MiB */
     free(data);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

@@ -34,7 +34,7 @@ static void put_create(struct jwriter *w, int32_t xid, const char *path)
 /* In one packet, so in one batch. */
 static void batch(struct story *s, const char *prefix)
 {
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     struct wire_reply_header h;
     struct jreader rest;
     char path[32];
@@ -51,7 +51,6 @@ static void batch(struct story *s, const char *prefix)
         assert_true(memserver_next(&s->c, &h, &rest));
     s->end = s->d.log.tail;
     assert_true(memserver_stats(&s->d).last_zxid == s->before + CREATES);
-    clave__buf_fini(&b);
 }
 
 static void story_open(struct story *s)
@@ -95,7 +94,7 @@ static uint8_t *without(const struct story *s, size_t from, size_t to, size_t pa
  * comes before it is there, and nothing from the first missing byte on. */
 TEST(any_blocks_of_the_newest_batch)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -115,14 +114,13 @@ TEST(any_blocks_of_the_newest_batch)
             }
         }
     }
-    story_close(&s);
 }
 
 /* What a start writes again: the newest batch, or all of a log that does not show where it begins.
  */
 TEST(where_the_newest_batch_begins)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -135,14 +133,13 @@ TEST(where_the_newest_batch_begins)
     assert_int_equal(replay(p, s.end + 4000, &r, &st), CLAVE_OK);
     assert_int_equal(r.last_batch, 0);
     free(p);
-    story_close(&s);
 }
 
 /* The same under a batch that was written later, which is only done when all before it is durable:
  * that is damage, and its place is reported. */
 TEST(any_blocks_of_an_older_batch)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -163,13 +160,12 @@ TEST(any_blocks_of_an_older_batch)
         free(holed);
         free(p);
     }
-    story_close(&s);
 }
 
 /* No disk flips a bit when the power goes. */
 TEST(flipped_bits_of_the_newest_batch)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -181,14 +177,13 @@ TEST(flipped_bits_of_the_newest_batch)
             s.d.log.data[i] ^= 4;
         }
     }
-    story_close(&s);
 }
 
 /* Nor in what surrounds a payload: a length or an end mark that is no more what it was does not
  * make an end of the newest record, whatever padding follows. */
 TEST(flipped_bits_around_the_newest_payloads)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -210,7 +205,6 @@ TEST(flipped_bits_around_the_newest_payloads)
         }
     }
     free(p);
-    story_close(&s);
 }
 
 /* A block with something else in it, old bytes for example, is none that was not written. */
@@ -236,20 +230,19 @@ static void assert_strange_blocks_are_damage(const struct story *s)
 
 TEST(strange_blocks_in_the_newest_batch)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     story_open(&s);
     assert_strange_blocks_are_damage(&s);
     s.begin = s.d.log.tail;
     assert_int_equal(memserver_create(&s.c, "/later", "", MODE_PERSISTENT), CLAVE_OK);
     s.end = s.d.log.tail;
     assert_strange_blocks_are_damage(&s);
-    story_close(&s);
 }
 
 /* In one record that is longer than a block the middle may be missing, and its end be there. */
 TEST(a_long_record_without_its_middle)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     static char data[20 * BLOCK];
@@ -264,13 +257,12 @@ TEST(a_long_record_without_its_middle)
         assert_true(r.torn && r.valid_len == s.begin);
         free(p);
     }
-    story_close(&s);
 }
 
 /* Apache marks no batches: what follows a hole may have been acknowledged. */
 TEST(a_hole_in_an_unmarked_log)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -284,13 +276,12 @@ TEST(a_hole_in_an_unmarked_log)
     /* A prefix is an end in every log. */
     for (size_t cut = s.begin; cut <= s.end; cut += 11)
         assert_int_equal(replay(s.d.log.data, cut, &r, &st), CLAVE_OK);
-    story_close(&s);
 }
 
 /* The record of a failed request has no digest for its mark to follow. */
 TEST(a_failed_request_begins_a_batch)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
@@ -307,13 +298,12 @@ TEST(a_failed_request_begins_a_batch)
     assert_false(r.torn);
     assert_int_equal(st.digest_mismatches, 0);
     free(p);
-    story_close(&s);
 }
 
 /* No write could follow; found by test/fuzz. */
 TEST(the_last_zxid_there_is)
 {
-    struct story s;
+    CLOSED_BY(story_close) struct story s;
     struct log_replay r;
     struct log_walk w;
     struct txn_log_entry e;
@@ -333,5 +323,4 @@ TEST(the_last_zxid_there_is)
     while (clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD)
         assert_true(e.txn.head.zxid != INT64_MAX);
     assert_non_null(strstr(w.fault, "the largest possible zxid"));
-    story_close(&s);
 }

@@ -16,12 +16,11 @@ static void ask_for(struct memserver_conn *c, const char *path)
 
 static void make_big(struct memserver *d, const char *path)
 {
-    struct memserver_conn c;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     static char data[BIG + 1];
     memset(data, 'x', BIG);
     memserver_connect(&c, d, 30000);
     assert_int_equal(memserver_create(&c, path, data, 0), CLAVE_OK);
-    memserver_hang_up(&c);
 }
 
 static void add(struct memserver_conn *c)
@@ -35,8 +34,8 @@ static void add(struct memserver_conn *c)
 TEST(writes_that_wait_for_the_disk)
 {
     struct server_options o = {.max_outstanding = 10};
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     memserver_open(&d, &o);
     memserver_connect(&a, &d, 30000);
     memserver_connect(&b, &d, 30000);
@@ -57,9 +56,6 @@ TEST(writes_that_wait_for_the_disk)
     memserver_settle(&d);
     assert_int_equal(memserver_stats(&d).requests[OP_CREATE], 21);
     assert_true(clave__server_conn_wants_read(a.c) && clave__server_conn_wants_read(b.c));
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 /* Clients that do not read: beyond the bound each has one answer at most, and clients that read are
@@ -67,7 +63,7 @@ TEST(writes_that_wait_for_the_disk)
 TEST(answers_that_are_not_read)
 {
     struct server_options o = {.max_undelivered = BOUND, .max_session_ms = 1000000};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn deaf[READERS], good;
     size_t cut = 0;
     memserver_open(&d, &o);
@@ -105,15 +101,14 @@ TEST(answers_that_are_not_read)
         memserver_hang_up(&deaf[i]);
     memserver_hang_up(&good);
     assert_int_equal(memserver_stats(&d).undelivered, 0);
-    memserver_close(&d);
 }
 
 /* A turn of the driver's loop takes as little as is left of it: many long answers are no one turn.
  */
 TEST(a_long_answer_counts_as_many)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_stat stat;
     memserver_open(&d, NULL);
     make_big(&d, "/big");
@@ -123,14 +118,12 @@ TEST(a_long_answer_counts_as_many)
     assert_int_equal(clave__server_taken(d.s), before + 1);
     ask_for(&c, "/big");
     assert_in_range(clave__server_taken(d.s), before + 2 + BIG / 1024, before + 3 + BIG / 1024);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* A peer that has not shown that it is a client gets no memory for long messages. */
 TEST(a_stranger_has_a_short_frame)
 {
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     static const uint8_t head[] = {0, 0x0f, 0xff, 0xff};
     memserver_open(&d, NULL);
@@ -142,13 +135,12 @@ TEST(a_stranger_has_a_short_frame)
     memserver_send(&c, head, sizeof head);
     assert_true(clave__server_conn_wants_read(c.c));
     memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(options_change)
 {
-    struct memserver d;
-    struct memserver_conn a, b;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     memserver_open(&d, NULL);
     memserver_connect(&a, &d, 1);
     assert_int_equal(a.timeout_ms, 4000);
@@ -161,16 +153,13 @@ TEST(options_change)
     /* The session there is goes on as it was. */
     memserver_advance(&d, 3000);
     assert_int_equal(memserver_create(&a, "/a", "", 0), CLAVE_OK);
-    memserver_hang_up(&a);
-    memserver_hang_up(&b);
-    memserver_close(&d);
 }
 
 /* A connection without a session, whose time may change while the server serves. */
 TEST(time_without_a_session)
 {
     struct server_options o = {.sessionless_ms = 3000};
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     memserver_open(&d, &o);
     memserver_dial(&c, &d);
@@ -185,7 +174,6 @@ TEST(time_without_a_session)
     memserver_advance(&d, 500);
     assert_int_equal(memserver_stats(&d).connections, 0);
     memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* ---- many that never say who they are ------------------------------------------------------- */

@@ -151,7 +151,7 @@ TEST(the_walk)
 TEST(finding)
 {
     static struct row r;
-    struct tree t;
+    CLOSED_BY(clave__tree_fini) struct tree t;
     open_row(&r, &t);
     struct node *a = add(&t, "/a", ""), *x = add(&t, "/a/x", "");
     assert_ptr_equal(clave__tree_find(&t, clave__jbytes("/")), t.root);
@@ -166,7 +166,6 @@ TEST(finding)
     assert_null(clave__tree_find_parent(&t, clave__jbytes("new")));
     assert_null(clave__tree_find_parent(&t, clave__jbytes("")));
     assert_true(clave__jbytes_eq(clave__node_name(x), clave__jbytes("x")));
-    clave__tree_fini(&t);
 }
 
 /* What the ephemeralOwner on the disk says. */

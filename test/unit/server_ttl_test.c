@@ -46,8 +46,8 @@ TEST(what_is_asked_for_has_to_fit)
         {OP_CREATE2, MODE_PERSISTENT_SEQUENTIAL_TTL, 0, CLAVE_EBADARGS},
         {OP_CREATE_CONTAINER, MODE_PERSISTENT_TTL, 0, CLAVE_EBADARGS},
     };
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&d, &c);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[16];
@@ -58,14 +58,12 @@ TEST(what_is_asked_for_has_to_fit)
         if (err != cases[i].err)
             fail_msg("case %zu: %s", i, clave_err_name(err));
     }
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(the_answer_hides_the_owner)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply r;
     open_place(&d, &c);
     union wire_body b = memserver_create_body("/s-", "12", MODE_PERSISTENT_SEQUENTIAL_TTL);
@@ -74,14 +72,12 @@ TEST(the_answer_hides_the_owner)
     assert_true(clave__jbytes_eq(r.path, clave__jbytes("/s-0000000000")));
     assert_int_equal(r.stat.ephemeral_owner, 0);
     assert_int_equal(r.stat.data_length, 2);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(it_goes_when_its_time_is_over)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&d, &c);
     assert_int_equal(create(&c, "/idle", MODE_PERSISTENT_TTL, 2500), CLAVE_OK);
     assert_int_equal(create(&c, "/written", MODE_PERSISTENT_TTL, 2500), CLAVE_OK);
@@ -101,14 +97,12 @@ TEST(it_goes_when_its_time_is_over)
     assert_int_equal(memserver_delete(&c, "/parent/child", -1), CLAVE_OK);
     memserver_advance(&d, SWEEP_MS);
     assert_false(is_there(&c, "/parent"));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* Also when the server that goes on makes no new ones. */
 TEST(it_outlives_the_server)
 {
-    struct memserver d, e;
+    CLOSED_BY(memserver_close) struct memserver d, e;
     struct memserver_conn c;
     struct log_replay out;
     struct server_options o = {.container_check_ms = SWEEP_MS};
@@ -127,8 +121,6 @@ TEST(it_outlives_the_server)
     memserver_advance(&e, 7000);
     assert_false(is_there(&c, "/t"));
     memserver_hang_up(&c);
-    memserver_close(&e);
-    memserver_close(&d);
 }
 
 static void open_sweeper(struct memserver *d, struct memserver_conn *c, int32_t a_minute,
@@ -146,8 +138,8 @@ static void open_sweeper(struct memserver *d, struct memserver_conn *c, int32_t 
 TEST(no_more_than_the_rate)
 {
     enum { BOXES = 20, A_MINUTE = 600 };
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_sweeper(&d, &c, A_MINUTE, 0);
     size_t before = memserver_stats(&d).nodes;
     for (int i = 0; i < BOXES; i++) {
@@ -160,16 +152,14 @@ TEST(no_more_than_the_rate)
         assert_int_equal(memserver_stats(&d).nodes, before + BOXES - gone);
         memserver_advance(&d, 60000 / A_MINUTE);
     }
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 /* A sweep takes many turns for many nodes, and misses none, whatever comes and goes meanwhile. */
 TEST(a_long_sweep_yields)
 {
     enum { BOXES = 10500, LOOKS = 3000 };
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     char path[16];
     open_sweeper(&d, &c, 0, 0);
     for (int i = 0; i < BOXES; i++) {
@@ -191,14 +181,12 @@ TEST(a_long_sweep_yields)
     memserver_advance(&d, 1);
     assert_false(is_there(&c, "/last"));
     assert_int_equal(clave__server_deadline(d.s), d.now + SWEEP_MS);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(containers_that_were_never_used)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_sweeper(&d, &c, 0, 5000);
     assert_int_equal(memserver_create(&c, "/empty", "", MODE_CONTAINER), CLAVE_OK);
     assert_int_equal(memserver_create(&c, "/full", "", MODE_CONTAINER), CLAVE_OK);
@@ -208,6 +196,4 @@ TEST(containers_that_were_never_used)
     memserver_advance(&d, 500 + SWEEP_MS);
     assert_false(is_there(&c, "/empty"));
     assert_true(is_there(&c, "/full"));
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }

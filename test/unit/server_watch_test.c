@@ -95,7 +95,7 @@ TEST(one_watch_one_event)
         {"", OP_EXISTS, "", "set /", "DATA /"}, /* the root by its other name */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct two_conns p;
+        CLOSED_BY(close_pair) struct two_conns p;
         open_pair(&p);
         act(&p.writer, cases[i].before);
         memserver_watch(&p.watcher, cases[i].op, cases[i].path);
@@ -105,13 +105,12 @@ TEST(one_watch_one_event)
         if (strcmp(events, cases[i].events) != 0)
             fail_msg("case %zu: '%s', not '%s'", i, events, cases[i].events);
         assert_int_equal(memserver_stats(&p.d).watches, *cases[i].events ? 0 : 1);
-        close_pair(&p);
     }
 }
 
 TEST(what_is_not_there_is_watched_by_exists_only)
 {
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_ENONODE);
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_ENONODE);
@@ -119,15 +118,14 @@ TEST(what_is_not_there_is_watched_by_exists_only)
     assert_int_equal(memserver_stats(&p.d).watches, 0);
     assert_int_equal(memserver_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_ENONODE);
     assert_int_equal(memserver_stats(&p.d).watches, 1);
-    close_pair(&p);
 }
 
 /* Two requests on one path are one watch; data and exists share a table, the child's is another;
  * and a client with both is told once that the node is gone. */
 TEST(one_change_is_told_once)
 {
-    struct two_conns p;
-    struct memserver_conn other;
+    CLOSED_BY(close_pair) struct two_conns p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn other;
     open_pair(&p);
     memserver_connect(&other, &p.d, 40000);
     act(&p.writer, "create /n");
@@ -142,14 +140,12 @@ TEST(one_change_is_told_once)
     assert_string_equal(memserver_events(&p.watcher), "DELETED /n");
     assert_string_equal(memserver_events(&other), "DELETED /n");
     assert_int_equal(memserver_stats(&p.d).watches, 0);
-    memserver_hang_up(&other);
-    close_pair(&p);
 }
 
 /* As the client's library sees it: nothing that depends on a change may come before its event. */
 TEST(an_event_comes_before_the_reply)
 {
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
     union wire_body create = memserver_create_body("/n", "", MODE_PERSISTENT);
@@ -169,7 +165,6 @@ TEST(an_event_comes_before_the_reply)
     assert_int_equal(h.xid, xid);
     assert_true(h.zxid == zxid);
     assert_string_equal(memserver_events(&p.watcher), "CREATED /n");
-    close_pair(&p);
 }
 
 /* A read with a watch and the write after it, in one piece: the watch is there in time. */
@@ -179,7 +174,7 @@ TEST(a_watch_is_set_when_its_read_is_done)
         0, 0, 0, 15, 0, 0, 0, 1, 0, 0, 0, 4, 0,   0,   0, 2, '/', 'n', 1,    0,    0,    0,    22,
         0, 0, 0, 2,  0, 0, 0, 5, 0, 0, 0, 2, '/', 'n', 0, 0, 0,   0,   0xff, 0xff, 0xff, 0xff,
     };
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
     open_pair(&p);
@@ -190,12 +185,11 @@ TEST(a_watch_is_set_when_its_read_is_done)
     assert_string_equal(memserver_events(&p.watcher), "DATA /n");
     assert_true(memserver_next(&p.watcher, &h, &r));
     assert_int_equal(h.xid, 2);
-    close_pair(&p);
 }
 
 TEST(a_failed_write_tells_nobody)
 {
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n, create /n/c");
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
@@ -205,13 +199,12 @@ TEST(a_failed_write_tells_nobody)
     assert_int_equal(memserver_create(&p.writer, "/n/c", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
     assert_string_equal(memserver_events(&p.watcher), "");
     assert_int_equal(memserver_stats(&p.d).watches, 2);
-    close_pair(&p);
 }
 
 /* A closing session's nodes: each its own event, the parent's watch once. */
 TEST(the_end_of_a_session_is_told)
 {
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
     assert_int_equal(memserver_create(&p.writer, "/n/a", "", MODE_EPHEMERAL), CLAVE_OK);
@@ -221,13 +214,12 @@ TEST(the_end_of_a_session_is_told)
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
     memserver_request(&p.writer, OP_CLOSE_SESSION, NULL);
     assert_string_equal(memserver_events(&p.watcher), "DELETED /n/a, CHILDREN /n, DELETED /n/b");
-    close_pair(&p);
 }
 
 TEST(the_sweeping_of_a_container_is_told)
 {
     struct server_options o = {.container_check_ms = 1000};
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair_with(&p, &o);
     assert_int_equal(memserver_create(&p.writer, "/box", "", MODE_CONTAINER), CLAVE_OK);
     act(&p.writer, "create /box/x, delete /box/x");
@@ -235,14 +227,13 @@ TEST(the_sweeping_of_a_container_is_told)
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/"), CLAVE_OK);
     memserver_advance(&p.d, 1000);
     assert_string_equal(memserver_events(&p.watcher), "DELETED /box, CHILDREN /");
-    close_pair(&p);
 }
 
 /* The session goes on; what its connection watched is forgotten. */
 TEST(watches_go_with_the_connection)
 {
-    struct two_conns p;
-    struct memserver_conn again;
+    CLOSED_BY(close_pair) struct two_conns p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn again;
     open_pair(&p);
     act(&p.writer, "create /n");
     assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
@@ -252,8 +243,6 @@ TEST(watches_go_with_the_connection)
     assert_int_equal(memserver_stats(&p.d).watches, 0);
     act(&p.writer, "set /n");
     assert_string_equal(memserver_events(&again), "");
-    memserver_hang_up(&again);
-    close_pair(&p);
 }
 
 /* ---- setWatches ------------------------------------------------------------------------------ */
@@ -373,7 +362,7 @@ TEST(catching_up)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int32_t op = OP_SET_WATCHES; op <= OP_SET_WATCHES2; op += 4) {
-            struct two_conns p;
+            CLOSED_BY(close_pair) struct two_conns p;
             open_pair(&p);
             act(&p.writer, cases[i].before);
             int64_t seen = memserver_stats(&p.d).last_zxid;
@@ -382,7 +371,6 @@ TEST(catching_up)
             if (strcmp(events, cases[i].events) != 0)
                 fail_msg("case %zu: '%s', not '%s'", i, events, cases[i].events);
             assert_int_equal(memserver_stats(&p.d).watches, cases[i].armed);
-            close_pair(&p);
         }
     }
 }
@@ -390,7 +378,7 @@ TEST(catching_up)
 /* What was caught up with bears no zxid of its own. */
 TEST(caught_up_events_bear_no_zxid)
 {
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
     union wire_body b = {.watches = {.relative_zxid = 1}};
@@ -403,13 +391,12 @@ TEST(caught_up_events_bear_no_zxid)
     assert_true(memserver_next(&p.watcher, &h, &r));
     assert_int_equal(h.xid, XID_EVENT);
     assert_int_equal(h.zxid, -1);
-    close_pair(&p);
 }
 
 TEST(armed_again_they_work)
 {
     static const char *const lists[LISTS] = {"/n", "/new", "/n", "/p", "/r"};
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n, create /p, create /r");
     int64_t seen = memserver_stats(&p.d).last_zxid;
@@ -420,25 +407,23 @@ TEST(armed_again_they_work)
     assert_string_equal(memserver_events(&p.watcher),
                         "DATA /n, CREATED /new, CHILDREN /n, CHILDREN /p, CREATED /r/c, DATA /r/c");
     assert_int_equal(memserver_stats(&p.d).watches, 2);
-    close_pair(&p);
 }
 
 /* setWatches has three lists: nothing after them is read. */
 TEST(the_older_request_has_three_lists)
 {
     static const char *const lists[LISTS] = {"/n", NULL, NULL, "/n", "/n"};
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
     assert_string_equal(set_watches(&p.watcher, OP_SET_WATCHES, 1000, lists), "");
     assert_int_equal(memserver_stats(&p.d).watches, 1);
-    close_pair(&p);
 }
 
 TEST(a_list_with_a_null_path)
 {
     static const uint8_t null_path[] = {0xff, 0xff, 0xff, 0xff};
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     union wire_body b = {.watches = {.relative_zxid = 1, .data = {1, null_path, 4}}};
     open_pair(&p);
     for (int32_t op = OP_SET_WATCHES; op <= OP_SET_WATCHES2; op += 4) {
@@ -449,7 +434,6 @@ TEST(a_list_with_a_null_path)
         assert_int_equal(h.err, CLAVE_EMARSHALLING);
     }
     assert_int_equal(memserver_stats(&p.d).watches, 0);
-    close_pair(&p);
 }
 
 /* ---- watches that stay ----------------------------------------------------------------------- */
@@ -476,13 +460,12 @@ TEST(persistent_watches)
          "CREATED /n, DATA /, CREATED /n/c"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct two_conns p;
+        CLOSED_BY(close_pair) struct two_conns p;
         open_pair(&p);
         add_watch(&p.watcher, cases[i].path, cases[i].mode);
         act(&p.writer, cases[i].steps);
         assert_string_equal(memserver_events(&p.watcher), cases[i].events);
         assert_int_equal(memserver_stats(&p.d).watches, 1);
-        close_pair(&p);
     }
 }
 
@@ -490,7 +473,7 @@ TEST(persistent_watches)
  * a one-shot watch does not take a persistent one away. */
 TEST(the_modes_stand_side_by_side)
 {
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
     add_watch(&p.watcher, "/n", ADD_WATCH_PERSISTENT);
@@ -504,7 +487,6 @@ TEST(the_modes_stand_side_by_side)
                         "DATA /n, DATA /n, CREATED /n/c, CHILDREN /n, CREATED /n/d, CHILDREN /n, "
                         "DATA /n/d");
     assert_int_equal(memserver_stats(&p.d).watches, 3);
-    close_pair(&p);
 }
 
 TEST(what_cannot_be_added)
@@ -520,7 +502,7 @@ TEST(what_cannot_be_added)
         {"no path at all", ADD_WATCH_PERSISTENT, CLAVE_OK},
         {"", ADD_WATCH_PERSISTENT, CLAVE_OK}, /* the root */
     };
-    struct two_conns p;
+    CLOSED_BY(close_pair) struct two_conns p;
     open_pair(&p);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         union wire_body b = {.typed = {clave__jbytes(cases[i].path), cases[i].mode}};
@@ -529,7 +511,6 @@ TEST(what_cannot_be_added)
     assert_int_equal(memserver_stats(&p.d).watches, 2);
     act(&p.writer, "set /");
     assert_string_equal(memserver_events(&p.watcher), "DATA /");
-    close_pair(&p);
 }
 
 /* ---- taking watches away --------------------------------------------------------------------- */
@@ -562,7 +543,7 @@ TEST(removing_and_checking)
         {"d", 6, CLAVE_EMARSHALLING, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct two_conns p;
+        CLOSED_BY(close_pair) struct two_conns p;
         union wire_body b = {.typed = {clave__jbytes("/n"), cases[i].type}};
         open_pair(&p);
         act(&p.writer, "create /n");
@@ -583,7 +564,6 @@ TEST(removing_and_checking)
         if (memserver_stats(&p.d).watches != cases[i].left)
             fail_msg("case %zu: %zu left", i, memserver_stats(&p.d).watches);
         assert_string_equal(memserver_events(&p.watcher), ""); /* nobody gets the event */
-        close_pair(&p);
     }
 }
 
@@ -606,7 +586,7 @@ TEST(nobody_is_told_of_what_they_may_not_read)
         {"/", OP_GET_DATA, "/n", "delete /n", "DELETED /n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct two_conns p;
+        CLOSED_BY(close_pair) struct two_conns p;
         open_pair(&p);
         act(&p.writer, "create /n");
         assert_int_equal(memserver_watch(&p.watcher, cases[i].op, cases[i].path), CLAVE_OK);
@@ -616,7 +596,6 @@ TEST(nobody_is_told_of_what_they_may_not_read)
         if (strcmp(events, cases[i].events) != 0)
             fail_msg("case %zu: '%s', not '%s'", i, events, cases[i].events);
         assert_int_equal(memserver_stats(&p.d).watches, 0);
-        close_pair(&p);
     }
 }
 
@@ -624,7 +603,7 @@ TEST(nobody_is_told_of_what_they_may_not_read)
 TEST(many_watchers)
 {
     enum { PATHS = 1000, WATCHERS = 10 };
-    struct memserver d;
+    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn writer, c[WATCHERS];
     char path[16], event[32];
     memserver_open(&d, NULL);
@@ -651,5 +630,4 @@ TEST(many_watchers)
         assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * (WATCHERS - 1 - i));
     }
     memserver_hang_up(&writer);
-    memserver_close(&d);
 }

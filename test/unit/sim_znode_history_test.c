@@ -286,7 +286,7 @@ TEST(the_verdict_is_that_of_a_search_of_all_orders)
 TEST(lost_writes_do_not_make_it_exponential)
 {
     enum { LOST_WRITES = 8, ROUNDS = 3 };
-    struct znode_history h = {0};
+    CLOSED_BY(znode_history_fini) struct znode_history h = {0};
     size_t at;
     znode_history_add(&h, &(struct znode_call)CREATE(0, 1, 1));
     for (int i = 0; i < LOST_WRITES; i++) {
@@ -300,17 +300,15 @@ TEST(lost_writes_do_not_make_it_exponential)
                           &(struct znode_call)EXISTS(300 + 2 * i, 301 + 2 * i, LOST_WRITES - i));
     znode_history_add(&h, &(struct znode_call)GET(400, 401, 1, LOST_WRITES + 1));
     assert_int_equal(znode_history_check(&h, 0, STEPS, &at), ZNODE_BROKEN);
-    znode_history_fini(&h);
 }
 
 TEST(a_search_that_is_cut_short_says_so)
 {
     size_t at;
-    struct znode_history h = history_of(good[0].calls, 0);
+    CLOSED_BY(znode_history_fini) struct znode_history h = history_of(good[0].calls, 0);
     for (size_t i = 0; i < good[1].n; i++)
         (void)znode_history_add(&h, &good[1].calls[i]);
     assert_int_equal(znode_history_check(&h, 0, 2, &at), ZNODE_UNDECIDED);
-    znode_history_fini(&h);
 }
 
 /* ---- zxids ------------------------------------------------------------------------------------
@@ -384,11 +382,11 @@ static const struct order_example orders[] = {
 TEST(zxids_in_order_and_out_of_it)
 {
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        CLOSED_BY(znode_history_fini)
         struct znode_history h = history_of(orders[i].calls, orders[i].n);
         size_t at;
         const char *why = znode_order_check(&h, &at);
         if ((why == NULL) != orders[i].fine)
             fail_msg("%s: %s", orders[i].what, why ? why : "fine");
-        znode_history_fini(&h);
     }
 }

@@ -23,19 +23,19 @@ static struct webrig *rig_with_users(void)
 
 static void check(struct webrig *r, const char *headers, unsigned status)
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, "GET", "/v1/server", headers, NULL);
     if (c->status != status)
         print_error("%s: %u, not %u: %s\n", headers ? headers : "none", c->status, status,
                     webrig_body(c));
     assert_int_equal(c->status, status);
-    webrig_end(c);
 }
 
 /* ---- who ------------------------------------------------------------------------------------ */
 
 TEST(without_users_loopback_may_read_and_lock)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/whoami", NULL, NULL);
     assert_int_equal(c->status, 200);
     assert_string_equal(
@@ -45,12 +45,11 @@ TEST(without_users_loopback_may_read_and_lock)
     r->peer.is_loopback = false;
     check(r, NULL, 401);
     check(r, "Authorization: Bearer s3cret", 401);
-    webrig_free(r);
 }
 
 TEST(a_token_says_who_it_is)
 {
-    struct webrig *r = rig_with_users();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_with_users();
     check(r, NULL, 401);
     check(r, "Authorization: Bearer s3cret", 200);
     check(r, "authorization: bearer other", 200);
@@ -65,7 +64,6 @@ TEST(a_token_says_who_it_is)
     webrig_end(c);
     c = webrig_request(r, "GET", "/healthz", NULL, NULL);
     assert_int_equal(c->status, 200);
-    webrig_free(r);
 }
 
 TEST(a_peer_is_known_by_uid_or_certificate)
@@ -84,17 +82,16 @@ TEST(a_peer_is_known_by_uid_or_certificate)
         {{.is_tls = true, .uid = -1, .tls_subject = "CN=host7"}, 200, "host7"},
         {{.is_tls = true, .uid = -1, .tls_subject = "CN=host8"}, 401, NULL},
     };
-    struct webrig *r = rig_with_users();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_with_users();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         r->peer = cases[i].peer;
         r->peer.address = "somewhere";
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", "/v1/whoami", NULL, NULL);
         assert_int_equal(c->status, cases[i].status);
         if (cases[i].name)
             assert_string_equal(webrig_member(c, "name"), cases[i].name);
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 TEST(a_role_counts_below_its_path)
@@ -132,18 +129,17 @@ TEST(the_lock_role_makes_nothing_below_zookeeper)
         assert_int_equal(clave__access_covers(&lock, 1, WEB_LOCK, cases[i].path), cases[i].may);
         assert_true(clave__access_covers(&write, 1, WEB_LOCK, cases[i].path));
     }
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         char headers[128];
         snprintf(headers, sizeof headers, "Clave-Session: %s", u.secret);
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "POST", targets[i], i == 0 ? headers : NULL,
                                                "{\"path\": \"/zookeeper/quota/l\"}");
         user_expects(c, 403);
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 /* What /metrics needs read on / for. */
@@ -160,7 +156,7 @@ TEST(figures_of_the_server_are_for_those_who_may_read_all)
     static const struct web_access access = {.users = both, .nusers = 2};
     const int64_t figures[WEB_FIGURES] = {[WEB_ZNODES] = 4711};
     struct webrig_options o = {.access = &access};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     clave__web_take_figures(r->web, r->net->now, figures);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct webrig_call *c =
@@ -171,7 +167,6 @@ TEST(figures_of_the_server_are_for_those_who_may_read_all)
         assert_non_null(strstr(webrig_body(c), "\"current\""));
         webrig_end(c);
     }
-    webrig_free(r);
 }
 
 TEST(roles_have_names)
@@ -187,7 +182,7 @@ TEST(roles_have_names)
 TEST(other_tokens_count_at_once)
 {
     static const struct web_access none = {.owner_uid = -1, .users = users + 1, .nusers = 1};
-    struct webrig *r = rig_with_users();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_with_users();
     check(r, "Authorization: Bearer s3cret", 200);
     struct webrig_call *stream =
         webrig_request(r, "GET", "/v1/events", "Authorization: Bearer s3cret", NULL);
@@ -199,7 +194,6 @@ TEST(other_tokens_count_at_once)
     webrig_end(stream);
     check(r, "Authorization: Bearer s3cret", 401);
     check(r, "Authorization: Bearer other", 200);
-    webrig_free(r);
 }
 
 /* ---- from where ----------------------------------------------------------------------------- */
@@ -226,21 +220,20 @@ TEST(only_the_gates_own_names_are_answered)
         {"Host: 127.0.0.1.evil", 421},
         {"Host: :80", 421},
     };
-    struct webrig *r = rig_with_users();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_with_users();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", "/healthz", cases[i].host, NULL);
         if (c->status != cases[i].status)
             print_error("%s\n", cases[i].host);
         assert_int_equal(c->status, cases[i].status);
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 /* The host in the target, not that in the header. */
 TEST(a_host_in_the_target_counts)
 {
-    struct webrig *r = rig_with_users();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_with_users();
     static const struct {
         const char *target, *host;
         unsigned status;
@@ -251,16 +244,15 @@ TEST(a_host_in_the_target_counts)
         {"http:///healthz", "Host: localhost", 421},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", cases[i].target, cases[i].host, NULL);
         assert_int_equal(c->status, cases[i].status);
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 TEST(pages_of_other_sites_get_nothing_done)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     check(r, "Origin: http://localhost:8080", 200);
     check(r, "Origin: https://localhost:8080\nSec-Fetch-Site: same-origin", 200);
     check(r, "Sec-Fetch-Site: none", 200);
@@ -272,14 +264,13 @@ TEST(pages_of_other_sites_get_nothing_done)
     r->peer.is_tls = true; /* what came without TLS, anybody on the way could have written */
     check(r, "Origin: http://localhost:8080", 403);
     check(r, "Origin: https://localhost:8080", 200);
-    webrig_free(r);
 }
 
 /* ---- sizes, arguments ----------------------------------------------------------------------- */
 
 TEST(what_is_too_large_is_refused)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     enum { BIG = 3 << 20 };
     char *big = malloc(BIG + 1);
     memset(big, 'a', BIG);
@@ -296,16 +287,14 @@ TEST(what_is_too_large_is_refused)
     c = webrig_request(r, "GET", "/healthz", big, NULL);
     assert_int_equal(c->status, 431);
     free(big);
-    webrig_free(r);
 }
 
 TEST(an_argument_that_is_not_there_is_told)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/server?limit=3", NULL, NULL);
     assert_int_equal(c->status, 400);
     assert_string_equal(webrig_member(c, "detail"), "unknown query parameter \\");
-    webrig_free(r);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */
@@ -317,7 +306,7 @@ TEST(the_page_may_be_linked_to_and_is_kept)
         {"page.js", "text/javascript", "\"2\"", "gzip2", 5},
     };
     struct webrig_options o = {.assets = assets, .nassets = 2};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     struct webrig_call *c = webrig_request(r, "GET", "/", "Sec-Fetch-Site: cross-site", NULL);
     assert_int_equal(c->status, 308);
     assert_string_equal(webrig_header(c, "Location"), "ui/");
@@ -334,14 +323,13 @@ TEST(the_page_may_be_linked_to_and_is_kept)
     webrig_end(c);
     c = webrig_request(r, "GET", "/ui/../web.c", NULL, NULL);
     assert_int_equal(c->status, 404);
-    webrig_free(r);
 }
 
 /* ---- what is written down ------------------------------------------------------------------- */
 
 TEST(refusals_are_written_down_and_reads_are_not)
 {
-    struct webrig *r = rig_with_users();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_with_users();
     check(r, "Authorization: Bearer s3cret", 200);
     assert_int_equal(r->naudits, 0);
     check(r, "Authorization: Bearer wrong", 401);
@@ -350,5 +338,4 @@ TEST(refusals_are_written_down_and_reads_are_not)
     assert_int_equal(r->naudits, 3);
     assert_string_equal(r->audits[0], " GET /v1/server 401");
     assert_string_equal(r->audits[2], " GET /v1/server 421");
-    webrig_free(r);
 }

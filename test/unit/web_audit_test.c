@@ -34,7 +34,7 @@ TEST(claims_are_named)
          "owner POST /v1/claims 201 session /e (election)"},
         {"{\"path\": \"/l\", \"kind\": \"write\"}", "owner POST /v1/claims 409 session /l (write)"},
     };
-    struct webrig *r = audit_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = audit_rig();
     struct user u, v;
     user_enter(r, &u);
     assert_string_equal(audit_last(r), "owner POST /v1/sessions 201 session");
@@ -53,13 +53,12 @@ TEST(claims_are_named)
     assert_string_equal(audit_last(r), line);
     webrig_request(r, "POST", "/v1/hold", NULL, LOCK);
     assert_string_equal(audit_last(r), "owner POST /v1/hold 200 session /l (lock)");
-    webrig_free(r);
 }
 
 TEST(orders_name_the_node)
 {
     static const char *const verbs[] = {"revoke", "break"};
-    struct webrig *r = audit_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = audit_rig();
     struct user u;
     user_enter(r, &u);
     struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/l\"}");
@@ -77,12 +76,11 @@ TEST(orders_name_the_node)
     user_expects(webrig_request(r, "POST", target, NULL, body), 200);
     snprintf(line, sizeof line, "owner POST %s 200 %s", target, node);
     assert_string_equal(audit_last(r), line);
-    webrig_free(r);
 }
 
 TEST(transactions_name_each_operation)
 {
-    struct webrig *r = audit_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = audit_rig();
     webrig_request(r, "POST", "/v1/multi", NULL,
                    "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\"}, "
                    "{\"op\": \"set\", \"path\": \"/a\"}, {\"op\": \"delete\", \"path\": \"/b\"}]}");
@@ -101,13 +99,12 @@ TEST(transactions_name_each_operation)
     webrig_request(r, "POST", "/v1/znodes/n-?mode=persistent_sequential",
                    "Content-Type: application/octet-stream", "x");
     assert_non_null(strstr(audit_last(r), " 201 /n-0000000"));
-    webrig_free(r);
 }
 
 /* Over every route that changes something at a path: the node is named, done or refused. */
 TEST(whatever_changes_at_a_path_names_it)
 {
-    struct webrig *r = audit_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = audit_rig();
     for (size_t i = 0; i < clave__routes.n; i++) {
         const struct route *at = &clave__routes.at[i];
         const char *param = strstr(at->pattern, "{path}");
@@ -122,12 +119,11 @@ TEST(whatever_changes_at_a_path_names_it)
             print_error("%s\n", named);
         assert_non_null(strstr(audit_last(r), " /a/b"));
     }
-    webrig_free(r);
 }
 
 TEST(changes_of_values_name_their_nodes)
 {
-    struct webrig *r = audit_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = audit_rig();
     struct user u;
     char secret[160];
     user_enter(r, &u);
@@ -143,5 +139,4 @@ TEST(changes_of_values_name_their_nodes)
     assert_string_equal(audit_last(r), "owner PUT /v1/znodes/n 200 /n");
     user_expects(webrig_request(r, "DELETE", "/v1/znodes/n", NULL, NULL), 204);
     assert_string_equal(audit_last(r), "owner DELETE /v1/znodes/n 204 /n");
-    webrig_free(r);
 }

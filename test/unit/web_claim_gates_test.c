@@ -7,7 +7,7 @@
 /* While both ask who holds it: neither goes by what the other has forgotten. */
 TEST(two_tries_with_one_key_end_alike)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -25,14 +25,13 @@ TEST(two_tries_with_one_key_end_alike)
     c = user_sends(r, &v, "POST", -1, "Idempotency-Key: one", LOCK); /* anew */
     user_expects(c, 202);
     webrig_end(c);
-    webrig_free(r);
 }
 
 /* The answer to its create is lost. It looks for its node by the id, so that a second try of this
  * id would get a node that the first one deletes. */
 TEST(a_try_that_is_given_back_is_not_tried_again)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     assert_int_equal(memnet_create(r->net, 0, "/l"), CLAVE_OK);
@@ -59,12 +58,11 @@ TEST(a_try_that_is_given_back_is_not_tried_again)
     c = user_sends(r, &u, "GET", -1, NULL, NULL);
     user_expects(c, 200);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_key_finds_its_own_claim)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     struct webrig_call *c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", LOCK);
@@ -81,7 +79,6 @@ TEST(a_key_finds_its_own_claim)
     user_expects(c, 409);
     webrig_end(c);
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
-    webrig_free(r);
 }
 
 TEST(another_gate_finds_the_place)
@@ -95,6 +92,7 @@ TEST(another_gate_finds_the_place)
     static const char *const dirs[] = {"/l", "/l", "/e", "/s/leases"};
     static const uint8_t key[32] = {42};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
         user_enter(r, &u);
@@ -119,7 +117,6 @@ TEST(another_gate_finds_the_place)
         user_expects(c, 204);
         webrig_end(c);
         assert_int_equal(memnet_list(r->net, 0, dirs[i], NULL, 0), 0);
-        webrig_free(r);
     }
 }
 
@@ -137,6 +134,7 @@ TEST(another_gate_finds_a_lease)
     static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
     static const uint8_t key[32] = {42};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v;
     char token[32];
@@ -167,7 +165,6 @@ TEST(another_gate_finds_a_lease)
     webrig_end(d);
     assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* It queues for a lease at one gate and is given it at another. The first finds it there, and makes
@@ -177,6 +174,7 @@ TEST(a_gate_finds_the_lease_that_another_has_made_meanwhile)
     static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char w_key[] = "Idempotency-Key: w";
     static const uint8_t key[32] = {42};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v, w;
     user_enter(r, &u);
@@ -203,7 +201,6 @@ TEST(a_gate_finds_the_lease_that_another_has_made_meanwhile)
     webrig_end(c);
     assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* v waits for its lease; at another gate it asks for the claim again, and gives it back before that
@@ -220,6 +217,7 @@ TEST(what_is_given_back_before_it_is_found_goes)
         {V_SECOND, MEMNET_REPLY, OP_GET_EPHEMERALS, MEMNET_HOLD, 1},
     };
     for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u, v;
         user_enter(r, &u);
@@ -242,7 +240,6 @@ TEST(what_is_given_back_before_it_is_found_goes)
         webrig_advance(r, 1000);
         assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
         assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
-        webrig_free(r);
     }
 }
 
@@ -251,6 +248,7 @@ TEST(a_try_is_answered_with_what_another_gate_got_meanwhile)
 {
     static const char u_key[] = "Idempotency-Key: u";
     static const uint8_t key[32] = {42};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v;
     user_enter(r, &u); /* by client 1 */
@@ -272,7 +270,6 @@ TEST(a_try_is_answered_with_what_another_gate_got_meanwhile)
     assert_string_equal(webrig_member(tries, "id"), u.claim);
     webrig_end(tries);
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* The connection is lost while a try at the second gate looks for the node that the first holds. */
@@ -281,6 +278,7 @@ TEST(a_try_leaves_what_it_only_found)
     static const char u_key[] = "Idempotency-Key: u";
     static const uint8_t key[32] = {42};
     const size_t second = 3; /* the client of u at the second gate */
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -300,7 +298,6 @@ TEST(a_try_leaves_what_it_only_found)
     assert_true(tries->answered);
     webrig_end(tries);
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* The create of a try at the first gate is lost with its connection, since the session has moved to
@@ -311,6 +308,7 @@ TEST(a_try_that_was_cut_off_leaves_what_another_gate_holds)
     static const char u_key[] = "Idempotency-Key: u";
     static const uint8_t key[32] = {42};
     const size_t first = 1; /* the client of u at the first gate */
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -329,7 +327,6 @@ TEST(a_try_that_was_cut_off_leaves_what_another_gate_holds)
     user_expects(tries, 504);
     webrig_end(tries);
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* ---- one request for all waits of a session ---------------------------------------------------
@@ -360,6 +357,7 @@ TEST(one_request_waits_for_all_claims_of_a_session)
     static const uint8_t key[32] = {42};
     char tag[32], old[32];
     for (int shared = 0; shared < 2; shared++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(shared ? &(struct webrig_options){.session_key = key} : NULL);
         struct user u, other;
         user_enter(r, &u);
@@ -389,7 +387,6 @@ TEST(one_request_waits_for_all_claims_of_a_session)
         webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL));
         c = session_waits(r, &u, old);
         take_tag(c, tag); /* it has nothing, and waits for nothing */
-        webrig_free(r);
     }
 }
 
@@ -397,6 +394,7 @@ TEST(who_waits_for_a_session_that_moves_is_told)
 {
     static const uint8_t key[32] = {42};
     char tag[32], elsewhere[32];
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, other;
     user_enter(r, &other);
@@ -414,12 +412,10 @@ TEST(who_waits_for_a_session_that_moves_is_told)
     assert_string_equal(webrig_header(first, "ETag"), tag);
     assert_non_null(strstr(webrig_body(first), "\"suspended\""));
     webrig_end(first);
-    struct webrig_call *c = session_waits(r, &u, tag);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = session_waits(r, &u, tag);
     assert_false(c->answered);
     webrig_advance(r, 4000);
     user_expects(c, 304);
-    webrig_end(c);
-    webrig_free(r);
 }
 
 /* Their clients rely on what they were told: of a stream too, if it holds. */
@@ -427,6 +423,7 @@ TEST(a_gate_that_stops_leaves_what_is_held)
 {
     static const uint8_t key[32] = {42};
     const size_t own = 5; /* the client of the second gate */
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u, v;
     user_enter(r, &u);
@@ -458,5 +455,4 @@ TEST(a_gate_that_stops_leaves_what_is_held)
     webrig_end(waits);
     webrig_advance(r, 20000); /* what nobody goes on with expires */
     assert_int_equal(memnet_list(r->net, own, "/h", NULL, 0), 0);
-    webrig_free(r);
 }

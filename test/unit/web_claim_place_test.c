@@ -33,7 +33,7 @@ static void expect_member(struct webrig_call *c, unsigned status, const char *na
 TEST(what_is_held_is_the_answer)
 {
     for (size_t i = 0; i < KINDS; i++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         struct user u;
         user_enter(r, &u);
         user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, kinds[i].body));
@@ -48,7 +48,6 @@ TEST(what_is_held_is_the_answer)
                       "claim", u.claim);
         user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
         user_expects(user_sends(r, &u, "POST", 0, NULL, kinds[(i + 1) % KINDS].body), 201);
-        webrig_free(r);
     }
 }
 
@@ -56,7 +55,7 @@ TEST(what_waits_is_the_answer)
 {
     static const char one[] = "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char three[] = "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 3}";
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -72,7 +71,6 @@ TEST(what_waits_is_the_answer)
     user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
     webrig_settle(r);
     expect_member(c, 201, "id", v.claim);
-    webrig_free(r);
 }
 
 /* The owner is the end of a key that is a UUID of version 8: each of a session's owners has a place
@@ -81,6 +79,7 @@ TEST(what_waits_is_the_answer)
 TEST(owners_of_one_session_stand_in_one_queue)
 {
     for (int gates = 1; gates <= 2; gates++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u, second;
         user_enter(r, &u);
@@ -106,13 +105,12 @@ TEST(owners_of_one_session_stand_in_one_queue)
         expect_member(c, 200, "state", "held");
         user_expects(user_sends(r, &second, "DELETE", -1, NULL, NULL), 204);
         assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
-        webrig_free(r);
     }
 }
 
 TEST(what_is_being_given_back_is_asked_for_again_later)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
@@ -123,12 +121,12 @@ TEST(what_is_being_given_back_is_asked_for_again_later)
     webrig_settle(r);
     user_expects(c, 204);
     user_expects(user_sends(r, &u, "POST", 0, NULL, LOCK), 201);
-    webrig_free(r);
 }
 
 TEST(another_gate_knows_the_place_by_its_session)
 {
     for (size_t i = 0; i < KINDS; i++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
         user_enter(r, &u);
@@ -142,7 +140,6 @@ TEST(another_gate_knows_the_place_by_its_session)
         webrig_advance(r, 4000); /* its deadline is confirmed first */
         expect_member(c, 201, "id", u.claim);
         assert_int_equal(memnet_list(r->net, 0, kinds[i].dir, NULL, 0), 1);
-        webrig_free(r);
     }
 }
 
@@ -150,6 +147,7 @@ TEST(another_gate_knows_the_place_by_its_session)
 TEST(another_gate_makes_no_second_place_for_another_key)
 {
     for (size_t i = 0; i < KINDS; i++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
         user_enter(r, &u);
@@ -167,13 +165,13 @@ TEST(another_gate_makes_no_second_place_for_another_key)
         webrig_advance(r, 4000);
         expect_member(c, 201, "id", u.claim);
         assert_int_equal(memnet_list(r->net, 0, kinds[i].dir, NULL, 0), 1);
-        webrig_free(r);
     }
 }
 
 /* What a gate remembers is in the way of nothing once another gate has given it back. */
 TEST(what_was_given_back_elsewhere_is_not_in_the_way)
 {
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -189,7 +187,6 @@ TEST(what_was_given_back_elsewhere_is_not_in_the_way)
     webrig_advance(r, 4000);
     user_expects(c, 201);
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* Each has a name of its own, and they are one place. */
@@ -199,6 +196,7 @@ TEST(several_permits_are_one_place)
         "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 4, \"permits\": 3}";
     static const char two[] =
         "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 4, \"permits\": 2}";
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct user u;
     user_enter(r, &u);
@@ -212,14 +210,13 @@ TEST(several_permits_are_one_place)
     webrig_advance(r, 4000);
     expect_member(c, 201, "id", u.claim);
     assert_int_equal(memnet_list(r->net, 0, "/l/leases", NULL, 0), 3);
-    webrig_free(r);
 }
 
 TEST(a_semaphore_has_one_limit)
 {
     static const char two[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}";
     static const char five[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 5}";
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -231,13 +228,12 @@ TEST(a_semaphore_has_one_limit)
     c = webrig_request(r, "POST", "/v1/hold", NULL, five);
     expect_member(c, 409, "limit", "2");
     user_expects(user_sends(r, &v, "POST", 0, NULL, two), 201);
-    webrig_free(r);
 }
 
 /* Its node may come before the delete of it does. */
 TEST(a_create_that_was_given_up_delays_the_next)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     assert_int_equal(memnet_create(r->net, 0, "/l"), CLAVE_OK);
@@ -251,7 +247,6 @@ TEST(a_create_that_was_given_up_delays_the_next)
     webrig_end(c);
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
     user_expects(user_sends(r, &u, "POST", 0, NULL, LOCK), 201);
-    webrig_free(r);
 }
 
 /* ---- rights ---------------------------------------------------------------------------------- */
@@ -277,6 +272,7 @@ TEST(nothing_is_made_outside_of_a_grant)
         {"/v1/znodes/jobs/deep/a?parents", NULL, "/jobs/deep"},
         {"/v1/znodes/jobs/deep/a/b?parents", NULL, "/jobs/deep"},
     };
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access_of_ann});
     size_t at_first = memnet_list(r->net, 0, "/", NULL, 0);
     char headers[300];
@@ -301,13 +297,12 @@ TEST(nothing_is_made_outside_of_a_grant)
     assert_int_equal(memnet_create(r->net, 0, "/jobs/deep"), CLAVE_OK);
     user_expects(webrig_request(r, "POST", "/v1/claims", headers, rows[1].body), 201);
     user_expects(webrig_request(r, "POST", rows[7].target, "Authorization: Bearer ann", NULL), 409);
-    webrig_free(r);
 }
 
 /* A look that asks for no wait is not counted as one, so it must be answered. */
 TEST(a_look_does_not_wait_for_a_place)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
@@ -326,14 +321,13 @@ TEST(a_look_does_not_wait_for_a_place)
     memnet_clear(r->net);
     webrig_settle(r);
     user_expects(user_sends(r, &u, "GET", -1, NULL, NULL), 200);
-    webrig_free(r);
 }
 
 /* The servers do not say whether another limit is in its way: nothing was begun. */
 TEST(what_is_looked_for_in_vain_is_not_begun)
 {
     static const char slow[] = "{\"ttl_ms\": 60000}";
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, slow);
     user_expects(c, 201);
@@ -350,5 +344,4 @@ TEST(what_is_looked_for_in_vain_is_not_begun)
     memnet_clear(r->net);
     webrig_settle(r);
     assert_int_equal(memnet_list(r->net, 0, "/l/leases", NULL, 0), 0);
-    webrig_free(r);
 }

@@ -54,9 +54,8 @@ static void scene_deletes_claim(struct scene *s)
 
 static void scene_deletes_session(struct scene *s)
 {
-    struct webrig_call *c = scene_asks_session(s, "DELETE", "");
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_asks_session(s, "DELETE", "");
     user_expects(c, 204);
-    webrig_end(c);
 }
 
 /* What may say that it is held. */
@@ -250,6 +249,7 @@ TEST(a_try_that_goes_on_elsewhere_is_not_cleaned_up)
     enum { CLIENT = 1 };
     for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
         for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+            CLOSED_BY(webrig_freed)
             struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
             struct user u;
             user_enter(r, &u);
@@ -280,7 +280,6 @@ TEST(a_try_that_goes_on_elsewhere_is_not_cleaned_up)
             if (!c->answered || c->status != 200)
                 fail_msg("%s, wait=%d: %u %s", bodies[b], waits[i], c->status, webrig_body(c));
             webrig_end(c);
-            webrig_free(r);
         }
     }
 }
@@ -305,6 +304,7 @@ TEST(a_wait_ends_in_held_only_when_that_is_proved)
 {
     enum { WAITER = 2 };
     for (size_t b = 0; b < 4; b++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         const char *dir = b == 3 ? "/e" : "/l";
         struct user holder, waiter;
@@ -317,6 +317,7 @@ TEST(a_wait_ends_in_held_only_when_that_is_proved)
         const char *body = b == 1 ? bodies[2] : bodies[b]; /* a reader does not wait for a reader */
         snprintf(header, sizeof header, "Clave-Session: %s", waiter.secret);
         struct webrig_call *events = webrig_request(r, "GET", "/v1/events?claims=1", header, NULL);
+        CLOSED_BY(webrig_ended)
         struct webrig_call *poll = user_sends(r, &waiter, "POST", 30, NULL, body);
         assert_false(poll->answered);
         memnet_rule(r->net, (struct memnet_rule){WAITER, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
@@ -330,8 +331,6 @@ TEST(a_wait_ends_in_held_only_when_that_is_proved)
         assert_non_null(strstr(webrig_body(events), "event: lost"));
         assert_null(strstr(webrig_body(events), "event: held"));
         webrig_end(events);
-        webrig_end(poll);
-        webrig_free(r);
     }
 }
 
@@ -396,7 +395,7 @@ TEST(a_check_that_is_refused_proves_nothing_of_the_next)
 
 TEST(a_gate_that_is_alone_proves_nothing_for_a_look)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
@@ -405,7 +404,6 @@ TEST(a_gate_that_is_alone_proves_nothing_for_a_look)
     user_expects(c, 200);
     webrig_end(c);
     assert_int_equal(r->net->clients[1].requests[OP_MULTI], 0);
-    webrig_free(r);
 }
 
 /* ---- the session between two gates ----------------------------------------------------------- */

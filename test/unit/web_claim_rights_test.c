@@ -26,11 +26,11 @@ static void expect(const struct webrig_call *c, unsigned status)
 /* The headers of requests with a session. */
 static void enter(struct webrig *r, char headers[200])
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", "Authorization: Bearer ann",
                                            "{\"ttl_ms\": 8000}");
     expect(c, 201);
     snprintf(headers, 200, ANN "%s", webrig_member(c, "secret"));
-    webrig_end(c);
 }
 
 static struct webrig_call *claim(struct webrig *r, const char *session, const char *path, int wait)
@@ -44,7 +44,7 @@ static struct webrig_call *claim(struct webrig *r, const char *session, const ch
 TEST(what_waits_is_refused_where_it_may_not_lock_any_more)
 {
     const struct webrig_options o = {.access = &at_first};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     char first[200], second[200], poll[240], target[80];
     enter(r, first);
     enter(r, second);
@@ -68,13 +68,12 @@ TEST(what_waits_is_refused_where_it_may_not_lock_any_more)
     expect(hold, 403);
     expect(polls, 403);
     assert_false(may->answered);
-    webrig_free(r);
 }
 
 TEST(a_stream_of_a_hold_ends_likewise)
 {
     const struct webrig_options o = {.access = &at_first};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     struct webrig_call *a =
         webrig_request(r, "POST", "/v1/hold", "Authorization: Bearer ann", "{\"path\": \"/a\"}");
     struct webrig_call *b =
@@ -87,7 +86,6 @@ TEST(a_stream_of_a_hold_ends_likewise)
     assert_null(strstr(webrig_body(a), "heartbeat"));
     assert_false(b->done);
     assert_non_null(strstr(webrig_body(b), "heartbeat"));
-    webrig_free(r);
 }
 
 /* ---- whatever was admitted once is judged again -----------------------------------------------
@@ -189,6 +187,7 @@ static void an_answer_in_between_extends_nothing(struct admitted *a)
     snprintf(look, sizeof look, "/v1/sessions/%s", a->id);
     webrig_advance(a->r, a->told - a->r->net->now);
     memnet_rule(a->r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    CLOSED_BY(webrig_ended)
     struct webrig_call *first = webrig_request(a->r, "POST", renewal, a->session, NULL);
     webrig_advance(a->r, 200);
     assert_false(first->answered);
@@ -200,7 +199,6 @@ static void an_answer_in_between_extends_nothing(struct admitted *a)
     webrig_settle(a->r);
     expect(first, 200);
     assert_string_equal(of_claim(first, "/a", "valid_ms"), "0");
-    webrig_end(first);
 }
 
 static void a_hold_is_extended_again_when_the_role_is_back(struct admitted *a)
@@ -235,9 +233,9 @@ static void a_hold_goes_on_for_another_who_may(struct admitted *a)
 static void a_claim_that_waits_ends(struct admitted *a)
 {
     assert_int_equal(places(a, "/a"), 1); /* the holder's */
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(a->r, "GET", a->waits, a->other, NULL);
     expect(c, 403);
-    webrig_end(c);
 }
 
 /* Its claim was refused, which is no reason to refuse it for ever. */
@@ -399,7 +397,7 @@ TEST(heartbeats_come_every_second_to_every_15_s)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct webrig_options o = {.net = {.max_session_ms = 400000}};
-        struct webrig *r = webrig_new(&o);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
         size_t beats = 0;
         struct webrig_call *c = webrig_request(r, "POST", "/v1/hold", NULL, rows[i].body);
         for (int64_t t = 0; t < rows[i].for_ms; t += 100)
@@ -408,7 +406,6 @@ TEST(heartbeats_come_every_second_to_every_15_s)
         for (const char *at = webrig_body(c); (at = strstr(at, "heartbeat")); at++)
             beats++;
         assert_in_range(beats, rows[i].least, rows[i].most);
-        webrig_free(r);
     }
 }
 
@@ -417,16 +414,15 @@ TEST(a_path_has_a_longest)
 {
     enum { MOST = 8192 };
     static char body[MOST + 40];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     for (size_t n = MOST; n <= MOST + 1; n++) {
         memset(body, 'a', sizeof body);
         memcpy(body, "{\"path\": \"/", 11);
         strcpy(body + 10 + n, "\"}");
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "POST", "/v1/hold", NULL, body);
         expect(c, n == MOST ? 200 : 400);
         if (n > MOST)
             assert_non_null(strstr(webrig_body(c), "longer than 8192 bytes"));
-        webrig_end(c);
     }
-    webrig_free(r);
 }

@@ -32,7 +32,7 @@ static void renew(struct webrig *r, const struct user *u)
 
 TEST(permits_are_had_all_or_none)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v, w;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -56,13 +56,12 @@ TEST(permits_are_had_all_or_none)
     assert_int_equal(leases(r, NULL), 3);
     user_expects(user_sends(r, &w, "DELETE", -1, NULL, NULL), 204);
     assert_int_equal(leases(r, NULL), 0);
-    webrig_free(r);
 }
 
 TEST(a_permit_lost_is_the_claim_lost)
 {
     for (size_t gone = 0; gone < 3; gone++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         struct user u;
         char names[8][96], path[128];
         user_enter(r, &u);
@@ -73,7 +72,6 @@ TEST(a_permit_lost_is_the_claim_lost)
         renew(r, &u);
         expect_member(user_sends(r, &u, "GET", -1, NULL, NULL), 410, "cause", "deleted");
         assert_int_equal(leases(r, NULL), 0);
-        webrig_free(r);
     }
 }
 
@@ -82,6 +80,7 @@ TEST(another_gate_finds_all_permits)
     static const uint8_t key[32] = {42};
     static const char *const keys[] = {"Idempotency-Key: one", NULL};
     for (size_t i = 0; i < 2; i++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
         char before[8][96], after[8][96];
@@ -97,7 +96,6 @@ TEST(another_gate_finds_all_permits)
             assert_string_equal(before[n], after[n]);
         user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
         assert_int_equal(leases(r, NULL), 0);
-        webrig_free(r);
     }
 }
 
@@ -106,6 +104,7 @@ TEST(a_part_of_the_permits_is_given_back)
 {
     static const uint8_t key[32] = {42};
     for (size_t gone = 0; gone < 3; gone++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u;
         char names[8][96], path[128];
@@ -120,7 +119,6 @@ TEST(a_part_of_the_permits_is_given_back)
         webrig_advance(r, 8000);
         expect_member(c, 201, "id", u.claim);
         assert_int_equal(leases(r, NULL), 3);
-        webrig_free(r);
     }
 }
 
@@ -135,7 +133,7 @@ TEST(a_hold_has_a_maximum)
         OF_THREE "2, \"max_hold_ms\": 3000}",
         "{\"path\": \"/e\", \"kind\": \"election\", \"max_hold_ms\": 3000}",
     };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
@@ -154,7 +152,6 @@ TEST(a_hold_has_a_maximum)
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/e", NULL, 0), 0);
     assert_int_equal(leases(r, NULL), 0);
-    webrig_free(r);
 }
 
 /* ---- what its node says ---------------------------------------------------------------------- */
@@ -173,11 +170,10 @@ static void node_says(struct webrig *r, const char *node, const char *text)
 {
     char target[160];
     snprintf(target, sizeof target, "/v1/znodes%s", node);
-    struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
     user_expects(c, 200);
     if (!strstr(webrig_body(c), text))
         fail_msg("%s says %s, not %s", node, webrig_body(c), text);
-    webrig_end(c);
 }
 
 static void revoke(struct webrig *r, const char *path, const char *node)
@@ -204,7 +200,7 @@ TEST(a_node_says_something_else)
 {
     for (size_t i = 0; i < SAID_ROWS; i++) {
         const struct row *row = &said_rows[i];
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         struct user u;
         char body[160], node[128];
         bool form = strcmp(row->path, "/e") != 0;
@@ -236,7 +232,6 @@ TEST(a_node_says_something_else)
             node_says(r, node, "\nasked=1\n");
         user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
         user_expects(user_sends(r, &u, "PATCH", -1, NULL, "{\"name\": \"x\"}"), 410);
-        webrig_free(r);
     }
 }
 
@@ -286,7 +281,7 @@ TEST(what_waits_says_something_else)
 TEST(what_is_said_is_checked)
 {
     static const char *const bodies[] = {"{}", "{\"name\": 1}", "{\"path\": \"/m\"}", "[]"};
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
@@ -294,7 +289,6 @@ TEST(what_is_said_is_checked)
         user_expects(user_sends(r, &u, "PATCH", -1, NULL, bodies[i]), 400);
     snprintf(u.claim, sizeof u.claim, "unknown");
     user_expects(user_sends(r, &u, "PATCH", -1, NULL, "{\"name\": \"x\"}"), 404);
-    webrig_free(r);
 }
 
 TEST(terms_that_do_not_fit_are_named)
@@ -313,7 +307,7 @@ TEST(terms_that_do_not_fit_are_named)
         {"{\"path\": \"/l\", \"max_hold_ms\": 0}", "from 1 to"},
         {"{\"path\": \"/l\", \"kind\": \"spin\"}", "none of lock, read"},
     };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -325,5 +319,4 @@ TEST(terms_that_do_not_fit_are_named)
         user_expects(c, 400);
         webrig_end(c);
     }
-    webrig_free(r);
 }

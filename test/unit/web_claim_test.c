@@ -18,7 +18,7 @@ TEST(each_kind_is_held_and_given_back)
         "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}",
         "{\"path\": \"/e\", \"kind\": \"election\"}",
     };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -48,12 +48,11 @@ TEST(each_kind_is_held_and_given_back)
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/e", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 0);
-    webrig_free(r);
 }
 
 TEST(a_poll_keeps_its_place)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -88,12 +87,11 @@ TEST(a_poll_keeps_its_place)
     /* Granted 6 s after the request: counted from the request all the same. */
     assert_true(atoi(webrig_member(c, "valid_ms")) > 11000);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_long_poll_outlives_the_timeout)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -109,7 +107,6 @@ TEST(a_long_poll_outlives_the_timeout)
     user_expects(c, 410);
     assert_string_equal(webrig_member(c, "cause"), "silent");
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(who_does_not_wait_leaves_nothing)
@@ -120,7 +117,7 @@ TEST(who_does_not_wait_leaves_nothing)
         "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}",
         "{\"path\": \"/e\", \"kind\": \"election\"}",
     };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_enter(r, &v);
@@ -139,13 +136,12 @@ TEST(who_does_not_wait_leaves_nothing)
     }
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/e", NULL, 0), 0);
-    webrig_free(r);
 }
 
 /* A server that was restored from a backup grants nothing for a while, and nobody is in the way. */
 TEST(a_restored_server_is_no_holder)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     struct session *quiet;
     user_enter(r, &u);
@@ -161,7 +157,6 @@ TEST(a_restored_server_is_no_holder)
     c = user_sends(r, &u, "POST", 0, NULL, LOCK);
     user_expects(c, 201);
     webrig_end(c);
-    webrig_free(r);
 }
 
 /* A release that the servers refuse is none. */
@@ -171,6 +166,7 @@ TEST(a_refusal_of_the_servers_is_told)
                               "\"id\": \"anyone\"}]}";
     static const struct web_access access = {.owner_uid = 7}; /* who may do everything */
     char text[128];
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer.is_unix = true;
     r->peer.uid = 7;
@@ -197,12 +193,11 @@ TEST(a_refusal_of_the_servers_is_told)
     user_expects(c, 400); /* nothing was lost */
     assert_string_equal(webrig_member(c, "code"), "EBADARGS");
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_loss_is_told_with_its_cause)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, LOCK);
@@ -228,12 +223,11 @@ TEST(a_loss_is_told_with_its_cause)
     user_expects(c, 410);
     assert_string_equal(webrig_member(c, "cause"), "expired");
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_session_ends_under_a_release)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u);
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
@@ -251,13 +245,12 @@ TEST(a_session_ends_under_a_release)
     webrig_end(c);
     webrig_end(d);
     memnet_refuse(r->net, 1, false);
-    webrig_free(r);
 }
 
 /* A session that does nothing but that takes no more and more memory. */
 TEST(claims_that_ended_are_forgotten_in_time)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     char first[64] = "";
@@ -275,12 +268,11 @@ TEST(claims_that_ended_are_forgotten_in_time)
     c = user_sends(r, &u, "GET", -1, NULL, NULL);
     user_expects(c, 404);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_session_has_so_many_claims)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     unsigned n = 0;
     user_enter(r, &u);
@@ -297,7 +289,6 @@ TEST(a_session_has_so_many_claims)
     assert_string_equal(webrig_member(c, "detail"),
                         "a session has at most 1000 claims: end some, or use another session");
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(bad_claims_are_refused)
@@ -315,15 +306,14 @@ TEST(bad_claims_are_refused)
         "{\"path\": \"/l\", \"ttl_ms\": 1000}",
         "[]",
     };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, bodies[i]);
         user_expects(c, 400);
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 static struct webrig_call *user_orders(struct webrig *r, const char *what, const char *body)
@@ -338,6 +328,7 @@ TEST(a_token_holds_or_not)
     static const struct web_grant all = {WEB_ADMIN, "/"};
     static const struct web_user admin = {.name = "root", .uid = 7, .grants = &all, .ngrants = 1};
     static const struct web_access access = {.users = &admin, .nusers = 1, .owner_uid = -1};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
     struct user u, v;
@@ -368,13 +359,12 @@ TEST(a_token_holds_or_not)
     c = user_sends(r, &v, "GET", 5, NULL, NULL);
     user_expects(c, 200);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(the_leader_publishes_a_value)
 {
     static const char election[] = "{\"path\": \"/e\", \"kind\": \"election\", \"name\": \"n\"}";
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     char proof[160];
     user_enter(r, &u);
@@ -390,7 +380,6 @@ TEST(the_leader_publishes_a_value)
     c = webrig_request_bytes(r, "PUT", "/v1/elections/e/value", proof, "10.0.0.2", 8);
     user_expects(c, 410);
     webrig_end(c);
-    webrig_free(r);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -427,7 +416,7 @@ TEST(a_claim_that_waits_is_small)
     enum { MOST = 6 * 1024 };
     static const clave_mem counted = {count_alloc, count_realloc, count_free, NULL};
     const struct webrig_options o = {.mem = &counted};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     struct user holder, u;
     user_enter(r, &holder);
     user_enter(r, &u);
@@ -437,5 +426,4 @@ TEST(a_claim_that_waits_is_small)
     user_expects(c, 202);
     webrig_end(c);
     assert_in_range(live - before, 1, MOST);
-    webrig_free(r);
 }

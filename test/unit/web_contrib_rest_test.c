@@ -57,7 +57,7 @@ TEST(nodes_are_created_below_a_parent)
         {"null=true&name=c-&sequence=true", NULL, 201, "/b/c-0000000005"},
         {"null=true&name=c-&sequence=true", NULL, 201, "/b/c-0000000006"},
     };
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=b&op=create", JSON_, NULL, 201);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char target[200];
@@ -74,12 +74,11 @@ TEST(nodes_are_created_below_a_parent)
     }
     body_is(webrig_answer(r, "GET", "/znodes/v1/b/t4", OCTETS_, NULL, 200), "foo");
     webrig_done(r, "GET", "/znodes/v1/b/t1", OCTETS_, NULL, 204);
-    webrig_free(r);
 }
 
 TEST(a_node_is_created_below_the_root)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct webrig_call *c =
         webrig_answer(r, "POST", "/znodes/v1/?dataformat=utf8&name=root", JSON_ SEND_, "foo", 201);
     assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/");
@@ -88,7 +87,6 @@ TEST(a_node_is_created_below_the_root)
     body_is(webrig_answer(r, "POST", "/znodes/v1/?name=octets", OCTETS_ SEND_, "x", 201),
             "/octets");
     body_is(webrig_answer(r, "GET", "/znodes/v1/root", OCTETS_, NULL, 200), "foo");
-    webrig_free(r);
 }
 
 /* ---- delete, exists ------------------------------------------------------------------------- */
@@ -96,7 +94,7 @@ TEST(a_node_is_created_below_the_root)
 TEST(nodes_are_deleted_and_asked_for_in_every_format)
 {
     static const char *const formats[] = {OCTETS_, JSON_, XML_};
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     for (size_t i = 0; i < 3; i++) {
         bool octets = formats[i] == formats[0];
         webrig_done(r, "POST", "/znodes/v1/?name=d", JSON_, NULL, 201);
@@ -106,14 +104,13 @@ TEST(nodes_are_deleted_and_asked_for_in_every_format)
         webrig_done(r, "DELETE", "/znodes/v1/d?version=0", formats[i], NULL, 204);
         webrig_done(r, "DELETE", "/znodes/v1/d", formats[i], NULL, 404);
     }
-    webrig_free(r);
 }
 
 /* ---- get, children -------------------------------------------------------------------------- */
 
 TEST(data_are_base64_or_text)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=g&null=true", JSON_, NULL, 201);
     struct webrig_call *c =
         webrig_answer(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200);
@@ -142,12 +139,11 @@ TEST(data_are_base64_or_text)
              "<error><request>GET /znodes/v1/dkdk</request><message>");
     body_is(webrig_answer(r, "GET", "/znodes/v1/dkdk", OCTETS_, NULL, 404),
             "GET /znodes/v1/dkdk: /dkdk: no such node");
-    webrig_free(r);
 }
 
 TEST(children_are_listed)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=p", JSON_, NULL, 201);
     webrig_done(r, "GET", "/znodes/v1/dkdk?view=children", JSON_, NULL, 404);
     webrig_done(r, "GET", "/znodes/v1/dkdk?view=children", XML_, NULL, 404);
@@ -165,14 +161,13 @@ TEST(children_are_listed)
              "<children><child>c1</child></children>");
     body_has(webrig_answer(r, "GET", "/znodes/v1/?view=children", JSON_, NULL, 200),
              "\"http://localhost:8080/znodes/v1/{child}\"");
-    webrig_free(r);
 }
 
 /* ---- set ------------------------------------------------------------------------------------ */
 
 TEST(data_are_set)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_done(r, "POST", "/znodes/v1/?name=s", JSON_ SEND_, "initial", 201);
     struct webrig_call *c = webrig_answer(r, "PUT", "/znodes/v1/s", JSON_ SEND_, "foobar", 200);
     assert_string_equal(webrig_member(c, "version"), "1");
@@ -187,14 +182,13 @@ TEST(data_are_set)
     webrig_done(r, "PUT", "/znodes/v1/s?version=x", JSON_ SEND_, "y", 400);
     webrig_done(r, "PUT", "/znodes/v1/dkdk", JSON_ SEND_, "y", 404);
     webrig_done(r, "PUT", "/znodes/v1/s", JSON_ "\nContent-Type: text/plain", "y", 415);
-    webrig_free(r);
 }
 
 /* ---- formats and faults --------------------------------------------------------------------- */
 
 TEST(formats_are_negotiated)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct webrig_call *c = webrig_answer(r, "GET", "/znodes/v1/?view=children&callback=got_it",
                                           "Accept: application/javascript", NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/javascript");
@@ -219,7 +213,6 @@ TEST(formats_are_negotiated)
     assert_string_equal(webrig_header(c, "Content-Type"), "application/json");
     webrig_end(c);
     webrig_done(r, "GET", "/znodes/v1/", "Accept: text/html", NULL, 406);
-    webrig_free(r);
 }
 
 TEST(faults_have_the_statuses_of_the_specification)
@@ -238,7 +231,7 @@ TEST(faults_have_the_statuses_of_the_specification)
         {"POST", "/znodes/v1/?name=a&session=nonsense", 401},
         {"GET", "/znodes/v1/a//b", 400},
     };
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         webrig_done(r, cases[i].method, cases[i].target, JSON_, NULL, cases[i].status);
     webrig_done(r, "POST", "/znodes/v1/?name=a", JSON_, NULL, 201);
@@ -248,7 +241,6 @@ TEST(faults_have_the_statuses_of_the_specification)
                 (struct memnet_rule){
                     .client = 0, .way = MEMNET_REPLY, .op = OP_SET_DATA, .fate = MEMNET_LOSE});
     webrig_done(r, "PUT", "/znodes/v1/a", JSON_, NULL, 503);
-    webrig_free(r);
 }
 
 /* ---- sessions ------------------------------------------------------------------------------- */
@@ -258,17 +250,17 @@ static void session_new(struct webrig *r, const char *expire, char path[80])
 {
     char target[80];
     snprintf(target, sizeof target, "/sessions/v1?op=create&expire=%s", expire);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_answer(r, "POST", target, JSON_, NULL, 201);
     assert_int_equal(strlen(webrig_member(c, "id")), 36);
     snprintf(path, 80, "/sessions/v1/%s", webrig_member(c, "id"));
     assert_string_equal(webrig_member(c, "uri") + strlen("http://localhost:8080"), path);
-    webrig_end(c);
 }
 
 TEST(a_session_owns_ephemeral_nodes_and_is_deleted)
 {
     char path[80], target[200];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     session_new(r, "30", path);
     snprintf(target, sizeof target, "/znodes/v1/?op=create&name=e&ephemeral=true&session=%s",
              path + strlen("/sessions/v1/"));
@@ -281,13 +273,12 @@ TEST(a_session_owns_ephemeral_nodes_and_is_deleted)
     webrig_done(r, "PUT", path, JSON_, NULL, 404);
     webrig_done(r, "GET", "/znodes/v1/e", JSON_, NULL, 404);
     webrig_done(r, "POST", target, JSON_, NULL, 401);
-    webrig_free(r);
 }
 
 /* It is all the proof there is: who sees what else the engine draws does not know it. */
 TEST(a_sessions_uuid_cannot_be_drawn_again)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct rand_state seen = r->web->rand;
     char path[80], drawn[CLAVE_UUID_TEXT + 1];
     session_new(r, "30", path);
@@ -297,13 +288,12 @@ TEST(a_sessions_uuid_cannot_be_drawn_again)
         assert_string_not_equal(path + strlen("/sessions/v1/"), drawn);
         clave__rand_u64(&seen);
     }
-    webrig_free(r);
 }
 
 TEST(a_session_ends_without_heartbeats)
 {
     char path[80];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     session_new(r, "1", path);
     webrig_advance(r, 900);
     webrig_done(r, "PUT", path, JSON_, NULL, 200);
@@ -313,25 +303,23 @@ TEST(a_session_ends_without_heartbeats)
     webrig_done(r, "PUT", path, JSON_, NULL, 404);
     webrig_done(r, "POST", "/sessions/v1?op=drop", JSON_, NULL, 400);
     webrig_done(r, "POST", "/sessions/v1?expire=0", JSON_, NULL, 400);
-    webrig_free(r);
 }
 
 /* Longer than any server lets a session be silent. */
 TEST(a_session_lives_as_long_as_its_maker_said)
 {
     char path[80];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     session_new(r, "600", path);
     webrig_advance(r, 590000);
     webrig_done(r, "PUT", path, JSON_, NULL, 200);
     webrig_advance(r, 601000);
     webrig_done(r, "PUT", path, JSON_, NULL, 404);
-    webrig_free(r);
 }
 
 TEST(a_session_whose_maker_hangs_up_is_not_kept)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "POST", "/sessions/v1?expire=2", JSON_, NULL);
     assert_false(c->answered);
@@ -340,27 +328,25 @@ TEST(a_session_whose_maker_hangs_up_is_not_kept)
     webrig_advance(r, 20000);
     c = webrig_request(r, "POST", "/sessions/v1", JSON_, NULL);
     assert_true(c->answered);
-    webrig_free(r);
 }
 
 /* Nobody knows its UUID, so nobody can end it. */
 TEST(a_session_of_nobody_does_not_live_for_its_time)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     memnet_stop_server(r->net);
     webrig_end(webrig_request(r, "POST", "/sessions/v1?expire=3600", JSON_, NULL));
     memnet_start_server(r->net);
     webrig_advance(r, 20000);
     assert_true(list_empty(&r->web->rest_sessions));
     webrig_done(r, "POST", "/sessions/v1?expire=3601", JSON_, NULL, 400);
-    webrig_free(r);
 }
 
 /* A session's UUID is all it takes to use it. */
 TEST(no_uuid_is_written_down)
 {
     char path[80], target[200];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     session_new(r, "30", path);
     const char *uuid = path + strlen("/sessions/v1/");
     static const char *const asked[] = {"session=%s&op=create&name=e",
@@ -379,5 +365,4 @@ TEST(no_uuid_is_written_down)
     }
     assert_int_equal(named, 2);
     assert_int_equal(r->naudits, 5);
-    webrig_free(r);
 }

@@ -4,7 +4,7 @@
 
 TEST(a_deadlock_is_found_while_it_lasts)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
@@ -39,7 +39,6 @@ TEST(a_deadlock_is_found_while_it_lasts)
     assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true, \"source\": "
                                         "\"copy\", \"current\": true, \"age_ms\": 0}");
     webrig_end(c);
-    scene_close(&s);
 }
 
 /* Its text names all of its locks, so it is for those who may see all of them. */
@@ -53,7 +52,7 @@ TEST(a_deadlock_is_told_to_who_may_see_its_locks)
         {.token = "cat", .uid = -1, .grants = below_b, .ngrants = 1},
         {.token = "bob", .uid = -1, .grants = both, .ngrants = 2}};
     static const struct web_access access = {.users = users, .nusers = 3, .owner_uid = -1};
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     clave__web_set_access(s.rig->web, &access);
@@ -81,12 +80,11 @@ TEST(a_deadlock_is_told_to_who_may_see_its_locks)
     webrig_end(ann);
     webrig_end(cat);
     webrig_end(bob);
-    scene_close(&s);
 }
 
 TEST(a_semaphore_can_be_part_of_a_deadlock)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     scene_add_of(&s, 7, "/s/leases/_c_" UUID "-lease-0000000000", "clave/1\nlimit=1\n");
@@ -98,7 +96,6 @@ TEST(a_semaphore_can_be_part_of_a_deadlock)
     scene_add_of(&s, 8, "/s/leases/_c_" UUID "-lease-0000000001", "clave/1\nlimit=1\n");
     webrig_advance(s.rig, 200);
     assert_int_equal(s.o->waits.nfound, 1);
-    scene_close(&s);
 }
 
 /* Each owner here has named itself, and waits with its only thread; and then one of two has. */
@@ -109,7 +106,7 @@ TEST(only_owners_that_certainly_wait_count)
         bool certain;
     } cases[] = {{"clave/1\nowner=y\n", true}, {"", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct scene s;
+        CLOSED_BY(scene_close) struct scene s;
         scene_open(&s);
         scene_loaded(&s);
         struct webrig_call *follower = scene_follow(&s, "/v1/events", NULL);
@@ -126,11 +123,9 @@ TEST(only_owners_that_certainly_wait_count)
         assert_int_equal(s.o->waits.nfound, 1);
         assert_int_equal(s.o->waits.ncertain, cases[i].certain);
         assert_int_equal(s.o->waits.total, cases[i].certain);
-        struct webrig_call *c = scene_get(&s, "/metrics", 200);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/metrics", 200);
         assert_int_equal(scene_count(webrig_body(c), "\nclave_deadlocks 1\n"), cases[i].certain);
         assert_int_equal(scene_count(webrig_body(c), "\nclave_deadlocks_possible 1\n"),
                          !cases[i].certain);
-        webrig_end(c);
-        scene_close(&s);
     }
 }

@@ -4,7 +4,7 @@
 
 TEST(an_election_has_terms_gaps_and_a_value)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "clave/1\nhost=web1\npid=5\n");
     scene_add(&s, "/e-value", LATCH1 "\nhttp://web1");
@@ -45,13 +45,12 @@ TEST(an_election_has_terms_gaps_and_a_value)
     assert_non_null(
         strstr(webrig_body(c), "\"complete\": true, \"source\": \"copy\", \"current\": false"));
     webrig_end(c);
-    scene_close(&s);
 }
 
 /* It has no leader, though its first candidate's node is there. */
 TEST(a_candidate_that_no_session_owns_leads_nobody)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add_of(&s, 0, "/e/" LATCH1, "web1");
     scene_loaded(&s);
@@ -81,12 +80,11 @@ TEST(a_candidate_that_no_session_owns_leads_nobody)
     c = scene_get(&s, "/v1/history?path=/f", 200);
     assert_int_equal(scene_count(webrig_body(c), "\"what\": \"ended\", \"cause\": \"broken\""), 1);
     webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(a_change_of_leader_is_an_event)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "");
     scene_loaded(&s);
@@ -113,7 +111,6 @@ TEST(a_change_of_leader_is_an_event)
     c = scene_get(&s, "/v1/elections/e", 200);
     assert_non_null(strstr(webrig_body(c), "\"over\": false"));
     webrig_end(c);
-    scene_close(&s);
 }
 
 /* The gate may not read it: only its name is known. */
@@ -125,12 +122,12 @@ static void scene_add_unreadable(struct scene *s, const char *path)
 
 TEST(leaders_that_may_not_be_read_are_events)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add_unreadable(&s, "/e/" LATCH1);
     scene_add_unreadable(&s, "/f/" LATCH1);
     scene_loaded(&s);
-    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
     scene_add_unreadable(&s, "/e/" LATCH2);
     clave__observe_gone(s.o, "/f/" LATCH1);
     webrig_advance(s.rig, 20);
@@ -140,6 +137,4 @@ TEST(leaders_that_may_not_be_read_are_events)
     clave__observe_gone(s.o, "/e/" LATCH1);
     webrig_advance(s.rig, 20);
     assert_string_equal(scene_events(c) + before, "lock:/e/1/0 leader ");
-    webrig_end(c);
-    scene_close(&s);
 }

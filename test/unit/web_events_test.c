@@ -4,11 +4,11 @@
 
 TEST(a_stream_has_the_state_and_then_every_change)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
     scene_loaded(&s);
-    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
     assert_string_equal(scene_events(c), "reset lock:/a/1/0 ");
     scene_add(&s, "/a/_c_" UUID "-lock-0000000001", "");
     scene_add(&s, "/b/_c_" UUID "-lock-0000000000", "");
@@ -18,13 +18,11 @@ TEST(a_stream_has_the_state_and_then_every_change)
     webrig_advance(s.rig, 20);
     assert_non_null(strstr(scene_events(c), "lock:/b/1/0 lock:/b/0/0 "));
     assert_false(c->done);
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(a_reader_that_comes_back_gets_what_it_missed)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
@@ -52,16 +50,15 @@ TEST(a_reader_that_comes_back_gets_what_it_missed)
     c = scene_follow(&s, "/v1/events?prefix=/x", NULL);
     assert_string_equal(scene_events(c), "reset ");
     webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(a_slow_reader_is_cut_off)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char path[96];
     scene_open(&s);
     scene_loaded(&s);
-    struct webrig_call *slow = scene_follow(&s, "/v1/events", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *slow = scene_follow(&s, "/v1/events", NULL);
     slow->stop_reading = true;
     for (int i = 0; i < 20000; i++) {
         snprintf(path, sizeof path, "/q%d/_c_" UUID "-lock-0000000000", i);
@@ -78,16 +75,14 @@ TEST(a_slow_reader_is_cut_off)
     webrig_advance(s.rig, 20);
     assert_true(slow->done);
     assert_string_equal(scene_events(slow), "reset ");
-    webrig_end(slow);
-    scene_close(&s);
 }
 
 TEST(silence_has_comments)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
-    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
     size_t n = c->body.tail - c->body.head;
     webrig_advance(s.rig, 14999);
     assert_int_equal(c->body.tail - c->body.head, n);
@@ -95,28 +90,24 @@ TEST(silence_has_comments)
     assert_string_equal(webrig_body(c) + n, ":\n\n");
     webrig_advance(s.rig, 15000);
     assert_string_equal(webrig_body(c) + n, ":\n\n:\n\n");
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(events_of_a_session_are_not_for_others)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
-    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
     clave__observe_event(
         s.o, &(struct event_text){.name = "held", .session = "17", .data = "{\"claim\": \"1\"}"});
     clave__observe_event(s.o, &(struct event_text){.name = "session", .data = "{}"});
     webrig_advance(s.rig, 20);
     assert_string_equal(scene_events(c), "reset session ");
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(a_session_gets_its_own_events)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char secret[512], id[64];
     scene_open(&s);
     scene_loaded(&s);
@@ -135,7 +126,6 @@ TEST(a_session_gets_its_own_events)
     c = webrig_request(s.rig, "GET", "/v1/events?claims=1", NULL, NULL);
     assert_int_equal(c->status, 401);
     webrig_end(c);
-    scene_close(&s);
 }
 
 /* ---- how a session and its connection end -----------------------------------------------------
@@ -199,8 +189,9 @@ TEST(the_end_of_a_session_is_told_to_all)
                 {is_silent, "silent"},
                 {is_out_of_sight, NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         char session[512], id[64], told[200];
+        CLOSED_BY(webrig_ended)
         struct webrig_call *events = webrig_request(r, "GET", "/v1/events", NULL, NULL);
         struct webrig_call *c =
             webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}");
@@ -217,15 +208,13 @@ TEST(the_end_of_a_session_is_told_to_all)
             assert_string_equal(data_of(events, "session"), told);
         else
             assert_null(data_of(events, "session"));
-        webrig_end(events);
-        webrig_free(r);
     }
 }
 
 /* Of what holds and of what waits; a claim that is over has no connection to lose. */
 TEST(a_lost_connection_is_told_to_the_session)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     char session[2][512], ids[3][64];
     struct webrig_call *c;
     for (size_t i = 0; i < 2; i++) {
@@ -245,6 +234,7 @@ TEST(a_lost_connection_is_told_to_the_session)
     snprintf(target, sizeof target, "/v1/claims/%s", ids[2]);
     webrig_end(webrig_request(r, "DELETE", target, session[0], NULL));
     struct webrig_call *own = webrig_request(r, "GET", "/v1/events?claims=1", session[0], NULL);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *others = webrig_request(r, "GET", "/v1/events?claims=1", session[1], NULL);
     memnet_cut(r->net, 1);
     webrig_advance(r, 50);
@@ -255,6 +245,4 @@ TEST(a_lost_connection_is_told_to_the_session)
     assert_null(strstr(webrig_body(others), "suspended"));
     assert_null(strstr(strstr(webrig_body(own), "event: suspended"), ids[2]));
     webrig_end(own);
-    webrig_end(others);
-    webrig_free(r);
 }

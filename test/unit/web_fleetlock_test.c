@@ -41,7 +41,7 @@ static void fleet_ends(struct webrig_call *c, unsigned status)
 
 TEST(machines_take_turns)
 {
-    struct webrig *r = fleet_rig(&open_access);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&open_access);
     for (int i = 0; i < 2; i++) {
         fleet_ends(fleet_post(r, "pre-reboot", "default", "m1"), 200); /* and again */
         fleet_ends(fleet_post(r, "pre-reboot", "default", "m2"), 409);
@@ -55,14 +55,13 @@ TEST(machines_take_turns)
     fleet_ends(fleet_post(r, "steady-state", "empty", "m1"), 200);
     assert_int_equal(memnet_list(r->net, OWN, "/reboots", NULL, 0), 2); /* no group is made by it */
     fleet_ends(fleet_post(r, "pre-reboot", "default", "m2"), 200);
-    webrig_free(r);
 }
 
 /* A machine that only its address tells uses what groups there are, and makes a hundred at most. */
 TEST(machines_make_no_groups_without_bound)
 {
     char group[16];
-    struct webrig *r = fleet_rig(&open_access);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&open_access);
     for (int i = 0; i < 100; i++) {
         snprintf(group, sizeof group, "g%d", i);
         fleet_ends(fleet_post(r, "pre-reboot", group, "m1"), 200);
@@ -70,7 +69,6 @@ TEST(machines_make_no_groups_without_bound)
     fleet_ends(fleet_post(r, "pre-reboot", "one-more", "m1"), 403);
     fleet_ends(fleet_post(r, "pre-reboot", "g7", "m1"), 200);
     assert_int_equal(memnet_list(r->net, OWN, "/reboots", NULL, 0), 100);
-    webrig_free(r);
 }
 
 TEST(what_is_malformed_is_refused)
@@ -99,7 +97,7 @@ TEST(what_is_malformed_is_refused)
         {MARK, "{\"client_params\": {\"group\": \"g\", \"id\": \"\\u0001\"}}"},
     };
     static char long_body[5000], long_group[300];
-    struct webrig *r = fleet_rig(&open_access);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&open_access);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct webrig_call *c =
             webrig_request(r, "POST", "/v1/pre-reboot", cases[i].headers, cases[i].body);
@@ -119,20 +117,18 @@ TEST(what_is_malformed_is_refused)
     fleet_ends(webrig_request(r, "GET", "/v1/pre-reboot", MARK, NULL), 405);
     fleet_ends(webrig_request(r, "GET", "/v1/pre-reboot", NULL, NULL), 405);
     fleet_ends(webrig_request(r, "POST", "/v1/pre-reboot", MARK "\nHost: other", NULL), 421);
-    webrig_free(r);
 }
 
 TEST(it_is_there_when_it_is_switched_on)
 {
     static const struct web_access off = {.owner_uid = -1};
-    struct webrig *r = fleet_rig(&off);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&off);
     for (int i = 0; i < 2; i++) {
         struct webrig_call *c = fleet_post(r, "pre-reboot", "g", "m");
         user_expects(c, i == 0 ? 404 : 200);
         webrig_end(c);
         clave__web_set_access(r->web, &open_access);
     }
-    webrig_free(r);
 }
 
 /* Machines of the fleet need no token at these two endpoints, and at these only. */
@@ -165,7 +161,7 @@ TEST(a_fleet_needs_no_token)
         {"10.1.0.9:999", MARK "\nX-Forwarded-For: 10.1.0.2", "g", 200},
         {"[fd00::1]:999", MARK, "g", 401},
     };
-    struct webrig *r = fleet_rig(&access);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&access);
     assert_int_equal(memnet_create(r->net, OWN, "/reboots"), CLAVE_OK);
     r->peer.is_loopback = false;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -179,11 +175,10 @@ TEST(a_fleet_needs_no_token)
     r->peer.address = "10.1.0.1:999";
     static const char *const others[] = {"/v1/locks", "/v1/slots/reboots/g", "/v1/znodes/reboots"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", others[i], MARK, NULL);
         user_expects(c, 401);
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 /* A machine repeats what was answered 5xx, and that is harmless. */
@@ -193,7 +188,7 @@ TEST(an_unknown_outcome_is_told_soon)
         const char *what;
         int op;
     } cases[] = {{"pre-reboot", OP_MULTI}, {"steady-state", OP_MULTI}};
-    struct webrig *r = fleet_rig(&open_access);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&open_access);
     for (size_t i = 0; i < 2; i++) {
         memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, cases[i].op, MEMNET_HOLD, 0});
         struct webrig_call *c = fleet_post(r, cases[i].what, "g", "m");
@@ -208,13 +203,12 @@ TEST(an_unknown_outcome_is_told_soon)
         fleet_ends(fleet_post(r, cases[i].what, "g", "m"), 200);
         assert_int_equal(memnet_list(r->net, OWN, "/reboots/g/owners", NULL, 0), i == 0 ? 1 : 0);
     }
-    webrig_free(r);
 }
 
 /* A try does not wait until it is known. */
 TEST(an_answer_that_is_lost_is_asked_for_again)
 {
-    struct webrig *r = fleet_rig(&open_access);
+    CLOSED_BY(webrig_freed) struct webrig *r = fleet_rig(&open_access);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     struct webrig_call *c = fleet_post(r, "pre-reboot", "g", "m");
     webrig_advance(r, 4000);
@@ -228,5 +222,4 @@ TEST(an_answer_that_is_lost_is_asked_for_again)
     fleet_ends(c, 200);
     assert_int_equal(r->net->nrules, 0);
     assert_int_equal(memnet_list(r->net, OWN, "/reboots/g/owners", NULL, 0), 0);
-    webrig_free(r);
 }

@@ -62,8 +62,9 @@ TEST(a_proxy_is_believed_if_it_is_named)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig_options o = {.access = rows[i].access};
-        struct webrig *r = webrig_new(&o);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
         r->peer = *rows[i].peer;
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", "/v1/whoami", rows[i].headers, NULL);
         if (strcmp(c->x->peer.address, rows[i].address) != 0 ||
             strcmp(c->x->who.name, rows[i].user) != 0)
@@ -71,8 +72,6 @@ TEST(a_proxy_is_believed_if_it_is_named)
                         c->x->peer.address);
         assert_string_equal(c->x->peer.address, rows[i].address);
         assert_string_equal(c->x->who.name, rows[i].user);
-        webrig_end(c);
-        webrig_free(r);
     }
 }
 
@@ -99,16 +98,15 @@ TEST(the_public_url_is_a_name_and_an_origin)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig_options o = {.access = rows[i].access};
-        struct webrig *r = webrig_new(&o);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
         char headers[200];
         snprintf(headers, sizeof headers, "%s%s", rows[i].headers,
                  rows[i].access == &named ? "\nX-Forwarded-For: 127.0.0.9" : "");
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", "/v1/server", headers, NULL);
         if (c->status != rows[i].status)
             print_error("row %zu, %s: %u\n", i, headers, c->status);
         assert_int_equal(c->status, rows[i].status);
-        webrig_end(c);
-        webrig_free(r);
     }
 }
 
@@ -127,7 +125,7 @@ TEST(the_prefix_may_be_there_or_not)
         {"/clave/clave/v1/sessions", "X-Forwarded-For: 127.0.0.9", 404, NULL},
     };
     struct webrig_options o = {.access = &named};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct webrig_call *c =
             webrig_request(r, "POST", rows[i].target, rows[i].headers, "{\"ttl_ms\":10000}");
@@ -137,14 +135,13 @@ TEST(the_prefix_may_be_there_or_not)
                                 strlen(rows[i].location));
         webrig_end(c);
     }
-    webrig_free(r);
 }
 
 TEST(without_a_proxy_the_prefix_is_not_told)
 {
     static const struct web_access prefixed = {.owner_uid = 1000, .prefix = "/clave"};
     struct webrig_options o = {.access = &prefixed};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\":10000}");
     assert_int_equal(c->status, 201);
     assert_memory_equal(webrig_header(c, "Location"), "/v1/sessions/", strlen("/v1/sessions/"));
@@ -152,17 +149,15 @@ TEST(without_a_proxy_the_prefix_is_not_told)
     c = webrig_request(r, "POST", "/clave/v1/sessions", NULL, "{\"ttl_ms\":10000}");
     assert_memory_equal(webrig_header(c, "Location"), "/clave/v1/", strlen("/clave/v1/"));
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_stream_is_not_kept_by_a_proxy)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/events", NULL, NULL);
     assert_string_equal(webrig_header(c, "X-Accel-Buffering"), "no");
     webrig_end(c);
     c = webrig_request(r, "POST", "/v1/hold", NULL, "{\"path\":\"/a\"}");
     assert_string_equal(webrig_header(c, "X-Accel-Buffering"), "no");
     webrig_end(c);
-    webrig_free(r);
 }

@@ -145,22 +145,22 @@ static void put_guarded(struct webrig *r, const char *path, int64_t token, unsig
 {
     char headers[200];
     snprintf(headers, sizeof headers, "Clave-Guard: %s;token=%" PRId64, path, token);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", headers, "x", status);
     if (status == 409 || status == 410) {
         snprintf(headers, sizeof headers, "token %" PRId64, token);
         assert_non_null(strstr(webrig_body(c), headers));
         assert_string_equal(webrig_member(c, "path"), path);
     }
-    webrig_end(c);
 }
 
 static void ask_token(struct webrig *r, const char *path, int64_t token, bool holds)
 {
     char target[200];
     snprintf(target, sizeof target, "/v1/locks%s?token=%" PRId64, path, token);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_answer(r, "GET", target, NULL, NULL, 200);
     assert_non_null(strstr(webrig_body(c), holds ? "\"holds\": true" : "\"holds\": false"));
-    webrig_end(c);
 }
 
 static void ask_page(struct webrig *r, const char *path, int64_t token, bool holds)
@@ -168,11 +168,11 @@ static void ask_page(struct webrig *r, const char *path, int64_t token, bool hol
     char target[200], text[64];
     snprintf(target, sizeof target, "/v1/locks%s", path);
     snprintf(text, sizeof text, "\"token\": \"%" PRId64 "\"", token);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_answer(r, "GET", target, NULL, NULL, 200);
     const char *waiters = strstr(webrig_body(c), "\"waiters\""), *at = strstr(webrig_body(c), text);
     assert_non_null(waiters);
     assert_int_equal(at && at < waiters, holds);
-    webrig_end(c);
 }
 
 static void put_mark(struct webrig *r, const struct row *row, int64_t first)
@@ -191,7 +191,7 @@ TEST(guard_token_and_page_agree_on_who_holds)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t tokens[5] = {0};
         size_t n = 0;
-        struct webrig *r = rig_new();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", NULL);
         for (const struct listed *p = rows[i].places; p->path; p++, n++)
             tokens[n] = queue_of(r, p->client, p->path, p->data);
@@ -205,14 +205,13 @@ TEST(guard_token_and_page_agree_on_who_holds)
         }
         put_guarded(r, rows[i].lock, tokens[n - 1] + 1000, 410);
         ask_token(r, rows[i].lock, tokens[n - 1] + 1000, false);
-        webrig_free(r);
     }
 }
 
 /* Their nodes are of no kind that the page knows; the lowest number holds. */
 TEST(a_lock_written_by_hand_has_tokens_too)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", NULL);
     create(r, "/v1/znodes/hand", NULL);
     create(r, "/v1/znodes/hand/config", NULL);
@@ -228,13 +227,12 @@ TEST(a_lock_written_by_hand_has_tokens_too)
     int64_t known = queue(r, "/hand/x-lock-");
     put_guarded(r, "/hand", tokens[1], 410);
     put_guarded(r, "/hand", known, 200);
-    webrig_free(r);
 }
 
 TEST(a_guarded_write_is_done_while_the_token_holds)
 {
     int64_t tokens[9];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", NULL);
     for (int i = 0; i < 9; i++)
         tokens[i] = queue(r, "/lock/_c_1-lock-");
@@ -251,13 +249,12 @@ TEST(a_guarded_write_is_done_while_the_token_holds)
     put_guarded(r, "/lock", tokens[1], 200);
     memnet_kill_session(r->net, 0);
     put_guarded(r, "/lock", tokens[1], 410);
-    webrig_free(r);
 }
 
 TEST(every_write_can_be_guarded)
 {
     char good[100], bad[100];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/x-lock-");
     snprintf(good, sizeof good, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
     snprintf(bad, sizeof bad, OCTETS "\nClave-Guard: /l;token=%" PRId64, token + 1);
@@ -286,7 +283,6 @@ TEST(every_write_can_be_guarded)
     webrig_done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1,/m", "x", 400);
     webrig_done(r, "PUT", "/v1/znodes/l?acl", good,
                 "{\"acl\": [{\"perms\": \"r\", \"scheme\": \"world\", \"id\": \"anyone\"}]}", 400);
-    webrig_free(r);
 }
 
 /* The role lock is enough for the records of --once of what is held, and for nothing else. */
@@ -315,7 +311,7 @@ TEST(who_holds_a_lock_writes_its_record)
         {"PUT", "/v1/slots/l-once/daily", "{\"limit\":1}", 400},
     };
     char guard[160], late[160];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/x-lock-");
     create(r, "/v1/znodes/m", NULL);
     clave__web_set_access(r->web, NULL); /* a loopback address may lock */
@@ -337,7 +333,6 @@ TEST(who_holds_a_lock_writes_its_record)
             assert_non_null(strstr(webrig_body(c), "openssl rand -hex 16"));
         webrig_end(c);
     }
-    webrig_free(r);
 }
 
 /* Missing parents are made in the same transaction. */
@@ -353,7 +348,7 @@ TEST(a_guarded_create_takes_parents_and_every_mode)
         {"/v1/znodes/c?mode=container", "/c"},
     };
     char headers[100], lost[100], node[64];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/x-lock-");
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
     snprintf(lost, sizeof lost, OCTETS "\nClave-Guard: /l;token=%" PRId64, token + 100);
@@ -383,14 +378,13 @@ TEST(a_guarded_create_takes_parents_and_every_mode)
     webrig_done(r, "GET", "/v1/znodes/m/n", NULL, NULL, 200);
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
     webrig_done(r, "POST", "/v1/znodes/t?mode=persistent_ttl&ttl=60000", headers, "x", 501);
-    webrig_free(r);
 }
 
 /* The lock is lost while the parents are looked for: none of them is made. */
 TEST(parents_are_guarded_too)
 {
     char headers[100];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64,
              queue(r, "/l/x-lock-"));
     memnet_rule(r->net,
@@ -404,7 +398,6 @@ TEST(parents_are_guarded_too)
     assert_int_equal(c->status, 410);
     webrig_end(c);
     webrig_done(r, "GET", "/v1/znodes/p", NULL, NULL, 404);
-    webrig_free(r);
 }
 
 /* In one header or several, as proxies join them. The one that fails is named. */
@@ -414,7 +407,7 @@ TEST(a_write_is_guarded_by_several_locks)
     static const char *const separators[] = {",", ", ", "\nClave-Guard: "};
     static const char odd[] = "/o;token=7"; /* a path */
     for (size_t way = 0; way < 3; way++) {
-        struct webrig *r = rig_new();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
         const char *locks[LOCKS] = {"/l", "/m", odd};
         int64_t tokens[LOCKS] = {queue(r, "/l/x-lock-"), queue(r, "/m/x-__WRIT__"),
                                  queue(r, "/o;token=7/x-lock-")};
@@ -432,7 +425,6 @@ TEST(a_write_is_guarded_by_several_locks)
                 assert_string_equal(webrig_member(c, "path"), locks[lost]);
             webrig_end(c);
         }
-        webrig_free(r);
     }
 }
 
@@ -450,7 +442,7 @@ TEST(an_answer_lost_before_the_write_leaves_nothing_in_doubt)
     };
     char headers[100];
     for (size_t i = 0; i < 2 * sizeof rows_of_test / sizeof *rows_of_test; i++) {
-        struct webrig *r = rig_new();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", "old");
         snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, queue(r, "/l/x-lock-"));
         memnet_rule(r->net, (struct memnet_rule){.client = OWN,
@@ -470,7 +462,6 @@ TEST(an_answer_lost_before_the_write_leaves_nothing_in_doubt)
         webrig_end(c);
         memnet_clear(r->net);
         webrig_settle(r);
-        webrig_free(r);
     }
 }
 
@@ -478,7 +469,7 @@ TEST(an_answer_lost_before_the_write_leaves_nothing_in_doubt)
 TEST(the_transaction_decides)
 {
     char headers[100];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, queue(r, "/l/x-lock-"));
     memnet_rule(r->net,
@@ -493,14 +484,13 @@ TEST(the_transaction_decides)
     webrig_end(c);
     c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
     assert_string_equal(webrig_body(c), "old");
-    webrig_free(r);
 }
 
 /* Its session's connection is lost between two of its steps, and is made again for the others. */
 TEST(a_guarded_write_keeps_its_session_until_the_answer)
 {
     char headers[300];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
     struct webrig_call *s =
@@ -512,6 +502,7 @@ TEST(a_guarded_write_keeps_its_session_until_the_answer)
                                              .way = MEMNET_REQUEST,
                                              .op = OP_EXISTS,
                                              .fate = MEMNET_HOLD});
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", headers, "new");
     assert_false(c->answered);
     memnet_cut(r->net, OWN + 1);
@@ -519,15 +510,13 @@ TEST(a_guarded_write_keeps_its_session_until_the_answer)
     webrig_advance(r, 3000);
     assert_true(c->answered);
     assert_int_equal(c->status, 200);
-    webrig_end(c);
-    webrig_free(r);
 }
 
 /* That a token holds no more is said behind a commit: a lost one is sent again. */
 TEST(a_refusal_follows_a_commit)
 {
     char headers[100];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
     memnet_rule(r->net,
@@ -535,13 +524,12 @@ TEST(a_refusal_follows_a_commit)
                     .client = OWN, .way = MEMNET_REPLY, .op = OP_MULTI, .fate = MEMNET_LOSE});
     uint64_t before = r->net->clients[OWN].requests[OP_MULTI];
     snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, token + 1);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", headers, "new");
     webrig_advance(r, 3000);
     assert_true(c->answered);
     assert_int_equal(c->status, 410);
     assert_int_equal(r->net->clients[OWN].requests[OP_MULTI] - before, 2);
-    webrig_end(c);
-    webrig_free(r);
 }
 
 /* What it costs in requests; the listing and the mark are one round trip. */
@@ -553,7 +541,7 @@ TEST(a_guarded_write_takes_four_requests)
     } cost[] = {{OP_GET_CHILDREN2, 1}, {OP_GET_DATA, 1}, {OP_EXISTS, 1},
                 {OP_MULTI, 1},         {OP_SYNC, 0},     {OP_SET_DATA, 0}};
     uint64_t before[128];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
     for (int i = 0; i < 100; i++)
@@ -562,7 +550,6 @@ TEST(a_guarded_write_takes_four_requests)
     put_guarded(r, "/l", token, 200);
     for (size_t i = 0; i < sizeof cost / sizeof *cost; i++)
         assert_int_equal(r->net->clients[OWN].requests[cost[i].op] - before[cost[i].op], cost[i].n);
-    webrig_free(r);
 }
 
 /* A member may lag behind: by its listing the place still waits. */
@@ -570,7 +557,7 @@ TEST(an_old_listing_refuses_nothing)
 {
     char headers[100], target[100];
     for (int asks = 0; asks < 2; asks++) {
-        struct webrig *r = rig_new();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", "old");
         queue(r, "/l/x-lock-");
         int64_t next = queue_of(r, 1, "/l/x-lock-", "");
@@ -580,6 +567,7 @@ TEST(an_old_listing_refuses_nothing)
                                                  .fate = MEMNET_HOLD});
         snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, next);
         snprintf(target, sizeof target, "/v1/locks/l?token=%" PRId64, next);
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = asks ? webrig_request(r, "GET", target, NULL, NULL)
                                      : webrig_request(r, "PUT", "/v1/znodes/a", headers, "x");
         assert_false(c->answered);
@@ -589,8 +577,6 @@ TEST(an_old_listing_refuses_nothing)
         assert_true(c->answered);
         assert_int_equal(c->status, 200);
         assert_true(!asks || strstr(webrig_body(c), "\"holds\": true"));
-        webrig_end(c);
-        webrig_free(r);
     }
 }
 
@@ -599,11 +585,12 @@ TEST(a_token_is_checked_by_a_transaction)
 {
     char target[100];
     for (int lost = 0; lost < 2; lost++) {
-        struct webrig *r = rig_new();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
         snprintf(target, sizeof target, "/v1/locks/l?token=%" PRId64, queue(r, "/l/x-lock-"));
         memnet_rule(r->net,
                     (struct memnet_rule){
                         .client = OWN, .way = MEMNET_REQUEST, .op = OP_MULTI, .fate = MEMNET_HOLD});
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
         assert_false(c->answered);
         if (lost)
@@ -613,8 +600,6 @@ TEST(a_token_is_checked_by_a_transaction)
         assert_true(c->answered);
         assert_int_equal(c->status, 200);
         assert_non_null(strstr(webrig_body(c), lost ? "\"holds\": false" : "\"holds\": true"));
-        webrig_end(c);
-        webrig_free(r);
     }
 }
 
@@ -624,7 +609,7 @@ TEST(a_sender_may_hang_up_at_each_step)
     static const int ops[] = {OP_GET_CHILDREN2, OP_GET_DATA, OP_EXISTS, OP_MULTI};
     char headers[100];
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        struct webrig *r = rig_new();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
         create(r, "/v1/znodes/a", "old");
         snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, queue(r, "/l/x-lock-"));
         memnet_rule(r->net,
@@ -635,7 +620,6 @@ TEST(a_sender_may_hang_up_at_each_step)
         webrig_end(c);
         memnet_clear(r->net);
         webrig_settle(r);
-        webrig_free(r);
     }
 }
 

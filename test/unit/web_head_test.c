@@ -45,7 +45,7 @@ static void refused(struct webrig_call *c, unsigned status)
 
 TEST(a_stranger_is_refused_before_the_body)
 {
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     for (size_t i = 0; i < clave__routes.n; i++) {
         const struct route *route = &clave__routes.at[i];
         if (route->role == WEB_NONE)
@@ -53,14 +53,13 @@ TEST(a_stranger_is_refused_before_the_body)
         refused(webrig_head(r, route->method, target_of(route), NULL, 100), 401);
         refused(webrig_head(r, route->method, target_of(route), NULL, -1), 401);
     }
-    webrig_free(r);
 }
 
 TEST(a_body_that_is_too_long_is_refused_before_it_comes)
 {
     static const char ann[] = "Authorization: Bearer ann";
     char piece[MAX_BODY] = "";
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     for (size_t i = 0; i < clave__routes.n; i++) {
         const struct route *route = &clave__routes.at[i];
         refused(webrig_head(r, route->method, target_of(route), ann, MAX_BODY + 1), 413);
@@ -70,32 +69,30 @@ TEST(a_body_that_is_too_long_is_refused_before_it_comes)
         assert_false(more);
         refused(c, 413);
     }
-    webrig_free(r);
 }
 
 TEST(nothing_is_done_before_the_body_is_complete)
 {
     static const char ann[] = "Authorization: Bearer ann";
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     struct webrig_call *c = webrig_head(r, "POST", "/v1/znodes/a?parents", ann, 4);
     for (int i = 0; i < 4; i++) {
         assert_true(webrig_piece(c, "body" + i, 1));
+        CLOSED_BY(webrig_ended)
         struct webrig_call *look = webrig_request(r, "GET", "/v1/znodes/a", ann, NULL);
         assert_int_equal(look->status, 404);
-        webrig_end(look);
     }
     webrig_end(c); /* it never came to its end */
+    CLOSED_BY(webrig_ended)
     struct webrig_call *look = webrig_request(r, "GET", "/v1/znodes/a", ann, NULL);
     assert_int_equal(look->status, 404);
-    webrig_end(look);
-    webrig_free(r);
 }
 
 /* Its body was on its way when the token was taken away, or the gate was closed. */
 TEST(a_head_that_was_admitted_is_judged_again)
 {
     static const char ann[] = "Authorization: Bearer ann";
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     struct webrig_call *c = webrig_head(r, "POST", "/v1/sessions", ann, 2);
     static const struct web_access nobody = {.owner_uid = -1};
     clave__web_set_access(r->web, &nobody);
@@ -104,7 +101,6 @@ TEST(a_head_that_was_admitted_is_judged_again)
     c = webrig_head(r, "POST", "/v1/sessions", ann, 2);
     clave__web_close(r->web, r->net->now);
     refused(c, 503);
-    webrig_free(r);
 }
 
 /* RFC 7240: names in any case, a value as a token or in quotes, the first of one name. */

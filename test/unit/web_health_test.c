@@ -4,7 +4,7 @@
 
 TEST(the_engine_is_alive_without_a_server)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
     assert_true(c->answered && c->done);
@@ -12,12 +12,11 @@ TEST(the_engine_is_alive_without_a_server)
     assert_string_equal(webrig_body(c), "{\"status\": \"ok\"}");
     assert_string_equal(webrig_header(c, "Content-Type"), "application/json");
     memnet_start_server(r->net);
-    webrig_free(r);
 }
 
 TEST(it_is_ready_while_it_has_a_server)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/readyz", NULL, NULL);
     assert_int_equal(c->status, 200);
     webrig_end(c);
@@ -28,7 +27,6 @@ TEST(it_is_ready_while_it_has_a_server)
     assert_string_equal(webrig_member(c, "code"), "EUNREACHABLE");
     assert_string_equal(webrig_member(c, "class"), "retry");
     memnet_refuse(r->net, 0, false);
-    webrig_free(r);
 }
 
 struct told {
@@ -71,21 +69,20 @@ TEST(servers_that_are_away_are_told_of_once)
 TEST(every_answer_has_the_headers_that_protect_browsers)
 {
     static const char *const targets[] = {"/healthz", "/nothing", "//", "/%zz"};
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
         assert_true(c->answered);
         assert_string_equal(webrig_header(c, "X-Content-Type-Options"), "nosniff");
         assert_string_equal(webrig_header(c, "Cache-Control"), "no-store");
         assert_non_null(webrig_header(c, "Content-Security-Policy"));
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 TEST(a_path_or_method_that_is_not_there_is_told)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/nothing", NULL, NULL);
     assert_int_equal(c->status, 404);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/problem+json");
@@ -96,17 +93,15 @@ TEST(a_path_or_method_that_is_not_there_is_told)
     webrig_end(c);
     c = webrig_request(r, "HEAD", "/healthz", NULL, NULL);
     assert_int_equal(c->status, 200);
-    webrig_free(r);
 }
 
 TEST(after_its_end_the_engine_answers_nobody)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     clave__web_close(r->web, r->net->now);
     struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
     assert_int_equal(c->status, 503);
     assert_string_equal(webrig_member(c, "class"), "retry"); /* another gate may serve it */
-    webrig_free(r);
 }
 
 /* ---- figures: what the page shows of the last hour ------------------------------------------- */
@@ -133,7 +128,7 @@ static size_t commas_from(const char *text, const char *name)
 TEST(nothing_is_known_of_a_server_that_does_not_tell)
 {
     struct webrig_call *c;
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     webrig_advance(r, 2 * SAMPLE_MS);
     const char *text = server_of(r, &c);
     assert_non_null(strstr(text, "\"server\": null"));
@@ -141,14 +136,13 @@ TEST(nothing_is_known_of_a_server_that_does_not_tell)
     assert_non_null(strstr(text, "\"znodes\": [null, null")); /* and of the gate it is */
     assert_non_null(strstr(text, "\"waiting\": [0, 0"));
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(what_a_server_tells_is_kept_for_an_hour)
 {
     int64_t figures[WEB_FIGURES] = {[WEB_ZNODES] = 4711, [WEB_FSYNC_US] = -1};
     struct webrig_call *c;
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     for (int i = 0; i < SAMPLES + 5; i++) {
         figures[WEB_SESSIONS] = i;
         clave__web_take_figures(r->web, r->net->now, figures);
@@ -165,13 +159,12 @@ TEST(what_a_server_tells_is_kept_for_an_hour)
     webrig_advance(r, 40000); /* and then it is silent */
     assert_non_null(strstr(server_of(r, &c), "\"server\": null"));
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_server_that_does_not_answer_has_no_latency)
 {
     struct webrig_call *c;
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     webrig_advance(r, 2 * SAMPLE_MS);
     memnet_refuse(r->net, 0, true);
     webrig_advance(r, 2 * SAMPLE_MS);
@@ -185,5 +178,4 @@ TEST(a_server_that_does_not_answer_has_no_latency)
     c = webrig_request(r, "GET", "/v1/server", NULL, NULL);
     assert_null(strstr(webrig_body(c), "samples"));
     webrig_end(c);
-    webrig_free(r);
 }

@@ -22,7 +22,7 @@ static const char *history_of(struct scene *s, const char *target)
 
 TEST(history_has_who_held_what_when)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
     scene_loaded(&s);
@@ -40,18 +40,16 @@ TEST(history_has_who_held_what_when)
     assert_string_equal(history_of(&s, "/v1/history?since=0&limit=1"), "queued:- ");
     assert_string_equal(history_of(&s, "/v1/history?since=2030-01-01T00:00:00Z"), "");
     webrig_end(scene_get(&s, "/v1/history?since=x", 400));
-    struct webrig_call *c = scene_get(&s, "/v1/history?limit=1", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/v1/history?limit=1", 200);
     assert_int_equal(strtoull(webrig_member(c, "n"), NULL, 10), s.o->history.last);
     assert_string_equal(webrig_member(c, "path"), "/a");
     assert_string_equal(webrig_member(c, "host"), "web1");
-    webrig_end(c);
-    scene_close(&s);
 }
 
 /* Curator's request replaces what the node said: it is shown all the same. */
 TEST(who_was_asked_is_told)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     clave_stat stat = {.czxid = 100, .ephemeral_owner = 9};
@@ -63,18 +61,17 @@ TEST(who_was_asked_is_told)
     clave__observe_node(s.o, &n);
     assert_string_equal(history_of(&s, "/v1/history"), "queued:- granted:- asked:- ");
     for (int i = 0; i < 2; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = scene_get(&s, i ? "/v1/locks/a" : "/v1/history?limit=1", 200);
         assert_string_equal(webrig_member(c, "host"), "web1");
         assert_non_null(strstr(webrig_body(c), "\"revocable\": null, \"asked\": true"));
-        webrig_end(c);
     }
-    scene_close(&s);
 }
 
 /* A session that still has a place elsewhere did not end. */
 TEST(the_cause_of_an_end_is_found_out_or_said)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     clave_stat stat = {.czxid = 100, .ephemeral_owner = 9};
@@ -95,7 +92,6 @@ TEST(the_cause_of_an_end_is_found_out_or_said)
     clave__observe_gone(s.o, "/z/_c_" UUID "-lock-0000000001");
     webrig_advance(s.rig, 1);
     assert_string_equal(history_of(&s, "/v1/history?path=/z"), "queued:- granted:- ended:broken ");
-    scene_close(&s);
 }
 
 /* Said before the entry comes, after it, and of a place that nothing happens to. */
@@ -103,7 +99,7 @@ TEST(who_broke_it_and_why_is_told)
 {
     static const char node[] = "/z/_c_" UUID "-lock-0000000001";
     for (int late = 0; late < 2; late++) {
-        struct scene s;
+        CLOSED_BY(scene_close) struct scene s;
         scene_open(&s);
         scene_loaded(&s);
         scene_add(&s, node, "");
@@ -115,20 +111,18 @@ TEST(who_broke_it_and_why_is_told)
         clave__observe_gone(s.o, node);
         if (late)
             clave__history_say(&s.o->history, &deed);
-        struct webrig_call *c = scene_get(&s, "/v1/history", 200);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/v1/history", 200);
         assert_int_equal(scene_count(webrig_body(c), "\"deed\": null"), 2);
         assert_int_equal(scene_count(webrig_body(c), "\"deed\": {\"by\": \"ann\", \"reason\": "
                                                      "\"its \\\"host\\\" is gone\"}"),
                          1);
-        webrig_end(c);
-        scene_close(&s);
     }
 }
 
 /* What waits for its entry is bounded; the newest is kept. */
 TEST(what_is_said_of_nothing_is_forgotten)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     scene_add(&s, "/z/_c_" UUID "-lock-0000000001", "");
@@ -136,7 +130,6 @@ TEST(what_is_said_of_nothing_is_forgotten)
         clave__history_say(&s.o->history,
                            &(struct history_deed){s.zxid + 1 + i, LOCK_ASKED, "ann", "r"});
     assert_int_equal(s.o->history.ndeeds, 100);
-    scene_close(&s);
 }
 
 /* A driver that sees how nodes go says it; what the engine knows counts more. */
@@ -152,7 +145,7 @@ TEST(a_driver_may_know_why_it_ended)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int late = 0; late < 2; late++) {
-            struct scene s;
+            CLOSED_BY(scene_close) struct scene s;
             scene_open(&s);
             scene_loaded(&s);
             scene_add(&s, "/x/_c_" UUID "-lock-0000000001", "");
@@ -165,13 +158,12 @@ TEST(a_driver_may_know_why_it_ended)
                 clave__web_tell_cause(s.rig->web, s.zxid, (int)cases[i].told);
             webrig_advance(s.rig, 100);
             assert_string_equal(history_of(&s, "/v1/history?path=/x"), cases[i].history);
-            scene_close(&s);
         }
 }
 
 TEST(a_semaphore_has_one_history_for_both_its_queues)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/s/leases/_c_" UUID "-lease-0000000000", "");
     scene_loaded(&s);
@@ -188,7 +180,6 @@ TEST(a_semaphore_has_one_history_for_both_its_queues)
     clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000002");
     assert_string_equal(history_of(&s, "/v1/history?path=/s"),
                         "queued:- granted:- ended:unknown queued:- ended:unknown ");
-    scene_close(&s);
 }
 
 /* All of them queue before there is a lease: their nodes say that they are a semaphore's. */
@@ -196,7 +187,7 @@ TEST(those_who_begin_a_semaphore_are_in_its_history)
 {
     static const char says[] = "clave/1\nlimit=1\n", lock[] = "/s/locks/_c_" UUID "-lock-000000000",
                       lease[] = "/s/leases/_c_" UUID "-lease-0000000000";
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char path[80];
     scene_open(&s);
     scene_loaded(&s);
@@ -217,13 +208,12 @@ TEST(those_who_begin_a_semaphore_are_in_its_history)
     assert_string_equal(history_of(&s, "/v1/history?path=/s"),
                         "queued:- queued:- queued:- granted:- ended:unknown ended:unknown "
                         "ended:unknown ");
-    scene_close(&s);
 }
 
 /* Its session ends since its client was silent: each of its leases has expired. */
 TEST(each_lease_of_a_claim_has_its_cause)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     webrig_end(webrig_request(r, "GET", "/v1/history", NULL, NULL)); /* it begins to look */
     webrig_advance(r, 1000);
@@ -233,6 +223,7 @@ TEST(each_lease_of_a_claim_has_its_cause)
                                     "\"permits\": 3}"));
     for (int i = 0; i < 30; i++)
         webrig_advance(r, 1000);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, "GET", "/v1/history?path=/s", NULL, NULL);
     size_t expired = 0;
     for (const char *at = webrig_body(c); (at = strstr(at, "\"cause\": \"expired\"")); at++)
@@ -240,15 +231,13 @@ TEST(each_lease_of_a_claim_has_its_cause)
     if (expired != 3)
         print_error("%s\n", webrig_body(c));
     assert_int_equal(expired, 3);
-    webrig_end(c);
-    webrig_free(r);
 }
 
 /* Not all of it is looked at in one piece, also where the newest entries are not asked for. */
 TEST(a_long_history_is_read_in_pieces)
 {
     enum { LOCKS = 3000 };
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char path[80];
     scene_open(&s);
     scene_loaded(&s);
@@ -268,14 +257,13 @@ TEST(a_long_history_is_read_in_pieces)
     snprintf(path, sizeof path, "\"path\": \"/l%d\"", LOCKS - 1);
     assert_non_null(strstr(webrig_body(c), path));
     webrig_end(c);
-    scene_close(&s);
 }
 
 /* The oldest entries go first, and the answer says so. */
 TEST(nothing_is_missing_since_from)
 {
     enum { LOCKS = 10100, HOUR_MS = 3600000 }; /* two entries each, of 20000 */
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char path[80], begun[40];
     scene_open(&s);
     scene_loaded(&s);
@@ -296,5 +284,4 @@ TEST(nothing_is_missing_since_from)
     c = scene_get(&s, "/v1/history?limit=1", 200);
     assert_true(strcmp(webrig_member(c, "from"), begun) > 0);
     webrig_end(c);
-    scene_close(&s);
 }

@@ -5,7 +5,7 @@
 
 TEST(a_hold_lives_as_long_as_its_connection)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/hold", NULL, LOCK);
@@ -40,5 +40,4 @@ TEST(a_hold_lives_as_long_as_its_connection)
     webrig_end(d);
     webrig_settle(r);
     assert_int_equal(memnet_stats(r->net).sessions, 2);
-    webrig_free(r);
 }

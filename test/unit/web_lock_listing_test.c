@@ -274,7 +274,7 @@ static void listing_of_tree(struct lock_listing *l, const struct tree *t, const 
 static void compare_listing(const struct lock_model *m, const struct tree *t, const char *path)
 {
     const struct lock_queue *q = clave__lock_model_find(m, path);
-    struct lock_listing l;
+    CLOSED_BY(clave__lock_listing_fini) struct lock_listing l;
     size_t held = 0, waiting = 0;
     listing_of_tree(&l, t, path);
     for (const struct lock_node *p = NULL; (p = clave__lock_listing_after(&l, p));) {
@@ -292,7 +292,6 @@ static void compare_listing(const struct lock_model *m, const struct tree *t, co
     assert_int_equal(held, q ? q->nholders : 0);
     if (q)
         assert_int_equal(waiting, clave__lock_nwaiters(q) + clave__lock_nleft_over(q));
-    clave__lock_listing_fini(&l);
 }
 
 /* By the walk of queue_kind.h from the first place to the last, which its own test holds against
@@ -333,7 +332,7 @@ TEST(after_any_changes_it_equals_a_fresh_reading)
                 clave__lock_model_settle(&m, q);
         if (round % 20)
             continue;
-        struct lock_model fresh;
+        CLOSED_BY(clave__lock_model_fini) struct lock_model fresh;
         read_afresh(&t, &fresh);
         compare_models(&m, &fresh);
         for (int i = 0; i < PATHS; i++) {
@@ -343,7 +342,6 @@ TEST(after_any_changes_it_equals_a_fresh_reading)
         }
         check_holders(&m);
         check_links(&m);
-        clave__lock_model_fini(&fresh);
     }
     clave__lock_model_fini(&m);
     assert_int_equal(m.bytes, 0);

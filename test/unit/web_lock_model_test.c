@@ -111,7 +111,7 @@ TEST(a_place_is_shown_by_what_is_known_of_it)
         {"clave/1\nhost=x" U49 U10 "\n", 1, "x" U49, "x" U49, ""}, /* 100 bytes at most */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct lock_model m;
+        CLOSED_BY(clave__lock_model_fini) struct lock_model m;
         struct lock_label label;
         char who[LOCK_WHO_CAP];
         model_open(&m);
@@ -122,7 +122,6 @@ TEST(a_place_is_shown_by_what_is_known_of_it)
         assert_string_equal(clave__lock_who(p, who), rows[i].who);
         assert_string_equal(label.whose, rows[i].whose);
         assert_string_equal(label.task, rows[i].task);
-        clave__lock_model_fini(&m);
     }
 }
 
@@ -144,7 +143,7 @@ TEST(what_no_session_owns_neither_holds_nor_waits)
         {0, "__lock__", "lock | 2 ! 1"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct lock_model m;
+        CLOSED_BY(clave__lock_model_fini) struct lock_model m;
         char path[96], next[96];
         model_open(&m);
         snprintf(path, sizeof path, "/a/" HEX "%s0000000001", rows[i].name);
@@ -163,7 +162,6 @@ TEST(what_no_session_owns_neither_holds_nor_waits)
         clave__lock_model_gone(&m, 3, path);
         assert_non_null(strstr(told, "granted 0000000002"));
         assert_null(strchr(show_at(&m, "/a"), '!'));
-        clave__lock_model_fini(&m);
     }
 }
 
@@ -195,7 +193,7 @@ TEST(a_semaphore_has_what_is_left_over_on_both_sides)
 
 TEST(a_semaphore_is_its_leases_and_those_who_queue_for_one)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add(&m, 1, "/s/locks/_c_" UUID "-lock-0000000001");
     assert_string_equal(show_at(&m, "/s/locks"), "lock 1 |");
@@ -211,14 +209,13 @@ TEST(a_semaphore_is_its_leases_and_those_who_queue_for_one)
     assert_string_equal(show_at(&m, "/s/locks"), "lock 1 |");
     add(&m, 5, "/s/leases/" HEX); /* kazoo's */
     assert_string_equal(show_at(&m, "/s"), "semaphore 123456789 | 1");
-    clave__lock_model_fini(&m);
 }
 
 /* They say its limit, so it is known as one before there is a lease, and for as long as anybody
  * queues. Real locks may be named so, too. */
 TEST(a_semaphore_is_known_by_those_who_queue)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     clave__lock_model_loaded(&m);
     add_of(&m, 1, "/r/locks/_c_" UUID "-lock-0000000001", 20, "clave/1\n");
@@ -242,13 +239,12 @@ TEST(a_semaphore_is_known_by_those_who_queue)
     for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
         clave__lock_model_settle(&m, q);
     assert_int_equal(m.queues.count, 0);
-    clave__lock_model_fini(&m);
 }
 
 /* Its leases are right below the path, and so are the members of a party, which is no lock. */
 TEST(a_stock_semaphore_of_kazoo_is_told_from_a_party)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add(&m, 1, "/p/" HEX);
     add(&m, 2, "/s/" HEX);
@@ -268,7 +264,6 @@ TEST(a_stock_semaphore_of_kazoo_is_told_from_a_party)
     for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
         clave__lock_model_settle(&m, q);
     assert_int_equal(m.queues.count, 0);
-    clave__lock_model_fini(&m);
 }
 
 /* Of Curator's layout, kazoo's and slots: whichever comes first. */
@@ -415,7 +410,7 @@ TEST(what_is_no_place_is_a_stranger_where_only_places_belong)
 /* Every child of the leases takes room: the newest lease waits. */
 TEST(a_stranger_among_leases_takes_room)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add_of(&m, 1, "/s/locks/_c_" UUID "-lock-0000000001", 20, "clave/1\nlimit=1\n");
     add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=1\n");
@@ -424,24 +419,22 @@ TEST(a_stranger_among_leases_takes_room)
     assert_string_equal(show_at(&m, "/s"), "semaphore | 1");
     clave__lock_model_gone(&m, 4, "/s/leases/foo");
     assert_string_equal(show_at(&m, "/s"), "semaphore 0 | 1");
-    clave__lock_model_fini(&m);
 }
 
 static void assert_shows(const struct lock_model *m, const char *path, const char *part)
 {
-    struct buf out;
+    CLOSED_BY(clave__buf_fini) struct buf out;
     clave__buf_init(&out, &mem, SIZE_MAX);
     struct json j = clave__json_to(&out);
     clave__lock_json(&j, NULL, clave__lock_model_find(m, path), 0, 10);
     if (!strstr(clave__buf_text(&out), part))
         fail_msg("%s is not in %s", part, clave__buf_text(&out));
-    clave__buf_fini(&out);
 }
 
 /* What anybody may have chosen as a name does not become a command of its own. */
 TEST(a_stranger_is_shown_with_what_removes_it)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     clave_stat stat = {.czxid = 1};
     clave__lock_model_node(&m, 1, "/s/limit", &stat, "\0\0\0\1", 4);
@@ -456,13 +449,12 @@ TEST(a_stranger_is_shown_with_what_removes_it)
     assert_shows(&m, "/s",
                  "\"detail\": \"the limit is no number, so nobody takes a slot; to set it: "
                  "clave slot limit /s N\"");
-    clave__lock_model_fini(&m);
 }
 
 /* Its owner is the first of those who acquire, and there are more leases than the limit. */
 TEST(a_lease_without_room_is_no_holder)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=2\n");
     add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "clave/1\nlimit=2\n");
@@ -475,14 +467,13 @@ TEST(a_lease_without_room_is_no_holder)
     clave__lock_model_gone(&m, 9, "/s/leases/_c_" UUID "-lease-0000000000");
     assert_string_equal(show_at(&m, "/s"), "semaphore 1 2 | 5");
     assert_string_equal(told, "ended 0000000000@9 granted 0000000002@9 ");
-    clave__lock_model_fini(&m);
 }
 
 /* Curator's leases say no limit: what tells that one holds is that its session has left the queue
  * of those who wait for room. A lease of kazoo's is made when there is room. */
 TEST(without_a_limit_a_lease_holds_when_its_owner_queues_no_more)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "");
     add_of(&m, 2, "/s/locks/_c_" UUID "-lock-0000000005", 21, "");
@@ -496,7 +487,6 @@ TEST(without_a_limit_a_lease_holds_when_its_owner_queues_no_more)
     add_of(&m, 6, "/k-__lock__/" HEX "__lock__0000000001", 30, "");
     add_of(&m, 7, "/k/" HEX, 30, "");
     assert_int_equal(clave__lock_model_find(&m, "/k")->nholders, 1);
-    clave__lock_model_fini(&m);
 }
 
 static void add_mark(struct lock_model *m, int64_t at, const char *path, int token)
@@ -528,7 +518,7 @@ TEST(within_its_lock_delay_the_first_place_does_not_hold)
     };
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         const size_t k = i / 2;
-        struct lock_model m;
+        CLOSED_BY(clave__lock_model_fini) struct lock_model m;
         char path[2][96];
         model_open(&m);
         for (int n = 0; n < 2; n++)
@@ -540,14 +530,13 @@ TEST(within_its_lock_delay_the_first_place_does_not_hold)
         if (!(i % 2) && rows[k].mark)
             add_mark(&m, 1, "/a-held", rows[k].mark);
         assert_string_equal(show_at(&m, "/a"), rows[k].then);
-        clave__lock_model_fini(&m);
     }
 }
 
 /* The grant is told, and dated, when the delay is over: the mark is its own then. */
 TEST(a_grant_is_told_after_the_lock_delay)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add_mark(&m, 1, "/a-held", 5);
     clave__lock_model_loaded(&m);
@@ -561,12 +550,11 @@ TEST(a_grant_is_told_after_the_lock_delay)
     for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
         clave__lock_model_settle(&m, q);
     assert_int_equal(m.queues.count, 0);
-    clave__lock_model_fini(&m);
 }
 
 TEST(a_downgrade_holds_with_both_nodes)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add(&m, 1, "/r/_c_" UUID "-__WRIT__0000000001");
     add(&m, 2, "/r/_c_" UUID "-__READ__0000000002");
@@ -574,7 +562,6 @@ TEST(a_downgrade_holds_with_both_nodes)
     assert_string_equal(show_at(&m, "/r"), "rw 1 1 | 2");
     clave__lock_model_gone(&m, 4, "/r/_c_" UUID "-__WRIT__0000000001");
     assert_string_equal(show_at(&m, "/r"), "rw 1 2 |");
-    clave__lock_model_fini(&m);
 }
 
 /* Its name says where it stands; whose it is, and since when, is not known. */
@@ -583,7 +570,7 @@ TEST(a_place_that_may_not_be_read_holds_all_the_same)
     static const clave_stat unknown = {0};
     const char *holder = "/a/_c_" UUID "-lock-0000000001",
                *waiter = "/a/_c_" UUID "-lock-0000000003";
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add(&m, 5, "/a/_c_" UUID "-lock-0000000002");
     clave__lock_model_node(&m, 7, holder, &unknown, NULL, 0);
@@ -601,12 +588,11 @@ TEST(a_place_that_may_not_be_read_holds_all_the_same)
                               "ended 0000000002@13 granted 0000000003@13 ");
     p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
     assert_int_equal(clave__lock_held_since(p), 13); /* that was seen */
-    clave__lock_model_fini(&m);
 }
 
 TEST(a_stock_kazoo_lock_after_others_is_outside)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
     add(&m, 2, "/a/" HEX "__lock__0000000002");
@@ -616,7 +602,6 @@ TEST(a_stock_kazoo_lock_after_others_is_outside)
     struct lock_node *kazoo = clave__lock_waiter_after(q, NULL);
     assert_true(clave__lock_is_outside(kazoo));
     assert_false(clave__lock_is_outside(clave__lock_waiter_after(q, kazoo)));
-    clave__lock_model_fini(&m);
 }
 
 /* Each row: three nodes of a queue, and whether one of them may hold beside its holder. */
@@ -634,7 +619,7 @@ TEST(a_stock_kazoo_lock_behind_others_may_hold_too)
         {{"_c_" UUID "-__WRIT__", HEX "__rlock__", HEX "__rlock__"}, true},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct lock_model m;
+        CLOSED_BY(clave__lock_model_fini) struct lock_model m;
         model_open(&m);
         for (int k = 0; k < 3; k++) {
             char path[96];
@@ -643,7 +628,6 @@ TEST(a_stock_kazoo_lock_behind_others_may_hold_too)
         }
         assert_int_equal(clave__lock_has_outside(clave__lock_model_find(&m, "/a")),
                          rows[i].outside);
-        clave__lock_model_fini(&m);
     }
 }
 
@@ -651,7 +635,7 @@ TEST(a_stock_kazoo_lock_behind_others_may_hold_too)
 
 TEST(changes_are_told_once_loaded)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
     clave__lock_model_loaded(&m);
@@ -674,7 +658,6 @@ TEST(changes_are_told_once_loaded)
     struct lock_node *second = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), NULL);
     assert_false(second->held_before);
     assert_int_equal(second->held, 5);
-    clave__lock_model_fini(&m);
 }
 
 /* Curator's request replaces what the node said; a candidate's node is written as it was. */
@@ -691,7 +674,7 @@ TEST(a_place_that_is_asked_for_keeps_who_it_is)
         {"/e/_c_" UUID "-latch-0000000001", "boss", "boss"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct lock_model m;
+        CLOSED_BY(clave__lock_model_fini) struct lock_model m;
         model_open(&m);
         clave__lock_model_loaded(&m);
         add_of(&m, 1, rows[i].path, 1, rows[i].first);
@@ -704,25 +687,23 @@ TEST(a_place_that_is_asked_for_keeps_who_it_is)
         assert_true(p->asked);
         assert_memory_equal(p->data, rows[i].first, strlen(rows[i].first));
         assert_string_equal(told, "queued 0000000001@1 granted 0000000001@1 asked 0000000001@3 ");
-        clave__lock_model_fini(&m);
     }
 }
 
 TEST(a_node_that_was_made_again_is_another)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     clave__lock_model_loaded(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
     add(&m, 2, "/a/_c_" UUID "-lock-0000000001");
     assert_string_equal(told, "queued 0000000001@1 granted 0000000001@1 ended 0000000001@2 "
                               "queued 0000000001@2 granted 0000000001@2 ");
-    clave__lock_model_fini(&m);
 }
 
 TEST(a_lock_that_vanished_is_given_once_more)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     clave__lock_model_loaded(&m);
     add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
@@ -736,12 +717,11 @@ TEST(a_lock_that_vanished_is_given_once_more)
     assert_int_equal(q->places.count, 0);
     clave__lock_model_settle(&m, q);
     assert_int_equal(m.queues.count, 0);
-    clave__lock_model_fini(&m);
 }
 
 TEST(what_is_beyond_the_bound_is_counted)
 {
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     model_open(&m);
     m.max_bytes = 2000;
     for (int i = 0; i < 100; i++) {
@@ -755,7 +735,6 @@ TEST(what_is_beyond_the_bound_is_counted)
     clave__lock_model_clear(&m);
     assert_int_equal(m.left_out, 0);
     assert_int_equal(m.bytes, 0);
-    clave__lock_model_fini(&m);
 }
 
 TEST(without_memory_nodes_are_left_out_and_nothing_leaks)
@@ -781,7 +760,7 @@ TEST(without_memory_nodes_are_left_out_and_nothing_leaks)
 TEST(a_long_queue_is_cheap)
 {
     enum { PLACES = 10000 };
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     char path[64];
     model_open(&m);
     m.changed = NULL;
@@ -799,7 +778,6 @@ TEST(a_long_queue_is_cheap)
         }
         assert_null(clave__lock_model_find(&m, "/a"));
     }
-    clave__lock_model_fini(&m);
 }
 
 static ordered_compare *real_compare;
@@ -816,7 +794,7 @@ static int count_compare(const void *key, const struct ordered_node *node)
 TEST(one_more_lock_of_a_session_with_many_is_cheap)
 {
     enum { LOCKS = 2000, MOST_COMPARED = 500 };
-    struct lock_model m;
+    CLOSED_BY(clave__lock_model_fini) struct lock_model m;
     char path[64];
     model_open(&m);
     m.changed = NULL;
@@ -830,5 +808,4 @@ TEST(one_more_lock_of_a_session_with_many_is_cheap)
     }
     assert_in_range(compared, 1, MOST_COMPARED);
     assert_string_equal(show_at(&m, "/many/l0"), "lock 0 |");
-    clave__lock_model_fini(&m);
 }

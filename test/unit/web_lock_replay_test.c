@@ -82,7 +82,7 @@ static const char *history_of(struct scene *s, const char *target)
 
 TEST(a_log_tells_who_was_granted_and_why_it_ended)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     replay_scene_open(&s);
     scene_loaded(&s);
     struct lock_replay *r = replay_new();
@@ -108,15 +108,14 @@ TEST(a_log_tells_who_was_granted_and_why_it_ended)
     assert_string_equal(history_of(&s, "/v1/history?path=/b"),
                         "15/15:queued 15/15:granted 16/16:queued 17/16:ended:closed "
                         "17/15:ended:closed");
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = scene_get(&s, "/v1/history?path=/a&limit=1", 200);
     assert_string_equal(webrig_member(c, "time"), "1970-01-01T00:08:20.014Z");
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(history_waits_for_what_was_before)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     replay_scene_open(&s);
     struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/history", NULL, NULL);
     s.zxid = 20;
@@ -136,13 +135,12 @@ TEST(history_waits_for_what_was_before)
     scene_loaded(&s);
     assert_int_equal(saw_loaded, 0);
     assert_string_equal(history_of(&s, "/v1/history"), "");
-    scene_close(&s);
 }
 
 /* What came before is in front of what was seen meanwhile, and has smaller numbers. */
 TEST(numbers_go_on)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     replay_scene_open(&s);
     s.zxid = 20;
     scene_loaded(&s);
@@ -162,13 +160,12 @@ TEST(numbers_go_on)
     /* Of a history that began before this one, or after it: then the clock was set back. */
     assert_int_equal(scene_count(history_of(&s, "/v1/history?since=20007"), ":"), 6);
     assert_int_equal(scene_count(history_of(&s, "/v1/history?since=99000000000000"), ":"), 6);
-    scene_close(&s);
 }
 
 /* While a tree never rests its load is over before all of it was read. */
 TEST(what_is_read_late_is_told_by_the_log_alone)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     replay_scene_open(&s);
     clave__observe_loaded(s.o, 12);
     s.zxid = 10;
@@ -184,13 +181,12 @@ TEST(what_is_read_late_is_told_by_the_log_alone)
     assert_string_equal(history_of(&s, "/v1/history"),
                         "10/10:queued 10/10:granted 11/11:queued 12/10:ended:released "
                         "12/11:granted -/11:ended:unknown");
-    scene_close(&s);
 }
 
 /* A leader of before the gate goes on, or not; and holders have the time of their grants. */
 TEST(terms_from_before_are_shown)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     replay_scene_open(&s);
     s.zxid = 12;
     scene_add(&s, "/e/" LATCH2, "");
@@ -224,5 +220,4 @@ TEST(terms_from_before_are_shown)
     c = scene_get(&s, "/v1/locks/a", 200);
     assert_string_equal(webrig_member(c, "held_since"), "1970-01-01T00:08:20.020Z");
     webrig_end(c);
-    scene_close(&s);
 }

@@ -4,7 +4,7 @@
 
 TEST(a_lock_is_shown_with_its_places)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000000",
               "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n"
@@ -33,7 +33,6 @@ TEST(a_lock_is_shown_with_its_places)
     assert_non_null(strstr(webrig_body(c), "\"text\": \"10.0.0.7\""));
     webrig_end(c);
     webrig_end(scene_get(&s, "/v1/locks/jobs", 404));
-    scene_close(&s);
 }
 
 /* Candidates' nodes hold an id and nothing else, as in Curator. */
@@ -49,23 +48,21 @@ TEST(a_nodes_name_says_whose_it_is)
         {"/e/lock-0000000000", "other"},
         {"/f/_c_lock-0000000000", "curator"},
     };
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char target[64];
         scene_add(&s, cases[i].path, "10.0.0.7");
         snprintf(target, sizeof target, "/v1/locks/%c", cases[i].path[1]);
-        struct webrig_call *c = scene_get(&s, target, 200);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, target, 200);
         assert_string_equal(webrig_member(c, "client"), cases[i].client);
-        webrig_end(c);
     }
-    scene_close(&s);
 }
 
 TEST(a_list_has_pages_and_a_prefix)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char path[96];
     scene_open(&s);
     for (int i = 0; i < 5; i++) {
@@ -98,14 +95,13 @@ TEST(a_list_has_pages_and_a_prefix)
     webrig_end(scene_get(&s, "/v1/locks?limit=0", 400));
     webrig_end(scene_get(&s, "/v1/locks?limit=x", 400));
     webrig_end(scene_get(&s, "/v1/locks?prefix=a", 400));
-    scene_close(&s);
 }
 
 /* In pieces; the list shows twenty of them. */
 TEST(a_long_queue_is_shown_whole)
 {
     enum { PLACES = 2000 };
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char path[96];
     scene_open(&s);
     for (int i = 0; i < PLACES; i++) {
@@ -124,14 +120,14 @@ TEST(a_long_queue_is_shown_whole)
     assert_int_equal(scene_count(webrig_body(c), "\"node\": "), 21);
     assert_string_equal(webrig_member(c, "nwaiters"), "1999");
     webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(requests_wait_for_the_first_load)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/locks/a", NULL, NULL);
     struct webrig_call *gone = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
     assert_false(c->answered);
@@ -139,8 +135,6 @@ TEST(requests_wait_for_the_first_load)
     scene_loaded(&s);
     assert_true(c->answered);
     assert_int_equal(c->status, 200);
-    webrig_end(c);
-    scene_close(&s);
 }
 
 /* Each looks at more than two of its pieces may before there is something to write. */
@@ -149,7 +143,7 @@ TEST(lists_of_which_a_piece_is_empty_are_whole)
     enum { ELECTIONS = 5100 };
     static const char *const targets[] = {"/v1/locks?prefix=/a", "/v1/elections?prefix=/a",
                                           "/v1/history?path=/z&since=0"};
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     for (int i = 0; i < ELECTIONS; i++) {
@@ -158,17 +152,15 @@ TEST(lists_of_which_a_piece_is_empty_are_whole)
         scene_add(&s, path, "");
     }
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-        struct webrig_call *c = scene_get(&s, targets[i], 200);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, targets[i], 200);
         assert_true(c->done);
-        webrig_end(c);
     }
-    scene_close(&s);
 }
 
 TEST(not_all_may_wait_for_the_first_load)
 {
     enum { MOST = 1000 };
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     struct webrig_call *waits = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
     struct webrig_call *gone = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
@@ -186,5 +178,4 @@ TEST(not_all_may_wait_for_the_first_load)
     assert_int_equal(s.o->nwaiting, 0);
     webrig_end(waits);
     webrig_end(c);
-    scene_close(&s);
 }

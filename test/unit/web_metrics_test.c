@@ -12,7 +12,7 @@ static void assert_has_line(struct webrig_call *c, const char *line)
 
 TEST(locks_of_all_clients_are_measured)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     static const char *const prefixes[] = {"/jobs"};
     scene_open(&s);
     s.rig->web->o.metric_paths = prefixes;
@@ -60,14 +60,13 @@ TEST(locks_of_all_clients_are_measured)
     assert_has_line(c,
                     "clave_http_requests_total{route=\"/metrics\",method=\"GET\",code=\"200\"} 4");
     webrig_end(c);
-    scene_close(&s);
 }
 
 /* Pieces of the page that come to no label have no text, and must not end it. */
 TEST(metrics_of_many_locks_without_labels_are_whole)
 {
     enum { LOCKS = 2000 };
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     for (int i = 0; i < LOCKS; i++) {
         char path[96];
@@ -75,11 +74,9 @@ TEST(metrics_of_many_locks_without_labels_are_whole)
         scene_add(&s, path, "");
     }
     scene_loaded(&s);
-    struct webrig_call *c = scene_get(&s, "/metrics", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/metrics", 200);
     assert_true(c->done);
     assert_has_line(c, "clave_lock_holders{path=\"other\",kind=\"lock\"} 2000");
     assert_has_line(c, "clave_lock_waiters{path=\"other\",kind=\"lock\"} 0");
     assert_has_line(c, "clave_deadlocks 0");
-    webrig_end(c);
-    scene_close(&s);
 }

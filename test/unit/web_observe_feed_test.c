@@ -37,17 +37,16 @@ static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, voi
 
 static void get_member(struct webrig *r, const char *target, const char *key, const char *value)
 {
-    struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
     assert_true(c->answered);
     const char *found = webrig_member(c, key);
     if (!found || strcmp(found, value) != 0)
         fail_msg("%s: %s is %s, not %s: %s", target, key, found, value, webrig_body(c));
-    webrig_end(c);
 }
 
 TEST(locks_of_the_server_are_seen_as_they_change)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r), two = open_client(r);
     clave_async_mutex *a, *b;
     create(r, one, "/jobs", CLAVE_PERSISTENT);
@@ -72,13 +71,12 @@ TEST(locks_of_the_server_are_seen_as_they_change)
     get_member(r, "/v1/history?limit=1", "what", "ended");
     memnet_close(r->net, one);
     memnet_close(r->net, two);
-    webrig_free(r);
 }
 
 /* What changed while the engine was cut off becomes events; until then it says so. */
 TEST(a_lost_connection_is_made_up_for)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/a", CLAVE_PERSISTENT);
     create(r, one, "/a/x-lock-", CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -95,13 +93,12 @@ TEST(a_lost_connection_is_made_up_for)
     assert_non_null(strstr(webrig_body(stream), "\"nwaiters\": 1"));
     webrig_end(stream);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* A session of the engine's that ends, and one of a holder's. */
 TEST(sessions_that_end_are_seen)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/a", CLAVE_PERSISTENT);
     create(r, one, "/a/x-lock-", CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -115,7 +112,6 @@ TEST(sessions_that_end_are_seen)
     assert_int_equal(c->status, 404);
     webrig_end(c);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* Two sessions of the gate and one lock: the second one's stream has its way to the lock, and
@@ -136,7 +132,7 @@ static struct webrig_call *claim(struct webrig *r, char secret[512], const char 
 TEST(claims_of_the_gate_are_told_and_have_causes)
 {
     char first[512], second[512], target[128];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     webrig_end(webrig_request(r, "GET", "/v1/locks", NULL, NULL));
     struct webrig_call *held = claim(r, first, "/jobs/a"), *waits = claim(r, second, "/jobs/a");
     snprintf(target, sizeof target, "%s", webrig_header(held, "Location"));
@@ -161,7 +157,6 @@ TEST(claims_of_the_gate_are_told_and_have_causes)
     webrig_end(stream);
     webrig_end(held);
     webrig_end(waits);
-    webrig_free(r);
 }
 
 /* Nothing is known of the tree, and nothing will be before a server answers. */
@@ -197,6 +192,7 @@ TEST(what_an_operator_breaks_is_broken)
 {
     static const char order[] = "{\"node\": \"x-lock-0000000000\", \"force\": true}";
     static const struct web_access owner_only = {.owner_uid = 7};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &owner_only});
     r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
     size_t one = open_client(r);
@@ -214,5 +210,4 @@ TEST(what_an_operator_breaks_is_broken)
     get_member(r, "/v1/history?limit=1", "what", "ended");
     get_member(r, "/v1/history?limit=1", "cause", "broken");
     memnet_close(r->net, one);
-    webrig_free(r);
 }

@@ -11,34 +11,31 @@ static struct webrig *page_rig(void)
 
 TEST(it_begins_at_ui)
 {
-    struct webrig *r = page_rig();
-    struct webrig_call *c = webrig_request(r, "GET", "/ui/", NULL, NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = page_rig();
+    CLOSED_BY(webrig_ended) struct webrig_call *c = webrig_request(r, "GET", "/ui/", NULL, NULL);
     assert_int_equal(c->status, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "text/html; charset=utf-8");
     assert_string_equal(webrig_header(c, "Content-Encoding"), "gzip");
     assert_string_equal(webrig_header(c, "X-Content-Type-Options"), "nosniff");
     assert_non_null(strstr(webrig_header(c, "Content-Security-Policy"), "default-src 'self'"));
-    webrig_end(c);
-    webrig_free(r);
 }
 
 /* A proxy may serve it below a path that the engine does not know. */
 TEST(the_ways_to_it_are_relative)
 {
     static const char *const targets[] = {"/", "/ui"};
-    struct webrig *r = page_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = page_rig();
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
         assert_int_equal(c->status, 308);
         assert_string_equal(webrig_header(c, "Location"), "ui/");
-        webrig_end(c);
     }
-    webrig_free(r);
 }
 
 TEST(every_file_is_compressed_and_told_unchanged)
 {
-    struct webrig *r = page_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = page_rig();
     size_t total = 0;
     for (size_t i = 0; i < clave__page_nassets; i++) {
         const struct web_asset *a = &clave__page_assets[i];
@@ -57,18 +54,16 @@ TEST(every_file_is_compressed_and_told_unchanged)
         webrig_end(c);
     }
     assert_true(total > 0 && total <= 100 * 1024);
-    webrig_free(r);
 }
 
 TEST(other_files_are_not_there)
 {
     static const char *const targets[] = {"/ui/no.js", "/ui/js/", "/ui/../web.c",
                                           "/ui/%2e%2e/web.c"};
-    struct webrig *r = page_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = page_rig();
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
         assert_true(c->status == 404 || c->status == 400);
-        webrig_end(c);
     }
-    webrig_free(r);
 }

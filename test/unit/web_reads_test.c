@@ -75,7 +75,7 @@ static const struct {
 static void check_routes(struct webrig *r, bool current, int64_t least, int64_t most)
 {
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-        struct webrig_call *c = get(r, routes[i].target, NULL);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, routes[i].target, NULL);
         unsigned status = current ? routes[i].current : routes[i].silent;
         const char *age = webrig_member(c, "age_ms");
         if (!c->done || c->status != status || !age || atoi(age) < least || atoi(age) > most)
@@ -84,17 +84,15 @@ static void check_routes(struct webrig *r, bool current, int64_t least, int64_t 
         assert_string_equal(webrig_member(c, "source"), "copy");
         assert_string_equal(webrig_header(c, "Clave-Source"), "copy");
         assert_true(atoi(webrig_header(c, "Age")) * 1000 >= least);
-        webrig_end(c);
     }
-    struct webrig_call *c = get(r, "/readyz", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, "/readyz", NULL);
     assert_int_equal(c->status, current ? 200 : 503);
-    webrig_end(c);
 }
 
 /* A server that is stopped, or a connection of which one half is gone: no word, and no end. */
 TEST(a_copy_that_hears_nothing_for_a_tick_is_not_current)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
     create(r, one, LATCH("/e"), CLAVE_EPHEMERAL_SEQUENTIAL);
@@ -123,7 +121,6 @@ TEST(a_copy_that_hears_nothing_for_a_tick_is_not_current)
     webrig_advance(r, 3000);
     check_routes(r, true, 0, 500);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* What was done longer ago than the age says is in the answer, whatever the network holds back. */
@@ -134,7 +131,7 @@ TEST(nothing_older_than_the_age_is_missing)
     struct rand_state rand;
     bool silent = false;
     clave__rand_seed(&rand, 4711);
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     webrig_end(get(r, "/v1/locks", NULL));
     for (int i = 0; i < STEPS; i++) {
@@ -147,7 +144,7 @@ TEST(nothing_older_than_the_age_is_missing)
             the_servers_fall_silent(r, silent = !silent);
         if (clave__rand_u64(&rand) % 40 == 0)
             memnet_cut(r->net, 0);
-        struct webrig_call *c = get(r, "/v1/locks?limit=1000", NULL);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, "/v1/locks?limit=1000", NULL);
         int64_t age = atoi(webrig_member(c, "age_ms"));
         for (int j = 0; j <= i; j++) {
             snprintf(path, sizeof path, "\"path\": \"/l%d\"", j);
@@ -155,11 +152,9 @@ TEST(nothing_older_than_the_age_is_missing)
                 fail_msg("step %d: /l%d of %lld ms ago is missing, and the age is %lld", i, j,
                          (long long)(r->net->now - made[j]), (long long)age);
         }
-        webrig_end(c);
     }
     memnet_clear(r->net);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* ---- ?fresh ---------------------------------------------------------------------------------- */
@@ -170,14 +165,14 @@ TEST(fresh_asks_the_servers)
         "/v1/locks?fresh",     "/v1/locks/a?fresh",        "/v1/locks/none?fresh",
         "/v1/elections?fresh", "/v1/elections/none?fresh", "/v1/deadlocks?fresh",
     };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
     webrig_end(get(r, "/v1/locks", NULL));
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         webrig_advance(r, 300);
         the_servers_fall_silent(r, true);
-        struct webrig_call *c = get(r, targets[i], NULL);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, targets[i], NULL);
         assert_false(c->answered);
         webrig_advance(r, 1000);
         assert_false(c->answered);
@@ -188,7 +183,6 @@ TEST(fresh_asks_the_servers)
         assert_string_equal(webrig_member(c, "source"), "servers");
         assert_string_equal(webrig_member(c, "current"), "true");
         assert_true(atoi(webrig_member(c, "age_ms")) <= 1000); /* since it was asked */
-        webrig_end(c);
     }
     the_servers_fall_silent(r, true);
     struct webrig_call *gone = get(r, "/v1/locks/a?fresh", NULL), *c = get(r, targets[0], NULL);
@@ -197,7 +191,6 @@ TEST(fresh_asks_the_servers)
     assert_int_equal(c->status, 503);
     webrig_end(c);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* ---- waiting for a change -------------------------------------------------------------------- */
@@ -230,7 +223,7 @@ static void expect_change(struct webrig *r, const struct webrig_call *c, unsigne
 
 TEST(a_lock_is_awaited_until_it_changes)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/a", CLAVE_PERSISTENT);
     create(r, one, "/b", CLAVE_PERSISTENT);
@@ -258,12 +251,11 @@ TEST(a_lock_is_awaited_until_it_changes)
     assert_string_equal(webrig_body(c), "");
     webrig_end(c);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 TEST(an_election_is_awaited_until_it_changes)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, "/e", CLAVE_PERSISTENT);
     struct webrig_call *c = await_next(r, get(r, "/v1/elections/e", NULL), "/v1/elections/e");
@@ -278,13 +270,12 @@ TEST(an_election_is_awaited_until_it_changes)
     assert_string_equal(webrig_member(c, "term"), "null");
     webrig_end(c);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* 304 says that nothing has changed, which a copy that is not current does not know. */
 TEST(without_the_servers_nothing_is_said_to_be_unchanged)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
     struct webrig_call *seen = get(r, "/v1/locks/a", NULL);
@@ -305,14 +296,14 @@ TEST(without_the_servers_nothing_is_said_to_be_unchanged)
     webrig_end(c);
     webrig_end(seen);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 TEST(those_who_wait_are_counted)
 {
     struct webrig_call *calls[8];
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.max_waiting = 5});
-    struct webrig_call *seen = get(r, "/v1/locks/a", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *seen = get(r, "/v1/locks/a", NULL);
     for (int i = 0; i < 8; i++)
         calls[i] = get(r, "/v1/locks/a", know(seen, "\nPrefer: wait=30"));
     for (int i = 0; i < 8; i++) {
@@ -321,42 +312,37 @@ TEST(those_who_wait_are_counted)
             assert_int_equal(calls[i]->status, 429);
         webrig_end(calls[i]);
     }
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = get(r, "/v1/locks/a", know(seen, "\nPrefer: wait=30"));
     assert_false(c->answered); /* the others have left */
-    webrig_end(c);
-    webrig_end(seen);
-    webrig_free(r);
 }
 
 /* A poll goes on at another gate. */
 TEST(gates_of_one_tree_have_the_same_tags)
 {
     char tags[2][64];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
     create(r, one, LATCH("/e"), CLAVE_EPHEMERAL_SEQUENTIAL);
     static const char *const targets[2] = {"/v1/locks/a", "/v1/elections/e"};
     for (size_t i = 0; i < 2; i++) {
-        struct webrig_call *c = get(r, targets[i], NULL);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, targets[i], NULL);
         snprintf(tags[i], sizeof tags[i], "%s", webrig_header(c, "ETag"));
-        webrig_end(c);
     }
     webrig_second(r);
     for (size_t i = 0; i < 2; i++) {
-        struct webrig_call *c = get(r, targets[i], NULL);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, targets[i], NULL);
         assert_string_equal(webrig_header(c, "ETag"), tags[i]);
-        webrig_end(c);
     }
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* Of a queue that is longer than what a digest looks at: those that come and go are seen. */
 TEST(a_long_queue_is_awaited_too)
 {
     enum { PLACES = 2500 };
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     size_t one = open_client(r);
     char gone[128];
     for (int i = 0; i < PLACES; i++)
@@ -370,7 +356,6 @@ TEST(a_long_queue_is_awaited_too)
     expect_change(r, c, 200);
     webrig_end(c);
     memnet_close(r->net, one);
-    webrig_free(r);
 }
 
 /* ---- long data --------------------------------------------------------------------------------
@@ -386,7 +371,7 @@ TEST(long_data_is_cut_and_said_to_be)
         bool cut;
     } cases[] = {{3000, false}, {4000, false}, {LONG, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         size_t one = open_client(r);
         int n = snprintf(data, sizeof data, "clave/1\nlimit=7\nname=nightly\ncommand=");
         for (size_t j = 0; j < cases[i].len / 2; j++)
@@ -409,7 +394,6 @@ TEST(long_data_is_cut_and_said_to_be)
         assert_int_equal(webrig_member(c, "value_truncated") != NULL, cases[i].cut);
         webrig_end(c);
         memnet_close(r->net, one);
-        webrig_free(r);
     }
 }
 
@@ -438,13 +422,12 @@ TEST(a_page_goes_on_after_what_there_is)
         {"/v1/history?since=x", 400},
     };
     static const struct web_access owner_only = {.owner_uid = 7};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &owner_only});
     r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct webrig_call *c = get(r, cases[i].target, NULL);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, cases[i].target, NULL);
         if (c->status != cases[i].status)
             fail_msg("%s: %u %s", cases[i].target, c->status, webrig_body(c));
-        webrig_end(c);
     }
-    webrig_free(r);
 }

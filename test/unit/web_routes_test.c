@@ -89,15 +89,14 @@ TEST(params_are_znode_paths)
     } cases[] = {{"/ui/a/b.js", "a/b.js"}, {"/ui/a%2Fb.js", "a/b.js"}, {"/ui/%2Fa/b.js", "a/b.js"}};
     static const struct web_asset assets[] = {{"a/b.js", "text/javascript", "\"1\"", "x", 1}};
     struct webrig_options o = {.assets = assets, .nassets = 1};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", cases[i].target, NULL, NULL);
         assert_int_equal(c->status, 200);
-        webrig_end(c);
     }
     struct webrig_call *c = webrig_request(r, "GET", "/ui/%4", NULL, NULL);
     assert_int_equal(c->status, 400);
-    webrig_free(r);
 }
 
 /* ---- the document --------------------------------------------------------------------------- */
@@ -120,7 +119,7 @@ TEST(every_route_is_in_the_document)
 {
     const struct route *routes = clave__routes.at;
     size_t n = clave__routes.n;
-    struct webrig *rig = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *rig = webrig_new(NULL);
     struct webrig_call *c = webrig_request(rig, "GET", "/v1/openapi.json", NULL, NULL);
     json_t *document = json_loads(webrig_body(c), JSON_REJECT_DUPLICATES, NULL);
     assert_int_equal(c->status, 200);
@@ -136,7 +135,6 @@ TEST(every_route_is_in_the_document)
                             clave__web_role_name(routes[i].role));
     }
     json_decref(document);
-    webrig_free(rig);
 }
 
 /* HEAD is answered by the route of GET, and /ui/{file} is how programs see /ui/{path}. */
@@ -156,7 +154,7 @@ TEST(every_operation_of_the_document_has_a_route)
 {
     const char *path, *method;
     json_t *ops, *op;
-    struct webrig *rig = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *rig = webrig_new(NULL);
     struct webrig_call *c = webrig_request(rig, "GET", "/v1/openapi.json", NULL, NULL);
     json_t *document = json_loads(webrig_body(c), 0, NULL);
     assert_non_null(document);
@@ -170,5 +168,4 @@ TEST(every_operation_of_the_document_has_a_route)
         }
     }
     json_decref(document);
-    webrig_free(rig);
 }

@@ -114,6 +114,7 @@ static void check_route(struct scene *s, const struct route *r, bool big)
     char body[BIG + 1];
     size_t before = clave__buf_len(&s->r->net->log);
     body_of(r, big, body);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(s->r, r->method, target_of(s, r), s->headers, body);
     webrig_settle(s->r);
     bool changed = clave__buf_len(&s->r->net->log) != before;
@@ -127,7 +128,6 @@ static void check_route(struct scene *s, const struct route *r, bool big)
         complain(c, "one's own needs a pool");
     if (!c->answered)
         complain(c, "no answer");
-    webrig_end(c);
 }
 
 /* DELETE of the session comes last: its claim is looked at before. */
@@ -207,9 +207,9 @@ static void refused(struct webrig_call *c, unsigned status, const char *text)
 
 static void check_metrics(struct scene *s, const char *line)
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(s->r, "GET", "/metrics", ann, NULL);
     assert_non_null(strstr(webrig_body(c), line));
-    webrig_end(c);
 }
 
 /* Of 800 KB, 100 are for strangers; of the others one sender may have 350. */
@@ -334,7 +334,7 @@ TEST(a_stranger_sends_little)
     struct webrig_options o = {.access = &nobody};
     struct webrig_call *floods[40], *c;
     char target[80], proof[300];
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     c = webrig_request(r, "POST", "/v1/sessions", NULL, "{}");
     snprintf(target, sizeof target, "/v1/sessions/%s/renew", webrig_member(c, "id"));
     snprintf(proof, sizeof proof, "Clave-Session: %s", webrig_member(c, "secret"));
@@ -352,7 +352,6 @@ TEST(a_stranger_sends_little)
     webrig_end(c);
     for (size_t i = 0; i < 40; i++)
         webrig_end(floods[i]);
-    webrig_free(r);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -363,9 +362,8 @@ TEST(one_sender_does_not_take_all_sessions)
     struct scene s;
     scene_open(&s, &o);
     for (int i = 0; i < 4; i++) {
-        struct webrig_call *c = post(&s, "/v1/sessions", ann, "{}");
+        CLOSED_BY(webrig_ended) struct webrig_call *c = post(&s, "/v1/sessions", ann, "{}");
         assert_int_equal(c->status, 201);
-        webrig_end(c);
     }
     refused(post(&s, "/v1/sessions", ann, "{}"), 429, "4 sessions of ann are alive already");
     refused(post(&s, "/v1/hold", ann, "{\"path\": \"/l\"}"), 429, "--http-max-sender-sessions");
@@ -387,9 +385,9 @@ TEST(only_sessions_that_are_alive_count)
     struct scene s;
     scene_open(&s, &o);
     for (int i = 0; i < 50; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = post(&s, "/v1/hold", ann, "{\"path\": \"/l\"}");
         assert_int_equal(c->status, 200);
-        webrig_end(c);
     }
     for (int i = 0; i < 50; i++) {
         struct webrig_call *c = post(&s, "/v1/sessions", ann, "{}");
@@ -505,7 +503,7 @@ TEST(a_network_of_ipv6_is_one_sender)
         {"", "local", false},
     };
     struct webrig_options o = {.access = NULL};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sender *a = clave__sender_get(r->web, SENDER_STRANGER, cases[i].a);
         struct sender *b = clave__sender_get(r->web, SENDER_STRANGER, cases[i].b);
@@ -518,5 +516,4 @@ TEST(a_network_of_ipv6_is_one_sender)
         clave__sender_unref(r->web, b);
         clave__sender_unref(r->web, named);
     }
-    webrig_free(r);
 }

@@ -42,22 +42,20 @@ static struct webrig_call *get(struct webrig *r, const char *target, unsigned st
 
 static void answers(struct webrig *r, const char *target, const char *body)
 {
-    struct webrig_call *c = get(r, target, 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, target, 200);
     assert_string_equal(webrig_body(c), body);
-    webrig_end(c);
 }
 
 static void has(struct webrig *r, const char *target, unsigned status, const char *part)
 {
-    struct webrig_call *c = get(r, target, status);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, target, status);
     if (!strstr(webrig_body(c), part))
         fail_msg("%s: there is no %s in %s", target, part, webrig_body(c));
-    webrig_end(c);
 }
 
 TEST(instances_are_listed)
 {
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     put(r, "/services/web/i1", WEB1);
     put(r, "/services/web/i2", WEB2);
     put(r, "/services/web/odd", "127.0.0.1");
@@ -70,17 +68,15 @@ TEST(instances_are_listed)
     has(r, "/v1/services/web", 200,
         "\"path\": \"/services/web/odd\", \"state\": \"unreadable\", \"fault\": \"is not a JSON "
         "object\", \"id\": null, ");
-    struct webrig_call *c = get(r, "/v1/services/web?fresh", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, "/v1/services/web?fresh", 200);
     assert_string_equal(webrig_member(c, "unreadable"), "1");
     assert_string_equal(webrig_member(c, "source"), "servers");
     assert_string_equal(webrig_header(c, "Clave-Source"), "servers");
-    webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(prometheus_gets_targets_that_are_up)
 {
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     answers(r, "/v1/services?format=http_sd", "[]");
     put(r, "/services/web/i1", WEB1);
     put(r, "/services/web/i2", WEB2);
@@ -98,13 +94,12 @@ TEST(prometheus_gets_targets_that_are_up)
         "{\"name\":\"web\",\"id\":\"i2\",\"address\":\"::1\",\"sslPort\":443}");
     has(r, "/v1/services/web?format=http_sd", 200, "{\"targets\": [\"[::1]:443\"], ");
     has(r, "/v1/services/web?format=http_sd", 200, "\"__scheme__\": \"https\"");
-    webrig_free(r);
 }
 
 /* It goes with its last instance, and Prometheus would keep that after a 404. */
 TEST(a_service_without_a_node_has_no_instances)
 {
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     put(r, "/services/web/i1", WEB1);
     has(r, "/v1/services/web?format=http_sd", 200, "10.0.0.1:80");
     assert_int_equal(memnet_delete(r->net, ACTOR, "/services/web/i1"), CLAVE_OK);
@@ -113,27 +108,24 @@ TEST(a_service_without_a_node_has_no_instances)
     answers(r, "/v1/services/web?format=http_sd", "[]");
     answers(r, "/v1/services?format=http_sd", "[]");
     has(r, "/v1/services?base=/none", 200, "\"instances\": []");
-    webrig_free(r);
 }
 
 TEST(a_balancer_asks_whether_one_is_ready)
 {
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     put(r, "/services/web/i2", WEB2);
     has(r, "/v1/services/web?ready", 503, "\"code\": \"ENONODE\"");
     has(r, "/v1/services/none?ready", 503, "no instance at /services/none is up");
     put(r, "/services/web/i1", WEB1);
-    struct webrig_call *c = get(r, "/v1/services/web?ready", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, "/v1/services/web?ready", 200);
     assert_non_null(strstr(webrig_body(c), "\"id\": \"i1\""));
     assert_null(strstr(webrig_body(c), "\"id\": \"i2\""));
-    webrig_end(c);
-    webrig_free(r);
 }
 
 /* While the gate has no server: whoever reads a list keeps the last one that was right. */
 TEST(an_old_list_is_not_answered)
 {
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     put(r, "/services/web/i1", WEB1);
     has(r, "/v1/services?format=http_sd", 200, "10.0.0.1:80");
     memnet_stop_server(r->net);
@@ -143,35 +135,31 @@ TEST(an_old_list_is_not_answered)
     memnet_start_server(r->net);
     webrig_advance(r, 5000);
     has(r, "/v1/services?format=http_sd", 200, "10.0.0.1:80");
-    webrig_free(r);
 }
 
 TEST(a_long_list_is_whole)
 {
     enum { MANY = 1203 };
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     char path[64], word[64];
     for (int i = 0; i < MANY; i++) {
         snprintf(path, sizeof path, "/services/web/n%04d", i);
         put(r, path, WEB1);
     }
-    struct webrig_call *c = get(r, "/v1/services/web?format=http_sd", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, "/v1/services/web?format=http_sd", 200);
     for (int i = 0; i < MANY; i++) {
         snprintf(word, sizeof word, "\"/services/web/n%04d\"", i);
         assert_non_null(strstr(webrig_body(c), word));
     }
     assert_string_equal(webrig_body(c) + strlen(webrig_body(c)) - 4, "\"}}]");
-    webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(what_is_asked_wrongly_is_told)
 {
-    struct webrig *r = open_rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     has(r, "/v1/services?format=consul", 400, "the only format is http_sd");
     has(r, "/v1/services?format=http_sd&ready", 400, "leave out ready");
     has(r, "/v1/services?base=services", 400, "base");
     has(r, "/v1/services/a%2fb", 400, "without /");
     has(r, "/v1/services/..", 400, "part of a path");
-    webrig_free(r);
 }

@@ -11,13 +11,13 @@ struct user {
 
 static void user_enter(struct webrig *r, struct user *u, const char *body)
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, body);
     assert_true(c->answered);
     assert_int_equal(c->status, 201);
     snprintf(u->id, sizeof u->id, "%s", webrig_member(c, "id"));
     snprintf(u->secret, sizeof u->secret, "%s", webrig_member(c, "secret"));
     snprintf(u->header, sizeof u->header, "Clave-Session: %s", u->secret);
-    webrig_end(c);
 }
 
 static struct webrig_call *user_asks(struct webrig *r, const struct user *u, const char *method,
@@ -68,6 +68,7 @@ TEST(a_session_without_the_identity_that_is_required_is_told)
     };
     char headers[256];
     const clave_auth gate = {.scheme = "digest", .auth = "gate:secret", .len = 11};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(
         &(struct webrig_options){.net = {.require_auth = "digest"}, .auths = &gate, .nauths = 1});
     struct user u;
@@ -77,6 +78,7 @@ TEST(a_session_without_the_identity_that_is_required_is_told)
             user_enter(r, &u, "{}");
             snprintf(headers, sizeof headers, "%s%s", u.header,
                      wait == 0 ? "\nPrefer: wait=0" : "");
+            CLOSED_BY(webrig_ended)
             struct webrig_call *c = webrig_request(r, requests[i].method, requests[i].target,
                                                    headers, requests[i].body);
             for (int n = 0; n < 40 && !c->answered; n++)
@@ -84,9 +86,7 @@ TEST(a_session_without_the_identity_that_is_required_is_told)
             expect(c, 401);
             assert_string_equal(webrig_member(c, "code"), "ESASLREQUIRED");
             assert_non_null(strstr(webrig_body(c), "--require-auth"));
-            webrig_end(c);
         }
-    webrig_free(r);
 }
 
 /* That of a session without identities, as every version has made it. */
@@ -148,7 +148,7 @@ TEST(validity_is_counted_from_the_request)
 
 TEST(a_session_is_made_renewed_and_ended)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000, \"name\": \"nightly\"}");
     struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
@@ -164,12 +164,11 @@ TEST(a_session_is_made_renewed_and_ended)
     expect(c, 410);
     assert_string_equal(webrig_member(c, "cause"), "closed");
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(what_proves_nothing_is_refused)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u, v;
     user_enter(r, &u, NULL);
     user_enter(r, &v, NULL);
@@ -184,12 +183,12 @@ TEST(what_proves_nothing_is_refused)
     c = webrig_request(r, "POST", target, v.header, NULL);
     expect(c, 403);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(sessions_are_bounded)
 {
     char name[1100];
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.max_sessions = 2});
     struct user u, v;
     user_enter(r, &u, "{}");
@@ -206,12 +205,11 @@ TEST(sessions_are_bounded)
     c = webrig_request(r, "POST", "/v1/sessions", NULL, name);
     expect(c, 400);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(a_silent_clients_session_ends)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
     webrig_advance(r, 7000);
@@ -233,12 +231,12 @@ TEST(a_silent_clients_session_ends)
     expect(c, 410);
     assert_string_equal(webrig_member(c, "cause"), "expired");
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(another_gate_attaches_to_the_session)
 {
     static const uint8_t key[32] = {42};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct web *first = r->web;
     struct user u;
@@ -257,7 +255,6 @@ TEST(another_gate_attaches_to_the_session)
     expect(c, 200);
     webrig_end(c);
     assert_int_equal(memnet_stats(r->net).sessions, handshakes);
-    webrig_free(r);
 }
 
 /* A node that only its identity may read is its own at the other gate, too. */
@@ -266,6 +263,7 @@ TEST(another_gate_knows_its_identities)
     static const uint8_t key[32] = {42};
     static const char acl[] =
         "{\"acl\": [{\"perms\": \"cdrwa\", \"scheme\": \"auth\", \"id\": \"\"}]}";
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
     struct webrig_call *c;
     char secret[256];
@@ -286,7 +284,6 @@ TEST(another_gate_knows_its_identities)
     c = webrig_request(r, "GET", "/v1/znodes/n", secret, NULL);
     expect(c, 200);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(identities_are_bounded)
@@ -296,7 +293,7 @@ TEST(identities_are_bounded)
         unsigned status;
     } rows[] = {{1023, 1, 201}, {1024, 1, 400}, {63, 16, 201}, {64, 16, 400}, {9, 17, 400}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         char body[2048], text[1100];
         size_t at = (size_t)sprintf(body, "{\"auth\": [");
         memset(text, 'x', sizeof text);
@@ -305,18 +302,17 @@ TEST(identities_are_bounded)
         for (size_t k = 0; k < rows[i].n; k++)
             at += (size_t)sprintf(body + at, "%s\"%s\"", k ? ", " : "", text);
         sprintf(body + at, "]}");
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, body);
         expect(c, rows[i].status);
         if (rows[i].n < 17 && rows[i].status == 400)
             assert_non_null(strstr(webrig_body(c), "more than 1024 bytes"));
-        webrig_end(c);
-        webrig_free(r);
     }
 }
 
 TEST(an_expired_session_is_never_another)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
     memnet_kill_session(r->net, 1);
@@ -325,12 +321,11 @@ TEST(an_expired_session_is_never_another)
     expect(c, 410);
     webrig_end(c);
     assert_int_equal(memnet_stats(r->net).sessions, 1);
-    webrig_free(r);
 }
 
 TEST(a_renewal_under_an_end_is_not_proven)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
     memnet_refuse(r->net, 1, true);
@@ -343,7 +338,6 @@ TEST(a_renewal_under_an_end_is_not_proven)
     webrig_end(c);
     webrig_end(d);
     memnet_refuse(r->net, 1, false);
-    webrig_free(r);
 }
 
 /* Paths that are too long for the checks of one transaction do not end a session. */
@@ -351,7 +345,7 @@ TEST(a_renewal_that_is_too_big_is_no_end)
 {
     enum { LEN = 8000, CLAIMS = 140 };
     static char body[LEN + 64];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
     memset(body, 'a', sizeof body);
@@ -359,9 +353,9 @@ TEST(a_renewal_that_is_too_big_is_no_end)
         size_t n = (size_t)sprintf(body, "{\"path\": \"/%03d", i);
         body[n] = 'a';
         memcpy(body + n + LEN, "\"}", sizeof "\"}");
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "POST", "/v1/claims", u.header, body);
         expect(c, 201);
-        webrig_end(c);
     }
     struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
     expect(c, 413);
@@ -369,12 +363,11 @@ TEST(a_renewal_that_is_too_big_is_no_end)
     c = user_asks(r, &u, "DELETE", "");
     expect(c, 204);
     webrig_end(c);
-    webrig_free(r);
 }
 
 TEST(an_unknown_server_is_told)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     memnet_stop_server(r->net);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, NULL);
     assert_false(c->answered);
@@ -382,12 +375,11 @@ TEST(an_unknown_server_is_told)
     expect(c, 503);
     webrig_end(c);
     memnet_start_server(r->net);
-    webrig_free(r);
 }
 
 TEST(a_renewal_waits_for_the_servers_not_beyond_the_session)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct user u;
     user_enter(r, &u, "{\"ttl_ms\": 8000}");
     memnet_stop_server(r->net);
@@ -412,7 +404,6 @@ TEST(a_renewal_waits_for_the_servers_not_beyond_the_session)
     webrig_advance(r, 3000);
     expect(c, 200);
     webrig_end(c);
-    webrig_free(r);
 }
 
 /* The list has what all of them hold, wherever that is. */
@@ -422,7 +413,7 @@ TEST(the_list_is_for_who_may_do_everything)
     static const struct web_user users[] = {{.uid = 7, .grants = jobs, .ngrants = 1}};
     static const struct web_access access = {.users = users, .nusers = 1, .owner_uid = 8};
     struct webrig_options o = {.access = &access};
-    struct webrig *r = webrig_new(&o);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(&o);
     r->peer.is_unix = true;
     r->peer.uid = 7;
     struct webrig_call *c = webrig_request(r, "GET", "/v1/sessions", NULL, NULL);
@@ -432,5 +423,4 @@ TEST(the_list_is_for_who_may_do_everything)
     c = webrig_request(r, "GET", "/v1/sessions", NULL, NULL);
     expect(c, 200);
     webrig_end(c);
-    webrig_free(r);
 }

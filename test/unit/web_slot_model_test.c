@@ -63,7 +63,7 @@ static const char *show_at(const struct lock_model *m, const char *path)
 /* Whatever order the names and the nodes come in. */
 TEST(those_kept_longest_come_first)
 {
-    struct lock_model m;
+    CLOSED_BY(model_close) struct lock_model m;
     model_open(&m);
     add(&m, 7, SLOT("a"), SAYS("a"));
     add(&m, 3, SLOT("z"), SAYS("z"));
@@ -84,12 +84,11 @@ TEST(those_kept_longest_come_first)
     clave__lock_model_gone(&m, 9, SLOT("z"));
     assert_int_equal(clave__lock_holder_after_key(q, &gone)->token, 5);
     assert_string_equal(show_at(&m, "/s"), "slot 5 7 | 1");
-    model_close(&m);
 }
 
 TEST(without_owners_those_who_wait_are_seen_by_the_limit)
 {
-    struct lock_model m;
+    CLOSED_BY(model_close) struct lock_model m;
     model_open(&m);
     add(&m, 2, PLACE1, SAYS("q"));
     assert_string_equal(show_at(&m, "/s/queue"), "lock 1 |");
@@ -102,13 +101,12 @@ TEST(without_owners_those_who_wait_are_seen_by_the_limit)
     set_limit(&m, "/s/limit", 1);
     clave__lock_model_gone(&m, 4, PLACE1);
     assert_null(clave__lock_model_find(&m, "/s")); /* nobody is there */
-    model_close(&m);
 }
 
 /* A semaphore has "leases", and may have a lock at "queue"; anybody may have "owners". */
 TEST(what_is_no_slot_is_not_shown_as_one)
 {
-    struct lock_model m;
+    CLOSED_BY(model_close) struct lock_model m;
     model_open(&m);
     add(&m, 2, "/s/leases/_c_" UUID "-lease-0000000003", "");
     add(&m, 3, PLACE1, "");
@@ -116,7 +114,6 @@ TEST(what_is_no_slot_is_not_shown_as_one)
     add(&m, 5, "/s/owners/readme", SAYS("x"));
     assert_string_equal(show_at(&m, "/s"), "semaphore | ! 3"); /* it is persistent, as slots are */
     assert_string_equal(show_at(&m, "/s/queue"), "lock 1 |");
-    model_close(&m);
 }
 
 TEST(a_slot_is_shown_by_the_id_in_its_name)
@@ -131,7 +128,7 @@ TEST(a_slot_is_shown_by_the_id_in_its_name)
         {NULL, "rack 4", ""}, /* it may not be read */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct lock_model m;
+        CLOSED_BY(model_close) struct lock_model m;
         struct lock_label label;
         char who[LOCK_WHO_CAP];
         model_open(&m);
@@ -142,7 +139,6 @@ TEST(a_slot_is_shown_by_the_id_in_its_name)
         assert_string_equal(clave__lock_who(p, who), rows[i].who);
         assert_string_equal(label.whose, "rack 4");
         assert_string_equal(label.task, rows[i].task);
-        model_close(&m);
     }
 }
 
@@ -150,7 +146,7 @@ TEST(a_slot_is_shown_by_the_id_in_its_name)
 
 TEST(a_place_that_became_a_slot_is_one_stay)
 {
-    struct lock_model m;
+    CLOSED_BY(model_close) struct lock_model m;
     model_open(&m);
     set_limit(&m, "/s/limit", 1);
     clave__lock_model_loaded(&m);
@@ -166,20 +162,19 @@ TEST(a_place_that_became_a_slot_is_one_stay)
     told[0] = '\0';
     add(&m, 8, SLOT("c"), SAYS("c")); /* it did not wait */
     assert_string_equal(told, "queued /s 8@8, granted /s 8@8");
-    model_close(&m);
 }
 
 /* ---- at the gate ----------------------------------------------------------------------------- */
 
 TEST(slots_are_shown_with_their_reasons)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add_of(&s, 0, SLOT("b"), "clave/1\nhost=web2\nname=b\nby=ops\nreason=kernel update\n");
     scene_add_of(&s, 0, SLOT("a"), SAYS("a"));
     scene_add(&s, PLACE1, SAYS("c"));
     scene_loaded(&s);
-    struct webrig_call *c = scene_get(&s, "/v1/locks/s", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/v1/locks/s", 200);
     assert_string_equal(webrig_member(c, "kind"), "slot");
     assert_string_equal(webrig_member(c, "nholders"), "2");
     assert_string_equal(webrig_member(c, "nwaiters"), "1");
@@ -189,14 +184,12 @@ TEST(slots_are_shown_with_their_reasons)
                                   "\"host\": \"web2\", \"pid\": null, \"name\": \"b\""));
     assert_non_null(strstr(first, "\"by\": \"ops\", \"reason\": \"kernel update\"}"));
     assert_non_null(strstr(first, "\"by\": null, \"reason\": null}], \"waiters\": "));
-    webrig_end(c);
-    scene_close(&s);
 }
 
 /* What a gate sees go was given back, unless the record of the last break names it. */
 TEST(a_slot_that_is_gone_was_given_or_broken)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     scene_add_of(&s, 0, SLOT("a"), SAYS("a"));
@@ -205,17 +198,15 @@ TEST(a_slot_that_is_gone_was_given_or_broken)
     clave__observe_gone(s.o, SLOT("b"));
     scene_add_of(&s, 0, "/s/broken", "clave/1\nname=b\nreason=dead\ntoken=2\n");
     webrig_advance(s.rig, 200);
-    struct webrig_call *c = scene_get(&s, "/v1/history?path=/s", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/v1/history?path=/s", 200);
     assert_int_equal(scene_count(webrig_body(c), "\"cause\": \"released\""), 1);
     assert_int_equal(scene_count(webrig_body(c), "\"cause\": \"broken\""), 1);
     assert_int_equal(scene_count(webrig_body(c), "\"kind\": \"slot\""), 6);
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(slots_have_events_and_metrics_of_their_own)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     struct webrig_call *events = scene_follow(&s, "/v1/events", "");
@@ -223,12 +214,10 @@ TEST(slots_have_events_and_metrics_of_their_own)
     webrig_advance(s.rig, 100);
     assert_string_equal(scene_events(events), "reset lock:/s/1/0 ");
     webrig_end(events);
-    struct webrig_call *c = scene_get(&s, "/metrics", 200);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(&s, "/metrics", 200);
     assert_non_null(strstr(webrig_body(c), "clave_lock_holders{path=\"other\",kind=\"slot\"} 1\n"));
     assert_non_null(strstr(
         webrig_body(c), "clave_lock_held_since_timestamp_seconds{path=\"other\",kind=\"slot\"} "));
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(a_log_tells_which_slot_was_broken)

@@ -51,7 +51,7 @@ static const char *slot_told(struct webrig_call *c, unsigned status, const char 
 TEST(a_slot_is_taken_and_given_back)
 {
     char id[128], token[32], target[96];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = slot_post(r, "web1", 0,
                                       "{\"kind\": \"slot\", \"path\": \"/s\", \"limit\": 2, "
                                       "\"host\": \"h\", \"by\": \"ann\", \"reason\": \"kernel\"}");
@@ -73,7 +73,6 @@ TEST(a_slot_is_taken_and_given_back)
     assert_string_equal(slot_told(slot_send(r, "DELETE", id, "", -1), 200, "given"), "false");
     slot_ends(slot_send(r, "GET", id, "", -1), 404);
     slot_ends(slot_send(r, "PATCH", id, "", -1), 400);
-    webrig_free(r);
 }
 
 /* Its token holds, and guards writes, as long as it is owned. */
@@ -85,6 +84,7 @@ TEST(a_slot_has_a_token)
     static const struct web_access access = {.users = &admin, .nusers = 1};
     char id[128], token[32], target[96], guard[160];
     const char *bearer = "Authorization: Bearer 0123456789abcdef";
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     snprintf(guard, sizeof guard, "%s\nClave-Owner: web1\nPrefer: wait=0", bearer);
     struct webrig_call *c = webrig_request(r, "POST", "/v1/claims", guard, SLOT);
@@ -105,14 +105,13 @@ TEST(a_slot_has_a_token)
         snprintf(own, sizeof own, "/v1/claims/%s", id);
         slot_ends(webrig_request(r, "DELETE", own, bearer, NULL), 200);
     }
-    webrig_free(r);
 }
 
 TEST(takers_wait_and_keep_their_places)
 {
     char id[3][128];
     static const char *const owners[] = {"a", "b", "c"};
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     snprintf(id[0], sizeof id[0], "%s", slot_told(slot_post(r, "a", 0, SLOT), 201, "id"));
     struct webrig_call *c = slot_post(r, "b", 0, SLOT);
     user_expects(c, 409);
@@ -140,14 +139,13 @@ TEST(takers_wait_and_keep_their_places)
     assert_string_equal(slot_told(slot_send(r, "DELETE", id[2], "", -1), 200, "given"), "false");
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 1);
-    webrig_free(r);
 }
 
 /* Its own request that waits is told, too. */
 TEST(a_place_that_nobody_polls_is_given_up)
 {
     char id[128];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     snprintf(id, sizeof id, "%s", slot_told(slot_post(r, "b", -1, SLOT), 202, "id"));
     webrig_end(slot_send(r, "GET", id, "", 60)); /* it hangs up */
@@ -162,20 +160,18 @@ TEST(a_place_that_nobody_polls_is_given_up)
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 1);
     slot_ends(slot_send(r, "DELETE", id, "", -1), 200);
     slot_ends(c, 410);
-    webrig_free(r);
 }
 
 /* What others put among the owners: here, slots below the owners of others. */
 TEST(a_child_of_the_owners_that_is_no_slot_is_nobodys_claim)
 {
     char id[128];
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     snprintf(id, sizeof id, "%s", slot_told(slot_post(r, "a", 0, SLOT), 201, "id"));
     slot_ends(slot_send(r, "DELETE", id, "", -1), 200);
     slot_ends(slot_post(r, "x", 0, "{\"kind\": \"slot\", \"path\": \"/s/owners\", \"limit\": 1}"),
               201);
     slot_ends(slot_send(r, "GET", id, "", -1), 404);
-    webrig_free(r);
 }
 
 TEST(bad_claims_are_refused)
@@ -200,7 +196,7 @@ TEST(bad_claims_are_refused)
     };
     static const char *const ids[] = {"slot.",  "slot.x",    "slot.L3M",
                                       "slot.*", "slot.L3MK", "slot.L3MKYQ=="};
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         slot_ends(webrig_request(r, "POST", "/v1/claims", cases[i].headers, cases[i].body),
                   cases[i].status);
@@ -211,7 +207,6 @@ TEST(bad_claims_are_refused)
     slot_ends(slot_send(r, "DELETE", "slot.L3MKYQ", "?token=0", -1), 400);
     slot_ends(slot_send(r, "DELETE", "x", "?token=1", -1), 400);
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
-    webrig_free(r);
 }
 
 TEST(a_limit_is_set_owners_are_listed_and_broken)
@@ -222,6 +217,7 @@ TEST(a_limit_is_set_owners_are_listed_and_broken)
     static const struct web_access access = {.users = &admin, .nusers = 1};
     const char *bearer = "Authorization: Bearer 0123456789abcdef";
     char owner[160];
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     slot_ends(webrig_request(r, "GET", "/v1/slots/s", bearer, NULL), 404);
     slot_ends(webrig_request(r, "PUT", "/v1/slots/s", bearer, "{}"), 400);
@@ -255,7 +251,6 @@ TEST(a_limit_is_set_owners_are_listed_and_broken)
     slot_ends(webrig_request(r, "GET", "/v1/slots/s",
                              "Authorization: Bearer 0123456789abcdef\nClave-Session: x", NULL),
               400);
-    webrig_free(r);
 }
 
 /* ---- lost answers ---------------------------------------------------------------------------- */
@@ -264,7 +259,7 @@ TEST(a_take_whose_answer_is_lost_is_told_as_it_ended)
 {
     static const enum memnet_direction ways[] = {MEMNET_REQUEST, MEMNET_REPLY};
     for (size_t i = 0; i < 4; i++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         slot_ends(slot_post(r, "a", 0, SLOT), 201);
         slot_ends(slot_send(r, "DELETE", "slot.L3MKYQ", "", -1), 200);
         memnet_rule(r->net, (struct memnet_rule){OWN, ways[i % 2], OP_MULTI, MEMNET_LOSE, 0});
@@ -282,13 +277,12 @@ TEST(a_take_whose_answer_is_lost_is_told_as_it_ended)
         webrig_end(c);
         slot_ends(slot_post(r, "b", 0, SLOT), owned || n == 1 ? 200 : 201);
         assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 1);
-        webrig_free(r);
     }
 }
 
 TEST(a_give_whose_answer_is_lost_is_told_as_it_ended)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     struct webrig_call *c = slot_send(r, "DELETE", "slot.L3MKYQ", "", -1);
@@ -296,13 +290,12 @@ TEST(a_give_whose_answer_is_lost_is_told_as_it_ended)
     assert_int_equal(r->net->nrules, 0);
     assert_string_equal(slot_told(c, 200, "given"), "true");
     assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 0);
-    webrig_free(r);
 }
 
 /* It is not known whether it was done; a repeated request tells. */
 TEST(what_the_servers_do_not_answer_is_unknown)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     slot_ends(slot_send(r, "DELETE", "slot.L3MKYQ", "", -1), 200);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
@@ -321,16 +314,15 @@ TEST(what_the_servers_do_not_answer_is_unknown)
     webrig_advance(r, 20000);
     assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 1);
     slot_ends(slot_post(r, "a", 0, SLOT), 200);
-    webrig_free(r);
 }
 
 /* ---- several gates --------------------------------------------------------------------------- */
 
 TEST(any_gate_knows_a_claim_by_its_id)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
-    struct webrig_call *first = slot_post(r, "b", 60, SLOT);
+    CLOSED_BY(webrig_ended) struct webrig_call *first = slot_post(r, "b", 60, SLOT);
     webrig_second(r);
     slot_ends(slot_send(r, "GET", "slot.L3MKYQ", "", -1), 200);
     slot_ends(slot_post(r, "a", 0, SLOT), 200);
@@ -346,8 +338,6 @@ TEST(any_gate_knows_a_claim_by_its_id)
     assert_string_equal(slot_told(second, 200, "token"), token);
     assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 1);
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
-    webrig_end(first);
-    webrig_free(r);
 }
 
 /* A give at another gate could not withdraw it: whoever waits is told that nothing is known, and
@@ -355,7 +345,7 @@ TEST(any_gate_knows_a_claim_by_its_id)
 TEST(a_take_without_a_place_lasts_as_long_as_its_requests)
 {
     for (int i = 0; i < 3; i++) {
-        struct webrig *r = webrig_new(NULL);
+        CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
         slot_ends(slot_post(r, "a", 0, SLOT), 201);
         webrig_second(r);
         slot_ends(slot_send(r, "GET", "slot.L3MKYQ", "", -1), 200);
@@ -377,14 +367,13 @@ TEST(a_take_without_a_place_lasts_as_long_as_its_requests)
         assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
         if (i == 2) /* it waits all the time */
             slot_ends(c, 201);
-        webrig_free(r);
     }
 }
 
 /* Likewise when the place goes with the session of the gate. */
 TEST(a_place_that_went_with_its_session_is_not_made_again)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     webrig_second(r);
     slot_ends(slot_send(r, "GET", "slot.L3MKYQ", "", -1), 200);
@@ -399,19 +388,17 @@ TEST(a_place_that_went_with_its_session_is_not_made_again)
     webrig_advance(r, 20000);
     assert_int_equal(memnet_list(r->net, 0, "/s/owners", NULL, 0), 0);
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
-    webrig_free(r);
 }
 
 TEST(a_gate_that_stops_does_not_promise)
 {
-    struct webrig *r = webrig_new(NULL);
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     struct webrig_call *c = slot_post(r, "b", 60, SLOT);
     clave__web_close(r->web, r->net->now);
     webrig_settle(r);
     assert_string_equal(slot_told(c, 504, "class"), "unknown");
     assert_int_equal(memnet_list(r->net, 0, "/s/queue", NULL, 0), 0);
-    webrig_free(r);
 }
 
 /* Who may lock there no more does not wait there either, by a poll or without one. */
@@ -422,6 +409,7 @@ TEST(roles_are_judged_again)
     static const struct web_user reader = {
         .name = "r", .token = "0123456789abcdef", .uid = -1, .grants = read, .ngrants = 1};
     static const struct web_access readers = {.users = &reader, .nusers = 1};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &none});
     slot_ends(slot_post(r, "a", 0, SLOT), 201);
     slot_ends(slot_post(r, "b", -1, SLOT), 202);
@@ -433,5 +421,4 @@ TEST(roles_are_judged_again)
     slot_ends(webrig_request(r, "POST", "/v1/claims",
                              "Clave-Owner: d\nAuthorization: Bearer 0123456789abcdef", SLOT),
               403);
-    webrig_free(r);
 }

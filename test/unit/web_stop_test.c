@@ -50,20 +50,20 @@ static struct webrig_call *asked(struct webrig_call *c, unsigned status)
 
 static void enter(struct scene *s, char secret[96])
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = asked(ask(s, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}"), 201);
     snprintf(s->id, sizeof s->id, "%s", webrig_member(c, "id"));
     snprintf(secret, 96, "%s", webrig_member(c, "secret"));
-    webrig_end(c);
 }
 
 static void hold(struct scene *s, const char *secret, const char *body)
 {
     char headers[120];
     snprintf(headers, sizeof headers, "Clave-Session: %s", secret);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = asked(ask(s, "POST", "/v1/claims", headers, body), 201);
     snprintf(s->claim, sizeof s->claim, "%s", webrig_member(c, "id"));
     snprintf(s->token, sizeof s->token, "%s", webrig_member(c, "token"));
-    webrig_end(c);
 }
 
 static void scene_open(struct scene *s, const uint8_t *key)
@@ -162,11 +162,11 @@ static struct webrig_call *wait_begin(struct scene *s, const struct wait *w)
 {
     char target[300], headers[300], body[300], all_headers[500];
     if (strchr(w->target, '@')) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = asked(ask(s, "POST", "/sessions/v1?op=create&expire=8",
                                           "Content-Type: application/octet-stream", NULL),
                                       201);
         snprintf(s->rest, sizeof s->rest, "%s", webrig_member(c, "id"));
-        webrig_end(c);
     }
     if (w->client >= 0)
         memnet_rule(s->r->net,

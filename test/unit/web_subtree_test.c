@@ -58,14 +58,13 @@ static void expect(struct webrig_call *c, unsigned status, const char *deleted)
 
 TEST(a_tree_goes_with_all_that_is_below_it)
 {
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     plant(r, "/a", 1500);
     plant(r, "/b", 2);
     expect(delete_all(r, "/v1/znodes/a?recursive", NULL), 200, "3001");
     expect(webrig_request(r, "GET", "/v1/znodes/a", NULL, NULL), 404, NULL);
     assert_int_equal(left(r, "/b"), 2);
     expect(delete_all(r, "/v1/znodes/b/0/leaf?recursive", NULL), 200, "1");
-    webrig_free(r);
 }
 
 TEST(what_is_refused_is_not_begun)
@@ -85,19 +84,18 @@ TEST(what_is_refused_is_not_begun)
         {"/v1/znodes/a?recursive", "If-Match: \"0\"", 400},
         {"/v1/znodes/a?recursive", "Clave-Guard: /a;token=1", 400},
     };
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     plant(r, "/a", 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = delete_all(r, cases[i].target, cases[i].headers);
         if (c->status != cases[i].status)
             fail_msg("%s: %u %s", cases[i].target, c->status, webrig_body(c));
         assert_null(webrig_member(c, "left")); /* it has not counted them */
-        webrig_end(c);
     }
     assert_int_equal(left(r, "/a"), 2);
     assert_int_equal(left(r, "/a/0"), 1);
     expect(delete_all(r, "/v1/znodes/a?recursive&max=5", NULL), 200, "5");
-    webrig_free(r);
 }
 
 /* The role must cover all of it, which one of the path does. */
@@ -108,7 +106,7 @@ TEST(the_role_is_needed_on_the_path)
         {.name = "w", .token = "secret", .uid = -1, .grants = grants, .ngrants = 1}};
     static const struct web_access access = {.users = users, .nusers = 1};
     static const char token[] = "Authorization: Bearer secret";
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     clave__web_set_access(r->web, &access);
     r->peer = (struct web_peer){.uid = -1, .address = "10.0.0.1:1"};
     plant(r, "/a", 2);
@@ -116,7 +114,6 @@ TEST(the_role_is_needed_on_the_path)
     expect(delete_all(r, "/v1/znodes/a/0?recursive", NULL), 401, NULL);
     expect(delete_all(r, "/v1/znodes/a/0?recursive", token), 200, "2");
     assert_int_equal(left(r, "/a"), 1);
-    webrig_free(r);
 }
 
 /* Between the list and the deletion. */
@@ -130,7 +127,7 @@ static struct webrig_call *delete_slowly(struct webrig *r, const char *target)
 
 TEST(nodes_that_go_meanwhile_are_gone)
 {
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     plant(r, "/a", 1000);
     struct webrig_call *c = delete_slowly(r, "/v1/znodes/a?recursive");
     for (int i = 0; i < 1000; i += 7) {
@@ -142,12 +139,11 @@ TEST(nodes_that_go_meanwhile_are_gone)
     webrig_settle(r);
     expect(c, 200, NULL);
     expect(webrig_request(r, "GET", "/v1/znodes/a", NULL, NULL), 404, NULL);
-    webrig_free(r);
 }
 
 TEST(a_node_that_comes_meanwhile_is_not_deleted)
 {
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     plant(r, "/a", 3);
     struct webrig_call *c = delete_slowly(r, "/v1/znodes/a?recursive");
     create(r, "/a/1/new");
@@ -159,12 +155,11 @@ TEST(a_node_that_comes_meanwhile_is_not_deleted)
     assert_string_equal(webrig_member(c, "left"), "7");
     expect(c, 409, "0"); /* one transaction */
     expect(delete_all(r, "/v1/znodes/a?recursive", NULL), 200, "8");
-    webrig_free(r);
 }
 
 TEST(a_lost_answer_is_an_unknown_outcome)
 {
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     plant(r, "/a", 1000);
     memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 2});
     struct webrig_call *c = delete_all(r, "/v1/znodes/a?recursive", NULL);
@@ -176,14 +171,13 @@ TEST(a_lost_answer_is_an_unknown_outcome)
     c = delete_all(r, "/v1/znodes/a?recursive", NULL);
     webrig_end(c); /* hangs up */
     memnet_clear(r->net);
-    webrig_free(r);
 }
 
 /* Servers that answer no more, or a gate that stops, in the midst of it: what is known is told. */
 TEST(what_was_deleted_so_far_is_told)
 {
     for (int stops = 0; stops < 2; stops++) {
-        struct webrig *r = rig();
+        CLOSED_BY(webrig_freed) struct webrig *r = rig();
         plant(r, "/a", 1000);
         memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 2});
         struct webrig_call *c = delete_all(r, "/v1/znodes/a?recursive", NULL);
@@ -197,14 +191,13 @@ TEST(what_was_deleted_so_far_is_told)
         assert_non_null(webrig_member(c, "left"));
         expect(c, 504, "400");
         memnet_clear(r->net);
-        webrig_free(r);
     }
 }
 
 /* It has only been listed. */
 TEST(a_list_that_does_not_come_is_no_beginning)
 {
-    struct webrig *r = rig();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig();
     plant(r, "/a", 3);
     memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
     struct webrig_call *c = delete_all(r, "/v1/znodes/a?recursive", NULL);
@@ -213,5 +206,4 @@ TEST(a_list_that_does_not_come_is_no_beginning)
     assert_string_equal(webrig_member(c, "class"), "retry");
     webrig_end(c);
     memnet_clear(r->net);
-    webrig_free(r);
 }

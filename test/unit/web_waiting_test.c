@@ -21,11 +21,11 @@ static void scene_session(struct scene *s, const char *who, char out[400])
 {
     char token[64];
     snprintf(token, sizeof token, "Authorization: Bearer %s", who);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(s->r, "POST", "/v1/sessions", token, "{}");
     assert_int_equal(c->status, 201);
     snprintf(s->id, sizeof s->id, "%s", webrig_member(c, "id"));
     snprintf(out, 400, "%s\nPrefer: wait=30\nClave-Session: %s", token, webrig_member(c, "secret"));
-    webrig_end(c);
 }
 
 static void scene_open(struct scene *s)
@@ -39,9 +39,9 @@ static void scene_open(struct scene *s)
 /* Bob holds /l, and ann /m. */
 static void hold(struct scene *s, const char *headers, const char *body)
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(s->r, "POST", "/v1/claims", headers, body);
     assert_int_equal(c->status, 201);
-    webrig_end(c);
 }
 
 static struct webrig_call *claim(struct scene *s, const char *headers)

@@ -21,10 +21,10 @@ static struct webrig_call *get(struct webrig *r, const char *target, const char 
 static void done(struct webrig *r, const char *method, const char *target, const char *headers,
                  const char *body)
 {
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(r, method, target, headers, body);
     if (c->status / 100 != 2)
         fail_msg("%s %s: %u %s", method, target, c->status, webrig_body(c));
-    webrig_end(c);
 }
 
 static void create(struct webrig *r, const char *path)
@@ -58,7 +58,7 @@ TEST(each_change_ends_the_waits_it_is_for)
         {"DELETE", "/v1/znodes/a", NULL, NULL, {404, 404, 404}},
         {"PUT", "/v1/znodes/a", "If-None-Match: *", "x", {200, 200, 200}},
     };
-    struct webrig *r = rig_of_owner(0);
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_of_owner(0);
     for (size_t v = 0; v < 3; v++) {
         struct webrig_call *seen = get(r, views[v], NULL);
         for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -72,40 +72,36 @@ TEST(each_change_ends_the_waits_it_is_for)
             if (c->answered)
                 assert_string_not_equal(webrig_header(c, "ETag"), webrig_header(seen, "ETag"));
             webrig_end(other);
-            struct webrig_call *last = c->answered ? seen : c;
+            CLOSED_BY(webrig_ended) struct webrig_call *last = c->answered ? seen : c;
             seen = c->answered ? c : seen;
-            webrig_end(last);
         }
         webrig_end(seen);
         done(r, "DELETE", "/v1/znodes/a", NULL, NULL);
         done(r, "DELETE", "/v1/znodes/b", NULL, NULL);
     }
-    webrig_free(r);
 }
 
 /* The same version of another node. */
 TEST(a_node_made_again_is_another)
 {
-    struct webrig *r = rig_of_owner(0);
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
-    struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
     char match[80];
     snprintf(match, sizeof match, "If-Match: %s", webrig_header(seen, "ETag"));
     done(r, "PUT", "/v1/znodes/a", match, "y"); /* what GET answers, PUT takes */
     done(r, "DELETE", "/v1/znodes/a", NULL, NULL);
     create(r, "/v1/znodes/a");
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = get(r, "/v1/znodes/a", know(seen, "\nPrefer: wait=30"));
     assert_int_equal(c->status, 200);
-    webrig_end(c);
-    webrig_end(seen);
-    webrig_free(r);
 }
 
 TEST(a_wait_ends_without_a_change)
 {
-    struct webrig *r = rig_of_owner(0);
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
-    struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
     struct webrig_call *c = get(r, "/v1/znodes/a", know(seen, ""));
     assert_int_equal(c->status, 304);
     webrig_end(c);
@@ -120,34 +116,30 @@ TEST(a_wait_ends_without_a_change)
     done(r, "PUT", "/v1/znodes/a", NULL, "y");
     assert_int_equal(c->status, 200);
     webrig_end(c);
-    webrig_end(seen);
-    webrig_free(r);
 }
 
 /* The session's end takes its watches along. */
 TEST(a_wait_outlives_the_gates_session)
 {
-    struct webrig *r = rig_of_owner(0);
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
-    struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = get(r, "/v1/znodes/a", know(seen, "\nPrefer: wait=40"));
     memnet_kill_session(r->net, 0);
     webrig_advance(r, 3000);
     assert_false(c->answered);
     done(r, "PUT", "/v1/znodes/a", NULL, "y");
     assert_int_equal(c->status, 200);
-    webrig_end(c);
-    webrig_end(seen);
-    webrig_free(r);
 }
 
 /* One watch, however many wait; none when the last one has gone. */
 TEST(those_who_wait_share_a_watch)
 {
     struct webrig_call *calls[8];
-    struct webrig *r = rig_of_owner(5);
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_of_owner(5);
     create(r, "/v1/znodes/a");
-    struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
+    CLOSED_BY(webrig_ended) struct webrig_call *seen = get(r, "/v1/znodes/a", NULL);
     size_t before = memnet_stats(r->net).watches;
     for (int i = 0; i < 8; i++) {
         calls[i] = get(r, "/v1/znodes/a", know(seen, "\nPrefer: wait=30"));
@@ -159,8 +151,6 @@ TEST(those_who_wait_share_a_watch)
     for (int i = 0; i < 8; i++)
         webrig_end(calls[i]);
     assert_int_equal(memnet_stats(r->net).watches, before);
-    webrig_end(seen);
-    webrig_free(r);
 }
 
 TEST(what_cannot_be_waited_for_is_said)
@@ -171,13 +161,11 @@ TEST(what_cannot_be_waited_for_is_said)
         {"/v1/znodes/a", "If-None-Match: \"x\"\nPrefer: wait=1\nClave-Session: x"},
         {"/v1/znodes/a?children&after=b/c", NULL},
     };
-    struct webrig *r = rig_of_owner(0);
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_of_owner(0);
     create(r, "/v1/znodes/a");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct webrig_call *c = get(r, bad[i][0], bad[i][1]);
+        CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, bad[i][0], bad[i][1]);
         if (!c->answered || c->status != 400)
             fail_msg("%s: %u", bad[i][0], c->status);
-        webrig_end(c);
     }
-    webrig_free(r);
 }

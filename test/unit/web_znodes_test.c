@@ -35,7 +35,7 @@ static void create(struct webrig *r, const char *target, const char *data)
 TEST(data_are_the_body_as_they_are)
 {
     static const char bytes[] = {'a', 0, '\n', (char)0xff};
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct webrig_call *c = webrig_request_bytes(r, "POST", "/v1/znodes/a", OCTETS, bytes, 4);
     assert_int_equal(c->status, 201);
     assert_string_equal(webrig_member(c, "path"), "/a");
@@ -54,12 +54,11 @@ TEST(data_are_the_body_as_they_are)
     c = webrig_answer(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
     assert_string_equal(webrig_member(c, "code"), "ENONODE");
     assert_string_equal(webrig_member(c, "path"), "/b");
-    webrig_free(r);
 }
 
 TEST(stat_children_and_acl_are_json)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "hello");
     create(r, "/v1/znodes/a/z", NULL);
     create(r, "/v1/znodes/a/b%20c", NULL);
@@ -82,14 +81,13 @@ TEST(stat_children_and_acl_are_json)
     webrig_end(c);
     c = webrig_answer(r, "GET", "/v1/znodes/?children", NULL, NULL, 200);
     assert_non_null(strstr(webrig_body(c), "[\"a\", \"zookeeper\"]"));
-    webrig_free(r);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
 TEST(conditions_are_checked)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_done(r, "PUT", "/v1/znodes/a", NULL, "x", 404);
     webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: *", "x", 412);
     webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
@@ -112,12 +110,11 @@ TEST(conditions_are_checked)
     webrig_done(r, "DELETE", "/v1/znodes/a", "If-Match: \"1\"", NULL, 412);
     webrig_done(r, "DELETE", "/v1/znodes/a", "If-Match: \"4\"", NULL, 204);
     webrig_done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 404);
-    webrig_free(r);
 }
 
 TEST(nodes_are_created_in_every_mode)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 404);
     create(r, "/v1/znodes/a/b/c?parents", "x");
     webrig_done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 409);
@@ -139,12 +136,11 @@ TEST(nodes_are_created_in_every_mode)
     webrig_done(r, "POST", "/v1/znodes/a/../b", OCTETS, "x", 400);
     webrig_done(r, "POST", "/v1/znodes/%00", OCTETS, "x", 400);
     webrig_done(r, "POST", "/v1/znodes/%ff", OCTETS, "x", 400);
-    webrig_free(r);
 }
 
 TEST(an_access_list_is_set_and_counts)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     struct webrig_call *c = webrig_answer(
         r, "PUT", "/v1/znodes/a?acl", NULL,
@@ -160,12 +156,11 @@ TEST(an_access_list_is_set_and_counts)
     webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "[]", 400);
     webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [}", 400);
     webrig_done(r, "PUT", "/v1/znodes/a?acl", OCTETS, "{}", 415);
-    webrig_free(r);
 }
 
 TEST(a_role_is_needed_on_the_path)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     create(r, "/v1/znodes/b", "x");
     r->naudits = 0;
@@ -181,13 +176,12 @@ TEST(a_role_is_needed_on_the_path)
     assert_int_equal(r->naudits, 6);
     assert_string_equal(r->audits[0], "bob PUT /v1/znodes/a 200 /a");
     assert_string_equal(r->audits[1], "bob PUT /v1/znodes/b 403 /b");
-    webrig_free(r);
 }
 
 /* "/a" as a sequential node is "/a0000000001", beside what the role is for. */
 TEST(a_sequential_node_is_beside_its_path)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     r->peer.uid = 8;
     webrig_done(r, "POST", "/v1/znodes/a?mode=persistent_sequential", OCTETS, "x", 403);
@@ -200,7 +194,6 @@ TEST(a_sequential_node_is_beside_its_path)
         r, "POST", "/v1/multi", NULL,
         "{\"ops\":[{\"op\":\"create\",\"path\":\"/a/n\",\"mode\":\"persistent_sequential\"}]}",
         200);
-    webrig_free(r);
 }
 
 /* "/shard" as a sequential node is "/shard0000000000", which the prefix "/shard0" does not cover.
@@ -211,6 +204,7 @@ TEST(a_prefix_covers_the_number_of_a_sequential_node)
     static const struct web_user writer[] = {
         {.name = "w", .uid = 8, .grants = shard0, .ngrants = 1}};
     static const struct web_access access = {.users = writer, .nusers = 1, .owner_uid = 7};
+    CLOSED_BY(webrig_freed)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer = (struct web_peer){.is_unix = true, .uid = 8};
     webrig_done(
@@ -218,14 +212,13 @@ TEST(a_prefix_covers_the_number_of_a_sequential_node)
         "{\"ops\":[{\"op\":\"create\",\"path\":\"/shard\",\"mode\":\"persistent_sequential\"}]}",
         403);
     webrig_done(r, "POST", "/v1/znodes/shard?mode=persistent_sequential", OCTETS, "x", 403);
-    webrig_free(r);
 }
 
 /* ---- transactions --------------------------------------------------------------------------- */
 
 TEST(a_transaction_is_done_or_not)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct webrig_call *c =
         webrig_answer(r, "POST", "/v1/multi", NULL,
                       "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\", \"data\": \"x\"},"
@@ -253,7 +246,6 @@ TEST(a_transaction_is_done_or_not)
     webrig_done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"delete\",\"path\":\"/a\"}]}",
                 409);
     webrig_done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/no\"}]}", 404);
-    webrig_free(r);
 }
 
 TEST(a_malformed_transaction_is_told)
@@ -284,14 +276,13 @@ TEST(a_malformed_transaction_is_told)
         "\xff",
         "{} {}",
     };
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         webrig_done(r, "POST", "/v1/multi", NULL, bad[i], 400);
     webrig_done(r, "POST", "/v1/multi", "Content-Type: text/plain", "{}", 415);
     webrig_done(r, "POST", "/v1/multi", "Content-Type: application/json-seq", "{}", 415);
     webrig_done(r, "POST", "/v1/multi", "Content-Type: Application/JSON; charset=utf-8",
                 "{\"ops\":[{\"op\":\"check\",\"path\":\"/\"}]}", 200);
-    webrig_free(r);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -322,7 +313,7 @@ static int64_t queue(struct webrig *r, const char *path)
 
 TEST(a_lost_answer_is_an_unknown_outcome_of_writes_only)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     memnet_rule(r->net,
                 (struct memnet_rule){
@@ -338,12 +329,11 @@ TEST(a_lost_answer_is_an_unknown_outcome_of_writes_only)
     webrig_advance(r, 3000);
     assert_int_equal(c->status, 200); /* sent again */
     assert_string_equal(webrig_body(c), "y");
-    webrig_free(r);
 }
 
 TEST(a_write_does_not_wait_for_a_connection)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     memnet_refuse(r->net, 1, true);
     struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 503);
     assert_string_equal(webrig_header(c, "Retry-After"), "1");
@@ -357,7 +347,6 @@ TEST(a_write_does_not_wait_for_a_connection)
     memnet_refuse(r->net, 1, false);
     webrig_advance(r, 20000);
     webrig_done(r, "GET", "/v1/znodes/a", NULL, NULL, 404);
-    webrig_free(r);
 }
 
 /* What was asked for stays in the client until a server answers: it must not be without end. */
@@ -365,23 +354,22 @@ TEST(reads_that_are_given_up_have_a_bound)
 {
     enum { ENOUGH = 3000 };
     size_t refused = 0;
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     memnet_refuse(r->net, 1, true);
     for (int i = 0; i < ENOUGH; i++) {
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = webrig_request(r, "GET", "/v1/znodes/", NULL, NULL);
         refused += c->answered && c->status == 503;
-        webrig_end(c);
     }
     assert_true(refused > 0 && refused < ENOUGH);
     memnet_refuse(r->net, 1, false);
     webrig_advance(r, 20000);
     webrig_done(r, "GET", "/v1/znodes/", NULL, NULL, 200);
-    webrig_free(r);
 }
 
 TEST(a_client_that_hangs_up_leaves_nothing)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     memnet_rule(r->net,
                 (struct memnet_rule){
                     .client = 1, .way = MEMNET_REPLY, .op = MEMNET_ANY, .fate = MEMNET_HOLD});
@@ -393,7 +381,6 @@ TEST(a_client_that_hangs_up_leaves_nothing)
     assert_int_equal(late->status, 503);
     webrig_end(late);
     memnet_clear(r->net);
-    webrig_free(r);
 }
 
 /* ---- places in queues ----------------------------------------------------------------------- */
@@ -401,7 +388,7 @@ TEST(a_client_that_hangs_up_leaves_nothing)
 TEST(a_place_is_asked_for_or_taken_away)
 {
     char body[100];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     int64_t token = queue(r, "/l/_c_1-lock-");
     queue(r, "/s/leases/_c_1-lease-");
     create(r, "/v1/znodes/l/config", "keep");
@@ -437,12 +424,11 @@ TEST(a_place_is_asked_for_or_taken_away)
     webrig_done(r, "POST", "/v1/locks/l/break", NULL, body, 410);
     r->peer.uid = 8;
     webrig_done(r, "POST", "/v1/locks/l/break", NULL, body, 403);
-    webrig_free(r);
 }
 
 TEST(a_leader_is_asked_to_hand_over)
 {
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     queue(r, "/e/_c_1-latch-");
     queue(r, "/e/_c_2-latch-");
     queue(r, "/e/_c_3-latch-");
@@ -457,7 +443,6 @@ TEST(a_leader_is_asked_to_hand_over)
         webrig_answer(r, "GET", "/v1/znodes/e/_c_1-latch-0000000000", NULL, NULL, 200);
     assert_memory_equal(webrig_header(c, "ETag"), "\"1-", 3); /* that is how it is asked */
     assert_int_equal(r->naudits, 1);
-    webrig_free(r);
 }
 
 /* ---- sessions ------------------------------------------------------------------------------- */
@@ -473,7 +458,7 @@ static struct webrig_call *session_new(struct webrig *r, char secret[128])
 TEST(ephemeral_nodes_live_as_long_as_their_session)
 {
     char secret[128], headers[256];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct webrig_call *session = session_new(r, secret);
     snprintf(headers, sizeof headers, "%s\n" OCTETS, secret);
     webrig_done(r, "POST", "/v1/znodes/e?mode=ephemeral", headers, "x", 201);
@@ -489,14 +474,13 @@ TEST(ephemeral_nodes_live_as_long_as_their_session)
     webrig_done(r, "GET", "/v1/znodes/e", NULL, NULL, 404);
     webrig_done(r, "GET", "/v1/znodes/e", secret, NULL, 410);
     webrig_done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
-    webrig_free(r);
 }
 
 /* Requests of a session count as its client's presence, and their answers as its leaving. */
 TEST(a_session_that_writes_is_alive_and_ends_when_it_is_silent)
 {
     char secret[128];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_end(session_new(r, secret));
     webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
     for (int i = 0; i < 5; i++) {
@@ -506,13 +490,12 @@ TEST(a_session_that_writes_is_alive_and_ends_when_it_is_silent)
     }
     webrig_advance(r, 20000);
     webrig_done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
-    webrig_free(r);
 }
 
 TEST(a_session_without_a_connection_is_waited_for)
 {
     char secret[128];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     webrig_end(session_new(r, secret));
     webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
     memnet_refuse(r->net, 2, true);
@@ -521,14 +504,13 @@ TEST(a_session_without_a_connection_is_waited_for)
     memnet_refuse(r->net, 2, false);
     webrig_advance(r, 3000);
     assert_int_equal(c->status, 200);
-    webrig_free(r);
 }
 
 /* Nothing was sent: it may be repeated. */
 TEST(a_write_that_found_no_connection_was_not_done)
 {
     char secret[128];
-    struct webrig *r = rig_new();
+    CLOSED_BY(webrig_freed) struct webrig *r = rig_new();
     struct webrig_call *c =
         webrig_answer(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 40000}", 201);
     snprintf(secret, sizeof secret, "Clave-Session: %s", webrig_member(c, "secret"));
@@ -542,5 +524,4 @@ TEST(a_write_that_found_no_connection_was_not_done)
     assert_int_equal(c->status, 503);
     assert_string_equal(webrig_member(c, "class"), "retry");
     webrig_end(c);
-    webrig_free(r);
 }

@@ -64,25 +64,24 @@ static void feed_pieces(const struct buf *stream, const int *lengths, size_t pie
 TEST(frames_in_pieces_of_every_size)
 {
     struct failmem mem;
-    struct buf stream;
+    CLOSED_BY(clave__buf_fini) struct buf stream;
     failmem_init(&mem);
     clave__buf_init(&stream, &mem.mem, 10000);
     make_stream(&stream, mixed);
     for (size_t piece = 1; piece <= stream.tail; piece++)
         feed_pieces(&stream, mixed, piece);
-    clave__buf_fini(&stream);
 }
 
 TEST(frames_in_pieces_of_random_size)
 {
     struct failmem mem;
-    struct buf stream;
+    CLOSED_BY(clave__buf_fini) struct buf stream;
     struct rand_state rand;
     failmem_init(&mem);
     clave__buf_init(&stream, &mem.mem, 10000);
     make_stream(&stream, mixed);
     for (uint64_t seed = 1; seed <= 500; seed++) {
-        struct frame_reader f;
+        CLOSED_BY(clave__frame_reader_fini) struct frame_reader f;
         size_t next = 0, n;
         clave__rand_seed(&rand, seed);
         clave__frame_reader_init(&f, &mem.mem, MAX);
@@ -93,9 +92,7 @@ TEST(frames_in_pieces_of_random_size)
             next = take_all(&f, mixed, next);
         }
         assert_int_equal(mixed[next], -1);
-        clave__frame_reader_fini(&f);
     }
-    clave__buf_fini(&stream);
 }
 
 /* A frame that is whole in the feed is not copied. */
@@ -163,7 +160,7 @@ TEST(lengths_that_are_none)
 TEST(a_reader_holds_one_frame_at_most)
 {
     struct failmem mem;
-    struct frame_reader f;
+    CLOSED_BY(clave__frame_reader_fini) struct frame_reader f;
     const uint8_t *p;
     size_t n;
     uint8_t bytes[4 + MAX] = {0, 0, 0, MAX};
@@ -180,7 +177,6 @@ TEST(a_reader_holds_one_frame_at_most)
     assert_int_equal(n, MAX);
     assert_int_equal(clave__frame_next(&f, &p, &n), 0);
     assert_int_equal(clave__buf_len(&f.held), 0);
-    clave__frame_reader_fini(&f);
 }
 
 TEST(a_reader_without_memory)

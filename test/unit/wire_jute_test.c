@@ -90,7 +90,7 @@ TEST(every_primitive_both_ways)
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         const struct sample *s = &samples[i];
         struct jbytes bytes = JBYTES_NULL;
-        struct buf b;
+        CLOSED_BY(clave__buf_fini) struct buf b;
         clave__buf_init(&b, &mem.mem, 64);
         struct jwriter w = clave__jwriter(&b);
         put(&w, s);
@@ -103,7 +103,6 @@ TEST(every_primitive_both_ways)
             assert_memory_equal(bytes.p, s->text, (size_t)bytes.n);
         assert_false(r.bad);
         assert_int_equal(r.n, 0);
-        clave__buf_fini(&b);
     }
     assert_int_equal(mem.live, 0);
 }
@@ -233,7 +232,7 @@ TEST(a_writer_stops_at_the_maximum)
     failmem_init(&mem);
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         for (size_t max = 0; max < samples[i].n; max++) {
-            struct buf b;
+            CLOSED_BY(clave__buf_fini) struct buf b;
             clave__buf_init(&b, &mem.mem, max);
             struct jwriter w = clave__jwriter(&b);
             put(&w, &samples[i]);
@@ -245,7 +244,6 @@ TEST(a_writer_stops_at_the_maximum)
             clave__jput_vec(&w, (struct jvec){0, NULL, 0});
             assert_int_equal(w.err, CLAVE_ETOOBIG);
             assert_int_equal(clave__buf_len(&b), written);
-            clave__buf_fini(&b);
         }
     }
     assert_int_equal(mem.live, 0);
@@ -272,7 +270,7 @@ TEST(a_vector_as_it_was_read)
 {
     static const char wire[] = "\0\0\0\2\0\0\0\1x\0\0\0\1y";
     struct failmem mem;
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     failmem_init(&mem);
     clave__buf_init(&b, &mem.mem, 100);
     struct jreader r = clave__jreader(wire, sizeof wire - 1);
@@ -284,14 +282,13 @@ TEST(a_vector_as_it_was_read)
     assert_int_equal(b.tail, sizeof wire - 1 + 8);
     assert_memory_equal(b.data, wire, sizeof wire - 1);
     assert_memory_equal(b.data + sizeof wire - 1, "\xff\xff\xff\xff\0\0\0\0", 8);
-    clave__buf_fini(&b);
 }
 
 /* Offsets count from the head of the content, wherever it is in the buffer. */
 TEST(an_int_is_filled_in)
 {
     struct failmem mem;
-    struct buf b;
+    CLOSED_BY(clave__buf_fini) struct buf b;
     failmem_init(&mem);
     clave__buf_init(&b, &mem.mem, 100);
     struct jwriter w = clave__jwriter(&b);
@@ -299,5 +296,4 @@ TEST(an_int_is_filled_in)
     clave__buf_consume(&b, 3);
     clave__jput_int_at(&w, 1, 0x01020304);
     assert_memory_equal(clave__buf_bytes(&b), "\xff\x01\x02\x03\x04", 5);
-    clave__buf_fini(&b);
 }

@@ -74,13 +74,12 @@ TEST(subjects_read_as_in_java)
     uint8_t der[512];
     struct clave_mem mem = clave__mem_or_default(NULL);
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
-        struct buf out;
+        CLOSED_BY(clave__buf_fini) struct buf out;
         clave__buf_init(&out, &mem, 4096);
         size_t n = unhex(subjects[i].der, der);
         assert_int_equal(clave__x509_name_put(&out, der, n), CLAVE_OK);
         assert_int_equal(clave__buf_append(&out, "", 1), CLAVE_OK);
         assert_string_equal((const char *)clave__buf_bytes(&out), subjects[i].text);
-        clave__buf_fini(&out);
     }
 }
 
@@ -89,7 +88,7 @@ TEST(damaged_subjects_do_no_harm)
 {
     uint8_t der[512];
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct buf out;
+    CLOSED_BY(clave__buf_fini) struct buf out;
     clave__buf_init(&out, &mem, 4096);
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
         size_t n = unhex(subjects[i].der, der);
@@ -104,7 +103,6 @@ TEST(damaged_subjects_do_no_harm)
         }
         clave__buf_clear(&out);
     }
-    clave__buf_fini(&out);
 }
 
 static const struct {
@@ -311,7 +309,7 @@ static const char *who_am_i(struct memserver_conn *c)
 
 TEST(a_certificate_opens_what_is_its_own)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     struct memserver_conn other;
     open_place(&p, NULL);
     assert_string_equal(who_am_i(&p.c), "ip:127.0.0.1 x509:CN=client,O=Acme,C=DE");
@@ -327,64 +325,55 @@ TEST(a_certificate_opens_what_is_its_own)
     /* It is compared as text: another way to write the same name is another id. */
     assert_int_equal(set_acl(&p.c, "x509", "CN=client, O=Acme, C=DE"), CLAVE_OK);
     assert_int_equal(memserver_set(&p.c, "/n", "3", -1), CLAVE_ENOAUTH);
-    close_place(&p);
 }
 
 TEST(auth_stands_for_the_subject_too)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     open_place(&p, NULL);
     assert_int_equal(authenticate(&p.c, "x509", ""), CLAVE_OK); /* it has it already */
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
     assert_int_equal(set_acl(&p.c, "auth", ""), CLAVE_OK);
     assert_string_equal(acl_of(&p.c),
                         "31 digest u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=, 31 x509 CN=client,O=Acme,C=DE");
-    close_place(&p);
 }
 
 TEST(without_a_certificate_there_is_nobody)
 {
-    struct place p;
-    struct memserver_conn c;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&p, "CN=client,O=Acme,C=DE");
     memserver_connect(&c, &p.d, 10000);
     assert_string_equal(who_am_i(&c), "ip:127.0.0.1");
     assert_int_equal(set_acl(&c, "auth", ""), CLAVE_EINVALIDACL);
     assert_int_equal(authenticate(&c, "x509", "CN=client,O=Acme,C=DE"), CLAVE_EAUTHFAILED);
     assert_null(c.c);
-    memserver_hang_up(&c);
-    close_place(&p);
 }
 
 TEST(a_certificate_may_be_the_super_user)
 {
-    struct place p;
+    CLOSED_BY(close_place) struct place p;
     open_place(&p, "CN=client,O=Acme,C=DE");
     assert_int_equal(set_acl(&p.c, "digest", "nobody:x"), CLAVE_OK);
     assert_int_equal(memserver_set(&p.c, "/n", "1", -1), CLAVE_OK);
     assert_non_null(strstr(p.d.lines, "127.0.0.1:42100 is CN=client,O=Acme,C=DE, the super user"));
-    close_place(&p);
 }
 
 TEST(a_server_without_the_scheme_refuses_it)
 {
-    struct memserver d;
-    struct memserver_conn c;
+    CLOSED_BY(memserver_close) struct memserver d;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 10000);
     assert_int_equal(memserver_create(&c, "/n", "", 0), CLAVE_OK);
     assert_int_equal(set_acl(&c, "x509", "CN=client"), CLAVE_EINVALIDACL);
-    memserver_hang_up(&c);
-    memserver_close(&d);
 }
 
 TEST(what_is_no_name_is_refused)
 {
-    struct place p;
-    struct memserver_conn c;
+    CLOSED_BY(close_place) struct place p;
+    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     open_place(&p, NULL);
     memserver_dial(&c, &p.d);
     assert_int_equal(clave__server_conn_certify(c.c, "\x30\x01", 2), CLAVE_EINVAL);
-    memserver_hang_up(&c);
-    close_place(&p);
 }
