@@ -81,6 +81,42 @@ class Restarts(unittest.TestCase):
     def nodes(self, path):
         return clave("ls", path, connect=self.server.connect).out.split()
 
+    def held_for(self, gate, user, claim):
+        """How much longer a claim may be used, or None: it is over."""
+        status, _, told = gate.call("POST", f"/v1/sessions/{user['id']}/renew", Clave_Session=user["secret"])
+        self.assertEqual(status, 200, told)
+        return next((c["valid_ms"] for c in told["claims"] if c["id"] == claim["id"] and c["state"] == "held"), None)
+
+    def test_a_longest_hold_goes_on(self):
+        """In `clave serve --http`, with the key that it keeps: it is killed while a lock, a lock that may be asked for and a
+        leadership are held for 6 s at most."""
+        most = 6000
+        gate = Gate(None).start()
+        self.gates = [gate]
+        user = gate.call("POST", "/v1/sessions", {"ttl_ms": 20000})[2]
+        own, claims, begun = {"Clave_Session": user["secret"]}, [], time.monotonic()
+        for more in ({}, {"revocable": True}, {"kind": "election"}):
+            body = {"session": user["id"], "path": f"/longest/{len(claims)}", "max_hold_ms": most, **more}
+            status, _, told = gate.call("POST", "/v1/claims", body, Prefer="wait=10", **own)
+            self.assertEqual(status, 201, told)
+            claims.append(told)
+        granted = time.monotonic()
+        while time.monotonic() < granted + most / 3000:
+            time.sleep(0.05)
+        gate.stop(signal.SIGKILL)
+        gate.start()
+        for c in claims:
+            asked = time.monotonic()
+            valid = self.held_for(gate, user, c)
+            if valid is None:  # this machine was busy all the time
+                self.assertGreater(time.monotonic(), begun + most / 1000)
+            else:
+                self.assertLessEqual(asked + valid / 1000, granted + most / 1000)
+        until = time.monotonic() + PATIENCE
+        while any(self.held_for(gate, user, c) is not None for c in claims):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.05)
+
     def test_a_rolling_restart_loses_nothing(self):
         key = key_file()
         self.gates = [Gate(self.server.connect, "--http-key", key).start() for _ in range(2)]

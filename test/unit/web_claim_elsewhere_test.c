@@ -252,7 +252,8 @@ TEST(a_renewal_lists_what_the_session_has)
     }
 }
 
-enum { U_FIRST = 1 }; /* the client of u at the first gate */
+/* The clients of those who enter at the first gate. */
+enum { U_FIRST = 1, U_SECOND = 2 };
 
 /* A try whose answers are held back. */
 static struct webrig_call *tries_unanswered(struct webrig *r, struct user *u)
@@ -551,53 +552,306 @@ TEST(the_first_request_after_a_release_elsewhere_has_a_place)
     webrig_free(r);
 }
 
+/* Of a lock and of an election, whose place says the candidate's id alone. */
 TEST(the_mark_of_a_lock_delay_goes_with_a_release_elsewhere)
 {
-    struct user u;
-    struct webrig *r = two_gates(&u);
-    webrig_end(ends(
-        r, user_sends(r, &u, "POST", 5, KEYED, "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000}"),
-        201));
-    assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 2); /* the lock, the mark */
-    webrig_second(r);
-    webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
-    assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 1);
-    webrig_free(r);
+    static const char *const delayed[] = {
+        "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000}",
+        "{\"path\": \"/d/l\", \"lock_delay_ms\": 9000, \"kind\": \"election\"}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, delayed[i]), 201));
+        assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 2); /* the lock, the mark */
+        webrig_second(r);
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        assert_int_equal(memnet_list(r->net, 0, "/d", NULL, 0), 1);
+        webrig_free(r);
+    }
+}
+
+/* ---- the longest hold ---- */
+
+/* Whether its place may be written to, and what that may say, differs; for how long it is held does
+ * not. */
+static const struct {
+    const char *body;
+    size_t kind; /* of `kinds` */
+} limited[] = {
+    {"{\"path\": \"/l\", \"max_hold_ms\": 4000}", 0},
+    {"{\"path\": \"/l\", \"max_hold_ms\": 4000, \"revocable\": true}", 0},
+    {"{\"path\": \"/l\", \"max_hold_ms\": 4000, \"kind\": \"write\"}", 2},
+    {"{\"path\": \"/e\", \"max_hold_ms\": 4000, \"kind\": \"election\"}", 3},
+    {"{\"path\": \"/e\", \"max_hold_ms\": 4000, \"kind\": \"election\", \"revocable\": true}", 3},
+    {"{\"path\": \"/s\", \"max_hold_ms\": 4000, \"kind\": \"semaphore\", \"limit\": 3, "
+     "\"permits\": 3, \"revocable\": true}",
+     5},
+};
+enum { LIMITED = sizeof limited / sizeof *limited };
+
+/* Held since then, and for 4 s, at whichever gate it is renewed. */
+static void check_longest_hold(struct webrig *r, const struct user *u, size_t i, int64_t since)
+{
+    size_t kind = limited[i].kind, n = kind == 5 ? 3 : 1;
+    while (r->net->now < since + 3500) {
+        struct webrig_call *c = ends(r, renews(r, u), 200);
+        const char *valid = strstr(webrig_body(c), "\"token\"");
+        assert_non_null(valid);
+        assert_true(atoll(strstr(valid, "valid_ms\": ") + 11) <= 4000 - (r->net->now - since));
+        assert_null(strstr(webrig_body(c), "asked"));
+        webrig_end(c);
+        assert_int_equal(places(r, kind), n);
+        webrig_advance(r, 500);
+        webrig_other(r);
+    }
+    webrig_advance(r, since + 4100 - r->net->now);
+    for (int gates = 0; gates < 2; gates++) {
+        struct webrig_call *c = ends(r, renews(r, u), 200);
+        assert_string_equal(webrig_member(c, "cause"), "max_hold");
+        webrig_end(c);
+        assert_int_equal(places(r, kind), n); /* a gate does not know what the other has told */
+        webrig_other(r);
+    }
+    webrig_advance(r, 4600);
+    webrig_end(ends(r, renews(r, u), 200));
+    assert_int_equal(places(r, kind), 0);
+}
+
+/* Nothing is left of what the gates tell each other of a claim. */
+static void check_no_notes(struct webrig *r, const struct user *u)
+{
+    char names[16][96];
+    webrig_end(ends(r, renews(r, u), 200));
+    size_t n = memnet_list(r->net, 0, "/clave-gate", names, 16);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(strncmp(names[i], "gone-", 5), 0);
 }
 
 /* At whichever gates it is renewed, and whether it was granted at once or after others. */
 TEST(a_longest_hold_goes_on_at_the_next_gate)
 {
-    static const char limited[] = "{\"path\": \"/l\", \"max_hold_ms\": 4000}";
-    for (int waits = 0; waits < 2; waits++) {
+    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
         struct user u, v;
         struct webrig *r = two_gates(&u);
+        const char *body = limited[i / 2].body;
         user_enter(r, &v);
-        if (waits) {
-            user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 201));
-            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, limited), 202));
+        if (i % 2) {
+            user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, body), 201));
+            webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, body), 202));
             webrig_advance(r, 3000);
             webrig_end(ends(r, renews(r, &u), 200));
             webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
         }
-        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited), 201));
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, body), 201));
         int64_t since = r->net->now;
         webrig_second(r);
-        while (r->net->now < since + 3500) {
-            struct webrig_call *c = ends(r, renews(r, &u), 200);
-            const char *valid = strstr(webrig_body(c), "\"token\"");
-            assert_non_null(valid);
-            assert_true(atoll(strstr(valid, "valid_ms\": ") + 11) <= 4000 - (r->net->now - since));
-            webrig_end(c);
-            assert_int_equal(places(r, 0), 1);
-            webrig_advance(r, 500);
+        check_longest_hold(r, &u, i / 2, since);
+        check_no_notes(r, &u);
+        webrig_free(r);
+    }
+}
+
+/* It waits at the first gate, and is granted at the second, which knows the terms as well. */
+TEST(a_longest_hold_begins_where_it_is_granted)
+{
+    for (size_t i = 0; i < LIMITED; i++) {
+        struct user u, v;
+        struct webrig *r = two_gates(&u);
+        user_enter(r, &v);
+        user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, limited[i].body), 201));
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, KEYED, limited[i].body), 202));
+        webrig_second(r);
+        webrig_end(ends(r, renews(r, &u), 200));
+        webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
+        webrig_end(ends(r, user_sends(r, &u, "GET", 5, NULL, NULL), 200));
+        int64_t since = r->net->now;
+        webrig_other(r);
+        check_longest_hold(r, &u, i, since);
+        webrig_free(r);
+    }
+}
+
+/* For how long it is told as held. */
+static int64_t told_for(struct webrig *r, const struct user *u)
+{
+    struct webrig_call *c = ends(r, renews(r, u), 200);
+    const char *token = strstr(webrig_body(c), "\"token\"");
+    int64_t ms = token ? atoll(strstr(token, "valid_ms\": ") + 11) : 0;
+    webrig_end(c);
+    return ms;
+}
+
+/* The servers' clock says for how long it has been held, and is set while that is so: what a gate
+ * has told stays, whatever the other one makes of it. */
+TEST(what_a_gate_has_told_stays_when_the_servers_clock_is_set)
+{
+    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        size_t kind = limited[i / 2].kind, n = kind == 5 ? 3 : 1;
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i / 2].body), 201));
+        webrig_second(r);
+        webrig_advance(r, 2000);
+        if (i % 2)
+            r->net->wall_shift -= 3000;
+        int64_t told = r->net->now;
+        told += told_for(r, &u);
+        if (i % 2 == 0)
+            r->net->wall_shift += 3000;
+        webrig_advance(r, 100);
+        webrig_other(r);
+        while (r->net->now + 300 < told) {
+            int64_t now = r->net->now, more = told_for(r, &u);
+            told = now + more > told ? now + more : told;
+            assert_int_equal(more > 0, i % 2);
+            webrig_advance(r, 200);
+            assert_int_equal(places(r, kind), n);
+        }
+        for (int k = 0; k < 30; k++) {
+            webrig_advance(r, 300);
+            assert_int_equal(told_for(r, &u), 0);
             webrig_other(r);
         }
-        webrig_advance(r, since + 4200 - r->net->now);
-        struct webrig_call *c = ends(r, renews(r, &u), 200);
-        assert_null(strstr(webrig_body(c), "\"held\""));
+        assert_int_equal(places(r, kind), 0);
+        check_no_notes(r, &u);
+        webrig_free(r);
+    }
+}
+
+/* A gate has no connection when the end comes, and the clock of the servers is set back: it deletes
+ * nothing by what it knew when it comes back. */
+TEST(a_gate_that_was_away_learns_anew_when_a_hold_ends)
+{
+    for (size_t i = 0; i < LIMITED; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        size_t kind = limited[i].kind, n = kind == 5 ? 3 : 1;
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i].body), 201));
+        webrig_advance(r, 3000);
+        r->net->wall_shift -= 3000;
+        webrig_second(r);
+        int64_t told = r->net->now;
+        told += told_for(r, &u);
+        webrig_advance(r, 1500);
+        assert_int_equal(places(r, kind), n);
+        webrig_other(r);
+        assert_in_range(told_for(r, &u), 1, 3000);
+        while (r->net->now + 300 < told) {
+            webrig_advance(r, 200);
+            assert_int_equal(places(r, kind), n);
+        }
+        webrig_free(r);
+    }
+}
+
+/* A gate writes that the end has come, and loses the connection: whether it was written or not, no
+ * gate says that it is held after one has said that it is not. */
+TEST(an_end_that_was_said_stays)
+{
+    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        size_t kind = limited[i / 2].kind, n = kind == 5 ? 3 : 1;
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i / 2].body), 201));
+        webrig_advance(r, 3900);
+        memnet_rule(r->net, (struct memnet_rule){U_FIRST, i % 2 ? MEMNET_REPLY : MEMNET_REQUEST,
+                                                 OP_SET_DATA, MEMNET_HOLD, 0});
+        webrig_advance(r, 200);
+        assert_int_equal(places(r, kind), n);
+        r->net->wall_shift -= 3000;
+        webrig_second(r);
+        if (i % 2)
+            assert_int_equal(told_for(r, &u), 0);
+        int64_t told = r->net->now;
+        told += told_for(r, &u);
+        memnet_clear(r->net);
+        webrig_other(r);
+        while (r->net->now + 300 < told) {
+            webrig_advance(r, 200);
+            assert_int_equal(places(r, kind), n);
+            assert_int_equal(told_for(r, &u) > 0, !(i % 2));
+        }
+        for (int k = 0; k < 30; k++) {
+            webrig_advance(r, 300);
+            (void)told_for(r, &u);
+        }
+        assert_int_equal(told_for(r, &u), 0);
+        assert_int_equal(places(r, kind), 0);
+        webrig_free(r);
+    }
+}
+
+/* What a released claim had told other gates is gone with it, at whichever gate that was. */
+TEST(a_release_leaves_no_note)
+{
+    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i / 2].body), 201));
+        size_t notes = limited[i / 2].kind == 3 ? 2 : 1; /* the terms of an election, too */
+        assert_int_equal(memnet_list(r->net, 0, "/clave-gate", NULL, 0), notes);
+        if (i % 2)
+            webrig_second(r);
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        check_no_notes(r, &u);
+        webrig_free(r);
+    }
+}
+
+/* u waits, and gives that up; the mark is answered, and the delete of the place is lost with the
+ * connection. It is repeated, and no new place is made before: a session has one. */
+TEST(a_new_place_waits_for_a_delete_that_is_repeated)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        struct user u, v;
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = shared ? key : NULL});
+        user_enter(r, &v);
+        user_enter(r, &u);
+        user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 201));
+        user_takes_claim(&u, ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 202));
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_SECOND, MEMNET_REQUEST, OP_DELETE, MEMNET_HOLD, 0});
+        webrig_end(ends(r, user_sends(r, &u, "DELETE", -1, NULL, NULL), 204));
+        assert_int_equal(places(r, 0), 2);
+        memnet_refuse(r->net, U_SECOND, true);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_SECOND, MEMNET_REQUEST, OP_SYNC, MEMNET_HOLD, 0});
+        memnet_refuse(r->net, U_SECOND, false);
+        struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, LOCK);
+        webrig_advance(r, 500);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        assert_true(c->answered);
+        if (c->status != 503) { /* the delete came first */
+            user_expects(c, 202);
+            assert_string_equal(webrig_member(c, "position"), "2");
+        }
         webrig_end(c);
-        assert_int_equal(places(r, 0), 0);
+        webrig_end(ends(r, user_sends(r, &u, "POST", -1, NULL, LOCK), 202));
+        assert_int_equal(places(r, 0), 2);
+        webrig_free(r);
+    }
+}
+
+/* The answers to a release are lost, and so is the delete of the note. */
+TEST(a_note_that_stayed_behind_is_deleted)
+{
+    for (size_t i = 0; i < LIMITED; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i].body), 201));
+        memnet_rule(r->net,
+                    (struct memnet_rule){U_FIRST, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+        struct webrig_call *gives = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        assert_int_equal(places(r, limited[i].kind), 0);
+        webrig_second(r);
+        webrig_end(ends(r, renews(r, &u), 200));
+        assert_int_equal(memnet_list(r->net, 0, "/clave-gate", NULL, 0), 1); /* the mark */
+        memnet_clear(r->net);
+        webrig_end(gives);
+        check_no_notes(r, &u);
         webrig_free(r);
     }
 }

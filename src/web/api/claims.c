@@ -189,7 +189,7 @@ static bool claim_request_find_own(struct session_request *k)
         keyed = NULL; /* it was refused, so this request is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path, t->id);
     bool leaving =
-        c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
+        c ? !keyed && c->state > CLAIM_HELD : clave__claim_is_being_left(k->s, t->path, t->id);
     bool marked = !keyed && o->keyed && clave__http_session_has_mark(k->s, o->own);
     if (marked && !o->proved && !clave__http_session_mark_is_certain(k->s, o->own)) {
         k->s->looked_on = 0; /* what stands of it is deleted by that */
@@ -388,7 +388,7 @@ static void claim_answer_end(struct session_request *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
-    assert(c->state >= CLAIM_LEAVING);
+    assert(c->state > CLAIM_HELD);
     clave_err why = c->why; /* the claim may be freed with the answer */
     /* Nothing has ended: the node may not be created, or not deleted. */
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
@@ -593,7 +593,7 @@ static void claim_answer(struct session_request *k, unsigned held)
         clave__web_refuse(x, 504, CLAVE_EOPTIMEOUT, NULL, "its release is not confirmed yet");
         return;
     }
-    if (c->state >= CLAIM_LEAVING) {
+    if (c->state > CLAIM_HELD) {
         claim_answer_end(k);
         return;
     }
@@ -676,7 +676,7 @@ static void claim_stop(struct web_exchange *x)
 {
     struct session_request *k = x->owned;
     struct claim *c = k->claim;
-    bool kept = c && !c->trying && c->state < CLAIM_LEAVING && c->state > CLAIM_WANTED &&
+    bool kept = c && !c->trying && c->state <= CLAIM_HELD && c->state > CLAIM_WANTED &&
                 clave__http_session_is_shared(k->s);
     if (!kept) {
         clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "claim", x->deed.path);
@@ -863,7 +863,7 @@ static void claim_patch(struct session_request *k)
         clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
     if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
         return;
-    if (c->state >= CLAIM_LEAVING) {
+    if (c->state > CLAIM_HELD) {
         claim_answer_end(k);
         return;
     }

@@ -22,7 +22,8 @@ static const char *claim_json_state_name(const struct claim *c, bool proven)
     case CLAIM_HELD:
         return proven ? "held" : "suspended";
     case CLAIM_LEAVING:
-        return "released";
+        return c->overheld ? "lost" : "released";
+    case CLAIM_SPENT:
     case CLAIM_SOUGHT:
     case CLAIM_OVER:
     case CLAIM_STATES:
@@ -59,7 +60,7 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
         if (c->left_over)
             clave__json_string(j, "left_over", c->left_over);
-    } else if (clave__claim_is_over(c) && !clave__claim_is_half_left(c)) {
+    } else if (clave__claim_has_ended(c) && !clave__claim_is_half_left(c)) {
         clave__web_put_cause(j, &c->why);
     }
     clave__json_close(j, '}');

@@ -28,7 +28,7 @@ static enum claim_event claim_event_of(const struct claim *c)
         return c->ahead > 1 ? CLAIM_EVENT_QUEUED : CLAIM_EVENT_NEXT;
     if (c->state == CLAIM_HELD)
         return c->asked ? CLAIM_EVENT_ASKED : CLAIM_EVENT_HELD;
-    return clave__claim_is_over(c) && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
+    return clave__claim_has_ended(c) && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
 }
 
 /* `text` is its data, which is complete. */
@@ -62,7 +62,7 @@ static void claim_put_event(const struct claim *c, const char *name)
         clave__json_string(&j, "left_over", c->left_over);
     if (c->part.token)
         clave__json_string(&j, "token", token);
-    if (clave__claim_is_over(c))
+    if (clave__claim_has_ended(c))
         clave__web_put_cause(&j, &c->why);
     claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
                      &text);
@@ -111,7 +111,7 @@ static void claim_publish(struct claim *c)
 
 static void claim_publish_suspended(struct claim *c)
 {
-    if (c->part.s->all->web->observe && c->state < CLAIM_LEAVING)
+    if (c->part.s->all->web->observe && c->state <= CLAIM_HELD)
         claim_put_event(c, "suspended");
 }
 
@@ -157,7 +157,7 @@ bool clave__claim_is_fresh(const struct claim *c)
 
 static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 {
-    if (clave__claim_is_over(c))
+    if (clave__claim_has_ended(c))
         return true;
     bool placed = c->placed && clave__claim_is_fresh(c);
     return !p->wants_end && (c->state == CLAIM_HELD || (p->wants_position && placed));
@@ -196,7 +196,7 @@ static void claim_tell_session(struct http_session *s)
 static void claim_tell(struct claim *c)
 {
     struct http_session *s = c->part.s;
-    bool is_news = c->state == CLAIM_HELD || clave__claim_is_over(c);
+    bool is_news = c->state == CLAIM_HELD || clave__claim_has_ended(c);
     claim_publish(c);
     claim_tell_those(c, claim_is_news);
     if (is_news)
@@ -252,45 +252,6 @@ static void claim_drop(struct claim *c)
     c->kind->drop(c);
 }
 
-/* Another gate may be the session's next, and max_hold_ms goes on there: the node says that it is
- * granted, and when is the time of this write, by the servers' clock (session_claims.c). A write
- * to the node of a revocable claim is taken for a request, and another one's node says nothing. */
-static void claim_say_granted(struct claim *c)
-{
-    const struct clave_mem *mem = &c->part.s->all->web->mem;
-    static const char granted[] = CLAIM_GRANTED "=1\n";
-    if (c->max_hold_ms == 0 || c->revocable || c->kind->plain || c->at || !c->part.s->client ||
-        !clave__http_session_is_shared(c->part.s))
-        return;
-    char *data = clave__mem_alloc(mem, c->len + sizeof granted);
-    if (!data)
-        return; /* it begins anew at the next gate */
-    memcpy(data, c->data, c->len);
-    memcpy(data + c->len, granted, sizeof granted);
-    (void)clave_async_set(c->part.s->client, c->node, data, c->len + sizeof granted - 1, -1, NULL,
-                          NULL);
-    clave__mem_free(mem, data);
-}
-
-static void claim_on_limit(struct timer *t, int64_t now)
-{
-    struct claim *c = LIST_ENTRY(t, struct claim, ends);
-    (void)now;
-    c->overheld = true;
-    if (c->state < CLAIM_HELD)
-        clave__claim_end(c, CLAVE_EMAXHOLD);
-    else
-        clave__claim_release(c);
-}
-
-void clave__claim_limit(struct claim *c, int64_t ends_at)
-{
-    c->ends_at = ends_at;
-    clave__timer_init(&c->ends, claim_on_limit);
-    if (ends_at != CLAVE_NEVER)
-        clave__web_timer_set(c->part.s->all->web, &c->ends, ends_at);
-}
-
 static void claim_stop_proof(struct claim *c)
 {
     clave__session_wait_cancel(&c->proof);
@@ -300,17 +261,26 @@ static void claim_on_held(struct claim *c)
 {
     c->granted_at = c->part.s->all->web->now;
     c->told_token = c->grant.token;
-    claim_say_granted(c);
+}
+
+static void claim_on_spent(struct claim *c)
+{
+    c->overheld = true;
+    c->why = CLAVE_EMAXHOLD;
+    if (c->granted_at == 0)
+        c->granted_at = c->part.s->all->web->now;
 }
 
 static void claim_move(struct claim *c, enum claim_state to);
+static void claim_on_over(struct claim *c);
 
 /* What the recipe has made, or may have made, is deleted; that may be done already. */
 static void claim_on_sought(struct claim *c)
 {
     clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
-    clave__web_timer_clear(c->part.s->all->web, &c->ends);
+    clave__web_timer_clear(c->part.s->all->web, &c->longest.due);
     claim_say_cause(c);
+    c->strays |= !c->part.s->attached;
     claim_drop(c);
     if (c->state == CLAIM_SOUGHT && c->place.ncontenders == 0)
         claim_move(c, CLAIM_OVER);
@@ -332,15 +302,17 @@ static const struct claim_rule {
                             CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SOUGHT)},
     [CLAIM_DELAYED] = {.to =
                            CLAIM_TO(CLAIM_DOUBTED) | CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SOUGHT)},
-    [CLAIM_DOUBTED] = {.to = CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SOUGHT),
+    [CLAIM_DOUBTED] = {.to = CLAIM_TO(CLAIM_HELD) | CLAIM_TO(CLAIM_SPENT) | CLAIM_TO(CLAIM_SOUGHT),
                        .is_checked = true,
                        .leave = claim_stop_proof},
-    [CLAIM_HELD] = {.to = CLAIM_TO(CLAIM_LEAVING) | CLAIM_TO(CLAIM_SOUGHT),
+    [CLAIM_HELD] = {.to = CLAIM_TO(CLAIM_SPENT) | CLAIM_TO(CLAIM_LEAVING) | CLAIM_TO(CLAIM_SOUGHT),
                     .is_checked = true,
                     .enter = claim_on_held},
+    [CLAIM_SPENT] = {.to = CLAIM_TO(CLAIM_LEAVING) | CLAIM_TO(CLAIM_SOUGHT),
+                     .enter = claim_on_spent},
     [CLAIM_LEAVING] = {.to = CLAIM_TO(CLAIM_SOUGHT)},
     [CLAIM_SOUGHT] = {.to = CLAIM_TO(CLAIM_OVER), .enter = claim_on_sought},
-    [CLAIM_OVER] = {.to = 0},
+    [CLAIM_OVER] = {.to = 0, .enter = claim_on_over},
 };
 
 static void claim_move(struct claim *c, enum claim_state to)
@@ -362,19 +334,349 @@ void clave__claim_end(struct claim *c, clave_err why)
 {
     if (clave__claim_is_over(c))
         return;
-    c->why = why;
+    if (!c->overheld || why == CLAVE_ENOAUTH)
+        c->why = why;
     claim_move(c, CLAIM_SOUGHT);
 }
+
+/* ==== the end of a limited hold =============================================================== */
+
+/* The end of a claim that has max_hold_ms: one time at every gate of one key, and
+ * over restarts. Without a shared key it is one gate alone, which may have forgotten the session.
+ * A claim of /v1/hold, whose session nobody can take up, is ended by its recipe.
+ *
+ * What gates know of a hold is a node of the session beside its marks, hold-ID-TOKEN: of the claim
+ * ID, whose token is TOKEN (hexadecimal). It is made when the claim was granted, before anybody is
+ * told so, by the first gate that gets there. So its ctime is when the hold began. Its data is
+ * empty until the hold is over, and then "over" for good.
+ *
+ * Three things make this right. Each of them is a rule for one gate alone:
+ *
+ * 1. A claim is told as held only on a connection on which this gate has made the node, or has read
+ *    it, found that it does not say "over", and written it. The mtime of that write less the ctime
+ *    is how long the claim had been held, by the servers' clock alone; the rest runs from when the
+ *    write was sent, by the gate's clock. So the hold ends by a round trip early at most, and never
+ *    late.
+ * 2. When the time is up, a gate writes "over", on a connection on which it knows the node, and at
+ *    the version that it knows: had another gate written since, it reads the node again. The claim
+ *    has ended for its client when the servers have answered that write. A connection is the
+ *    session's only one, and the servers refuse what was sent on an earlier one. So no gate tells
+ *    the claim as held on any connection after that, and a write whose answer was lost is found by
+ *    the next reading.
+ * 3. The place is deleted only then, and not before all that gates have told is over. What other
+ *    gates have told was proved on connections before the present one, so it is over a ttl after
+ *    this one was made. A gate that has made the node itself, on the present connection, need not
+ *    wait: nobody else has told anything. The gates' clocks count this time. The servers' wall
+ *    clocks decide how long a hold is, but never that a place may go which somebody relies on.
+ *
+ * A delete that is repeated on a later connection is harmless because of 2.
+ *
+ * Where SESSION_MARKS may not be written (the gate's own client warns of it), each gate counts
+ * anew. */
+
+enum { HOLD_PATH = sizeof CLAIM_HOLD_NOTE + CLAVE_UUID_TEXT + 24 };
+enum { NO_NODE = -1 }; /* its version */
+static const char is_over[] = "over";
+
+static bool claim_limit_is_known(const struct claim *c)
+{
+    const struct http_session *s = c->part.s;
+    if (!clave__http_session_is_shared(s))
+        return c->longest.known_on != 0;
+    return s->attached && c->longest.known_on == clave_async_client_connection(s->client);
+}
+
+static void claim_limit_path(const struct claim *c, char out[HOLD_PATH])
+{
+    snprintf(out, HOLD_PATH, "%s%s-%016" PRIx64, CLAIM_HOLD_NOTE, c->place.uuid,
+             (uint64_t)c->grant.token);
+}
+
+/* Until then all is over that any gate has told on an earlier connection. */
+static int64_t claim_told_until(const struct claim *c)
+{
+    const struct http_session *s = c->part.s;
+    int64_t told = s->ttl_ms < c->max_hold_ms ? s->ttl_ms : c->max_hold_ms;
+    return clave__client_now(s->client) + told + told / SESSION_CLOCKS;
+}
+
+/* ---- one request after the other ----
+ *
+ * While they go on, no proof of the session is told, and the claim is not freed. */
+
+static void claim_limit_read(struct claim *c);
+static void claim_limit_make(struct claim *c);
+
+/* Nothing is asked any more. The last thing that is done to a claim. */
+static void claim_limit_rest(struct http_session *s, struct claim *c)
+{
+    if (c)
+        c->longest.asks = false;
+    assert(s->taking > 0);
+    if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
+        clave__http_session_known(s);
+}
+
+/* Whether it is known that it is over, or when it will be, is found by the next proof. */
+static void claim_limit_give_up(struct claim *c)
+{
+    struct http_session *s = c->part.s;
+    s->looked_on = 0;
+    claim_limit_rest(s, c);
+}
+
+static void claim_limit_sent(struct claim *c, clave_err err)
+{
+    if (clave__claim_owe(c, err) != CLAVE_OK)
+        claim_limit_give_up(c);
+}
+
+/* An answer has come. Returns false if it is of no use, or the claim has ended meanwhile. */
+static bool claim_limit_goes_on(struct claim *c, clave_err err)
+{
+    struct http_session *s = c->part.s;
+    if (!clave__claim_repaid(c)) {
+        claim_limit_rest(s, NULL);
+        return false;
+    }
+    if (s->state != HTTP_SESSION_LIVE || (c->state != CLAIM_DOUBTED && c->state != CLAIM_HELD)) {
+        claim_limit_rest(s, c);
+        return false;
+    }
+    if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL)
+        return true;
+    claim_limit_give_up(c);
+    return false;
+}
+
+/* It is over at the servers. */
+static void claim_limit_over(struct claim *c)
+{
+    struct http_session *s = c->part.s;
+    int64_t now = clave__client_now(s->client), gone_at = c->longest.gone_at;
+    if (!claim_limit_is_known(c))
+        gone_at = claim_told_until(c);
+    clave__web_timer_set(s->all->web, &c->longest.due, gone_at > now ? gone_at : now);
+    claim_move(c, CLAIM_SPENT);
+    claim_limit_rest(s, c);
+}
+
+static void claim_limit_on_said(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim *c = arg;
+    (void)client;
+    if (!claim_limit_goes_on(c, res->err))
+        return;
+    if (res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE)
+        claim_limit_read(c);
+    else
+        claim_limit_over(c);
+}
+
+static void claim_limit_say_over(struct claim *c)
+{
+    char path[HOLD_PATH];
+    claim_limit_path(c, path);
+    claim_limit_sent(c, clave_async_set(c->part.s->client, path, is_over, sizeof is_over - 1,
+                                        c->longest.version, claim_limit_on_said, c));
+}
+
+/* The time is up, as is known on this connection; or on an earlier one, if there is no other gate
+ * that would have to hear of it. */
+static void claim_limit_end(struct claim *c)
+{
+    if (c->longest.version == NO_NODE || !clave__http_session_is_shared(c->part.s))
+        claim_limit_over(c);
+    else
+        claim_limit_say_over(c);
+}
+
+static void claim_limit_known(struct claim *c, int64_t ends_at, int64_t gone_at, int32_t version)
+{
+    struct http_session *s = c->part.s;
+    c->longest.ends_at = ends_at;
+    c->longest.gone_at = gone_at > ends_at ? gone_at : ends_at;
+    c->longest.version = version;
+    c->longest.known_on = clave_async_client_connection(s->client);
+    if (ends_at <= clave__client_now(s->client)) {
+        claim_limit_end(c);
+        return;
+    }
+    clave__web_timer_set(s->all->web, &c->longest.due, ends_at);
+    claim_limit_rest(s, c);
+}
+
+/* No node can be made: this gate counts from now on, or as it did before. */
+static void claim_limit_alone(struct claim *c)
+{
+    int64_t now = clave__client_now(c->part.s->client), at = c->longest.ends_at;
+    claim_limit_known(c, at == CLAVE_NEVER ? now + c->max_hold_ms : at, claim_told_until(c),
+                      NO_NODE);
+}
+
+/* ---- the node's time ---- */
+
+static void claim_limit_on_counted(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim *c = arg;
+    (void)client;
+    if (!claim_limit_goes_on(c, res->err))
+        return;
+    if (res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE) {
+        claim_limit_read(c);
+    } else if (res->err != CLAVE_OK) {
+        claim_limit_alone(c);
+    } else {
+        int64_t held = res->stat->mtime - res->stat->ctime;
+        claim_limit_known(c, c->longest.asked_at + c->max_hold_ms - (held > 0 ? held : 0),
+                          claim_told_until(c), res->stat->version);
+    }
+}
+
+static void claim_limit_on_read(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim *c = arg;
+    char path[HOLD_PATH];
+    if (!claim_limit_goes_on(c, res->err))
+        return;
+    bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == c->part.s->id;
+    if (res->err == CLAVE_ENONODE) {
+        claim_limit_make(c);
+    } else if (!own) {
+        claim_limit_alone(c);
+    } else if (res->len > 0) {
+        claim_limit_over(c);
+    } else {
+        claim_limit_path(c, path);
+        c->longest.asked_at = clave__client_now(client);
+        claim_limit_sent(
+            c, clave_async_set(client, path, "", 0, res->stat->version, claim_limit_on_counted, c));
+    }
+}
+
+static void claim_limit_read(struct claim *c)
+{
+    char path[HOLD_PATH];
+    claim_limit_path(c, path);
+    claim_limit_sent(c, clave_async_get(c->part.s->client, path, NULL, claim_limit_on_read, c));
+}
+
+/* No gate can have told that it is held: there is no node before its grant here. */
+static bool claim_limit_is_new(const struct claim *c)
+{
+    return !c->at && c->longest.known_on == 0;
+}
+
+static void claim_limit_on_made(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim *c = arg;
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    if (!claim_limit_goes_on(c, res->err))
+        return;
+    if (res->err == CLAVE_OK) {
+        int64_t ends_at = c->longest.asked_at + c->max_hold_ms, before = c->longest.ends_at;
+        claim_limit_known(c, ends_at < before ? ends_at : before,
+                          claim_limit_is_new(c) ? ends_at : claim_told_until(c), 0);
+    } else if (res->err == CLAVE_ENODEEXISTS) {
+        claim_limit_read(c);
+    } else if (res->err == CLAVE_ENONODE && !c->longest.made_directory) {
+        c->longest.made_directory = true;
+        (void)clave_async_create(client, SESSION_MARKS, NULL, 0, &o, NULL, NULL);
+        claim_limit_make(c);
+    } else {
+        claim_limit_alone(c);
+    }
+}
+
+static void claim_limit_make(struct claim *c)
+{
+    struct http_session *s = c->part.s;
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    char path[HOLD_PATH];
+    o.mode = CLAVE_EPHEMERAL;
+    claim_limit_path(c, path);
+    c->longest.asked_at = clave__client_now(s->client);
+    claim_limit_sent(c, clave_async_create(s->client, path, NULL, 0, &o, claim_limit_on_made, c));
+}
+
+/* ---- when it is asked for ---- */
+
+static void claim_limit_begin(struct claim *c, void (*first)(struct claim *c))
+{
+    if (c->longest.asks)
+        return;
+    c->longest.asks = true;
+    c->part.s->taking++;
+    first(c);
+}
+
+static void claim_limit_learn(struct claim *c)
+{
+    claim_limit_begin(c, claim_limit_is_new(c) ? claim_limit_make : claim_limit_read);
+}
+
+void clave__claim_on_connection(struct claim *c)
+{
+    if (c->limited && (c->state == CLAIM_DOUBTED || c->state == CLAIM_HELD) &&
+        !claim_limit_is_known(c))
+        claim_limit_learn(c);
+}
+
+/* Its max_hold_ms is over; or the place of a claim for which that was said may go. Without a
+ * connection nothing is done: the next one begins with _learn. */
+static void claim_limit_on_due(struct timer *t, int64_t now)
+{
+    struct claim *c = LIST_ENTRY(t, struct claim, longest.due);
+    (void)now;
+    if (c->state == CLAIM_SPENT)
+        clave__claim_release(c);
+    else if (c->state <= CLAIM_HELD &&
+             (c->part.s->attached || !clave__http_session_is_shared(c->part.s)))
+        claim_limit_begin(c, claim_limit_is_known(c) ? claim_limit_end : claim_limit_read);
+    clave__http_session_flush(c->part.s);
+}
+
+void clave__claim_limit_init(struct claim *c)
+{
+    c->longest.ends_at = CLAVE_NEVER;
+    clave__timer_init(&c->longest.due, claim_limit_on_due);
+}
+
+/* Nothing of it is left: neither is what gates note of it beside its place. What stays behind,
+ * because the connection was lost, is deleted after the next listing. */
+static void claim_on_over(struct claim *c)
+{
+    struct http_session *s = c->part.s;
+    char path[HOLD_PATH];
+    if (!s->attached || c->why == CLAVE_ENOAUTH || c->place.spared || c->left_there)
+        return;
+    claim_limit_path(c, path);
+    if (c->longest.known_on != 0)
+        (void)clave_async_delete(s->client, path, -1, NULL, NULL);
+    else if (c->limited && c->at)
+        s->looked_on = 0; /* it had not got so far here: the next listing shows what there is */
+    snprintf(path, sizeof path, "%s%s", CLAIM_TERMS_NOTE, c->place.uuid);
+    if (c->noted)
+        (void)clave_async_delete(s->client, path, -1, NULL, NULL);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
 
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
 {
     const struct http_session *s = c->part.s;
     struct grant_facts g;
-    if (c->state != CLAIM_HELD || !c->kind->grant(c, &g))
+    if (c->state != CLAIM_HELD || !c->kind->grant(c, &g) ||
+        (c->limited && !claim_limit_is_known(c)))
         return 0;
+    int64_t until = g.deadline < c->longest.ends_at ? g.deadline : c->longest.ends_at;
+    /* The end of a limited hold does not allow for a client's clock that is slower, as a hold
+     * deadline does. */
+    if (c->max_hold_ms > 0 && until > arrived)
+        until -= (until - arrived) / VALIDITY_RATE;
     struct validity v = {.arrived = arrived,
                          .granted = c->granted_at,
-                         .hold_deadline = g.deadline < c->ends_at ? g.deadline : c->ends_at,
+                         .hold_deadline = until,
                          .ttl_ms = s->ttl_ms,
                          .now = s->all->web->now};
     return clave__validity_ms(&v);
@@ -411,9 +713,9 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err)
     struct claim *c = LIST_ENTRY(w, struct claim, proof);
     assert(c->state == CLAIM_DOUBTED);
     claim_take_time(c);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK && (!c->limited || claim_limit_is_known(c)))
         claim_move(c, CLAIM_HELD);
-    else if (err == CLAVE_EOPTIMEOUT)
+    else if (err == CLAVE_OK || err == CLAVE_EOPTIMEOUT)
         clave__http_session_prove(c->part.s, w);
     else
         clave__claim_end(c, err);
@@ -423,8 +725,10 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err)
  * others, may have been given back at another gate meanwhile. */
 static void claim_hold(struct claim *c)
 {
-    bool proves = c->waited && clave__http_session_is_shared(c->part.s);
+    bool proves = c->limited || (c->waited && clave__http_session_is_shared(c->part.s));
     claim_move(c, proves ? CLAIM_DOUBTED : CLAIM_HELD);
+    if (c->limited)
+        claim_limit_learn(c);
     if (proves)
         clave__http_session_prove(c->part.s, &c->proof);
 }
@@ -530,7 +834,7 @@ void clave__claim_left(struct claim *c, clave_err err)
     if (err != CLAVE_ENOAUTH && c->forbidden)
         err = CLAVE_EAUTHFAILED;
     else if (err != CLAVE_ENOAUTH)
-        err = c->overheld ? CLAVE_EMAXHOLD : CLAVE_OK;
+        err = CLAVE_OK;
     clave__claim_end(c, err);
 }
 
@@ -538,7 +842,7 @@ void clave__claim_release(struct claim *c)
 {
     if (c->state >= CLAIM_LEAVING)
         return;
-    if (c->state != CLAIM_HELD) {
+    if (c->state < CLAIM_HELD) {
         clave__claim_end(c, CLAVE_ECANCELED);
         clave__http_session_flush(c->part.s);
         return;
@@ -558,6 +862,7 @@ void clave__claim_went_elsewhere(struct claim *c)
 {
     bool has_place = c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
     c->place.search = true;
+    c->strays |= c->state >= CLAIM_LEAVING;
     c->waited = true;
     claim_publish_suspended(c);
     if (!has_place || !clave__http_session_is_shared(c->part.s))
@@ -670,7 +975,7 @@ static bool claim_may_be_elsewhere(const struct claim *c)
 
 static void claim_judge(struct claim *c)
 {
-    if (!c->sender || c->state >= CLAIM_LEAVING)
+    if (!c->sender || c->state > CLAIM_HELD)
         return;
     if (claim_sender_may(c->part.s->all->web, c))
         claim_allow(c);
@@ -728,7 +1033,7 @@ void clave__claim_free(struct session_part *p)
     list_remove(&p->link);
     clave__session_wait_cancel(&c->proof);
     clave__web_timer_clear(p->s->all->web, &c->gives_back);
-    clave__web_timer_clear(p->s->all->web, &c->ends);
+    clave__web_timer_clear(p->s->all->web, &c->longest.due);
     claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_OVER; /* nobody is told */

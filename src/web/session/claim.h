@@ -2,12 +2,12 @@
  * A claim lives from the request that makes it to the one that gives it back, whether a request
  * waits for it or not: its place is kept.
  *
- *     WANTED ──> QUEUED ──> DELAYED ──> DOUBTED ──> HELD ──> LEAVING ──> SOUGHT ──> OVER
+ *     WANTED ──> QUEUED ──> DELAYED ──> DOUBTED ──> HELD ──> SPENT ──> LEAVING ──> SOUGHT ──> OVER
  *        └──────────┴──────────┴───────────┴─────────^                 from each state: SOUGHT
  *
- * Any state before HELD may be left out. What moves a claim are the recipe (queued, granted, lost,
- * left), proofs of its session (proven, missing), its client (released) and time; the table of
- * moves is in claim.c, and claim_move makes each of them.
+ * Any state before HELD, and SPENT, may be left out. What moves a claim are the recipe (queued,
+ * granted, lost, left), proofs of its session (proven, missing), its client (released) and time;
+ * the table of moves is in claim.c, and claim_move makes each of them.
  *
  * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
  * from the request that is answered ("validity" in http_session.h). */
@@ -26,8 +26,11 @@ enum claim_state {
     CLAIM_QUEUED,  /* its place is known */
     CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
     CLAIM_DOUBTED, /* granted after a wait, in which another gate may have given it back: until a
-                    * proof of the session has found its node */
+                    * proof of the session has found its node; and until it is known when a hold
+                    * with a limit ends */
     CLAIM_HELD,
+    CLAIM_SPENT,   /* its max_hold_ms is over, and so it is for its client, but its node stays until
+                    * all that gates have told of it is over (see claim.c) */
     CLAIM_LEAVING, /* given back, and its node is being deleted */
     CLAIM_SOUGHT,  /* over for its client, but the recipe still looks for its node, to delete it */
     CLAIM_OVER,    /* nothing of it is under way */
@@ -55,7 +58,6 @@ struct claim_terms {
         const char *node;
         const void *data;
         size_t len;
-        int64_t ends_at; /* its max_hold_ms is over then; CLAVE_NEVER: that is not known, or none */
     } found;
 };
 
@@ -120,6 +122,18 @@ struct claim_other {
     int number;                     /* of its node */
 };
 
+/* When a hold with a limit ends. Times are by our clock. */
+struct claim_limit {
+    int64_t ends_at;     /* CLAVE_NEVER: not known yet, or there is no limit */
+    int64_t gone_at;     /* before, its node may not be deleted for that */
+    uint64_t known_on;   /* the connection on which both were learnt; 0: they were not */
+    int32_t version;     /* of the node that says it */
+    int64_t asked_at;    /* when the newest request was sent that tells how long it was held */
+    bool asks;           /* a request is under way */
+    bool made_directory; /* of that node */
+    struct timer due;    /* at ends_at; at gone_at while SPENT */
+};
+
 struct claim {
     struct session_part part; /* its session; token and node while DOUBTED or HELD */
     enum claim_state state;
@@ -129,12 +143,16 @@ struct claim {
     char *path;
     char *at;    /* the name of the node that another gate made; NULL: it is this gate's */
     bool there;  /* of session_claims.c, while it looks: the session has a node of it */
+    bool noted;  /* CLAIM_TERMS_NOTE may be there */
     bool leased; /* likewise, while it waits: a lease, which another gate may have been granted */
     bool left_there; /* likewise, when it was over: a node that it deletes, or that is not its own
                       */
+    bool strays;     /* given back without a connection, or that was lost since: the delete of its
+                      * node may come after a create that is asked for now */
     bool marked;     /* over with ENODEEXISTS: it was given back, so that it is not made anew */
     uint32_t limit, permits;
     int64_t lock_delay_ms, max_hold_ms;
+    bool limited; /* max_hold_ms is kept here; else its recipe does that */
     bool revocable, trying;
     char *data; /* of its node */
     size_t len;
@@ -153,9 +171,8 @@ struct claim {
                                   * that waits is judged in its place */
     int64_t told_until;          /* the end of the longest valid_ms that was told */
     struct timer gives_back;     /* while `forbidden` */
-    struct timer ends;           /* max_hold_ms, as another gate has begun it: at `ends_at` */
-    int64_t ends_at;             /* CLAVE_NEVER: it began here, and the recipe ends it */
-    bool overheld;
+    struct claim_limit longest;
+    bool overheld;  /* SPENT, or was it */
     bool forbidden; /* its sender may not hold it any more */
     enum claim_event told;
     bool told_left_over;
@@ -173,6 +190,12 @@ enum { SESSION_CLAIMS = 1000, SESSION_ENDED_CLAIMS = 16 };
 static inline bool clave__claim_is_over(const struct claim *c)
 {
     return c->state >= CLAIM_SOUGHT;
+}
+
+/* So it is for its client: over, or spent, though its node may stay for a while. */
+static inline bool clave__claim_has_ended(const struct claim *c)
+{
+    return clave__claim_is_over(c) || c->overheld;
 }
 
 /* It waits in the queue, or to be there. */
@@ -207,9 +230,6 @@ uint64_t clave__claims_tag(const struct http_session *s);
 /* Gives it back, or gives up waiting. It is over, now or later. */
 void clave__claim_release(struct claim *c);
 
-/* It was granted by another gate, and its max_hold_ms is over then. */
-void clave__claim_limit(struct claim *c, int64_t ends_at);
-
 /* ==== the claims of a session ================================================================ */
 
 /* Takes a place; the session is LIVE, and the terms fit their kind. EQUOTA: the session has too
@@ -227,8 +247,9 @@ bool clave__claim_is_same_owner(const char *id, const char *other);
  * ended; NULL: there is none. */
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path, const char *id);
 /* An earlier claim of the same owner on this path was given up, but its node may still be there: it
- * is looked for by its id, and deleted. That counts while its create may be under way, so that a
- * new one could come before its delete; of a claim of this id (may be NULL) in any case. */
+ * is looked for by its id, and deleted. That counts while a new one could come before its delete,
+ * because its create may be under way, or the connection was lost; of a claim of this id (may be
+ * NULL) in any case. */
 bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
 /* A claim of this id was tried, what came of it is not known, and its node is being looked for. */
 bool clave__claim_is_sought(const struct http_session *s, const char *id);
@@ -241,10 +262,8 @@ bool clave__claim_is_id(const char *text);
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
 
-/* The field by which a node says that its claim was granted by a gate, if it has a max_hold_ms. */
-#define CLAIM_GRANTED "granted"
-
-/* All nodes of the session, as listed on its present connection behind a commit. */
+/* All nodes of the session, as listed on its present connection behind a commit; or an error: the
+ * servers list none. */
 void clave__claims_look(struct http_session *s, const clave_result *res);
 
 /* ---- from the kinds -------------------------------------------------------------------------- */
@@ -279,6 +298,19 @@ void clave__claim_on_proven(struct session_wait *w, clave_err err);
  * here for its turn would take the session back from there: such a request is answered, and its
  * client asks again. */
 void clave__claim_went_elsewhere(struct claim *c);
+
+/* ==== what gates note of a claim ============================================================== */
+
+/* Nodes of the session beside its marks, whose names go on with the claim's id: of a hold with a
+ * limit, as claim.c says; of an election, whose place names the candidate alone, what that would
+ * say otherwise. */
+#define CLAIM_HOLD_NOTE SESSION_MARKS "/hold-"
+#define CLAIM_TERMS_NOTE SESSION_MARKS "/terms-"
+
+void clave__claim_limit_init(struct claim *c);
+/* Its session has a new connection: learns again when a hold with a limit ends. No proof of the
+ * session is told before. */
+void clave__claim_on_connection(struct claim *c);
 
 /* ==== roles =================================================================================== */
 

@@ -20,6 +20,12 @@ static const char *claim_no_semaphore(const struct claim_terms *t)
     return t->limit || t->permits ? "\"limit\" and \"permits\" are for a semaphore" : NULL;
 }
 
+/* 0: what ends the hold is not the recipe. */
+static int64_t claim_recipe_hold_ms(const struct claim *c)
+{
+    return c->limited ? 0 : c->max_hold_ms;
+}
+
 /* ==== locks =================================================================================== */
 
 struct lock_claim {
@@ -67,7 +73,7 @@ static clave_mutex_options lock_claim_options(struct claim *c)
                                  .data = c->data,
                                  .len = c->len,
                                  .revocable = c->revocable,
-                                 .max_hold_ms = c->max_hold_ms,
+                                 .max_hold_ms = claim_recipe_hold_ms(c),
                                  .event_cb = lock_claim_on_event,
                                  .event_arg = c};
 }
@@ -290,7 +296,7 @@ static clave_err semaphore_claim_begin(struct claim *c)
     o.data = c->data;
     o.len = c->len;
     o.revocable = c->revocable;
-    o.max_hold_ms = c->max_hold_ms;
+    o.max_hold_ms = claim_recipe_hold_ms(c);
     o.event_cb = semaphore_claim_on_event;
     o.event_arg = c;
     own->leases = clave__mem_zalloc(&c->part.s->all->web->mem, n * sizeof *own->leases);
@@ -443,7 +449,7 @@ static clave_err election_claim_begin(struct claim *c)
     o.id = c->data;
     o.policy = CLAVE_POLICY_SESSION;
     o.revocable = c->revocable;
-    o.max_term_ms = c->max_hold_ms;
+    o.max_term_ms = claim_recipe_hold_ms(c);
     o.event_cb = election_claim_on_event;
     o.event_arg = c;
     clave_err err = clave_async_latch_new(&own->latch, c->part.s->client, c->path, &o);

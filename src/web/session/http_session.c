@@ -957,7 +957,7 @@ static void confirm_on_listed(clave_async_client *c, const clave_result *res, vo
     p->looked = same && (res->err == CLAVE_OK || s->blind);
     if (p->looked)
         s->looked_on = p->on;
-    if (p->looked && res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE)
+    if (p->looked && s->state == HTTP_SESSION_LIVE)
         s->all->listed(s, res);
     if (--p->pending == 0)
         confirm_finish(p);

@@ -52,8 +52,8 @@ struct http_sessions {
     struct list ended; /* those that are kept for their clients to hear the cause, oldest first */
     size_t nended;
     uint8_t key[SEAL_KEY];
-    /* All nodes of a session, as of a commit on its present connection: takes up those of claims
-     * that this gate has not made (session_claims.c). */
+    /* All nodes of a session, as of a commit on its present connection, or an error if the servers
+     * list none: takes up those of claims that this gate has not made (session_claims.c). */
     void (*listed)(struct http_session *s, const clave_result *res);
 };
 

@@ -193,7 +193,8 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
         bool is_same = id && strcmp(c->place.uuid, id) == 0;
         bool leaves = c->state == CLAIM_SOUGHT && c->why != CLAVE_ENODEEXISTS; /* has made none */
         if (leaves && strcmp(c->path, path) == 0 &&
-            (is_same || (!c->placed && clave__claim_is_same_owner(c->place.uuid, id))))
+            (is_same ||
+             ((!c->placed || c->strays) && clave__claim_is_same_owner(c->place.uuid, id))))
             return true;
     }
     return false;
@@ -262,6 +263,34 @@ static size_t claim_put_terms(const struct claim *c, char data[CLAIM_DATA], size
     }
     return c->permits > 1 ? clave__identity_put_field(data, n, CLAIM_DATA, "claim", c->place.uuid)
                           : n;
+}
+
+enum { TERMS_PATH = sizeof CLAIM_TERMS_NOTE + CLAVE_UUID_TEXT };
+
+static void claim_terms_path(char out[TERMS_PATH], const char *id)
+{
+    snprintf(out, TERMS_PATH, "%s%s", CLAIM_TERMS_NOTE, id);
+}
+
+static bool claim_has_terms(const struct claim *c)
+{
+    return c->kind->plain && (c->max_hold_ms > 0 || c->lock_delay_ms > 0 || c->revocable) &&
+           c->part.s->known;
+}
+
+/* Before the place of an election is made. If that is lost, the next listing shows it. */
+static void claim_note_terms(struct claim *c)
+{
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    const clave_identity id = {.revocable = c->revocable ? 1 : -1};
+    char path[TERMS_PATH], data[CLAIM_DATA];
+    if (!claim_has_terms(c))
+        return;
+    c->noted = true;
+    o.mode = CLAVE_EPHEMERAL;
+    claim_terms_path(path, c->place.uuid);
+    size_t n = claim_put_terms(c, data, clave_identity_format(&id, data, sizeof data));
+    (void)clave_async_create(c->part.s->client, path, data, n, &o, NULL, NULL);
 }
 
 /* What its node says: for `clave locks`, the page and deadlocks. */
@@ -351,11 +380,13 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     bool queues = c->kind->queue != QUEUE_LEASE;
     c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
     c->place.below = has_more ? "/" : NULL;
-    clave__claim_limit(c, t->found.node ? t->found.ends_at : CLAVE_NEVER);
+    c->limited = t->max_hold_ms > 0 && s->known;
+    clave__claim_limit_init(c);
     if (t->found.node) {
         c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
         c->place.at = queues ? c->at : NULL;
         c->waited = true; /* what it is now is asked */
+        c->noted = claim_has_terms(c);
     }
     c->place.excludes = claim_excludes;
     c->place.unused = clave__claim_place_unused;
@@ -380,6 +411,8 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     clave_async_client_tick(s->client, s->all->web->now);
     if (err == CLAVE_OK && s->state != HTTP_SESSION_LIVE)
         err = CLAVE_ECLOSED; /* its time was up just now */
+    if (err == CLAVE_OK && !t->found.node)
+        claim_note_terms(c);
     if (err == CLAVE_OK)
         err = c->kind->begin(c);
     if (err != CLAVE_OK) {
@@ -399,11 +432,8 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 struct claim_found {
     struct http_session *s;
     char uuid[CLAVE_UUID_TEXT + 1]; /* the claim's id */
-    /* While max_hold_ms is measured: what the node said, when it was granted by the servers' clock,
-     * and when that was asked by ours. */
-    char *data;
+    char *data; /* of an election: what the node said, while its terms are read */
     size_t len;
-    int64_t granted, asked, ends_at;
     char node[];
 };
 
@@ -442,10 +472,10 @@ static size_t claim_found_path(const struct claim_found *f, uint32_t limit, enum
     return n > 0 ? n : 1;
 }
 
-/* What is claimed on *path, which is to be freed; that is NULL if the node is not of a claim.
- * ENOMEM. */
-static clave_err claim_found_terms(const struct claim_found *f, const clave_result *res,
-                                   struct claim_terms *t, char **path)
+/* What is claimed on *path, which is to be freed; that is NULL if the node is not of a claim. `res`
+ * says its terms. ENOMEM. */
+static clave_err claim_found_terms(const struct claim_found *f, const clave_result *place,
+                                   const clave_result *res, struct claim_terms *t, char **path)
 {
     const struct clave_mem *mem = &f->s->all->web->mem;
     clave_identity said = {.limit = 0};
@@ -457,16 +487,15 @@ static clave_err claim_found_terms(const struct claim_found *f, const clave_resu
     clave__identity_parse(text, res->len, &said);
     size_t n = claim_found_path(f, said.limit, &queue);
     *path = n > 0 ? clave__mem_strndup(mem, f->node, n) : NULL;
-    *t = (struct claim_terms){
-        .path = *path,
-        .kind = claim_kind_of_nodes(queue),
-        .limit = queue == QUEUE_LEASE ? said.limit : 0,
-        .permits = (uint32_t)claim_found_number(res, "permits"),
-        .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
-        .max_hold_ms = claim_found_number(res, "max_hold_ms"),
-        .revocable = said.revocable > 0,
-        .id = f->uuid,
-        .found = {.node = f->node, .data = res->data, .len = res->len, .ends_at = f->ends_at}};
+    *t = (struct claim_terms){.path = *path,
+                              .kind = claim_kind_of_nodes(queue),
+                              .limit = queue == QUEUE_LEASE ? said.limit : 0,
+                              .permits = (uint32_t)claim_found_number(res, "permits"),
+                              .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
+                              .max_hold_ms = claim_found_number(res, "max_hold_ms"),
+                              .revocable = said.revocable > 0,
+                              .id = f->uuid,
+                              .found = {.node = f->node, .data = place->data, .len = place->len}};
     clave__mem_free(mem, text);
     return n > 0 && !*path ? CLAVE_ENOMEM : CLAVE_OK;
 }
@@ -479,8 +508,9 @@ static bool claim_found_delete(struct claim_found *f)
     return clave_async_delete(f->s->client, f->node, -1, claim_on_found_gone, f) == CLAVE_OK;
 }
 
-/* true: its delete is under way. */
-static bool claim_found_take(struct claim_found *f, const clave_result *res)
+/* `res` is the place, or what says its terms. true: its delete is under way. */
+static bool claim_found_take(struct claim_found *f, const clave_result *place,
+                             const clave_result *res)
 {
     struct http_session *s = f->s;
     struct claim_terms t;
@@ -493,7 +523,7 @@ static bool claim_found_take(struct claim_found *f, const clave_result *res)
     if (clave__http_session_has_mark(s, f->uuid))
         return claim_found_delete(f);
     char *path;
-    clave_err err = claim_found_terms(f, res, &t, &path);
+    clave_err err = claim_found_terms(f, place, res, &t, &path);
     const struct claim *known = path ? clave__claim_on_path(s, path, f->uuid) : NULL;
     bool taken = known && strcmp(known->place.uuid, f->uuid) == 0; /* by another of its nodes */
     if (path && !taken && t.kind && !t.kind->misfit(&t))
@@ -523,48 +553,33 @@ static void claim_on_found_gone(clave_async_client *client, const clave_result *
     claim_found_end(f);
 }
 
-/* ---- for how long it has been held ---- */
-
-/* By the servers' clock alone: the time of a write, which says when it was granted, for the next
- * gate, less that of the write by which the granting gate said so. From when it was asked for, so
- * the hold ends early by a round trip at most. */
-static void claim_on_measured(clave_async_client *client, const clave_result *res, void *arg)
+static void claim_on_found_terms(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim_found *f = arg;
-    struct http_session *s = f->s;
-    clave_result said = {.err = res->err, .data = f->data, .len = f->len};
+    const clave_result place = {.data = f->data, .len = f->len};
+    bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == f->s->id;
+    bool goes_on = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
     (void)client;
-    if (res->err == CLAVE_OK && s->state == HTTP_SESSION_LIVE) {
-        int64_t held = res->stat->mtime - f->granted;
-        f->ends_at = f->asked + claim_found_number(&said, "max_hold_ms") - (held > 0 ? held : 0);
-        if (claim_found_take(f, &said))
-            return;
-    } else if (res->err != CLAVE_ENONODE) {
-        s->looked_on = 0;
-    }
-    claim_found_end(f);
+    if (!goes_on)
+        f->s->looked_on = 0;
+    goes_on &= f->s->state == HTTP_SESSION_LIVE;
+    if (!goes_on || !claim_found_take(f, &place, own ? res : &place))
+        claim_found_end(f);
 }
 
-static bool claim_found_measure(struct claim_found *f, const clave_result *res)
+/* The place of an election. Returns false if its terms cannot be asked for: then the listing is
+ * repeated. */
+static bool claim_found_read_terms(struct claim_found *f, const clave_result *res)
 {
-    const struct clave_mem *mem = &f->s->all->web->mem;
-    char field[48];
-    int64_t since = claim_found_number(res, "since");
-    bool limited = claim_found_number(res, "max_hold_ms") > 0 &&
-                   (since > 0 || claim_found_number(res, CLAIM_GRANTED) > 0);
-    if (!limited)
-        return false;
-    f->granted = since > 0 ? since : res->stat->mtime;
-    int n = since > 0 ? 0 : snprintf(field, sizeof field, "since=%" PRId64 "\n", f->granted);
-    f->data = clave__mem_alloc(mem, res->len + sizeof field);
-    if (!f->data)
-        return false;
-    memcpy(f->data, res->data, res->len);
-    memcpy(f->data + res->len, field, (size_t)n);
-    f->len = res->len + (size_t)n;
-    f->asked = f->s->all->web->now;
-    return clave_async_set(f->s->client, f->node, f->data, f->len, res->stat->version,
-                           claim_on_measured, f) == CLAVE_OK;
+    char path[TERMS_PATH];
+    claim_terms_path(path, f->uuid);
+    f->data = clave__mem_strndup(&f->s->all->web->mem, res->len > 0 ? res->data : "", res->len);
+    f->len = res->len;
+    bool asked =
+        f->data && clave_async_get(f->s->client, path, NULL, claim_on_found_terms, f) == CLAVE_OK;
+    if (!asked)
+        f->s->looked_on = 0;
+    return asked;
 }
 
 static void claim_on_found(clave_async_client *client, const clave_result *res, void *arg)
@@ -574,10 +589,10 @@ static void claim_on_found(clave_async_client *client, const clave_result *res, 
     (void)client;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
         f->s->looked_on = 0;
-    bool goes_on = own && f->s->state == HTTP_SESSION_LIVE;
-    if (goes_on && claim_found_measure(f, res))
-        return;
-    if (!goes_on || !claim_found_take(f, res))
+    bool plain = clave__queue_kind_of(clave__path_name(f->node)) == QUEUE_LATCH;
+    if (!own || f->s->state != HTTP_SESSION_LIVE)
+        claim_found_end(f);
+    else if (plain ? !claim_found_read_terms(f, res) : !claim_found_take(f, res, res))
         claim_found_end(f);
 }
 
@@ -588,7 +603,6 @@ static void claim_find_terms(struct http_session *s, const char *node, const cha
     clave_err err = f ? CLAVE_OK : CLAVE_ENOMEM;
     if (f) {
         f->s = s;
-        f->ends_at = CLAVE_NEVER;
         memcpy(f->node, node, strlen(node) + 1);
         memcpy(f->uuid, uuid, CLAVE_UUID_TEXT);
         err = clave_async_get(s->client, f->node, NULL, claim_on_found, f);
@@ -639,7 +653,8 @@ static void claim_look_at(struct http_session *s, const char *path)
 /* Its node is known, and is not there: only what is held is checked by the proof itself. */
 static bool claim_is_missing(const struct claim *c)
 {
-    return !c->there && c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
+    bool looked_for = c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
+    return !c->there && (looked_for || c->state == CLAIM_SPENT);
 }
 
 static void claims_end_missing(struct http_session *s)
@@ -658,12 +673,63 @@ static void claims_end_missing(struct http_session *s)
     }
 }
 
+/* ---- notes ---- */
+
+/* One of the nodes that are listed is a place of this claim, which no claim here may have. */
+static bool claim_is_listed(struct http_session *s, const clave_result *res, const char *id)
+{
+    for (size_t i = 0; i < res->nnames; i++) {
+        const char *path = clave__client_own_path(s->client, res->names[i]);
+        const char *name = path ? clave__path_name(path) : "";
+        if (strncmp(name, "_c_", NODE_ID) == 0 && strncmp(name + NODE_ID, id, CLAVE_UUID_TEXT) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* false: it is no note. */
+static bool claims_look_at_note(struct http_session *s, const clave_result *res, const char *path)
+{
+    size_t nterms = sizeof CLAIM_TERMS_NOTE - 1, nhold = sizeof CLAIM_HOLD_NOTE - 1;
+    bool terms = strncmp(path, CLAIM_TERMS_NOTE, nterms) == 0, known = false;
+    if (!terms && strncmp(path, CLAIM_HOLD_NOTE, nhold) != 0)
+        return false;
+    char id[CLAVE_UUID_TEXT + 1];
+    snprintf(id, sizeof id, "%s", path + (terms ? nterms : nhold));
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        bool of_it = c->state != CLAIM_OVER && strcmp(c->place.uuid, id) == 0;
+        known |= of_it;
+        c->noted |= of_it && terms;
+    }
+    if (!known && !claim_is_listed(s, res, id))
+        (void)clave_async_delete(s->client, path, -1, NULL, NULL);
+    return true;
+}
+
+/* On a new connection: what gates know of a claim beside its place. */
+static void claims_learn(struct http_session *s, bool listed)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (listed && !c->noted && c->state <= CLAIM_HELD)
+            claim_note_terms(c);
+        clave__claim_on_connection(c);
+    }
+}
+
+/* ---- all of it ---- */
+
 void clave__claims_look(struct http_session *s, const clave_result *res)
 {
     const char *path, *id;
+    if (res->err != CLAVE_OK) { /* the servers list nothing */
+        claims_learn(s, false);
+        return;
+    }
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        c->there = c->leased = false;
+        c->there = c->leased = c->noted = false;
     }
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);
@@ -674,9 +740,10 @@ void clave__claims_look(struct http_session *s, const clave_result *res)
     }
     for (size_t i = 0; i < res->nnames; i++) {
         path = clave__client_own_path(s->client, res->names[i]);
-        if (path && !clave__http_session_is_mark(path, &id))
+        if (path && !clave__http_session_is_mark(path, &id) && !claims_look_at_note(s, res, path))
             claim_look_at(s, path);
     }
     claims_end_missing(s);
+    claims_learn(s, true);
     clave__http_session_trim_marks(s);
 }

@@ -6,6 +6,7 @@
 static const char *const rules[HTTP_RULES] = {
     [RULE_HELD_IS_TRUE] = "what an answer says is held was held since it was asked",
     [RULE_RELIED_ON_STANDS] = "what an answer says is held stays for valid_ms",
+    [RULE_HOLD_IS_LIMITED] = "nothing is told as held beyond max_hold_ms, whichever gate tells it",
     [RULE_REFUSED_IS_NOT_BEGUN] = "what is refused with class retry is not begun",
     [RULE_STOPPED_IS_NOT_BEGUN] = "what a gate that stops refuses with class retry is not begun",
     [RULE_RELEASED_STAYS] =

@@ -50,41 +50,67 @@ uint64_t http_told_write(struct http_world *h, unsigned site, int64_t guard)
 enum { OVER_S = 50 };
 
 /* A place of a claim of which it was told that it is over, though it may take a while to go: nobody
- * is told that it is held, and it does not stay. */
-static void told_is_over(struct http_world *h, const struct http_place *p, bool held)
+ * is told that it is held, and it does not stay. `held`: it is told now. Where its max_hold_ms is
+ * over, its place goes when a gate has its session, and the claim may be made anew. */
+static void told_is_over(struct http_world *h, const struct http_place *p,
+                         const struct http_call *held)
 {
     bool runs = h->server->server != NULL && !checker_is_beyond(h->checker);
     for (size_t i = 0; i < HTTP_OVER && runs && p->session != 0; i++) {
         const struct http_over *o = &h->told.over[i];
         int64_t ago = h->w->now - o->at;
         if (o->session == p->session && ago < OVER_S * 1000 * MS &&
+            (!o->spent ||
+             (held && held->sent_at > o->at && p->told_at > 0 && p->told_at <= o->at)) &&
             (held || ago > 3 * h->timeout_us) && strstr(p->node, o->claim))
             http_rule_broken(h->w, RULE_RELEASED_STAYS, "%s %s, of which it was told %lld ms ago",
                              p->node, held ? "is held" : "stands", (long long)(ago / MS));
     }
 }
 
-static bool told_is_released(const struct http_call *c)
+static void told_note_over(struct http_call *c, const char *claim, bool spent)
 {
-    char cause[32] = "";
-    http_json(c->answer, "cause", cause, sizeof cause);
-    return c->status == 410 && http_call_is(c, "GET", "/v1/claims/") &&
-           strcmp(cause, "released") == 0;
+    struct http_world *h = c->from->of;
+    if (c->session == 0 || h->gates[0].draws_key)
+        return;
+    for (size_t i = 0; i < HTTP_OVER && spent; i++)
+        if (h->told.over[i].session == c->session && strcmp(h->told.over[i].claim, claim) == 0)
+            return;
+    struct http_over *o = &h->told.over[h->told.nover++ % HTTP_OVER];
+    *o = (struct http_over){.session = c->session, .at = h->w->now, .spent = spent};
+    snprintf(o->claim, sizeof o->claim, "%s", claim);
+}
+
+/* Each claim of a session of which is told that its max_hold_ms is over. */
+static void told_spent(struct http_call *c)
+{
+    static const char mark[] = "\"cause\": \"max_hold\"";
+    for (const char *at = c->answer; (at = strstr(at, mark)); at += strlen(mark)) {
+        const char *from = at;
+        char id[40] = "";
+        while (from > c->answer && *from != '{')
+            from--;
+        if (http_json(from, "id", id, sizeof id))
+            told_note_over(c, id, true);
+    }
 }
 
 static void told_over(struct http_call *c)
 {
     static const char claims[] = "/v1/claims/";
     struct http_world *h = c->from->of;
+    char cause[32] = "";
     bool released = c->status == 204 && http_call_is(c, "DELETE", claims);
     for (size_t i = 0; i < h->places.nstanding; i++)
         if (h->places.standing[i]->gone == HTTP_NEVER)
-            told_is_over(h, h->places.standing[i], false);
-    if (!(released || told_is_released(c)) || c->session == 0 || h->gates[0].draws_key)
-        return;
-    struct http_over *o = &h->told.over[h->told.nover++ % HTTP_OVER];
-    *o = (struct http_over){.session = c->session, .at = h->w->now};
-    snprintf(o->claim, sizeof o->claim, "%s", c->target + strlen(claims));
+            told_is_over(h, h->places.standing[i], NULL);
+    if (c->status == 410 && http_call_is(c, "GET", claims))
+        http_json(c->answer, "cause", cause, sizeof cause);
+    bool spent = strcmp(cause, "max_hold") == 0;
+    if (released || spent || strcmp(cause, "released") == 0)
+        told_note_over(c, c->target + strlen(claims), spent);
+    if (c->status < 300)
+        told_spent(c);
 }
 
 /* ---- held ------------------------------------------------------------------------------------ */
@@ -103,6 +129,22 @@ static void told_is_barred(struct http_call *c, const struct http_place *p, int6
                          c->gate->name, c->from->name, p->node,
                          (long long)((h->w->now - took) / MS),
                          (long long)((until - p->told_to) / MS));
+}
+
+/* Nobody is told of it before its beginning is noted at the servers. Their wall clock says how long
+ * it has been held: as much longer as that is slow, and nothing is known once it was set. */
+static void told_is_overheld(struct http_call *c, const struct http_place *p, int64_t valid_ms)
+{
+    struct http_world *h = c->from->of;
+    int64_t most = h->sites[p->site].max_hold_ms, until = c->begun_at + valid_ms * MS;
+    int64_t slack = most * MS * (h->w->drift_ppm + 2 * HTTP_PPM) / 1000000 + MS;
+    if (most > 0 && valid_ms > 0 && p->told_at > 0 && h->server->wall_shift_ms == 0 &&
+        until > p->told_at + most * MS + slack && !checker_is_beyond(h->checker))
+        http_rule_broken(h->w, RULE_HOLD_IS_LIMITED,
+                         "%s tells %s of %s that it is held until %lld ms after it was first told, "
+                         "with a limit of %lld",
+                         c->gate->name, c->from->name, p->node,
+                         (long long)((until - p->told_at) / MS), (long long)most);
 }
 
 static unsigned told_site(const struct http_world *h, const char *node)
@@ -138,8 +180,9 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
         return NULL;
     }
     told_is_barred(c, p, valid);
+    told_is_overheld(c, p, valid);
     if (p->gone == HTTP_NEVER)
-        told_is_over(h, p, true);
+        told_is_over(h, p, c);
     int64_t until = c->begun_at + valid * MS;
     p->told_to = until > p->told_to ? until : p->told_to;
     p->told_at = p->told_at > 0 ? p->told_at : h->w->now;

@@ -5,9 +5,7 @@
 
 #include "inspector.h"
 
-/* Clocks of gates and users differ by less than what the gates allow for ("validity" in
- * http_session.h); from the servers' by as much as those of native clients do. */
-enum { HTTP_PPM = 7000, HTTP_SHARE = 250, HTTP_TEAM = 350, HTTP_FLEET = 400 };
+enum { HTTP_SHARE = 250, HTTP_TEAM = 350, HTTP_FLEET = 400 };
 
 const struct http_site *http_site(const struct http_world *h, unsigned site)
 {
@@ -184,6 +182,13 @@ static void http_draw_site(struct http_world *h, unsigned i)
         s->layout.limit = (unsigned)world_between(w, 1, 3);
         n += snprintf(s->body + n, sizeof s->body - (size_t)n, ", \"limit\": %u", s->layout.limit);
     }
+    if (world_chance(w, 300)) {
+        s->max_hold_ms = world_between(w, 20, 2 * h->timeout_us / MS);
+        n += snprintf(s->body + n, sizeof s->body - (size_t)n, ", \"max_hold_ms\": %lld",
+                      (long long)s->max_hold_ms);
+    }
+    if (world_chance(w, 300))
+        n += snprintf(s->body + n, sizeof s->body - (size_t)n, ", \"revocable\": true");
     snprintf(s->body + n, sizeof s->body - (size_t)n, "}");
     s->grows = kind != LOCK_SEMAPHORE;
 }

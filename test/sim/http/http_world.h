@@ -20,9 +20,14 @@
 
 enum { HTTP_USERS = 4 };
 
+/* Clocks of gates and users differ by less than what the gates allow for ("validity" in
+ * http_session.h); from the servers' by as much as those of native clients do. */
+enum { HTTP_PPM = 7000 };
+
 struct http_site {
     struct lock_layout layout;
-    char body[160]; /* of POST /v1/claims */
+    char body[160];      /* of POST /v1/claims */
+    int64_t max_hold_ms; /* 0: none */
     int64_t last_token;
     bool grows; /* its tokens are granted in their order */
 };
