@@ -100,11 +100,12 @@ static int64_t slot_world_children(const struct node *dir)
     return dir ? 2 * (int64_t)dir->stat.cversion - dir->stat.num_children : 0;
 }
 
-/* How often the limit, the owners or the queue have changed. */
+/* How often the limit, the owners or the queue have changed. The queue is a container, which the
+ * server removes: a sum without it must not look like one change, or none. */
 static int64_t slot_world_changes(const struct node *top, const struct node *queue,
                                   const struct node *limit)
 {
-    return slot_world_children(top) + slot_world_children(queue) +
+    return slot_world_children(top) + slot_world_children(queue) + (queue ? queue->stat.czxid : 0) +
            (limit ? (int64_t)limit->stat.version + 1 : 0);
 }
 
