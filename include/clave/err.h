@@ -79,7 +79,8 @@
     X(ETLS, -1026, FINAL, "TLS cannot be had as it was asked for")                                 \
     X(ELOCAL, -1027, FINAL, "the local server cannot be started")                                  \
     X(ETHREAD, -1028, RETRY, "no thread can be started: a limit of processes, or a sandbox")       \
-    X(EFILES, -1029, RETRY, "no file can be opened: the limit of open files is reached")
+    X(EFILES, -1029, RETRY, "no file can be opened: the limit of open files is reached")           \
+    X(ESILENT, -1030, FINAL, "the work gave no sign of life in time")
 
 typedef enum clave_err {
 #define CLAVE_ERR_ENUM(name, number, class_, text) CLAVE_##name = number,

@@ -47,6 +47,27 @@ CLAVE_METHOD int64_t clave_grant_deadline(clave_grant *g);
 /* True while it is held and certainly will be for `ms` more milliseconds. Answered from memory. */
 CLAVE_METHOD bool clave_grant_valid_for(clave_grant *g, int64_t ms);
 
+/* From now on, the hold depends on its work: it ends unless clave_grant_alive is called at least
+ * every `ms` milliseconds, by any thread, with any grant of the hold. The hold deadline is then at
+ * most the newest sign of life + ms, for everybody who asks, so a thread that hangs loses its lock
+ * although the loop's thread goes on sending heartbeats. A silence that is longer ends the hold for
+ * good: LOST by ESILENT (NOT_LEADER for a candidate, which then stays out until clave_latch_resign
+ * says that its work goes on). clave_grant_valid_for is false at once; the node is deleted a
+ * reserve later, the margin_ms of clave_client_options, an eighth of the session timeout unless it
+ * is set, so that the work has as long to stop as when a session is lost. The servers get no
+ * request for it.
+ *
+ * Another call replaces `ms`; 0 ends the dependence. It is of this hold only: the next one, and the
+ * read that a downgrade gives, depend on nothing until they are told to. A thread that hangs knows
+ * nothing of its end, and may write when it wakes up: use guarded writes, or the token. ELOST: the
+ * grant is over, or the work was silent for too long. EINVAL: ms is negative, or it is the grant of
+ * a slot, which has no deadline. ECLOSED. */
+CLAVE_METHOD clave_err clave_grant_depend(clave_grant *g, int64_t ms);
+/* A sign of life from the work. Waits for the loop's thread, not for the network. Does nothing to a
+ * hold that does not depend on it. ELOST: the grant is over, or the work was silent for too long:
+ * it has to stop. ECLOSED. */
+CLAVE_METHOD clave_err clave_grant_alive(clave_grant *g);
+
 /* A guarded write: creates a node, as clave_create without options. `out` may be NULL; otherwise
  * *out belongs to the caller (clave_reply_free). ELOST: the grant is over, and nothing was done.
  * ETIMEDOUT: no answer in time; it may still be done. ECLOSED: the session was closed. Others as

@@ -351,6 +351,11 @@ int64_t clave__client_best_hold(const clave_async_client *c)
     return clave__hold_deadline_best(&c->hold_deadline);
 }
 
+int64_t clave__client_hold_margin(const clave_async_client *c)
+{
+    return c->hold_deadline.margin_ms;
+}
+
 void clave__client_set_log(clave_async_client *c, const struct log *log)
 {
     c->base.log = *log;

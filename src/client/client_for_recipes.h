@@ -97,6 +97,8 @@ char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);
 
 /* How far ahead the hold deadline is at best, in ms: right after a proof has arrived. */
 int64_t clave__client_best_hold(const clave_async_client *c);
+/* How long before the end of its session a hold ends, in ms. */
+int64_t clave__client_hold_margin(const clave_async_client *c);
 
 /* A call that must not run inside the call that causes it. It runs when the current entry into the
  * client ends, or with the next entry; on a closed client, in _free at the latest. */

@@ -60,7 +60,7 @@ static enum client_loss metrics_loss_of(clave_err why)
     } losses[] = {
         {CLAVE_EEXPIRED, CLIENT_LOSS_EXPIRED}, {CLAVE_ETIMEDOUT, CLIENT_LOSS_DEADLINE},
         {CLAVE_ENONODE, CLIENT_LOSS_DELETED},  {CLAVE_EMAXHOLD, CLIENT_LOSS_MAX_HOLD},
-        {CLAVE_ECLOSED, CLIENT_LOSS_CLOSED},
+        {CLAVE_ESILENT, CLIENT_LOSS_SILENT},   {CLAVE_ECLOSED, CLIENT_LOSS_CLOSED},
     };
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (losses[i].why == why)
@@ -133,7 +133,8 @@ static void client_put_losses(struct prometheus *p, const struct client_metrics 
     static const char *const causes[CLIENT_LOSSES] = {
         [CLIENT_LOSS_EXPIRED] = "expired", [CLIENT_LOSS_DEADLINE] = "deadline",
         [CLIENT_LOSS_DELETED] = "deleted", [CLIENT_LOSS_MAX_HOLD] = "max_hold",
-        [CLIENT_LOSS_CLOSED] = "closed",   [CLIENT_LOSS_OTHER] = "other"};
+        [CLIENT_LOSS_SILENT] = "silent",   [CLIENT_LOSS_CLOSED] = "closed",
+        [CLIENT_LOSS_OTHER] = "other"};
     clave__prometheus_family(p, &f);
     for (size_t i = 0; i < CLIENT_LOSSES; i++)
         client_put_labelled(p, "cause", causes[i], m->losses[i]);

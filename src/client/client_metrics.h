@@ -17,6 +17,7 @@ enum client_loss {
     CLIENT_LOSS_DEADLINE, /* no server had confirmed the session in time */
     CLIENT_LOSS_DELETED,  /* somebody had deleted the node */
     CLIENT_LOSS_MAX_HOLD,
+    CLIENT_LOSS_SILENT,
     CLIENT_LOSS_CLOSED, /* the client was closed */
     CLIENT_LOSS_OTHER,
     CLIENT_LOSSES

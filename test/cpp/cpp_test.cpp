@@ -174,6 +174,29 @@ void a_grant_ends_with_its_hold(const server &s)
     CHECK(c.get_data("/guarded", 5s)->data() == "x");
 }
 
+void a_hold_depends_on_its_work(const server &s)
+{
+    clave::client c = connect(s);
+    box<clave_err> lost;
+    clave::mutex m = clave::mutex::make(c, "/depends", CLAVE_MUTEX_OPTIONS_INIT, [&](const clave_mutex_event &event) {
+        if (event.kind == CLAVE_MUTEX_LOST)
+            lost.put(event.why);
+    }).value();
+    m.lock();
+    clave::grant g = m.held().value();
+    CHECK(g.alive() && g.depend(1min) && g.alive() && g.valid_for(10ms) && g.depend(clave::at_once));
+    CHECK(g.depend(clave::forever).code() == CLAVE_EINVAL);
+    {
+        clave::dependence work = g.depend_here(1min).value();
+        clave::dependence moved = std::move(work);
+        CHECK(moved.alive() && g.valid_for(10ms));
+    }
+    CHECK(g.alive() && g.valid_for(10ms) && g.depend(1ms)); // until here it depended on nothing
+    CHECK(lost.take() == CLAVE_ESILENT && !g.valid_for() && g.alive().code() == CLAVE_ELOST);
+    CHECK(g.depend_here(1s).code() == CLAVE_ELOST);
+    CHECK(m.release().code() == CLAVE_ESILENT);
+}
+
 void callbacks_are_lambdas(const server &s)
 {
     box<clave_state> state;
@@ -353,6 +376,7 @@ int main()
     two_threads_never_hold_it_together(s);
     the_standards_locks(s);
     a_grant_ends_with_its_hold(s);
+    a_hold_depends_on_its_work(s);
     callbacks_are_lambdas(s);
     shared_locks_and_leases(s);
     slots_of_ids(s);

@@ -2,6 +2,8 @@
  * may outlive. */
 #include "rig.h"
 
+#include <semaphore.h>
+
 #include "clave/clave.h"
 #include "clave/testserver.h"
 #include "clave/uv.h"
@@ -142,6 +144,72 @@ TEST(several_guard_one_write)
     clave_grant_free(mixed[1]);
     clave_mutex_free(l);
     clave_multilock_free(both);
+    clave_client_close(s, PATIENCE);
+    clave_client_close(other, PATIENCE);
+}
+
+/* A thread that hangs after its first sign of life, until it is `woken`. */
+struct hanging {
+    clave_grant *grant;
+    sem_t signed_once, woken;
+    clave_err alive, write;
+    bool valid;
+};
+
+static void sem_await(sem_t *s)
+{
+    while (sem_wait(s) != 0)
+        continue;
+}
+
+static void *hang(void *arg)
+{
+    struct hanging *h = arg;
+    h->alive = clave_grant_alive(h->grant);
+    sem_post(&h->signed_once);
+    sem_await(&h->woken);
+    h->valid = clave_grant_valid_for(h->grant, 0);
+    h->alive = clave_grant_alive(h->grant);
+    h->write = clave_grant_set(h->grant, "/", "", 0, -1, PATIENCE);
+    return NULL;
+}
+
+/* The next owner holds it while the thread hangs, and the session lives on. */
+TEST(a_thread_that_hangs_loses_its_lock)
+{
+    clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
+    clave_mutex *l, *next;
+    struct hanging h = {.valid = true};
+    pthread_t thread;
+    assert_int_equal(sem_init(&h.signed_once, 0, 0), 0);
+    assert_int_equal(sem_init(&h.woken, 0, 0), 0);
+    assert_int_equal(clave_mutex_new(&l, s, "/grants/hangs", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&next, other, "/grants/hangs", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_mutex_grant(l, &h.grant), CLAVE_OK);
+    assert_int_equal(clave_grant_depend(h.grant, -1), CLAVE_EINVAL);
+    assert_int_equal(clave_grant_depend(h.grant, PATIENCE), CLAVE_OK);
+    assert_true(clave_grant_deadline(h.grant) <= clave_now() + PATIENCE);
+    assert_int_equal(pthread_create(&thread, NULL, hang, &h), 0);
+    sem_await(&h.signed_once);
+    assert_int_equal(h.alive, CLAVE_OK);
+    int64_t promised = clave_now() + 200;
+    assert_int_equal(clave_grant_depend(h.grant, 200), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(next, PATIENCE), CLAVE_OK);
+    assert_true(clave_now() > promised); /* and a reserve later */
+    assert_int_equal(sem_post(&h.woken), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(h.valid);
+    assert_int_equal(h.alive, CLAVE_ELOST);
+    assert_int_equal(h.write, CLAVE_ELOST);
+    assert_int_equal(clave_client_state(s), CLAVE_STATE_CONNECTED);
+    assert_int_equal(clave_mutex_release(l), CLAVE_ESILENT);
+    assert_int_equal(clave_mutex_release(next), CLAVE_OK);
+    assert_int_equal(sem_destroy(&h.signed_once), 0);
+    assert_int_equal(sem_destroy(&h.woken), 0);
+    clave_grant_free(h.grant);
+    clave_mutex_free(l);
+    clave_mutex_free(next);
     clave_client_close(s, PATIENCE);
     clave_client_close(other, PATIENCE);
 }

@@ -47,6 +47,7 @@ struct actor {
     bool lost;           /* LOST was heard of one of them: all are to be given back */
     bool asked;          /* ASKED was heard */
     int64_t asked_token; /* of the last hold that heard it: a hold hears it once */
+    bool stays_out;      /* a candidate whose work was silent, until it resigns */
     bool stubborn;       /* holds until it is asked to let go */
     unsigned writes_left;
     bool has_value;
@@ -108,6 +109,11 @@ bool actor_started(struct actor *a, clave_err err, const char *what);
 static inline bool actor_is_late(clave_err err)
 {
     return err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE;
+}
+/* What a release of a hold that was lost returns. */
+static inline bool actor_had_lost(const struct actor *a, clave_err err)
+{
+    return a->lost && (err == CLAVE_ELOST || err == CLAVE_EMAXHOLD || err == CLAVE_ESILENT);
 }
 void actor_unexpected(struct actor *a, const char *what, clave_err err);
 

@@ -93,6 +93,8 @@ void actor_lost(struct actor *a, unsigned nth, clave_err why)
     if (nth >= a->nholds || !a->holds[nth].believed)
         world_break(world_of(a), "LOST comes once for a hold", "%s holds nothing", a->name);
     l->stats.losses++;
+    if (why == CLAVE_ESILENT)
+        promise_broken(a, nth);
     end_belief(a, nth);
     if (nth == 0)
         try_old_grant(a);
@@ -139,9 +141,12 @@ void actor_hold_begin(struct actor *a)
     a->writes_left = (unsigned)world_between(world_of(a), 0, l->o->writes);
     /* A release that failed for want of memory has left it what it had. */
     a->stubborn = world_chance(world_of(a), l->o->stubborn) && a->holds[0].token != a->asked_token;
-    if (runs_command(a))
+    if (runs_command(a)) {
         runner_begin(a);
-    else if (world_chance(world_of(a), l->o->sleepy))
+        return;
+    }
+    promise_begin(a);
+    if (world_chance(world_of(a), l->o->sleepy))
         actor_later(a, l->o->sleep_us);
     else
         actor_go_on(a, l->o->hold_us);
@@ -174,7 +179,7 @@ static void check_absence(struct actor *a)
 
 void actor_left(struct actor *a, clave_err err)
 {
-    bool had_lost = a->lost && (err == CLAVE_ELOST || err == CLAVE_EMAXHOLD);
+    bool had_lost = actor_had_lost(a, err);
     actor_answered(a, "release");
     if (err != CLAVE_OK && err != CLAVE_ECLOSED && !had_lost)
         actor_unexpected(a, "release", err);
@@ -200,7 +205,7 @@ void actor_hold_release(struct actor *a)
     if (err == CLAVE_ENOMEM && sure) /* not given back */
         err = a->recipe->release(a, false);
     a->calling = false;
-    if (err != CLAVE_OK && !(had_lost && (err == CLAVE_ELOST || err == CLAVE_EMAXHOLD)))
+    if (err != CLAVE_OK && !actor_had_lost(a, err))
         actor_unexpected(a, "release", err);
     else if (!a->load->ending)
         try_old_grant(a);
@@ -235,6 +240,8 @@ void actor_hold_decide(struct actor *a)
 {
     if (a->lost || selector_is_interrupted(a))
         actor_hold_release(a);
+    else if (promise_keep(a))
+        return;
     else if (a->has_value && !a->shared)
         increment_write(a);
     else if (a->writes_left > 0)

@@ -107,6 +107,7 @@ static void look_at_hold(struct checker *c, struct actor *a, unsigned nth, struc
     if (longest > 0 && now > h->granted_ms + longest + LATE_MS)
         world_break(c->w, "the longest hold ends", "%s holds for %lld ms, not %lld", a->name,
                     (long long)(now - h->granted_ms), (long long)longest);
+    promise_look(c, a, h);
     h->valid_at = c->w->now;
     /* The read behind a write that is about to be given up adds nothing to the write. */
     bool beside = nth > 0 && h->lock == a->holds[0].lock && h->shared && !a->holds[0].shared &&
@@ -165,6 +166,8 @@ void checker_look(struct checker *c)
     for (size_t i = 0; i < c->nloads; i++)
         for (struct runner *w = c->loads[i]->runners; w; w = w->next)
             look_at_command(c, w, &s);
+    for (size_t i = 0; i < c->nloads; i++)
+        promise_look_at_silences(c, c->loads[i]);
     if (o->tally_rest_us > 0)
         tally_world_look(c);
     if (o->register_rest_us > 0)

@@ -20,7 +20,9 @@ struct hold {
     int64_t granted_at;
     int64_t seen_zxid; /* its node was compared with its queue, in this tree of this server */
     uint64_t seen_start;
-    int64_t valid_at; /* the last true moment at which it was seen to be valid; 0: none */
+    int64_t promised_ms; /* it depends on a sign of life every so many ms; 0: on none */
+    int64_t alive_ms;    /* the newest one, by its process's clock */
+    int64_t valid_at;    /* the last true moment at which it was seen to be valid; 0: none */
 };
 
 /* How much of a lock it takes, of how much there is. */

@@ -17,6 +17,9 @@ static void on_leader(struct actor *a)
 {
     if (a->leads)
         world_break(world_of(a), "LEADER and NOT_LEADER alternate", "%s leads already", a->name);
+    if (a->stays_out)
+        world_break(world_of(a), "a candidate whose work was silent stays out",
+                    "%s leads without having resigned", a->name);
     a->leads = true;
     a->lost = a->has_value = a->seen = false;
     a->nholds = 1;
@@ -32,6 +35,7 @@ static void on_not_leader(struct actor *a, clave_err why)
     if (!a->leads)
         world_break(world_of(a), "LEADER and NOT_LEADER alternate", "%s does not lead", a->name);
     a->leads = false;
+    a->stays_out = why == CLAVE_ESILENT;
     if (actor_believes(a))
         actor_lost(a, 0, why);
     else
@@ -58,7 +62,9 @@ static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *ar
         actor_heard_asked(a);
         break;
     case CLAVE_LATCH_FAILED:
-        if (!checker_counter_ended(ev->why) || !a->load->checker->used_up)
+        if (ev->why == CLAVE_ESILENT
+                ? !a->stays_out
+                : !checker_counter_ended(ev->why) || !a->load->checker->used_up)
             actor_unexpected(a, "candidate", ev->why);
         break;
     }
@@ -79,7 +85,7 @@ static clave_err stand(struct actor *a)
         .event_cb = on_event,
         .event_arg = a,
     };
-    a->leads = false;
+    a->leads = a->stays_out = false;
     a->holds[0] = (struct hold){.lock = a->lock};
     clave_err err = clave_async_latch_new(&a->latch, a->host->client,
                                           workload_layout(a->load, a->lock)->path, &lo);
@@ -91,6 +97,13 @@ static clave_err stand(struct actor *a)
         a->latch = NULL;
     }
     a->object = a->latch;
+    return err;
+}
+
+static clave_err resign(struct actor *a)
+{
+    clave_err err = clave_async_latch_resign(a->latch);
+    a->stays_out = a->stays_out && err != CLAVE_OK;
     return err;
 }
 
@@ -108,9 +121,9 @@ static clave_err acquire(struct actor *a)
     a->nholds = 1;
     if (!a->latch)
         err = stand(a);
-    /* One that rests since its counter was used up stands anew. */
-    if (err == CLAVE_OK && a->load->checker->used_up && !a->leads)
-        err = clave_async_latch_resign(a->latch);
+    /* One that rests since its counter was used up, or its work silent, stands anew. */
+    if (err == CLAVE_OK && (a->load->checker->used_up || a->stays_out) && !a->leads)
+        err = resign(a);
     int64_t deadline = a->deadline == CLAVE_TRY ? host_clock(a->host) + 1 : a->deadline;
     return err == CLAVE_OK ? clave_async_latch_await(a->latch, deadline, on_awaited, a) : err;
 }
@@ -164,7 +177,7 @@ static clave_err release(struct actor *a, bool sure)
     if (world_chance(world_of(a), 400))
         return close_latch(a, sure);
     world_log(world_of(a), a->name, "resigns");
-    clave_err err = clave_async_latch_resign(a->latch);
+    clave_err err = resign(a);
     return err == CLAVE_EINVAL ? close_latch(a, sure) : err; /* closed with its client */
 }
 

@@ -107,8 +107,7 @@ static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **
 static void give_write_back(struct actor *a)
 {
     clave_err err = clave_async_mutex_release(side_of(a, 0), a->owner, NULL, NULL);
-    bool had_lost = a->lost && (err == CLAVE_ELOST || err == CLAVE_EMAXHOLD);
-    if (err != CLAVE_OK && !had_lost)
+    if (err != CLAVE_OK && !actor_had_lost(a, err))
         actor_unexpected(a, "release of the write", err);
     if (a->holds[0].believed)
         checker_ended(a->load->checker, a, 0);

@@ -251,6 +251,19 @@ static void draw_registrants(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_promises(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x68616e67);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (world_chance(&s->w, 150)) {
+        s->work.depending = (unsigned)world_between(&s->w, 200, 1000);
+        s->work.promise_ms = world_between(&s->w, 2, s->timeout_us / MS);
+    }
+    world_use_rng(&s->w, before);
+}
+
 static void draw_others(struct scenario *s)
 {
     draw_slots(s);
@@ -346,6 +359,7 @@ static void draw(struct scenario *s)
     draw_work(s);
     draw_extras(s);
     draw_caches(s);
+    draw_promises(s);
     checker_init(&s->checker, w, &s->server);
     s->checker.grace_us = 2 * s->timeout_us;
     s->checker.slots.may_be_old = s->has_ensemble;
@@ -420,8 +434,9 @@ static int64_t longest_hold(const struct scenario *s)
     int64_t sleep = s->work.sleepy ? 6 * s->work.sleep_us : 0;
     int64_t waits = s->work.stubborn ? 12 * s->work.patience_ms * MS : 0;
     int64_t command = s->work.with_command ? 24 * s->work.hold_us + 8 * s->timeout_us : 0;
+    int64_t hangs = s->work.depending ? 24 * s->work.promise_ms * MS + s->timeout_us : 0;
     int64_t dozes = s->work.careless ? 6 * s->timeout_us * s->work.writes : 0;
-    return dozes + command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
+    return dozes + hangs + command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
 }
 
 /* After a restore nothing is granted for as long as a session lasts at most. */
@@ -713,8 +728,8 @@ void totals_print(const struct totals *t)
            " requests at the server\n",
            t->seeds, t->traces, (double)t->virtual_ms / 3600e3, t->requests);
     printf("%" PRIu64 " acquires: %" PRIu64 " granted, %" PRIu64 " not in time, %" PRIu64
-           " cancelled; %" PRIu64 " grants lost\n",
-           k->acquires, k->grants, k->busy, k->canceled, k->losses);
+           " cancelled; %" PRIu64 " grants lost, %" PRIu64 " of them by silence\n",
+           k->acquires, k->grants, k->busy, k->canceled, k->losses, k->silent);
     printf("guarded writes: %" PRIu64 " done, %" PRIu64 " refused, %" PRIu64 " unknown\n",
            k->writes, k->refused, k->unknown);
     printf("%" PRIu64 " asked to let go, %" PRIu64 " leaderships transferred, %" PRIu64

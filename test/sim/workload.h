@@ -4,6 +4,7 @@
 #define CLAVE_SIM_WORKLOAD_H
 
 #include "actor.h"
+#include "promise.h"
 #include "znode_client.h"
 
 struct checker;
@@ -35,6 +36,8 @@ struct workload_options {
     unsigned careless;     /* permille of them: written whatever the lock says, also later */
     unsigned with_command; /* permille of the holds that a command runs under */
     bool fences;           /* before a command, whoever may still act is fenced */
+    unsigned depending;    /* permille of the holds that depend on their work */
+    int64_t promise_ms;    /* mean of the silences that it may keep */
     unsigned transfers;    /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
@@ -59,6 +62,7 @@ struct workload_stats {
     uint64_t refused; /* by the guard */
     uint64_t unknown;
     uint64_t asked;       /* holders who heard that they are asked to let go */
+    uint64_t silent;      /* lost for want of a sign of life */
     uint64_t transferred; /* leaderships */
     uint64_t downgraded;
     uint64_t exhausted; /* acquires refused for a used-up counter */
@@ -93,6 +97,7 @@ struct workload {
     struct tally_user *tally;           /* likewise */
     struct registrant_user *registrant; /* likewise */
     struct znode_client znodes;
+    struct silences silences;
     struct runner *runners; /* those of processes before this one too */
     bool day_is_over;       /* what waits is served, and then no more */
     bool unsure;            /* a write of unknown outcome may have been done */

@@ -733,6 +733,9 @@ TEST(a_grant_writes_while_the_slot_is_owned)
     assert_int_equal(clave_async_grant_session_id(g), 0);
     assert_int_equal(clave_async_grant_deadline(g), CLAVE_NEVER);
     assert_true(clave_async_grant_valid_for(g, p->now, 1000000));
+    /* It has no deadline, so it cannot depend on its work. */
+    assert_int_equal(clave_async_grant_depend(g, p->now, 1000), CLAVE_EINVAL);
+    assert_int_equal(clave_async_grant_alive(g, p->now), CLAVE_OK);
     assert_int_equal(write_x(p, g), CLAVE_OK);
     /* A session that ends is no end of it: the outcome of the write is that of any other. */
     clave_err err = CLAVE_EPROTO;

@@ -53,6 +53,25 @@ CLAVE_METHOD int64_t clave_async_grant_deadline(const clave_async_grant *g);
  * Answered from memory. */
 CLAVE_METHOD bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_t ms);
 
+/* From `now` (the client's clock) on, the hold depends on its work: it ends unless
+ * clave_async_grant_alive is called at least every `ms` milliseconds, with any grant of the hold.
+ * The hold deadline is then at most the newest sign of life + ms, for everybody who asks. A silence
+ * that is longer ends the hold for good: LOST by ESILENT (NOT_LEADER for a candidate, which then
+ * stays out until clave_async_latch_resign says that its work goes on). The node is deleted a
+ * reserve later, the margin_ms of clave_client_options, so that the work has as long to stop as
+ * when a session is lost. No heartbeat counts as a sign of life, and no request is sent for one.
+ *
+ * Another call replaces `ms`; 0 ends the dependence. It is of this hold only: the next one, and the
+ * read that a downgrade gives, depend on nothing until they are told to. Work that hangs knows
+ * nothing of its end, and may write when it wakes up: use guarded writes, or the token. ELOST: the
+ * grant is over, or the work was silent for too long before `now`. EINVAL: ms is negative, or it is
+ * the grant of a slot, which has no deadline. */
+CLAVE_METHOD clave_err clave_async_grant_depend(clave_async_grant *g, int64_t now, int64_t ms);
+/* A sign of life from the work, at `now` (the client's clock). Does nothing to a hold that does not
+ * depend on it. ELOST: the grant is over, or the work was silent for too long before `now`: it has
+ * to stop. */
+CLAVE_METHOD clave_err clave_async_grant_alive(clave_async_grant *g, int64_t now);
+
 /* A guarded write: creates a node, as clave_async_create without options. At once, without cb:
  * ELOST: the grant is over. Others as clave_async_multi. In the result, ELOST: the node of the
  * grant is gone, or its session, and nothing was done. After an error of class UNKNOWN

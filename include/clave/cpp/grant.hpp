@@ -9,6 +9,8 @@
 namespace clave
 {
 
+class dependence;
+
 class grant
 {
   public:
@@ -38,6 +40,19 @@ class grant
     {
         return clave_grant_valid_for(get(), t.ms());
     }
+
+    /* From now on the hold ends unless alive() is called at least so often; at_once ends that.
+     * ELOST: the grant is over, or the work was silent for too long: it has to stop. */
+    result<void> depend(timeout every)
+    {
+        return clave_grant_depend(get(), every.ms());
+    }
+    result<void> alive()
+    {
+        return clave_grant_alive(get());
+    }
+    /* The same for a scope: the hold depends on its work as long as the returned object lives. */
+    result<dependence> depend_here(timeout every);
 
     /* Guarded writes. ELOST: the grant is over, and nothing was done. */
     result<reply> create(const std::string &path, std::string_view data, timeout t,
@@ -74,6 +89,40 @@ class grant
   private:
     detail::handle<clave_grant, clave_grant_free> g_;
 };
+
+/* A hold depends on its work until the end of a scope. Move-only. */
+class dependence
+{
+  public:
+    dependence(dependence &&) noexcept = default;
+    dependence &
+    operator=(dependence &&) = delete; /* the end of the old one would end the new one */
+    ~dependence()
+    {
+        if (g_.get())
+            (void)clave_grant_depend(g_.get(), 0);
+    }
+    /* A sign of life. ELOST: the grant is over, or this comes too late: the work has to stop. */
+    result<void> alive()
+    {
+        return clave_grant_alive(g_.get());
+    }
+
+  private:
+    friend class grant;
+    explicit dependence(clave_grant *g) : g_(g)
+    {
+    }
+    detail::handle<clave_grant, clave_grant_free> g_;
+};
+
+inline result<dependence> grant::depend_here(timeout every)
+{
+    clave_err err = clave_grant_depend(get(), every.ms());
+    if (err != CLAVE_OK)
+        return failure{err};
+    return dependence(clave_grant_ref(get()));
+}
 
 /* One write that several grants guard, of one session. */
 inline result<void> multi(const std::vector<const grant *> &grants,

@@ -89,6 +89,8 @@ class TermCore(HoldCore):
     async def _release(self, confirm: bool) -> None:
         if not self.released and not self.valid_for():  # the candidate has a new place by itself
             self._over = True
+            if self._depends:  # or none: its work was silent
+                await self._give_back(self, False)
             raise error(ELOST, self._path)
         await super()._release(confirm)
 

@@ -89,7 +89,7 @@ class NoAuth(Error):
 
 
 _CLASSES: Dict[str, Type[Error]] = {
-    "ELOST": Lost, "EMAXHOLD": Lost, "EBUSY": Busy, "EUNREACHABLE": Unreachable, "ENOTSENT": NotSent, "ECLOSED": Closed,
+    "ELOST": Lost, "EMAXHOLD": Lost, "ESILENT": Lost, "EBUSY": Busy, "EUNREACHABLE": Unreachable, "ENOTSENT": NotSent, "ECLOSED": Closed,
     "ENOTHELD": NotHeld, "EDEADLOCK": Deadlock, "EDONE": Done, "ENONODE": NoNode, "ENODEEXISTS": NodeExists,
     "EBADVERSION": BadVersion, "ENOTEMPTY": NotEmpty, "ENOAUTH": NoAuth, "EAUTHFAILED": NoAuth,
 }

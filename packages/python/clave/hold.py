@@ -14,7 +14,7 @@ from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence,
 
 from ._lib import NEVER, TRY, Data, IdentityStruct, array, counted, encoded, library
 from ._session import Leaving, ProcessBound, Session, finish, log, run
-from .errors import ECLOSED, ELOST, ENOTHELD, Error, error
+from .errors import ECLOSED, ELOST, ENOTHELD, Error, check, error
 from .times import Duration, milliseconds
 from .znodes import Mode, Op, explain, ops_array, paths_of
 
@@ -58,6 +58,7 @@ class HoldCore(ProcessBound):
         self._over, self._leaving = False, Leaving()
         self.owner = 0
         self._why = 0
+        self._depends = False
         with session._lock:
             session.holds.add(self)
 
@@ -112,6 +113,36 @@ class HoldCore(ProcessBound):
         if not self.valid_for(duration):
             raise error(ECLOSED if self._why == ECLOSED else ELOST, self._path,
                         library.clave_strerror(self._why or ELOST).decode())
+
+    def depend(self, duration: Optional[Duration]) -> None:
+        """From now on this hold ends unless `alive` is called at least so often, by any thread: work that hangs loses
+        it, although heartbeats go on. None ends that. Lost: it is over. A thread that hangs and wakes up may still
+        write: use the token, or the writes of this hold."""
+        ms = 0 if duration is None else milliseconds(duration)
+        if duration is not None and ms == 0:
+            raise ValueError("a hold cannot depend on a sign of life every 0 seconds: give more, or None to end that")
+        self._say("clave_async_grant_depend", ms)
+        self._depends = True
+
+    def alive(self) -> None:
+        """A sign of life from the work, for `depend`. From memory. Lost: it is over, or was silent for too long; then
+        the work has to stop."""
+        self._say("clave_async_grant_alive")
+
+    @contextlib.contextmanager
+    def depending(self, duration: Duration) -> Iterator[Callable[[], None]]:
+        """`depend` for a block, which gets `alive`; as a decorator, for each call of a function."""
+        self.depend(duration)
+        try:
+            yield self.alive
+        finally:
+            with contextlib.suppress(Error):  # it is over
+                self.depend(None)
+
+    def _say(self, name: str, *args: int) -> None:
+        self._check_not_released()
+        code = ctypes.c_int(self._session.now(name, self._grant, int(library.clave_now()), *args)).value
+        check(self._why if code == ELOST and self._why else code, self._path)
 
     async def _release(self, confirm: bool) -> None:
         self._check_not_released()

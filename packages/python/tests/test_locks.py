@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import warnings
 
@@ -94,6 +95,53 @@ class Locks(Case):
             hold = lock.acquire()  # only now the one before is forgotten; libclave may use its memory again
             self.assertIn(hold._grant, c._session._objects)
             hold.check()
+
+    def test_a_hold_depends_on_its_work(self):
+        c = self.open()
+        hold = c.lock("/depends").acquire()
+        with hold.depending(60) as alive:
+            alive()
+            self.assertLessEqual(hold.remaining(), 60)
+        hold.alive()  # it depends on nothing any more
+        for wrong in (0, -1):
+            with self.assertRaises(ValueError):
+                hold.depend(wrong)
+        began = time.monotonic()
+        hold.depend(0.2)
+        with self.assertLogs("clave", "WARNING") as told:
+            self.assertTrue(hold.lost.wait(PATIENCE))  # no sign of life: it is lost
+        self.assertIn("no sign of life", told.output[0])
+        self.assertGreaterEqual(time.monotonic() - began, 0.19)
+        self.assertFalse(hold.valid_for())
+        for late in (hold.alive, hold.check, lambda: hold.depend(1), hold.release):
+            with self.assertRaises(clave.Lost):
+                late()
+        with self.assertRaises(clave.NotHeld):
+            hold.alive()
+        c.lock("/depends").acquire(PATIENCE).release()  # after the reserve
+
+    def test_a_function_gives_signs_of_life(self):
+        c = self.open()
+        with c.lock("/decorated-work") as hold:
+
+            @hold.depending(60)
+            def step(n):
+                hold.alive()
+                self.assertLessEqual(hold.remaining(), 60)
+                return n + 1
+
+            self.assertEqual([step(1), step(2)], [2, 3])
+
+    def test_a_silent_term_is_followed_by_another(self):
+        c = self.open()
+        tokens = []
+        for term in c.election("/silent-terms").terms():
+            tokens.append(term.token)
+            if len(tokens) == 2:
+                break
+            term.depend(0.1)
+            self.assertTrue(term.lost.wait(PATIENCE))
+        self.assertLess(tokens[0], tokens[1])
 
     def test_a_hold_is_released_while_other_threads_ask_it(self):
         c = self.open()

@@ -331,6 +331,10 @@ static void contender_lose(struct contender *c, clave_err why, bool remove)
     void *owner = contender_forget_owner(c);
     clave__client_note_loss(c->client, why);
     contender_begin_leaving(c, remove);
+    if (why == CLAVE_ESILENT) {
+        c->leaving.must_delete = true;
+        clave__client_timer_set(c->client, &c->acquire.pause, clave__contender_silence_over(c));
+    }
     c->events->lost(owner, why);
 }
 
@@ -1333,22 +1337,12 @@ static void contender_on_limit(struct timer *t, int64_t now)
     (void)now;
     struct contender *c = LIST_ENTRY(t, struct contender, acquire.limit);
     clave__contender_begin(c);
+    clave_err why = clave__contender_limit_cause(c);
     if (c->state == CONTENDER_HELD)
-        contender_lose(c, CLAVE_EMAXHOLD, true);
+        contender_lose(c, why, why == CLAVE_EMAXHOLD);
     else
         contender_fail(c, clave__contender_not_in_time(c));
     clave__contender_end(c);
-}
-
-void clave__contender_limit(struct contender *c, int64_t max)
-{
-    assert(max >= 0);
-    int64_t now = clave__client_now(c->client);
-    c->grant.end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
-    if (c->grant.end != CLAVE_NEVER)
-        clave__client_timer_set(c->client, &c->acquire.limit, c->grant.end);
-    else
-        clave__client_timer_clear(c->client, &c->acquire.limit);
 }
 
 /* The rule that every member of the cycle applies makes us the victim. */

@@ -125,8 +125,8 @@ struct contender_acquire {
     int64_t joined;     /* when it was requested */
     bool trying;        /* leave if not first */
     clave_err unlisted; /* LOOKING: why the listing could not be sent; CLAVE_OK: it was sent */
-    struct timer limit; /* the deadline or, when HELD, the end of max_hold */
-    struct timer pause; /* the wait before trying again what failed */
+    struct timer limit; /* the deadline or, when HELD, the end of max_hold or of a silence */
+    struct timer pause; /* the wait before trying again what failed, or before a delete */
     unsigned failures;  /* failures in a row */
 };
 
@@ -170,15 +170,17 @@ struct contender_grant {
     struct list watchers; /* of the present hold; empty in every state but HELD */
     /* Somebody had asked when our data was rewritten; to be reported when HELD. */
     bool asked_before;
-    int32_t restored; /* the version of our node after its data was rewritten; 0: it was not */
-    int64_t end;      /* when granted + max_hold; CLAVE_NEVER: no limit */
+    int32_t restored;  /* the version of our node after its data was rewritten; 0: it was not */
+    int64_t end;       /* when granted + max_hold; CLAVE_NEVER: no limit */
+    int64_t depend_ms; /* the longest silence of the work; 0: the hold does not depend on it */
+    int64_t silent_at; /* if it does: the newest sign of life + depend_ms */
 };
 
 struct contender_leaving {
     struct create_stake stake; /* of the create of its node */
     bool failed;               /* it failed, as opposed to being given up by its owner */
     bool again;                /* it will join again afterwards */
-    bool must_delete;          /* submitting the delete has failed */
+    bool must_delete;          /* the delete is still to be submitted, when `pause` is over */
     contender_left *done;
     void *arg;
     clave_err err;
@@ -245,6 +247,21 @@ void clave__contender_end_hold(struct contender *c);
 /* When HELD: ends the hold `max` ms from now; 0: no limit. */
 void clave__contender_limit(struct contender *c, int64_t max);
 
+/* When HELD: what has ended the hold when its `limit` is over, EMAXHOLD or ESILENT. */
+clave_err clave__contender_limit_cause(const struct contender *c);
+
+/* When the node of a hold that a silence has ended is deleted: a margin of the hold deadline later,
+ * for the work to stop. That is what a loss of the session leaves it too. Both moments are by the
+ * same clock, so nothing of the reserve is needed for drift. */
+int64_t clave__contender_silence_over(const struct contender *c);
+
+/* What a release of a lost hold returns: the cause if it was a limit of its own, otherwise ELOST.
+ */
+static inline clave_err clave__contender_release_lost(clave_err why)
+{
+    return why == CLAVE_EMAXHOLD || why == CLAVE_ESILENT ? why : CLAVE_ELOST;
+}
+
 /* For a counted one: the limit has changed. */
 void clave__contender_recount(struct contender *c);
 
@@ -259,6 +276,8 @@ void clave__contender_explain_busy(clave_async_client *c, const char *path, size
 
 /* The time until which nobody else can hold it; only when HELD. */
 int64_t clave__contender_deadline(const struct contender *c);
+/* The same if its work goes on giving signs of life. */
+int64_t clave__contender_deadline_if_alive(const struct contender *c);
 /* What its holder has; only when HELD. */
 struct grant_facts clave__contender_facts(struct contender *c);
 

@@ -1,6 +1,9 @@
 /* contender_grant.c - clave_async_grant: counted copies of what a holder has, and writes under
- * them. Mutex, semaphore and latch make them; the contender tells when the hold is over. What must
- * stay true: a grant watches its place exactly as long as the hold lasts. */
+ * them; and what may end a hold before its session does, its own limits. Mutex, semaphore and latch
+ * make grants; the contender tells when the hold is over.
+ *
+ * What must stay true: a grant watches its place exactly as long as the hold lasts. A hold whose
+ * work was silent for too long stays over: no later sign of life moves silent_at any more. */
 #include "recipe/contender/contender_grant.h"
 
 #include <assert.h>
@@ -12,8 +15,8 @@
 #include "recipe/grant_held.h"
 
 struct clave_async_grant {
-    struct hold_watcher watcher;   /* watches the place until the hold is over */
-    const struct contender *place; /* NULL: the hold is over, or no session keeps it */
+    struct hold_watcher watcher; /* watches the place until the hold is over */
+    struct contender *place;     /* NULL: the hold is over, or no session keeps it */
     bool kept; /* kept by the server alone, so only the server knows when the hold is over */
     clave_async_client *client; /* holds a reference */
     unsigned refs;
@@ -24,9 +27,53 @@ struct clave_async_grant {
     char node[];
 };
 
+/* ---- the limits of a hold -------------------------------------------------------------------- */
+
+static int64_t contender_grant_silent_at(const struct contender *c)
+{
+    return c->grant.depend_ms > 0 ? c->grant.silent_at : CLAVE_NEVER;
+}
+
+/* Its own limits; the session has one more. */
+static int64_t contender_grant_limit(const struct contender *c)
+{
+    return deadline_earlier(c->grant.end, contender_grant_silent_at(c));
+}
+
 int64_t clave__contender_deadline(const struct contender *c)
 {
+    return deadline_earlier(clave_async_client_hold_deadline(c->client), contender_grant_limit(c));
+}
+
+int64_t clave__contender_deadline_if_alive(const struct contender *c)
+{
     return deadline_earlier(clave_async_client_hold_deadline(c->client), c->grant.end);
+}
+
+static void contender_grant_arm_limit(struct contender *c)
+{
+    int64_t limit = contender_grant_limit(c);
+    if (limit != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->acquire.limit, limit);
+    else
+        clave__client_timer_clear(c->client, &c->acquire.limit);
+}
+
+void clave__contender_limit(struct contender *c, int64_t max)
+{
+    assert(max >= 0);
+    c->grant.end = max > 0 ? deadline_after(clave__client_now(c->client), max) : CLAVE_NEVER;
+    contender_grant_arm_limit(c);
+}
+
+clave_err clave__contender_limit_cause(const struct contender *c)
+{
+    return contender_grant_silent_at(c) < c->grant.end ? CLAVE_ESILENT : CLAVE_EMAXHOLD;
+}
+
+int64_t clave__contender_silence_over(const struct contender *c)
+{
+    return deadline_after(c->grant.silent_at, clave__client_hold_margin(c->client));
 }
 
 struct grant_facts clave__contender_facts(struct contender *c)
@@ -155,6 +202,46 @@ int64_t clave_async_grant_deadline(const clave_async_grant *g)
 bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_t ms)
 {
     return !contender_grant_is_over(g) && deadline_lasts(clave_async_grant_deadline(g), now, ms);
+}
+
+/* ---- signs of life --------------------------------------------------------------------------- */
+
+/* ELOST also if the work was silent for too long and the timer, which will say so, is late. */
+static clave_err contender_grant_check_alive(const clave_async_grant *g, int64_t now)
+{
+    return g->place && now <= contender_grant_silent_at(g->place) ? CLAVE_OK : CLAVE_ELOST;
+}
+
+static void contender_grant_promise(struct contender *c, int64_t now, int64_t ms)
+{
+    c->grant.depend_ms = ms;
+    c->grant.silent_at = deadline_after(now, ms);
+    contender_grant_arm_limit(c);
+}
+
+clave_err clave_async_grant_depend(clave_async_grant *g, int64_t now, int64_t ms)
+{
+    if (ms < 0 || g->kept) {
+        clave__client_fault(g->client,
+                            ms < 0 ? "a hold cannot depend on a sign of life every "
+                                     "%lld ms: give 1 or more, or 0 to end that"
+                                   : "a slot has no deadline, so it cannot depend on a "
+                                     "sign of life every %lld ms",
+                            (long long)ms);
+        return CLAVE_EINVAL;
+    }
+    clave_err err = contender_grant_check_alive(g, now);
+    if (err == CLAVE_OK)
+        contender_grant_promise(g->place, now, ms);
+    return err;
+}
+
+clave_err clave_async_grant_alive(clave_async_grant *g, int64_t now)
+{
+    clave_err err = g->kept ? CLAVE_OK : contender_grant_check_alive(g, now);
+    if (err == CLAVE_OK && g->place && g->place->grant.depend_ms > 0)
+        contender_grant_promise(g->place, now, g->place->grant.depend_ms);
+    return err;
 }
 
 /* ---- guarded writes -------------------------------------------------------------------------- */

@@ -461,6 +461,16 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
         latch_stay_out(l, err);
 }
 
+/* It led, and its work gave no sign of life: it would lead on with work that hangs. So it stays out
+ * until a resign says that the work goes on. */
+static void latch_fall_silent(clave_async_latch *l)
+{
+    latch_enter(l, LATCH_OUT);
+    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_ESILENT});
+    if (l->state == LATCH_OUT) /* the callback has neither resigned nor closed */
+        latch_stay_out(l, CLAVE_ESILENT);
+}
+
 /* Its client was closed. */
 static void latch_end(clave_async_latch *l)
 {
@@ -687,6 +697,8 @@ static void latch_on_lost(void *owner, clave_err why)
     clave__latch_hold(l);
     if (why == CLAVE_ECLOSED)
         latch_end(l);
+    else if (why == CLAVE_ESILENT && clave__latch_leads(l))
+        latch_fall_silent(l);
     else /* otherwise, in a race, the candidate whose term has just ended would win the next one too
           */
         latch_fall(l, NULL, why, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
@@ -719,7 +731,8 @@ static const struct contender_events events = {
  * user resigns. */
 static void latch_end_term(clave_async_latch *l, clave_err why)
 {
-    clave__client_timer_set(l->client, &l->promised, clave__contender_deadline(l->place));
+    int64_t promised = clave__contender_deadline_if_alive(l->place); /* a silence ends the place */
+    clave__client_timer_set(l->client, &l->promised, promised);
     latch_enter(l, LATCH_SPENT);
     latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
 }

@@ -427,7 +427,7 @@ static clave_err release_lost(struct owner *o)
 {
     assert(o->count > 0 && o->lost != CLAVE_OK);
     clave_async_mutex *m = o->answer.m;
-    clave_err verdict = o->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+    clave_err verdict = clave__contender_release_lost(o->lost);
     if (--o->count == 0) {
         clave__map_remove(&m->owners, &o->node);
         clave__mem_free(m->mem, o);

@@ -159,7 +159,7 @@ clave_err clave_async_lease_release(clave_async_lease *l, clave_async_lease_left
     struct contender *place = l->place;
     list_remove(&l->link);
     if (!place) {
-        clave_err verdict = l->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+        clave_err verdict = clave__contender_release_lost(l->lost);
         free_lease(l);
         return verdict;
     }

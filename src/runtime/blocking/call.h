@@ -99,6 +99,8 @@ clave_err clave__child_open(struct child *c, clave_client *client, const struct 
                             loop_visit *make, const struct args *a);
 /* The same for a child that is made on the loop's thread. */
 void clave__child_adopt(struct child *c, clave_client *client, const struct child_kind *kind);
+/* On the loop's thread: publishes what the client's children copy at the end of every pass, now. */
+void clave__client_publish(clave_client *c);
 /* Ends the child, unless its client has ended it, and gives its reference back; its memory is the
  * caller's. Returns false if the process is a fork, in which nothing of the child may be
  * touched. */

@@ -50,16 +50,21 @@ static void client_look_at_refusal(clave_client *c)
     clave__loop_unlock(c->loop);
 }
 
-static void client_on_settled(void *arg)
+void clave__client_publish(clave_client *c)
 {
-    clave_client *c = arg;
     assert(clave__loop_is_current(c->loop) && !c->ended);
-    client_look_at_refusal(c);
     for (struct list *e = c->children.next; e != &c->children; e = e->next) {
         struct child *child = LIST_ENTRY(e, struct child, link);
         if (child->kind->settled)
             child->kind->settled(child);
     }
+}
+
+static void client_on_settled(void *arg)
+{
+    clave_client *c = arg;
+    client_look_at_refusal(c);
+    clave__client_publish(c);
 }
 
 static void client_flush(struct task *t)

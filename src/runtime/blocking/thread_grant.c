@@ -160,6 +160,35 @@ bool clave_grant_valid_for(clave_grant *g, int64_t ms)
     return deadline_lasts(deadline, now, ms);
 }
 
+static clave_err thread_grant_depend(clave_async_client *c, const struct args *a)
+{
+    clave_grant *g = a->of;
+    (void)c;
+    clave_err err = clave_async_grant_depend(g->grant, clave_now(), a->deadline);
+    clave__client_publish(g->child.client);
+    return err;
+}
+
+clave_err clave_grant_depend(clave_grant *g, int64_t ms)
+{
+    return clave__visit(g->child.client, thread_grant_depend,
+                        &(struct args){.of = g, .deadline = ms});
+}
+
+static clave_err thread_grant_alive(clave_async_client *c, const struct args *a)
+{
+    clave_grant *g = a->of;
+    (void)c;
+    clave_err err = clave_async_grant_alive(g->grant, clave_now());
+    clave__client_publish(g->child.client);
+    return err;
+}
+
+clave_err clave_grant_alive(clave_grant *g)
+{
+    return clave__visit(g->child.client, thread_grant_alive, &(struct args){.of = g});
+}
+
 clave_async_grant *clave__thread_grant_of_engine(const clave_grant *g)
 {
     assert(clave__loop_is_current(g->child.client->loop));
