@@ -3,7 +3,7 @@ import os
 import pty
 import unittest
 
-from harness import CLAVE, clave, environment, server, spawn
+from harness import CLAVE, Served, clave, environment, spawn
 
 HASH = "digest:joe:oesAybBun9icKJjQSTRN8OBueSc="  # printf joe:secret | openssl sha1 -binary | base64
 
@@ -35,15 +35,7 @@ class Hash(unittest.TestCase):
         os.close(us)
 
 
-class Parent(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Parent(Served):
     def joe(self, *words):
         return clave("--auth", "digest:joe:secret", *words, connect=self.server.connect)
 

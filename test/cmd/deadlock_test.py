@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from harness import CLAVE, Running, clave, scratch, server
+from harness import CLAVE, Running, Served, clave, scratch, server
 from lock_rig import TICK, queue, until
 
 try:
@@ -35,14 +35,8 @@ class Nested:
         return self.run.end(15).code
 
 
-class Deadlocks(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Deadlocks(Served):
+    flags = TICK
 
     def look(self, *words, code=79):
         r = clave("locks", "--deadlocks", *words, connect=self.server.connect)
@@ -162,16 +156,10 @@ class Deadlocks(unittest.TestCase):
             w.join(30)
 
 
-class Inner(unittest.TestCase):
+class Inner(Served):
     """A command under a lock that takes the same lock again: it would wait for ever, and says so."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+    flags = TICK
 
     def nested(self, *levels, env=None):
         words = []

@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from harness import CLAVE, PATIENCE, Running, clave, scratch, server
+from harness import CLAVE, PATIENCE, Running, Served, clave, scratch
 from lock_rig import (EXPIRES, HANDOVER_S, LONG, MAX_TERM, TICK, TWO_HOLD, alive, nodes, until,
                       zombies)
 
@@ -31,17 +31,8 @@ class Candidate:
         return self.run.end(how)
 
 
-class Elect(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def setUp(self):
-        self.path = "/" + self.id().rpartition(".")[2]
+class Elect(Served):
+    flags = TICK
 
     def clave(self, *words):
         return clave(*words, connect=self.server.connect)

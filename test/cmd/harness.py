@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 CLAVE = os.environ.get("CLAVE", "clave")
 SOURCE = os.environ.get("CLAVE_SOURCE",
@@ -171,6 +172,19 @@ def server(**keywords):
     if os.environ.get("CLAVE_TEST_SERVER") == "apache":
         return ApacheServer(**keywords).start()
     return ClaveServer(**keywords).start()
+
+
+class Served(unittest.TestCase):
+    """Tests with one server for all of them, and a path for each that no other uses."""
+    flags = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=cls.flags)
+        cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self):
+        self.path = "/" + self.id().rpartition(".")[2]
 
 
 class Result:

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import CLAVE, PATIENCE, ask, clave, environment, free_port, scratch, server, spawn
+from harness import CLAVE, PATIENCE, Served, ask, clave, environment, free_port, scratch, spawn
 from lock_rig import alive, children, nodes, until
 
 EVERY = set(range(1, signal.NSIG)) - {signal.SIGKILL, signal.SIGSTOP, 32, 33}
@@ -63,15 +63,7 @@ CONDITIONS = {
 SHOW = "grep -E 'Sig(Blk|Ign)' /proc/self/status; umask; ulimit -n; ulimit -f"
 
 
-class Inheritance(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Inheritance(Served):
     def start(self, before, *words, **keywords):
         return spawn([CLAVE, *words], before, env=environment(CLAVE_CONNECT=self.server.connect),
                      **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **keywords})

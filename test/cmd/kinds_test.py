@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import CLAVE, PATIENCE, UNSAFE, Running, clave, environment, server
+from harness import CLAVE, PATIENCE, UNSAFE, Running, Served, clave, environment, server
 from lock_rig import TICK, alive, nodes, queue, stranger, until
 
 
@@ -28,14 +28,8 @@ class Holder:
         return self.run.end().code
 
 
-class Kinds(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Kinds(Served):
+    flags = TICK
 
     def verb(self, *words, **keywords):
         return clave(*words, connect=self.server.connect, **keywords)

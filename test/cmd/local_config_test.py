@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import CLAVE, PATIENCE, clave, environment, free_port, scratch, server, spawn
+from harness import CLAVE, PATIENCE, Served, clave, environment, free_port, scratch, server, spawn
 from lock_rig import alive, until
 
 NAMES = ("--connect", "CLAVE_CONNECT", "connect = HOSTS")
@@ -50,16 +50,8 @@ def on_terminal(words, env):
     return p.wait(PATIENCE), said.decode()
 
 
-class Machine(unittest.TestCase):
+class Machine(Served):
     """The machine's configuration file, below the user's."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
 
     def setUp(self):
         self.dir = scratch("state")

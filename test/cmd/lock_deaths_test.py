@@ -10,7 +10,7 @@ import time
 import unittest
 
 import harness
-from harness import CLAVE, clave, scratch, server
+from harness import CLAVE, Served, clave, scratch, server
 from lock_rig import (EXPIRES, HANDOVER_S, LONG, TICK, TWO_HOLD, Holder, alive, children, nodes,
                       stopped, until)
 
@@ -34,17 +34,8 @@ BROOD = ("trap '' TERM HUP INT; "
          "while :; do sleep 0.02; done")
 
 
-class Deaths(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def setUp(self):
-        self.path = "/" + self.id().rpartition(".")[2]
+class Deaths(Served):
+    flags = TICK
 
     def hold(self, *flags, session=LONG, **keywords):
         return Holder(self.server, self.path, "--session-timeout", session, *flags,

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import harness
-from harness import CLAVE, PATIENCE, clave, environment, scratch, server, spawn
+from harness import CLAVE, PATIENCE, Served, clave, environment, scratch, spawn
 from lock_rig import LONG, PR_SET_CHILD_SUBREAPER, TICK, Holder, alive, forbid_call, nodes, until
 
 BREEDER = os.environ["CLAVE_BREEDER"]
@@ -28,14 +28,8 @@ def is_over(stream):
     return False
 
 
-class WithServer(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class WithServer(Served):
+    flags = TICK
 
 
 class Breeders(WithServer):

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import CLAVE, PATIENCE, Running, clave, environment, free_port, server
+from harness import CLAVE, PATIENCE, Running, Served, clave, environment, free_port
 from lock_rig import (HANDOVER_S, LONG, TICK, Holder, alive, children, comm, nodes, stopped,
                       until)
 
@@ -15,14 +15,8 @@ SAY = "for s in TERM INT HUP QUIT USR1 USR2 WINCH; do trap \"echo $s\" $s; done;
 LOOP = "while :; do sleep 0.02; done"
 
 
-class Waiting(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Waiting(Served):
+    flags = TICK
 
     def test_leaves_the_queue(self):
         for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
@@ -73,14 +67,8 @@ def until_handled(run, sig):
     return 128 - code if code < 0 else code
 
 
-class Holding(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Holding(Served):
+    flags = TICK
 
     def test_forwarded(self):
         h = Holder(self.server, "/fwd", script=SAY + LOOP).started()
@@ -163,16 +151,10 @@ class Holding(unittest.TestCase):
         self.assertEqual(h.code(), 137)
 
 
-class Terminal(unittest.TestCase):
+class Terminal(Served):
     """A shell with job control on a pseudo terminal."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+    flags = TICK
 
     def setUp(self):
         self.pid, self.fd = pty.fork()

@@ -9,8 +9,8 @@ import subprocess
 import time
 import unittest
 
-from harness import (CLAVE, PATIENCE, UNSAFE, Running, clave, environment, free_port, scratch, server,
-                     spawn)
+from harness import (CLAVE, PATIENCE, UNSAFE, Running, Served, clave, environment, free_port,
+                     scratch, server, spawn)
 from lock_rig import LONG, MAX_HOLD, TICK, Holder, alive, nodes, queue, stranger, until
 from peers import Nonsense
 
@@ -18,14 +18,8 @@ from peers import Nonsense
 OF_LIBC = 3 << 31
 
 
-class Lock(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Lock(Served):
+    flags = TICK
 
     def lock(self, *words, **keywords):
         return clave("lock", *words, connect=self.server.connect, **keywords)

@@ -4,21 +4,13 @@ import os
 import signal
 import unittest
 
-from harness import Running, clave, scratch, server
+from harness import Running, Served, clave, scratch
 from lock_rig import alive, until
 
 FOREVER = ("--", "sleep", "1000")
 
 
-class Member(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Member(Served):
     def setUp(self):
         self.group = "/" + self.id().rsplit(".", 1)[1]
 

@@ -6,7 +6,7 @@ import stat
 import threading
 import unittest
 
-from harness import PATIENCE, Running, clave, scratch, server, spawn
+from harness import PATIENCE, Running, Served, clave, scratch, server, spawn
 from lock_rig import until
 
 
@@ -31,15 +31,7 @@ def listing(folder):
     return found
 
 
-class Mirror(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Mirror(Served):
     def setUp(self):
         self.path = "/" + self.id().rsplit(".", 1)[1]
         self.dir = scratch("mirror")

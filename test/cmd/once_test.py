@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from harness import UNSAFE, Running, clave, scratch, server
+from harness import UNSAFE, Running, Served, clave, scratch, server
 from lock_rig import EXPIRES, MAX_HOLD, MAX_TERM, TICK, Holder, nodes, queue, stopped, until
 
 
@@ -14,14 +14,8 @@ def lines(path):
         return f.read().split()
 
 
-class Once(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Once(Served):
+    flags = TICK
 
     def once(self, path, *words, script="echo ran", key="k"):
         return clave("lock", "--once", key, *words, path, "--", "sh", "-c", script,
@@ -188,14 +182,8 @@ class Once(unittest.TestCase):
         self.assertEqual(r.code, 64, r)
 
 
-class MinHold(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class MinHold(Served):
+    flags = TICK
 
     def test_the_lock_outlasts_the_command(self):
         began = time.monotonic()
@@ -270,14 +258,8 @@ class MinHold(unittest.TestCase):
         self.assertEqual(run.end(signal.SIGTERM).code, 3)
 
 
-class LockDelay(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class LockDelay(Served):
+    flags = TICK
 
     def lock(self, path, *words, script="echo ran"):
         return clave("lock", "--lock-delay", "500ms", *words, path, "--", "sh", "-c", script,

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import CLAVE, PATIENCE, environment, free_port, scratch, server, spawn
+from harness import CLAVE, PATIENCE, Served, environment, free_port, scratch, spawn
 from lock_rig import TICK, children, comm, stat, until
 
 INSIDE = ["unshare", "-pf", "--mount-proc", "--kill-child"]
@@ -23,14 +23,8 @@ def caught(pid):
 
 
 @unittest.skipUnless(can_be_process_1(), "no namespace of processes can be made here")
-class Process1(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Process1(Served):
+    flags = TICK
 
     def starts(self, *words):
         """Runs clave as process 1 until it says something; returns its number outside."""

@@ -14,24 +14,15 @@ import threading
 import time
 import unittest
 
-from harness import (CLAVE, PATIENCE, UNSAFE, ClaveServer, Running, clave, environment, scratch,
-                     server)
+from harness import (CLAVE, PATIENCE, UNSAFE, ClaveServer, Running, Served, clave, environment,
+                     scratch)
 from lock_rig import LONG, TICK, until
 
 DELETE, MULTI, CREATE2 = 2, 14, 15
 
 
-class Slots(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def setUp(self):
-        self.path = "/" + self.id().rpartition(".")[2]
+class Slots(Served):
+    flags = TICK
 
     def slot(self, *words, **keywords):
         return clave("slot", *words, connect=self.server.connect, **keywords)

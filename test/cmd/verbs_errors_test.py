@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from harness import (CLAVE, Running, clave, environment, free_port, server, spawn, PATIENCE)
+from harness import CLAVE, PATIENCE, Running, Served, clave, environment, free_port, server, spawn
 from peers import Expiring, Peer, Proxy
 
 ONLINE = [["get", "/x"], ["set", "/x", "d"], ["create", "/x"], ["rm", "/x"], ["ls", "/x"],
@@ -196,15 +196,7 @@ class WithoutServer(unittest.TestCase):
         self.assertIn("/nonexistent/socket", r.err)
 
 
-class WithServer(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class WithServer(Served):
     def clave(self, *words, **keywords):
         return clave(*words, connect=self.server.connect, **keywords)
 

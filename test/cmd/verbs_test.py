@@ -5,7 +5,7 @@ import re
 import signal
 import unittest
 
-from harness import Running, clave, server
+from harness import Running, Served, clave, server
 
 try:
     from kazoo.client import KazooClient
@@ -15,15 +15,7 @@ except ImportError:
 HASH = "oesAybBun9icKJjQSTRN8OBueSc="  # of joe:secret
 
 
-class Verbs(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Verbs(Served):
     def run_ok(self, *words, **keywords):
         r = clave(*words, connect=self.server.connect, **keywords)
         self.assertEqual(r.code, 0, r)

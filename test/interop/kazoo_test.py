@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
-from harness import PATIENCE, ClaveServer, server, spawn  # noqa: E402
+from harness import PATIENCE, ClaveServer, Served, spawn  # noqa: E402
 
 try:
     from kazoo.client import KazooClient
@@ -31,15 +31,7 @@ time.sleep(3600)
 """
 
 
-class Kazoo(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Kazoo(Served):
     def client(self, **keywords):
         zk = KazooClient(self.server.connect, timeout=8, **keywords)
         zk.start(timeout=PATIENCE)
