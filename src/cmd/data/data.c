@@ -141,7 +141,7 @@ static int run_data(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {DATA_HISTORY, "history", NULL, "backup: with all logs that there are, for --until"},
+    {DATA_HISTORY, "history", NULL, "backup: copy all logs, not only the newest, for --until"},
     {DATA_UNTIL, "until", "ZXID|TIME",
      "restore: up to a zxid (0x1f) or a time (2026-11-23T05:55:00Z)"},
     {DATA_EPOCH, "epoch", "N", "restore: the epoch to begin with [by the clock]"},

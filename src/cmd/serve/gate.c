@@ -18,7 +18,7 @@
 enum { GRACE_MS = 3000 };
 
 static const struct flag flags[] = {
-    {CONFIGURED_FILE, "config", "FILE", "these flags as 'key = value' lines"},
+    {CONFIGURED_FILE, "config", "FILE", "a file with these flags as 'key = value' lines"},
     {CONFIGURED_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
     {0, NULL, NULL, NULL},
 };

@@ -22,7 +22,8 @@ struct serve {
 };
 
 static const struct flag flags[] = {
-    {CONFIGURED_FILE, "config", "FILE", "these flags as 'key = value' lines, or Apache's zoo.cfg"},
+    {CONFIGURED_FILE, "config", "FILE",
+     "a file with these flags as 'key = value' lines, or a zoo.cfg"},
     {CONFIGURED_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
     {0, NULL, NULL, NULL},
 };

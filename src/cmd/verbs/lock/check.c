@@ -137,7 +137,7 @@ static int run_check(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {CHECK_FOR, "for", "DURATION", "and will be for this long, without asking a server"},
+    {CHECK_FOR, "for", "DURATION", "and will be for this much longer, judged without a server"},
     {0, NULL, NULL, NULL},
 };
 

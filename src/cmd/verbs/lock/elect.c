@@ -209,10 +209,12 @@ static const struct flag flags[] = {
     {RUN_FLAG_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
     {ELECT_VALUE, "value", "TEXT", "publish this while leading: 'clave leader' shows it"},
     {ELECT_STANDBY, "standby", "SHELL-COMMAND", "run this when only the leader is ahead"},
-    {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, when elected"},
+    {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND",
+     "run this when elected, without waiting for it"},
     {ELECT_ON_DEPOSED, "on-deposed", "SHELL-COMMAND", "run this when the command has ended"},
     {ELECT_FOREVER, "forever", NULL, "become a candidate again when the command has ended"},
-    {ELECT_PRIORITY, "priority", "N", "the candidate with the highest one leads next [0: none]"},
+    {ELECT_PRIORITY, "priority", "N",
+     "the candidate with the highest one leads next [0: no priority]"},
     {ELECT_SPREAD, "spread", NULL, "a priority derived from PATH and id, to spread leaders"},
     {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
     {'n', "no-wait", NULL, "only if nobody leads now"},
@@ -227,7 +229,7 @@ const struct verb verb_elect = {
         "Like 'clave lock', for an election: the candidates of a Curator LeaderLatch are in the\n"
         "same queue. The command is ended before another can lead, and when the leader is\n"
         "asked to resign ('clave resign', 'clave transfer'). The shell commands of --standby,\n"
-        "--on-elected and --on-deposed get CLAVE_EVENT; they are neither awaited nor ended.\n"
+        "--on-elected and --on-deposed get CLAVE_EVENT; clave neither waits for nor ends them.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
         "73 the parent cannot be watched; 75 not elected in time; 76 the leadership was lost, or\n"

@@ -109,16 +109,16 @@ const struct verb verb_lock = {
     .text =
         "The command gets its arguments as they are (no shell), this process's streams, and\n"
         "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_OWNER, CLAVE_DEADLINE and\n"
-        "CLAVE_CONNECT in its environment. It is ended before another can hold the lock,\n"
-        "and nothing of it survives this process, except what cannot be killed: another\n"
-        "user's process (sudo), or one stuck in the kernel.\n"
+        "CLAVE_CONNECT in its environment. It is ended before another participant can hold the\n"
+        "lock, and none of its processes outlives this one, except those that cannot be killed:\n"
+        "another user's (sudo), or one stuck in the kernel.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
-        "it already done; 69 no server reached;\n"
-        "73 the parent cannot be watched; 75 not acquired in time; 76 the lock was lost, or the\n"
-        "process of --with-parent has ended; 77 not authorised; 79 given up to end a deadlock, or\n"
-        "held by the clave lock it runs under; 80 unhealthy (--health); 81 the last holder could\n"
-        "not be fenced; 126 command not executable; 127 command not found.\n",
+        "it already done; 69 no server reached; 73 the parent cannot be watched; 75 not acquired\n"
+        "in time; 76 the lock was lost, or the process of --with-parent has ended; 77 not\n"
+        "authorised; 79 given up to end a deadlock, or held by the clave lock it runs under; 80\n"
+        "unhealthy (--health); 81 the last holder could not be fenced; 126 command not\n"
+        "executable; 127 command not found.\n",
     .flags = lock_flags,
     .more_flags = run_flags_of,
     .shares = RUN_LOCK,
@@ -161,7 +161,7 @@ const struct verb verb_rwlock = {
 static const struct flag semaphore_flags[] = {
     {'n', "number", "N", "how many may hold it at once, the same for every participant"},
     {LOCK_LIMIT_NODE, "limit-node", "PATH",
-     "the node that holds the number; -n: its initial value"},
+     "take the number from this node; -n is its initial value"},
     {'t', "no-wait", NULL, "only if there is room now"},
     {0, NULL, NULL, NULL},
 };

@@ -535,7 +535,7 @@ static const struct flag flags[] = {
     {LOCKS_WATCH, "watch", NULL, "print the queue of PATH again after every change"},
     {'w', "wait", "DURATION", "revoke: wait until it is released [only ask]"},
     {LOCKS_FORCE, "force", NULL, "break: even if its owner may be alive"},
-    {'y', "yes", NULL, "break: without asking at the terminal"},
+    {'y', "yes", NULL, "break: do not ask at the terminal"},
     {0, NULL, NULL, NULL},
 };
 
@@ -552,15 +552,13 @@ const struct verb verb_locks = {
         "not record; on a terminal under a header. A kazoo lock with its default name takes no\n"
         "part in the queue: its line says so. A node that no session owns, as one of a copied\n"
         "tree, is left-over: it never ends by itself, and its line has the command for that.\n"
-        "Nodes of others among slots or leases, where they take room, are told likewise.\n"
+        "Foreign nodes among slots or leases take up room there, and are reported as well.\n"
         "\n"
-        "revoke asks the owner of a node to release it, and prints whom: 'clave lock --revocable'\n"
-        "does, and programs that opted in. An owner that takes no requests is not asked. break\n"
-        "deletes the node; its owner is notified that it lost the lock. An owner that may be "
-        "alive\n"
-        "is spared, unless --force. NODE is a name, a path or a token. Exit code 66: no such "
-        "node,\n"
-        "or no lock; 73: refused; 75: not released in time.\n"
+        "revoke asks the owner of a node to release it, and prints whom it asked. Programs that\n"
+        "opted in release it, as 'clave lock --revocable' does; others are not asked. break\n"
+        "deletes the node, and its owner is notified that it lost the lock. Without --force,\n"
+        "the node of an owner that may be alive stays. NODE is a name, a path or a token. Exit\n"
+        "code 66: no such node, or no lock; 73: refused; 75: not released in time.\n"
         "\n"
         "--deadlocks checks all locks at and below each PATH, or all without one, and\n"
         "prints every cycle of owners that wait for each other. A session of Curator or kazoo\n"

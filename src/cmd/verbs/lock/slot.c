@@ -891,14 +891,14 @@ static int run_slot(struct options *o, int argc, char **argv)
 static const struct flag flags[] = {
     {'w', "wait", "DURATION", "take, run: give up after this long [wait forever]"},
     {'n', "no-wait", NULL, "take, run: only if a slot is free now"},
-    {SLOT_ID, "id", "ID", "take, give, run: whose slot [this machine's]"},
+    {SLOT_ID, "id", "ID", "take, give, run: the owner's id [this machine's]"},
     {SLOT_BY, "by", "WHO", "take, run, break: the person or role"},
     {SLOT_REASON, "reason", "TEXT", "take, run: what it is for; break: why"},
     {SLOT_TOKEN, "token", "TOKEN", "give, break: only the slot of this token"},
     {SLOT_KEEP, "keep", "WHEN", "run: keep the slot never, failed or always [failed]"},
-    {SLOT_WAITERS, "waiters", NULL, "list: those who wait too"},
-    {SLOT_ACL, "acl", "ACL", "limit, take, run: of the nodes: see 'clave create' [open]"},
-    {'q', "quiet", NULL, "take, give, run: do not report waiting, or what was so already"},
+    {SLOT_WAITERS, "waiters", NULL, "list: the ids that wait, too"},
+    {SLOT_ACL, "acl", "ACL", "limit, take, run: an access list: see 'clave create' [open]"},
+    {'q', "quiet", NULL, "take, give, run: do not report a wait, or that nothing changed"},
     {0, NULL, NULL, NULL},
 };
 
@@ -911,17 +911,17 @@ const struct verb verb_slot = {
         "machine's reboot and the servers' restart. No time ends it.\n"
         "\n"
         "limit PATH [N]        set how many may be owned, and create PATH; print it\n"
-        "take PATH             own a slot, and print its token; also when it is owned already\n"
-        "give PATH             give the slot back; also when none is owned\n"
-        "list PATH             print the ids that own one, the oldest first\n"
+        "take PATH             own a slot and print its token, also if the id owns one already\n"
+        "give PATH             give the slot back; no error if the id owns none\n"
+        "list PATH             print the ids that own a slot, the oldest first\n"
         "break PATH ID         take the slot away from an id, and record why (--reason)\n"
         "run PATH -- COMMAND   take, run the command, give when it ends with 0\n"
         "\n"
         "An id has 1 to 128 bytes. Exit codes: 66 no limit is set, or break found no slot; 73\n"
         "the slot of this machine's id was taken by another host; 75 not in time, or run: this\n"
-        "id runs a command already; 80 run: unhealthy; that of the command of run. After 69 or\n"
-        "75 of a lost answer the slot may have been taken or given: the message says so, and\n"
-        "list tells.\n",
+        "id runs a command already; 80 run: unhealthy; otherwise, after run, that of the command.\n"
+        "If an answer was lost, the slot may have been taken or given in spite of exit code 69\n"
+        "or 75: the message says so, and list shows it.\n",
     .flags = flags,
     .more_flags = run_flags_of,
     .shares = RUN_SLOT,

@@ -202,9 +202,9 @@ static int run_history(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {HISTORY_HTTP, "http", "URL", "the gate: http://HOST:PORT, https://... or unix:/PATH"},
-    {HISTORY_TOKEN_FILE, "token-file", "FILE", "its first line is the token"},
-    {HISTORY_CA, "ca", "FILE", "certificates that a gate's at https:// is verified with"},
-    {'n', "count", "N", "so many entries, the newest [100]"},
+    {HISTORY_TOKEN_FILE, "token-file", "FILE", "a file whose first line is the token"},
+    {HISTORY_CA, "ca", "FILE", "certificates to verify a gate at https:// with"},
+    {'n', "count", "N", "at most N entries, the newest ones [100]"},
     {HISTORY_SINCE, "since", "WHEN", "entries after this number, or from this time on"},
     {HISTORY_TIMEOUT, "timeout", "DURATION", "how long to wait for the answer [10s]"},
     {0, NULL, NULL, NULL},
@@ -215,9 +215,9 @@ const struct verb verb_history = {
     .args = "[PATH]",
     .summary = "Show who queued for, held and lost a lock, as a gate has seen it",
     .text =
-        "A line for each entry, the oldest first: time, what, path, who, token, the cause of an\n"
-        "end, and who asked for it or broke it through the gate, and why. CLAVE_HTTP names the\n"
-        "gate, too, and CLAVE_HTTP_TOKEN is the token.\n",
+        "One entry a line, the oldest first: time, event, path, participant, token, the cause of\n"
+        "an end, and who asked for it or broke it through the gate, and why. CLAVE_HTTP names\n"
+        "the gate, too, and CLAVE_HTTP_TOKEN is the token.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,

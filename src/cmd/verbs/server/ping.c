@@ -140,7 +140,7 @@ static int run_ping(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {'n', "count", "N", "how many round trips [3]"},
-    {PING_INTERVAL, "interval", "DURATION", "between two of them [200ms]"},
+    {PING_INTERVAL, "interval", "DURATION", "the time between two round trips [200ms]"},
     {0, NULL, NULL, NULL},
 };
 

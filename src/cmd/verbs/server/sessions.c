@@ -227,8 +227,8 @@ static int run_sessions(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {SESSIONS_KILL, "kill", NULL, "end these sessions; their nodes go when their time is over"},
-    {SESSIONS_NOW, "now", NULL, "with --kill: at once. UNSAFE: a holder may still believe"},
+    {SESSIONS_KILL, "kill", NULL, "end these sessions; their nodes stay until they expire"},
+    {SESSIONS_NOW, "now", NULL, "with --kill: at once. UNSAFE: a holder may still rely on it"},
     {0, NULL, NULL, NULL},
 };
 
@@ -238,7 +238,7 @@ const struct verb verb_sessions = {
     .summary = "List the sessions of a clave server, or end some, as its super user",
     .text =
         "A session that is ended cannot be taken up again, but what it holds stays held until it\n"
-        "expires: only then has its client stopped for certain.",
+        "expires: only then has its client stopped for certain.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_sessions,

@@ -33,7 +33,7 @@ static int run_get(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {GET_STAT, "stat", NULL, "the node's Stat too: on stderr, or in the JSON"},
+    {GET_STAT, "stat", NULL, "also print the node's Stat: on stderr, or in the JSON"},
     {0, NULL, NULL, NULL},
 };
 

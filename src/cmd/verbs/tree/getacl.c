@@ -54,7 +54,7 @@ static int run_getacl(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {GETACL_STAT, "stat", NULL, "the node's Stat too: on stderr, or in the JSON"},
+    {GETACL_STAT, "stat", NULL, "also print the node's Stat: on stderr, or in the JSON"},
     {0, NULL, NULL, NULL},
 };
 

@@ -681,9 +681,9 @@ static int run_mirror(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {MIRROR_EXEC, "exec", "CMD", "a shell command to run after each burst of changes"},
-    {MIRROR_MODE, "mode", "MODE", "of the files, in octal; directories have x for r [644]"},
-    {MIRROR_OWNER, "owner", "USER[:GROUP]", "of the files and directories"},
-    {MIRROR_FSYNC, "fsync", NULL, "a change is on the disk before the next one is made"},
+    {MIRROR_MODE, "mode", "MODE", "the mode of the files, in octal; directories get x for r [644]"},
+    {MIRROR_OWNER, "owner", "USER[:GROUP]", "the owner of the files and directories"},
+    {MIRROR_FSYNC, "fsync", NULL, "write each change to the disk before making the next"},
     {MIRROR_ONCE, "once", NULL, "end when the directory equals the tree"},
     {0, NULL, NULL, NULL},
 };

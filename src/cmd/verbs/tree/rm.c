@@ -116,8 +116,8 @@ static int run_rm(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {'r', "recursive", NULL, "everything below it too"},
-    {'f', "force", NULL, "a missing node is fine"},
+    {'r', "recursive", NULL, "remove everything below it, too"},
+    {'f', "force", NULL, "succeed if there is no such node"},
     {RM_VERSION, "version", "N", "only if the node has this version"},
     {0, NULL, NULL, NULL},
 };

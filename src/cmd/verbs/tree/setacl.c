@@ -80,7 +80,7 @@ static int run_setacl(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {SETACL_VERSION, "version", "N", "only if the list has this version: aversion"},
+    {SETACL_VERSION, "version", "N", "only if the list has this version (aversion in the Stat)"},
     {0, NULL, NULL, NULL},
 };
 

@@ -92,7 +92,7 @@ static int run_tree(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {TREE_DEPTH, "depth", "N", "descend at most N levels"},
-    {TREE_DATA, "data", NULL, "the data too, on one line, with \\n and \\xNN for other bytes"},
+    {TREE_DATA, "data", NULL, "print the data, too, on one line, with \\n and \\xNN in it"},
     {0, NULL, NULL, NULL},
 };
 
