@@ -60,10 +60,16 @@ static bool service_list_add(const clave_cache_node *node, void *arg)
     return !l->no_memory && l->n <= MOST_INSTANCES;
 }
 
+static void service_list_add_children(struct service_list *l, const char *path,
+                                      clave_cache_visit_cb *add)
+{
+    l->no_memory |= clave_async_cache_children(l->o->copy, path, add, l) == CLAVE_ENOMEM;
+}
+
 static bool service_list_add_service(const clave_cache_node *node, void *arg)
 {
     struct service_list *l = arg;
-    (void)clave_async_cache_children(l->o->copy, node->path, service_list_add, l);
+    service_list_add_children(l, node->path, service_list_add);
     return !l->no_memory && l->n <= MOST_INSTANCES;
 }
 
@@ -210,8 +216,7 @@ void clave__web_get_services(struct web_exchange *x)
         !service_list_is_known(l))
         return;
     l->copy = l->o->copies;
-    (void)clave_async_cache_children(l->o->copy, l->path,
-                                     l->of_one ? service_list_add : service_list_add_service, l);
+    service_list_add_children(l, l->path, l->of_one ? service_list_add : service_list_add_service);
     if (l->no_memory) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
         return;
