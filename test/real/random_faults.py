@@ -2,13 +2,14 @@
 """Holders of clave on real servers in real networks, and faults: links cut, dumb or slow, processes
 killed or stopped, event loops blocked, servers and gates killed, stopped and started again.
 
-  random_faults.py [--seconds N] [--runs N] [--seed N] [--out DIR] serve|ensemble|kazoo|etcd...
+  random_faults.py [--seconds N] [--runs N] [--seed N] [--out DIR] [--gates] serve|ensemble|kazoo|etcd...
 
 Each run has a schedule drawn from its seed, which is printed, and a history of what every holder
 believed, with the machine's time. From it is judged: holds exclude each other; tokens grow; no
 guarded write of a stale holder is done; who loses its hold knows it before the next has one; no more
 slots are owned than there are; when faults end all are served; and nothing is left at the servers.
 kazoo (on an ensemble) and etcd (its `etcdctl lock`) are played for comparison, with their locks alone.
+With --gates all holders but one are behind gates or HAProxy in front of them, and what fails are these and their links.
 With --out the history is kept as operations, for other checkers. CLAVE and CLAVE_REAL_HOLDER name
 the programs."""
 import argparse
@@ -31,8 +32,8 @@ import nemesis  # noqa: E402
 import operations  # noqa: E402
 from harness import UNSAFE, clave, has_apache  # noqa: E402
 from packages import why_no_node, why_no_python  # noqa: E402
-from servers import ClaveServer, Ensemble, EtcdServer, gates, now_ns, until, word  # noqa: E402
-from worker import Command, Etcdctl, Field, Kazoo, Node, Python, SlotOwner, Worker  # noqa: E402
+from servers import ClaveServer, Ensemble, EtcdServer, balancers, gates, now_ns, until, word  # noqa: E402
+from worker import Command, Etcdctl, Field, Http, Kazoo, Node, Python, SlotOwner, Worker  # noqa: E402
 
 SESSION_MS = {"serve": 1000, "ensemble": 2000, "kazoo": 2000, "etcd": 2000}
 EVERY_S = 0.5  # between the beginnings of two faults
@@ -41,14 +42,17 @@ SLOTS, SLOT_LIMIT = "/fleet/default", 2
 
 
 class Storm:
-    def __init__(self, servers, kind, out):
-        self.servers, self.kind, self.out = servers, kind, out
+    def __init__(self, servers, kind, out, only_gates):
+        self.servers, self.kind, self.out, self.only_gates = servers, kind, out, only_gates
         self.places = [net.Place(servers.clients) for _ in range(4)]
-        self.gates, self.behind = [], []
+        self.gates, self.balancers, self.behind = [], [], []
         if kind in ("serve", "ensemble") and not why_no_node():
             front = net.Network("front")
             self.gates = gates(servers, front, 2)
-            self.behind = [net.Place(front) for _ in self.gates]  # of those who know only the gates
+            self.balancers = balancers(front, self.gates)
+            # Of those who know only the gates, or only what is in front of them.
+            self.behind = [(net.Place(front), known) for known in (self.gates, self.balancers or self.gates)]
+        self.doors = self.gates + self.balancers
 
     def populate(self, number):
         """A lock's worth of holders and as many candidates, of every kind, spread over the places."""
@@ -57,24 +61,27 @@ class Storm:
                        for what in ("lock", "election")]
         kinds = ("lock",) * 3, ("latch", "latch", "session-latch")
         for field, kind, verb in zip(self.fields, kinds, ("lock", "elect")):
-            for i, place in enumerate(self.places[:3]):
+            for i, place in enumerate(self.places[:1 if self.only_gates else 3]):
                 Worker(field, kind[i], place, i + 1, HOLD_MS[i])
-            Command(field, verb, self.places[3], 4, HOLD_MS[1])
             what = "lock" if verb == "lock" else "latch"
-            if not why_no_python():
+            if not self.only_gates:
+                Command(field, verb, self.places[3], 4, HOLD_MS[1])
+            if not why_no_python() and not self.only_gates:
                 Python(field, "threads", what, self.places[1], 5, HOLD_MS[1])
                 Python(field, "asyncio", what, self.places[3], 6, HOLD_MS[2])
-            for i, place in enumerate(self.behind):
-                Node(field, what, place, 7 + i, HOLD_MS[i + 1], self.gates)
+            for i, (place, known) in enumerate(self.behind):
+                Node(field, what, place, 7 + i, HOLD_MS[i + 1], known)
+                for more in range(3 if self.only_gates else 1):
+                    Http(field, what, place, 9 + i + 2 * more, HOLD_MS[2 - i], known)
             self.clave("create", "-p", f"{field.path}-writes")
         self.slots = Field(SLOTS, self.servers, session_ms)
         self.clave("slot", "limit", SLOTS, str(SLOT_LIMIT))
-        if not why_no_python():
+        if not why_no_python() and not self.only_gates:
             for i in (0, 2):
                 SlotOwner(self.slots, "python", self.places[i], i + 1, HOLD_MS[1], [])
-        for i, place in enumerate(self.behind):
-            SlotOwner(self.slots, "http", place, 4 + i, HOLD_MS[1], self.gates)
-            SlotOwner(self.slots, "fleetlock", place, 6 + i, HOLD_MS[1], self.gates)
+        for i, (place, known) in enumerate(self.behind):
+            SlotOwner(self.slots, "http", place, 4 + i, HOLD_MS[1], known)
+            SlotOwner(self.slots, "fleetlock", place, 6 + i, HOLD_MS[1], known)
         self.workers = [w for f in self.everything() for w in f.workers]
 
     def clave(self, *words):
@@ -84,10 +91,13 @@ class Storm:
         return result.out
 
     def targets(self):
-        links = [nemesis.LinkTarget(p.name, link) for p in self.places + self.behind for link in p.links]
-        for m in self.servers.members + self.gates:
+        places = [] if self.only_gates else self.places + [place for place, _ in self.behind]
+        links = [nemesis.LinkTarget(p.name, link) for p in places for link in p.links]
+        for m in self.doors + ([] if self.only_gates else self.servers.members):
             links += [nemesis.LinkTarget(m.name, link) for link in m.place.links]
-        return (links + [nemesis.ServerTarget(m) for m in self.servers.members + self.gates]
+        if self.only_gates:
+            return links + [nemesis.ServerTarget(m) for m in self.doors]
+        return (links + [nemesis.ServerTarget(m) for m in self.servers.members + self.doors]
                 + [nemesis.WorkerTarget(w) for w in self.workers]
                 + [nemesis.HolderTarget(f) for f in self.fields for _ in range(3)])
 
@@ -120,7 +130,7 @@ class Storm:
         for w in self.workers:
             if w.end(30) != 0:
                 raise AssertionError(f"{w.name} ended with {w.process.returncode}")
-        for g in self.gates:
+        for g in self.doors:
             if g.end() != 0:
                 raise AssertionError(f"{g.name} ended with {g.process.returncode}")
 
@@ -189,7 +199,7 @@ class Storm:
         kept = tempfile.mkdtemp(prefix=f"clave-real-{name}-")
         for field in self.everything():
             shutil.copy(field.log, os.path.join(kept, field.path.rpartition("/")[2]))
-        for m in self.servers.members + self.gates:
+        for m in self.servers.members + self.doors:
             shutil.copytree(m.data, os.path.join(kept, m.name))
         print(f"  what the holders and gates have logged, and the servers' data, is in {kept}")
 
@@ -202,7 +212,7 @@ class Storm:
         for fault in faults:
             print(f"  {fault}")
         sys.stdout.flush()
-        for w in self.gates + self.workers:
+        for w in self.doors + self.workers:
             w.start()
         try:
             nemesis.play(faults, self.watch)
@@ -213,7 +223,7 @@ class Storm:
                 print(f"  everyone was served within {served:.1f} s after the last fault")
         except AssertionError as e:
             found = [str(e)]
-            for w in self.workers + self.gates:
+            for w in self.workers + self.doors:
                 w.process.kill()
         counts = collections.Counter(f.what for f in faults)
         print("  " + ", ".join(f"{n} {what}" for what, n in counts.most_common()))
@@ -259,6 +269,7 @@ def main():
     p.add_argument("--runs", type=int, default=1)
     p.add_argument("--seed", type=int, default=time.time_ns() // 1000000 % 1000000)
     p.add_argument("--out", help="a folder: the operations of each run, as lines of JSON")
+    p.add_argument("--gates", action="store_true", help="all holders but one are behind gates, which fail")
     p.add_argument("servers", nargs="+", choices=list(SESSION_MS))
     a = p.parse_args()
     if {"ensemble", "kazoo"} & set(a.servers) and not has_apache():
@@ -271,7 +282,7 @@ def main():
         os.makedirs(a.out, exist_ok=True)
     for kind in a.servers:
         servers = {"serve": ClaveServer, "etcd": EtcdServer}.get(kind, lambda: Ensemble(500))()
-        storm = (Storm if kind in ("serve", "ensemble") else PeerStorm)(servers, kind, a.out)
+        storm = (Storm if kind in ("serve", "ensemble") else PeerStorm)(servers, kind, a.out, a.gates)
         for n in range(a.runs):
             found += [f"{kind}, seed {a.seed + n}: {text}"
                       for text in storm.run(n + 1, a.seed + n, a.seconds)]

@@ -137,6 +137,49 @@ def gates(servers, front, number):
     return [Gate(f"gate{n + 1}", Place(servers.clients, front), servers.connect, key, tokens) for n in range(number)]
 
 
+BALANCER = """
+defaults
+    mode http
+    timeout connect 500ms
+    timeout client 30s
+    timeout server 30s
+    retries 1
+    option redispatch
+frontend web
+    bind {address}
+    default_backend gates
+backend gates
+    balance roundrobin
+{servers}
+"""
+
+
+class Balancer(Member):
+    """HAProxy in front of gates: each request goes to the next one. It is killed and stopped as they are."""
+
+    def __init__(self, place, behind):
+        super().__init__("balancer", place)
+        self.http, self.data = f"{self.address}:{HTTP_PORT}", scratch("balancer")
+        self.url = f"http://{self.http}"
+        os.mkdir(self.data)
+        servers = "\n".join(f"    server {g.name} {g.http}" for g in behind)
+        with open(f"{self.data}/haproxy.cfg", "w", encoding="ascii") as f:
+            f.write(BALANCER.format(address=self.http, servers=servers))
+
+    def command(self):
+        return ["/usr/sbin/haproxy", "-db", "-f", f"{self.data}/haproxy.cfg"]
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+        return 0
+
+
+def balancers(front, behind):
+    """One, where HAProxy is installed."""
+    return [Balancer(Place(front), behind)] if os.path.exists("/usr/sbin/haproxy") else []
+
+
 class ClaveServer:
     name = "clave serve"
 

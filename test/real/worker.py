@@ -139,6 +139,20 @@ class Node(Package):
         return ["node", os.path.join(HERE, "holder.mjs")] + self.words(urls) + [offset]
 
 
+class Http(Worker):
+    """Plain HTTP over gates, without the care of a package."""
+    more = {"CLAVE_GATE_TOKEN": GATE_TOKEN}
+
+    def __init__(self, field, what, place, number, hold_ms, gates):
+        super().__init__(field, f"http-{what}", place, number, hold_ms)
+        self.what, self.gates = what, gates
+
+    def command(self):
+        f, urls = self.field, ",".join(g.url for g in self.gates)
+        return ["/usr/bin/python3", "-B", os.path.join(HERE, "holder_http.py"), self.what, urls, f.path, f.log, self.name,
+                f.stop, f.session_ms, self.hold_ms]
+
+
 class SlotOwner(Worker):
     """Of slots: by the Python package, or by HTTP or FleetLock over gates."""
     more = {"CLAVE_GATE_TOKEN": GATE_TOKEN}

@@ -781,6 +781,46 @@ TEST(an_end_that_was_said_stays)
     }
 }
 
+/* Each allocation fails once, while the claim is made and granted, or while the first gate takes it
+ * up from the second: it ends in time all the same. */
+TEST(without_memory_a_longest_hold_ends)
+{
+    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+        bool failed = true;
+        for (size_t failing = 1; failed; failing++) {
+            struct user u;
+            struct failmem fail;
+            failmem_init(&fail);
+            struct webrig *r =
+                webrig_new(&(struct webrig_options){.session_key = key, .mem = &fail.mem});
+            user_enter(r, &u);
+            snprintf(u.claim, sizeof u.claim, "%s", UUID);
+            webrig_second(r);
+            int64_t since = r->net->now;
+            if (i % 2)
+                webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[i / 2].body), 201));
+            webrig_other(r);
+            failmem_arm(&fail, failing, 1);
+            struct webrig_call *c =
+                i % 2 ? renews(r, &u) : user_sends(r, &u, "POST", 1, KEYED, limited[i / 2].body);
+            webrig_advance(r, 200);
+            failed = fail.failed;
+            failmem_arm(&fail, 0, 0);
+            webrig_end(c);
+            while (r->net->now < since + 5000) {
+                webrig_end(ends(r, renews(r, &u), 200));
+                webrig_advance(r, 500);
+            }
+            assert_int_equal(told_for(r, &u), 0);
+            webrig_advance(r, 5000);
+            webrig_end(ends(r, renews(r, &u), 200));
+            assert_int_equal(places(r, limited[i / 2].kind), 0);
+            webrig_free(r);
+            assert_int_equal(fail.live, 0);
+        }
+    }
+}
+
 /* What a released claim had told other gates is gone with it, at whichever gate that was. */
 TEST(a_release_leaves_no_note)
 {
