@@ -48,7 +48,8 @@ CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms);
  * clave_mutex_free and clave_client_close wait for it; a process that ends without calling them
  * leaves the node until the session times out.
  * ENOTHELD: this thread holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time
- * had passed; in both cases the hold is released all the same. ECLOSED. */
+ * had passed; ESILENT: its work was silent for too long; in all three the hold is released all the
+ * same. ECLOSED. */
 CLAVE_METHOD clave_err clave_mutex_release(clave_mutex *m);
 /* The same, but returns when the server has confirmed the delete: from then on everybody sees the
  * queue without this node. ETIMEDOUT: released, and the delete continues in the background. Other

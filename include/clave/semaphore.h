@@ -49,7 +49,8 @@ CLAVE_METHOD void clave_semaphore_cancel(clave_semaphore *s);
 
 /* Releases a lease and does not wait for the server, as clave_mutex_release. The handle is invalid
  * afterwards, whatever is returned. ELOST: the lease had been lost; EMAXHOLD: its maximum time had
- * passed; in both cases it is released all the same. ECLOSED: the session has ended. */
+ * passed; ESILENT: its work was silent for too long; in all three it is released all the same.
+ * ECLOSED: the session has ended. */
 CLAVE_METHOD clave_err clave_lease_release(clave_lease *l);
 /* The same, but returns when the server has confirmed it. ETIMEDOUT: released, and the delete
  * continues in the background. */

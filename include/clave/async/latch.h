@@ -33,13 +33,15 @@ typedef enum clave_latch_event_kind {
     CLAVE_LATCH_NOT_LEADER, /* after LEADER, once for each; `why` below */
     CLAVE_LATCH_ASKED,      /* a revocable leader is asked to resign (clave_async_leader_transfer);
                                once for each leadership. Nothing happens by itself */
-    CLAVE_LATCH_FAILED,     /* it cannot enter: `why` is ENOAUTH, EINVALIDACL, ESEQUENCE, ...
-                               It stays out until clave_async_latch_resign or _close */
+    CLAVE_LATCH_FAILED,     /* it cannot enter: `why` is ENOAUTH, EINVALIDACL, ESEQUENCE, ..., or it
+                               does not, by ESILENT. It stays out until clave_async_latch_resign or
+                               _close */
 } clave_latch_event_kind;
 
 /* `why` of NOT_LEADER: CLAVE_OK: resigned, closed or handed over. ECONNLOSS or another cause of
  * SUSPENDED: by the standard policy. EEXPIRED or another cause of the session's loss. ENONODE:
- * somebody deleted the node. EMAXHOLD: max_term_ms was over. ECLOSED: the client was closed. */
+ * somebody deleted the node. EMAXHOLD: max_term_ms was over. ESILENT: its work was silent for
+ * too long (clave_async_grant_depend); FAILED follows. ECLOSED: the client was closed. */
 typedef struct clave_latch_event {
     clave_latch_event_kind kind;
     size_t ahead;

@@ -68,9 +68,9 @@ CLAVE_METHOD clave_err clave_async_multilock_acquire(clave_async_multilock *ml, 
 /* Ends a pending acquire: its callback runs with ECANCELED, later. ENOTHELD: none is pending. */
 CLAVE_METHOD clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner);
 /* Releases one hold of each lock, in reverse order, continuing after errors. cb (may be NULL) runs
- * when the nodes of the last hold are all gone, with the first error (ELOST and EMAXHOLD included)
- * and its path; without cb that error is the return value. ENOTHELD: this owner holds nothing.
- * ENOMEM, with cb: nothing was released. */
+ * when the nodes of the last hold are all gone, with the first error (ELOST, EMAXHOLD and ESILENT
+ * included) and its path; without cb that error is the return value. ENOTHELD: this owner holds
+ * nothing. ENOMEM, with cb: nothing was released. */
 CLAVE_METHOD clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
                                                      clave_async_multilock_cb *cb, void *arg);
 

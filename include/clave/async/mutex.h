@@ -25,7 +25,7 @@ typedef enum clave_mutex_event_kind {
     CLAVE_MUTEX_HELD,   /* granted (the acquire's callback says so too) */
     CLAVE_MUTEX_LOST,   /* a held lock was lost, exactly once per hold; `why`: EEXPIRED or
                            another cause of the session's loss, ENONODE (somebody deleted the
-                           node) or EMAXHOLD */
+                           node), EMAXHOLD, or ESILENT (clave_async_grant_depend) */
     CLAVE_MUTEX_ASKED,  /* somebody asks for a revocable lock that is held (clave_async_revoke,
                            Curator's Revoker): release it or not, as you like */
 } clave_mutex_event_kind;
@@ -114,9 +114,9 @@ CLAVE_METHOD clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t o
 CLAVE_METHOD const char *clave_async_mutex_deadlock(const clave_async_mutex *m);
 /* Releases one hold; the last one deletes the node. cb may be NULL: the delete is sent and not
  * awaited; if its answer is lost, it is repeated in the background. At once: ENOTHELD: this owner
- * holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time had passed; in both
- * cases it is released all the same, and cb does not run. ENOMEM, with cb and other holds left: not
- * released. */
+ * holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time had passed; ESILENT: its
+ * work was silent for too long; in all three it is released all the same, and cb does not run.
+ * ENOMEM, with cb and other holds left: not released. */
 CLAVE_METHOD clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner,
                                                  clave_async_mutex_cb *cb, void *arg);
 

@@ -119,8 +119,8 @@ CLAVE_METHOD const char *clave_async_semaphore_deadlock(const clave_async_semaph
  * delete. */
 typedef void clave_async_lease_left_cb(clave_async_semaphore *s, clave_err err, void *arg);
 /* Releases a lease; the handle is invalid afterwards. cb may be NULL: the delete is sent and not
- * awaited. ELOST: the lease had been lost; EMAXHOLD: its maximum time had passed; in both cases it
- * is released all the same, and cb does not run. */
+ * awaited. ELOST: the lease had been lost; EMAXHOLD: its maximum time had passed; ESILENT: its
+ * work was silent for too long; in all three it is released all the same, and cb does not run. */
 CLAVE_METHOD clave_err clave_async_lease_release(clave_async_lease *l,
                                                  clave_async_lease_left_cb *cb, void *arg);
 

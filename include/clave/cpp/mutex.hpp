@@ -33,7 +33,7 @@ class mutex
     {
         return clave_mutex_acquire(get(), t.ms());
     }
-    /* ELOST, EMAXHOLD: it had been lost, and is released all the same. */
+    /* ELOST, EMAXHOLD, ESILENT: it had been lost, and is released all the same. */
     result<void> release()
     {
         return clave_mutex_release(get());
