@@ -266,6 +266,8 @@ TEST(a_candidate_whose_work_is_silent_stays_out)
     assert_true(candidate_was_told(&a, "nf"));
     assert_int_equal(a.why, CLAVE_ESILENT);
     assert_over(g, p);
+    candidate_await(&a, -1); /* in vain, and it says so */
+    assert_int_equal(a.err, CLAVE_ESILENT);
     assert_false(candidate_leads(&b));
     memnet_advance(p, RESERVE);
     assert_true(candidate_leads(&b));

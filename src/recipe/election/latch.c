@@ -387,6 +387,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         latch_enter(l, LATCH_CLOSED);
     } else {
         latch_enter(l, LATCH_FAILED);
+        l->failed = err;
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
     /* unless the callback has resigned, and so entered again */
@@ -936,6 +937,8 @@ clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline, clave_
     list_push_back(&l->awaits, &k->link);
     if (clave__latch_leads(l))
         callback_post(k, CLAVE_OK);
+    else if (l->state == LATCH_FAILED)
+        callback_post(k, l->failed);
     else
         callback_wait(k);
     return CLAVE_OK;

@@ -49,6 +49,7 @@ struct clave_async_latch {
     clave_latch_event_cb *event_cb;
     void *event_arg;
     enum latch_state state;
+    clave_err failed; /* in FAILED: why */
     struct contender *place;
     int64_t published_token; /* the token of the leadership that has published a value */
     /* The token of the place whose hand-over is under way; 0: none is. It is not a state because
