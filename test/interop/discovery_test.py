@@ -34,11 +34,12 @@ def until(holds, what):
 
 
 class Peer:
-    """A process with Curator's ServiceDiscovery."""
+    """A process with Curator's ServiceDiscovery, or with other recipes."""
 
-    def __init__(self, server, jars):
-        self.process = spawn(["java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars, "DiscoveryPeer",
-                              server.connect, "/services", str(SESSION_MS)],
+    def __init__(self, server, jars, *main):
+        main = main or ("DiscoveryPeer", "/services", str(SESSION_MS))
+        self.process = spawn(["java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars, main[0],
+                              server.connect, *main[1:]],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout.readline() == "ready\n"
 
