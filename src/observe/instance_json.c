@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { URI_CAP = 2048 };
+
 const char *clave__instance_state(const clave_instances_entry *e)
 {
     if (!e->instance)
@@ -23,6 +25,7 @@ static void instance_json_port(struct json *j, const char *key, int32_t port)
 void clave__instance_json(struct json *j, const clave_instances_entry *e)
 {
     static const clave_instance nothing;
+    char uri[URI_CAP];
     const clave_instance *i = e->instance ? e->instance : &nothing;
     clave__json_string(j, "service", e->service);
     clave__json_string(j, "path", e->path);
@@ -39,6 +42,8 @@ void clave__instance_json(struct json *j, const clave_instances_entry *e)
         clave__json_string(j, "registered", NULL);
     clave__json_string(j, "type", e->instance ? clave_service_type_name(i->type) : NULL);
     clave__json_number(j, "uri_spec", i->uri_spec ? i->uri_spec : "null");
+    size_t n = clave_instance_uri(i, uri, sizeof uri);
+    clave__json_string(j, "uri", n > 0 && n < sizeof uri ? uri : NULL);
 }
 
 bool clave__instance_http_sd(struct json *j, const clave_instances_entry *e)

@@ -578,6 +578,13 @@ static void writer_put_text(struct instance_writer *w, const char *key, const ch
     writer_put(w, "\"", 1);
 }
 
+static size_t writer_end(struct instance_writer *w)
+{
+    if (w->cap)
+        w->out[w->len < w->cap ? w->len : w->cap - 1] = '\0';
+    return w->len;
+}
+
 size_t clave_instance_format(const clave_instance *i, char *out, size_t cap)
 {
     struct instance_writer w = {out, cap, 0};
@@ -600,9 +607,182 @@ size_t clave_instance_format(const clave_instance *i, char *out, size_t cap)
         writer_put_raw(&w, ",\"uriSpec\":", i->uri_spec);
         writer_put_raw(&w, i->disabled ? ",\"enabled\":false}" : "}", "");
     }
-    if (cap)
-        out[w.len < cap ? w.len : cap - 1] = '\0';
-    return w.len;
+    return writer_end(&w);
+}
+
+/* ---- its URI --------------------------------------------------------------------------------- */
+
+/* One part of a spec, as it is read. */
+struct uri_part {
+    struct json_reader value; /* at the text; .at NULL: none was given */
+    bool is_variable;
+};
+
+static void uri_put_text(struct instance_writer *w, const char *text)
+{
+    if (text)
+        writer_put(w, text, strlen(text));
+}
+
+static void uri_put_variable(struct instance_writer *w, const clave_instance *i, const char *name)
+{
+    if (strcmp(name, "scheme") == 0)
+        uri_put_text(w, i->ssl_port > 0 ? "https" : "http");
+    else if (strcmp(name, "name") == 0)
+        uri_put_text(w, i->name);
+    else if (strcmp(name, "id") == 0)
+        uri_put_text(w, i->id);
+    else if (strcmp(name, "address") == 0)
+        uri_put_text(w, i->address);
+    else if (strcmp(name, "port") == 0 && i->port > 0)
+        writer_put_int(w, "", i->port, false);
+    else if (strcmp(name, "ssl-port") == 0 && i->ssl_port > 0)
+        writer_put_int(w, "", i->ssl_port, false);
+    else if (strcmp(name, "registration-time-utc") == 0)
+        writer_put_int(w, "", i->registered, false);
+    else if (strcmp(name, "service-type") == 0)
+        for (const char *p = type_names[i->type]; *p; p++)
+            writer_put(w, &(char){*p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p}, 1);
+    else if (strcmp(name, "[") == 0)
+        uri_put_text(w, "{");
+    else if (strcmp(name, "]") == 0)
+        uri_put_text(w, "}");
+}
+
+/* The text has been read once without a fault. */
+static void uri_put_part(struct instance_writer *w, const clave_instance *i, struct uri_part *p)
+{
+    char name[32] = "", character[4];
+    size_t len = 0, n;
+    (void)reader_take(&p->value, '"');
+    for (; *p->value.at != '"'; len += n) {
+        n = reader_character(&p->value, character);
+        if (!p->is_variable)
+            writer_put(w, character, n);
+        else if (len + n < sizeof name)
+            memcpy(name + len, character, n);
+    }
+    if (p->is_variable && len < sizeof name)
+        uri_put_variable(w, i, name);
+}
+
+static void uri_read_key(struct json_reader *r, char key[16])
+{
+    size_t n = 0;
+    reader_skip_blanks(r);
+    struct json_reader text = *r;
+    reader_text(r, NULL);
+    for (text.at++; !r->fault && text.at + 1 < r->at && n < 15; text.at++)
+        key[n++] = *text.at;
+    key[n] = '\0';
+    if (!reader_take(r, ':'))
+        reader_fail(r, not_json);
+}
+
+static void uri_read_part(struct json_reader *r, struct uri_part *p)
+{
+    char key[16];
+    *p = (struct uri_part){.is_variable = false};
+    if (!reader_take(r, '{'))
+        reader_fail(r, not_json);
+    do {
+        uri_read_key(r, key);
+        if (strcmp(key, "value") == 0 && reader_peek(r) == '"')
+            p->value = *r;
+        if (strcmp(key, "variable") == 0)
+            p->is_variable = reader_peek(r) == 't';
+        reader_skip(r, 0);
+    } while (!r->fault && reader_take(r, ','));
+    if (!reader_take(r, '}') || !p->value.at)
+        reader_fail(r, not_json);
+}
+
+static void uri_read_parts(struct json_reader *r, struct instance_writer *w,
+                           const clave_instance *i)
+{
+    struct uri_part p;
+    if (!reader_take(r, '['))
+        reader_fail(r, not_json);
+    if (r->fault || reader_take(r, ']'))
+        return;
+    do {
+        uri_read_part(r, &p);
+        if (!r->fault)
+            uri_put_part(w, i, &p);
+    } while (!r->fault && reader_take(r, ','));
+    if (!reader_take(r, ']'))
+        reader_fail(r, not_json);
+}
+
+size_t clave_instance_uri(const clave_instance *i, char *out, size_t cap)
+{
+    struct instance_writer w = {out, cap, 0};
+    const char *spec = i->uri_spec ? i->uri_spec : "";
+    struct json_reader r = {.at = spec, .end = spec + strlen(spec)};
+    char key[16];
+    if (!reader_take(&r, '{'))
+        return writer_end(&w);
+    do {
+        uri_read_key(&r, key);
+        if (strcmp(key, "parts") == 0)
+            uri_read_parts(&r, &w, i);
+        else
+            reader_skip(&r, 0);
+    } while (!r.fault && reader_take(&r, ','));
+    if (r.fault || !reader_take(&r, '}'))
+        w.len = 0;
+    return writer_end(&w);
+}
+
+const char *clave_uri_spec_fault(const char *text)
+{
+    bool inside = false;
+    if (!is_utf8(text))
+        return "is not UTF-8";
+    for (; *text; text++) {
+        if (*text == '{' && inside)
+            return "has a { within braces: write {[} for one";
+        if (*text == '}' && !inside)
+            return "has a } without {: write {]} for one";
+        if (*text == '{' || *text == '}')
+            inside = *text == '{';
+    }
+    return inside ? "has a { without }" : NULL;
+}
+
+/* Writes the part that ends at `end`, without the blanks around the name of a variable. */
+static void uri_spec_put(struct instance_writer *w, const char *at, const char *end,
+                         bool is_variable, bool is_first)
+{
+    char piece[JSON_ESCAPE_CAP];
+    while (is_variable && at < end && *at == ' ')
+        at++;
+    while (is_variable && at < end && end[-1] == ' ')
+        end--;
+    if (at == end)
+        return;
+    writer_put_raw(w, is_first ? "" : ",", "{\"value\":\"");
+    for (size_t taken; at < end; at += taken) {
+        size_t n = clave__json_escape(at, (size_t)(end - at), piece, &taken);
+        writer_put(w, piece, n);
+    }
+    writer_put_raw(w, "\",\"variable\":", is_variable ? "true}" : "false}");
+}
+
+size_t clave_uri_spec_format(const char *text, char *out, size_t cap)
+{
+    static const char begin[] = "{\"parts\":[";
+    struct instance_writer w = {out, cap, 0};
+    assert(!clave_uri_spec_fault(text));
+    writer_put(&w, begin, sizeof begin - 1);
+    while (*text) {
+        bool is_variable = *text == '{';
+        size_t n = strcspn(text += is_variable, "{}");
+        uri_spec_put(&w, text, text + n, is_variable, w.len == sizeof begin - 1);
+        text += n + is_variable;
+    }
+    writer_put(&w, "]}", 2);
+    return writer_end(&w);
 }
 
 /* ==== the instances that there are ============================================================ */

@@ -67,6 +67,24 @@ class Instances(OnServer):
                           "type": "DYNAMIC", "uri_spec": None})
         self.assertEqual(told["stat"]["version"], 0)
 
+    def test_uri(self):
+        """Of Curator's own parts; and registered by ours."""
+        spec = {"parts": [{"value": "scheme", "variable": True}, {"value": "://", "variable": False},
+                          {"value": "address", "variable": True}, {"value": "/a b", "variable": False}]}
+        self.put("web", "a", instance("web", "a", 80, uriSpec=spec))
+        self.put("web", "b", instance("web", "b", 80))
+        self.put("web", "odd", "x")
+        lines = [line.split()[:3] for line in self.verb("instances", "--base", self.base, "--uri", "web").out.splitlines()]
+        self.assertEqual(lines, [["web", "a", "http://127.0.0.1/a_b"], ["web", "b", "-"], ["web", "odd", "-"]])
+        told = [json.loads(line)["uri"] for line in self.verb("instances", "--base", self.base, "--json").out.splitlines()]
+        self.assertEqual(told, ["http://127.0.0.1/a b", None, None])
+        r = self.verb("register", "--base", self.base, "--id", "c", "--address", "h", "--ssl-port", 443, "--uri",
+                      "{scheme}://{address}:{ssl-port}/{id}", "own", "--", os.environ.get("CLAVE", "clave"), "instances", "--uri",
+                      "--base", self.base, "--connect", self.server.connect, "own")
+        self.assertEqual(r.out.split()[:3], ["own", "c", "https://h:443/c"])
+        for bad, why in (("{a", "has a { without }"), ("a}", "write {]}"), ("{{}", "write {[}")):
+            self.assertIn(why, self.verb("register", "--address", "h", "--uri", bad, "own", "--", "true", code=64).err)
+
     def test_what_others_wrote_does_not_reach_a_terminal(self):
         self.put("web", "i", instance("web", "\033[2J a", 1, address="\x9b h"))
         self.assertEqual(self.verb("instances", "--base", self.base).out.split()[:3], ["web", "?[2J_a", "?_h:1"])

@@ -161,6 +161,125 @@ TEST(cut_anywhere_it_is_no_instance)
     }
 }
 
+/* ---- URIs ------------------------------------------------------------------------------------ */
+
+/* Through the JSON, as an instance that was read has it. */
+static void makes(clave_instance i, const char *spec, const char *uri)
+{
+    char json[JSON_CAP], spec_json[JSON_CAP], got[JSON_CAP];
+    assert_null(clave_uri_spec_fault(spec));
+    size_t n = clave_uri_spec_format(spec, spec_json, sizeof spec_json);
+    assert_int_equal(n, strlen(spec_json));
+    i.uri_spec = spec_json;
+    clave_instance_format(&i, json, sizeof json);
+    clave_instance *read = parsed(json);
+    n = strlen(uri);
+    for (size_t cap = 0; cap <= n + 1; cap++) {
+        assert_int_equal(clave_instance_uri(read, got, cap), n);
+        if (cap > 0)
+            assert_memory_equal(got, uri, cap - 1);
+    }
+    assert_string_equal(got, uri);
+    clave_instance_free(read);
+}
+
+TEST(testScheme)
+{
+    makes((clave_instance){.id = "x", .name = "foo", .port = 5}, "{scheme}://foo.com",
+          "http://foo.com");
+    makes((clave_instance){.id = "x", .name = "foo", .ssl_port = 5}, "{scheme}://foo.com",
+          "https://foo.com");
+}
+
+TEST(testFromInstance)
+{
+    makes((clave_instance){.address = "1.2.3.4",
+                           .name = "foo",
+                           .id = "bar",
+                           .port = 5,
+                           .ssl_port = 6,
+                           .registered = 789,
+                           .type = CLAVE_SERVICE_PERMANENT},
+          "test://{address}:{port}:{ssl-port}/{name}/{id}/{registration-time-utc}/{service-type}",
+          "test://1.2.3.4:5:6/foo/bar/789/permanent");
+    /* What has no value is empty. */
+    makes((clave_instance){.name = "n", .id = "i"}, "{address}{port}{ssl-port}|{ id }|{other}{}",
+          "|i|");
+}
+
+TEST(testEscapes)
+{
+    char json[JSON_CAP];
+    clave_uri_spec_format("{one}two-three-{[}four{]}-five{six}", json, sizeof json);
+    assert_string_equal(json, "{\"parts\":[{\"value\":\"one\",\"variable\":true},"
+                              "{\"value\":\"two-three-\",\"variable\":false},"
+                              "{\"value\":\"[\",\"variable\":true},"
+                              "{\"value\":\"four\",\"variable\":false},"
+                              "{\"value\":\"]\",\"variable\":true},"
+                              "{\"value\":\"-five\",\"variable\":false},"
+                              "{\"value\":\"six\",\"variable\":true}]}");
+    makes((clave_instance){.name = "n", .id = "i"}, "two-three-{[}four{]}-\"five\\\xc3\xa4",
+          "two-three-{four}-\"five\\\xc3\xa4");
+    clave_uri_spec_format("", json, sizeof json);
+    assert_string_equal(json, "{\"parts\":[]}");
+}
+
+/* testBasic of UriSpec, and what it refuses. */
+TEST(a_spec_has_its_braces_in_pairs)
+{
+    char json[JSON_CAP];
+    clave_uri_spec_format("{one}{two}three-four-five{six}", json, sizeof json);
+    assert_string_equal(json, "{\"parts\":[{\"value\":\"one\",\"variable\":true},"
+                              "{\"value\":\"two\",\"variable\":true},"
+                              "{\"value\":\"three-four-five\",\"variable\":false},"
+                              "{\"value\":\"six\",\"variable\":true}]}");
+    assert_string_equal(clave_uri_spec_fault("a}"), "has a } without {: write {]} for one");
+    assert_string_equal(clave_uri_spec_fault("{a{"), "has a { within braces: write {[} for one");
+    assert_string_equal(clave_uri_spec_fault("{a"), "has a { without }");
+    assert_string_equal(clave_uri_spec_fault("\xff"), "is not UTF-8");
+}
+
+/* By others: members in another order and new ones, or something else. */
+TEST(a_spec_may_be_anything)
+{
+    static const struct {
+        const char *spec, *uri;
+    } cases[] = {
+        {NULL, ""},
+        {"null", ""},
+        {"\"http://h\"", ""},
+        {"{}", ""},
+        {"{\"parts\":{}}", ""},
+        {"{\"parts\":[]}", ""},
+        {"{\"parts\":[{}]}", ""},
+        {"{\"parts\":[{\"variable\":true}]}", ""},
+        {"{\"parts\":[{\"value\":3,\"variable\":true}]}", ""},
+        {"{\"parts\":[{\"value\":\"a\"},7]}", ""},
+        {"{\"parts\":[{\"value\":\"a\"}", ""},
+        {"{\"new\":[1],\"parts\":[ {\"new\":{}, \"variable\" : true , \"value\":\"\\u0069d\"},"
+         "{\"value\":\"\\u00e4/\"}]}",
+         "i\xc3\xa4/"},
+        {"{\"parts\":[{\"value\":\"a-name-that-is-longer-than-any-variable\",\"variable\":true},"
+         "{\"value\":\"x\",\"variable\":false}]}",
+         "x"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char uri[64] = "?";
+        const clave_instance i = {.name = "n", .id = "i", .uri_spec = cases[k].spec};
+        assert_int_equal(clave_instance_uri(&i, uri, sizeof uri), strlen(cases[k].uri));
+        assert_string_equal(uri, cases[k].uri);
+        size_t n = cases[k].spec ? strlen(cases[k].spec) : 0;
+        for (size_t cut = 0; cut < n; cut++) { /* in memory of just that length */
+            char *part = malloc(cut + 1);
+            memcpy(part, cases[k].spec, cut);
+            part[cut] = '\0';
+            const clave_instance of = {.name = "n", .id = "i", .uri_spec = part};
+            assert_int_equal(clave_instance_uri(&of, uri, sizeof uri), 0);
+            free(part);
+        }
+    }
+}
+
 TEST(too_many_levels_are_refused)
 {
     enum { LEVELS = 100000 };

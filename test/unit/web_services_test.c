@@ -63,7 +63,8 @@ TEST(instances_are_listed)
         "{\"path\": \"/services\", \"instances\": [{\"service\": \"web\", \"path\": "
         "\"/services/web/i1\", \"state\": \"up\", \"fault\": null, \"id\": \"i1\", \"address\": "
         "\"10.0.0.1\", \"port\": 80, \"ssl_port\": null, \"payload\": {\"zone\":3}, "
-        "\"registered\": 5, \"type\": \"DYNAMIC\", \"uri_spec\": null}, {\"service\": \"web\", "
+        "\"registered\": 5, \"type\": \"DYNAMIC\", \"uri_spec\": null, \"uri\": null}, "
+        "{\"service\": \"web\", "
         "\"path\": \"/services/web/i2\", \"state\": \"disabled\", ");
     has(r, "/v1/services/web", 200,
         "\"path\": \"/services/web/odd\", \"state\": \"unreadable\", \"fault\": \"is not a JSON "

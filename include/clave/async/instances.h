@@ -69,6 +69,22 @@ CLAVE_EXPORT clave_err clave_instance_parse(clave_instance **out, const void *da
 /* Frees what clave_instance_parse returned. NULL is ignored. Any thread. */
 CLAVE_EXPORT void clave_instance_free(clave_instance *i);
 
+/* ---- its URI --------------------------------------------------------------------------------- */
+
+/* Writes the URI that uri_spec makes of the instance, and a NUL. A spec is literal text and
+ * variables: scheme (https if there is an SSL port, else http), name, id, address, port, ssl-port,
+ * registration-time-utc, service-type (in small letters), and [ and ] for braces. A variable that
+ * is none of these, or has no value, is empty, as with Curator. Returns the length without the NUL
+ * as clave_instance_format does; 0: there is no uri_spec, or it is none of Curator's. Any thread.
+ */
+CLAVE_EXPORT size_t clave_instance_uri(const clave_instance *i, char *out, size_t cap);
+/* Why a text such as "{scheme}://{address}:{port}/" is no spec, as text that follows it: "has a }
+ * without {"; NULL: it is one. A static string. Any thread. */
+CLAVE_EXPORT const char *clave_uri_spec_fault(const char *text);
+/* Writes the JSON for uri_spec of a text that has no fault, and a NUL. Returns the length as
+ * clave_instance_format does. Any thread. */
+CLAVE_EXPORT size_t clave_uri_spec_format(const char *text, char *out, size_t cap);
+
 /* ---- the instances that there are --------------------------------------------------------------
  */
 

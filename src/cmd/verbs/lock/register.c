@@ -23,12 +23,14 @@ enum {
     REGISTER_TYPE,
     REGISTER_SERVERSET,
     REGISTER_DISABLED,
+    REGISTER_URI,
 };
 
 struct registration {
     struct options *o;
     const char *base;
     clave_instance instance;
+    const char *uri; /* its spec as text; NULL: none */
     struct member member;
 };
 
@@ -74,6 +76,12 @@ static bool register_take_flag(struct registration *r, int id)
     case REGISTER_SERVERSET:
         i->type = CLAVE_SERVICE_SERVERSET;
         return true;
+    case REGISTER_URI:
+        r->uri = o->value;
+        if (!clave_uri_spec_fault(r->uri))
+            return true;
+        diag_usage(o, "--uri: %s %s", r->uri, clave_uri_spec_fault(r->uri));
+        return false;
     case REGISTER_DISABLED:
         return i->disabled = true;
     default:
@@ -158,6 +166,21 @@ static int register_run(struct registration *r)
     return code;
 }
 
+/* Returns an exit code. */
+static int register_with_uri(struct registration *r)
+{
+    size_t n = r->uri ? clave_uri_spec_format(r->uri, NULL, 0) : 0;
+    char *spec = r->uri ? malloc(n + 1) : NULL;
+    if (r->uri && !spec)
+        return diag_err(r->o, r->base, CLAVE_ENOMEM, NULL);
+    if (spec)
+        clave_uri_spec_format(r->uri, spec, n + 1);
+    r->instance.uri_spec = spec;
+    int code = register_run(r);
+    free(spec);
+    return code;
+}
+
 static int run_register(struct options *o, int argc, char **argv)
 {
     struct registration r = {.o = o, .base = "/services", .member = MEMBER_INIT};
@@ -174,7 +197,7 @@ static int run_register(struct options *o, int argc, char **argv)
     if (!options_args(o, 2, -1))
         return EXIT_USAGE;
     r.instance.name = o->argv[0];
-    return connect_path_ok(o, r.base) ? register_run(&r) : EXIT_PATH;
+    return connect_path_ok(o, r.base) ? register_with_uri(&r) : EXIT_PATH;
 }
 
 static const struct flag flags[] = {
@@ -184,6 +207,7 @@ static const struct flag flags[] = {
     {REGISTER_PORT, "port", "PORT", "for connections without TLS"},
     {REGISTER_SSL_PORT, "ssl-port", "PORT", "for connections with TLS"},
     {REGISTER_PAYLOAD, "payload", "JSON", "what else there is to know"},
+    {REGISTER_URI, "uri", "TEMPLATE", "how to reach it: '{scheme}://{address}:{port}/'"},
     {REGISTER_TYPE, "type", "TYPE", "DYNAMIC, DYNAMIC_SEQUENTIAL, STATIC, PERMANENT [DYNAMIC]"},
     {REGISTER_SERVERSET, "serverset", NULL,
      "as a member of a server set, for Finagle and Prometheus"},

@@ -20,14 +20,14 @@
 #include "cmd/cli/participant.h"
 #include "observe/instance_json.h"
 
-enum { INSTANCES_BASE = FLAG_LONG, INSTANCES_READY, INSTANCES_WATCH };
-enum { GATHER_MS = 50, ENDPOINT_CAP = 320 };
+enum { INSTANCES_BASE = FLAG_LONG, INSTANCES_READY, INSTANCES_WATCH, INSTANCES_URI };
+enum { GATHER_MS = 50, ENDPOINT_CAP = 2048 };
 
 struct instances_list {
     struct options *o;
     const char *base, *service; /* service NULL: all */
     const char *path;           /* of the two */
-    bool ready, watch;
+    bool ready, watch, uri;
     FILE *out;
     size_t shown;
 };
@@ -57,15 +57,23 @@ static const char *instance_endpoint(const clave_instance *i, char out[ENDPOINT_
     return n > 0 ? out : "-";
 }
 
-static void instance_show_line(FILE *out, const clave_instances_entry *e)
+/* "-" if it has none. */
+static const char *instance_uri(const clave_instance *i, char out[ENDPOINT_CAP])
+{
+    size_t n = clave_instance_uri(i, out, ENDPOINT_CAP);
+    return n > 0 && n < ENDPOINT_CAP ? out : "-";
+}
+
+static void instance_show_line(FILE *out, const clave_instances_entry *e, bool uri)
 {
     char service[256], name[256], endpoint[ENDPOINT_CAP], text[ENDPOINT_CAP], age[AGE_CAP];
     const char *id = clave__path_name(e->path), *where = "-";
     if (e->instance && e->instance->id)
         id = e->instance->id;
     if (e->instance)
-        where = participant_text_column(instance_endpoint(e->instance, endpoint), false, text,
-                                        sizeof text);
+        where =
+            participant_text_column((uri ? instance_uri : instance_endpoint)(e->instance, endpoint),
+                                    false, text, sizeof text);
     fprintf(out, "%s %s %s %s %s %s",
             participant_text_column(e->service, false, service, sizeof service),
             participant_text_column(id, false, name, sizeof name), where, clave__instance_state(e),
@@ -83,7 +91,10 @@ static bool instance_show(const clave_instances_entry *e, void *arg)
     if (l->ready && !is_ready)
         return true;
     l->shown++;
-    (l->o->json ? instance_show_json : instance_show_line)(l->out, e);
+    if (l->o->json)
+        instance_show_json(l->out, e);
+    else
+        instance_show_line(l->out, e, l->uri);
     return true;
 }
 
@@ -101,7 +112,7 @@ static int instances_show(struct instances_list *l, clave_instances *d, clave_cl
         err = CLAVE_ENOMEM;
     if (err == CLAVE_OK) {
         if (l->shown > 0 && !l->o->json && isatty(STDOUT_FILENO))
-            puts("# SERVICE ID ADDRESS STATE TYPE AGE");
+            printf("# SERVICE ID %s STATE TYPE AGE\n", l->uri ? "URI" : "ADDRESS");
         fwrite(text, 1, len, stdout);
     }
     free(text);
@@ -206,6 +217,7 @@ static int run_instances(struct options *o, int argc, char **argv)
             l.base = o->value;
         l.ready |= id == INSTANCES_READY;
         l.watch |= id == INSTANCES_WATCH;
+        l.uri |= id == INSTANCES_URI;
     }
     if (id == OPTIONS_STOP)
         return o->status;
@@ -230,6 +242,7 @@ static const struct flag flags[] = {
     {INSTANCES_BASE, "base", "PATH", "the parent of the services' nodes [/services]"},
     {INSTANCES_READY, "ready", NULL, "only those to be used now; exit 66 if there are none"},
     {INSTANCES_WATCH, "watch", NULL, "print them again after every change"},
+    {INSTANCES_URI, "uri", NULL, "the URI of each that has one, instead of address and port"},
     {0, NULL, NULL, NULL},
 };
 
