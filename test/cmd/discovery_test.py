@@ -187,7 +187,7 @@ class Register(OnServer):
     def test_health(self):
         """What clients see while the check fails: no instance, or a disabled one, and one server set that has stopped."""
         well = scratch("well")
-        check = ["--health-every", "50ms", "--health", f"test -e {well}"]
+        check = ["--health-every", "200ms", "--health", f"test -e {well}"]
         begun = ("sh", "-c", "echo begun; exec sleep 1000")
         for flags, sick, healthy in (([], [], ["up"]), (["--on-unhealthy", "disable"], ["disabled"], ["up"]),
                                      (["--on-unhealthy", "disable", "--type", "STATIC"], ["disabled"], ["up"]),
@@ -210,7 +210,7 @@ class Register(OnServer):
         well = scratch("well")
         own = server()
         self.addCleanup(own.stop)
-        running = Running("register", "--session-timeout", "4s", "--address", "h", "--id", "a", "--health-every", "50ms", "--health",
+        running = Running("register", "--session-timeout", "4s", "--address", "h", "--id", "a", "--health-every", "200ms", "--health",
                           f"test -e {well}", "web", "--", "sh", "-c", "echo begun; exec sleep 1000", connect=own.connect)
         self.addCleanup(lambda: (running.process.kill(), running.process.wait()))
         running.line()

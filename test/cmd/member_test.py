@@ -76,7 +76,7 @@ class Member(Served):
     def join_checked(self, *flags, script="echo $$; exec sleep 1000"):
         """Its check fails while there is no file self.well, and prints what it is told."""
         self.well = scratch("well")
-        return self.start("member", self.group, "--id", "a", "--health-every", "50ms", "--health",
+        return self.start("member", self.group, "--id", "a", "--health-every", "200ms", "--health",
                           f'echo "$CLAVE_EVENT $CLAVE_PATH"; test -e {self.well}', *flags, "--", "sh", "-c", script)
 
     def test_it_is_there_while_it_is_healthy(self):
@@ -120,7 +120,7 @@ class Member(Served):
         self.assertIn("ending the command: the health check failed with exit code 1", r.err)
         self.assertFalse(alive(command))
         count = scratch("count")
-        slow = self.start("member", self.group, "--id", "a", "--health-every", "50ms", "--health-grace", "1h",
+        slow = self.start("member", self.group, "--id", "a", "--health-every", "200ms", "--health-grace", "1h",
                           "--on-unhealthy", "end", "--health", f"echo >>{count}; false", "--", "sh", "-c",
                           f"until test $(wc -l <{count}) -ge 6; do sleep 0.05; done; exit 3")
         self.assertEqual(slow.end().code, 3, "it may take its time to become healthy")
