@@ -67,7 +67,8 @@ struct clave_async_persistent_node {
     int64_t former[FORMER_SESSIONS]; /* sessions that this object had before; the newest first */
     enum node_need need;
     bool mine;     /* the node is there, and it is this object's */
-    bool doubt;    /* a create may have been done */
+    bool doubt;    /* a create may have been done, or may yet be: until something is committed */
+    bool proven;   /* the look under way shows all that was committed before it */
     int64_t czxid; /* of the node; 0: the answer to its create did not tell */
     int32_t version;
     int64_t told;     /* czxid of the node that PRESENT told of; 0: ABSENT */
@@ -247,7 +248,7 @@ static void node_see(clave_async_persistent_node *n, const clave_stat *stat)
     bool own = owner == (node_is_ephemeral(n) ? n->session : 0);
     if (own && !n->mine) /* by a create whose answer was lost, or adopted: with which data? */
         n->written = 0;
-    n->doubt = false;
+    n->doubt = n->doubt && !n->proven;
     if (own) {
         n->need = NEED_NOTHING;
         node_have(n, stat);
@@ -310,12 +311,13 @@ static void node_on_looked(clave_async_client *c, const clave_result *res, void 
         if (n->need == NEED_NOTHING && n->watch && !clave_async_watch_is_armed(n->watch))
             n->need = NEED_LOOK;
     } else if (res->err == CLAVE_ENONODE) {
-        n->doubt = false;
+        n->doubt = n->doubt && !n->proven;
         node_is_gone(n);
     } else {
         n->doubt = n->doubt && clave__err_passes(res->err);
         node_trouble(n, res->err);
     }
+    n->proven = false;
     node_end_request(n);
 }
 
@@ -513,16 +515,28 @@ static void node_on_removed(clave_async_client *c, const clave_result *res, void
     node_drop(n);
 }
 
-static void node_on_synced(clave_async_client *c, const clave_result *res, void *arg)
+static void node_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_err err = res->err == CLAVE_OK ? node_look(arg) : res->err;
+    clave_async_persistent_node *n = arg;
+    bool answered = res->err == CLAVE_OK || clave_err_classify(res->err) == CLAVE_CLASS_FINAL;
+    n->proven = answered;
+    clave_err err = answered ? node_look(n) : res->err;
     if (err != CLAVE_OK)
         node_on_looked(c, &(clave_result){.err = err}, arg);
 }
 
+/* Commits a transaction that changes nothing, and looks. A sync would not do: a deposed leader
+ * answers it on its own, and its successor may still commit the create that it had proposed. A
+ * server that refuses the transaction for good can give no better proof. */
+static clave_err node_prove(clave_async_persistent_node *n)
+{
+    static const clave_op nothing = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+    return clave_async_multi(n->client, &nothing, 1, node_on_proven, n);
+}
+
 /* Nobody wants the node any more, and nothing is under way. Whether a create whose answer was lost
- * has made one, is seen only after a sync: a server that lags behind would show none. So is which
- * node a create has made, if its answer did not tell: the delete must not spare it for another. */
+ * has made one has to be proven. So is which node a create has made, if its answer did not tell:
+ * the delete must not spare it for another. */
 static clave_err node_leave(clave_async_persistent_node *n)
 {
     bool lost = clave_async_client_session_id(n->client) != n->session;
@@ -531,7 +545,7 @@ static clave_err node_leave(clave_async_persistent_node *n)
         return CLAVE_OK;
     }
     if (n->doubt || (n->mine && n->czxid == 0))
-        return clave_async_sync(n->client, n->path, node_on_synced, n);
+        return node_prove(n);
     if (!n->mine) {
         node_finish(n, CLAVE_OK);
         return CLAVE_OK;

@@ -402,6 +402,30 @@ TEST(left_while_it_takes_the_place_of_another)
     }
 }
 
+/* The answer to the create was lost: before it is looked for, something is committed, since a
+ * deposed leader would show no node that its successor has. */
+TEST(left_in_doubt_it_looks_behind_a_commit)
+{
+    struct memnet *p = world();
+    struct keeper k;
+    assert_int_equal(memnet_create(p, OTHER, "/group"), CLAVE_OK);
+    lose(p, MEMNET_REPLY, OP_CREATE2);
+    memnet_rule(p, (struct memnet_rule){.client = A, .way = MEMNET_REPLY, .op = OP_MULTI});
+    keep(&k, p, A, "/group/a", (clave_persistent_node_options){0});
+    assert_int_equal(clave_async_persistent_node_close(k.n, on_done, &k), CLAVE_OK);
+    memnet_advance(p, 100);
+    assert_int_equal(p->clients[A].requests[OP_EXISTS], 0);
+    assert_int_equal(k.answers, 0);
+    memnet_clear(p);
+    memnet_advance(p, 100);
+    assert_int_equal(p->clients[A].requests[OP_EXISTS], 1);
+    assert_int_equal(k.answers, 1);
+    assert_int_equal(k.err, CLAVE_OK);
+    gone(p, "/group/a");
+    leave(&k);
+    end(p);
+}
+
 /* It had no session yet when it was freed; the create that waits for one is followed by a delete.
  */
 TEST(freed_before_there_is_a_session)
