@@ -60,6 +60,8 @@ int64_t clave__holder_policy_limit(const struct holder_policy *p)
 {
     if (p->excused)
         return CLAVE_NEVER;
+    if (p->watched)
+        return policy_limit_of_hold(p);
     int64_t held = deadline_earlier(policy_end_of_max_hold(p), p->ended_by);
     return deadline_earlier(policy_limit_of_hold(p), holder_policy_limit_before(p, held));
 }
@@ -82,6 +84,11 @@ void clave__holder_policy_bereave(struct holder_policy *p)
 void clave__holder_policy_excuse(struct holder_policy *p)
 {
     p->excused = true;
+}
+
+void clave__holder_policy_watch(struct holder_policy *p)
+{
+    p->watched = true;
 }
 
 bool clave__holder_policy_was_cut_short(const struct holder_policy *p, enum kill_policy_cause cause)

@@ -18,6 +18,7 @@ struct holder_policy {
     bool lost;        /* the hold is lost; not set by the end of a maximum hold */
     bool overdue;     /* the guardian did not end the command in time */
     bool excused;     /* the guardian has said that it cannot end the command */
+    bool watched;     /* a watchdog resets the machine if the guardian does not run */
 };
 
 void clave__holder_policy_begin(struct holder_policy *p, const struct kill_policy_terms *terms);
@@ -38,6 +39,9 @@ void clave__holder_policy_bereave(struct holder_policy *p);
 /* The guardian has tried to kill the command and says that it cannot, and neither could we. From
  * now on it is never overdue. */
 void clave__holder_policy_excuse(struct holder_policy *p);
+/* A watchdog is fed by the guardian. From now on the guardian is overdue only by the deadline, and
+ * when the hold is lost, as killing one that merely takes its time would reset the machine. */
+void clave__holder_policy_watch(struct holder_policy *p);
 /* Nothing is left of the command. Returns true if it was ended because of its hold. */
 bool clave__holder_policy_was_cut_short(const struct holder_policy *p,
                                         enum kill_policy_cause cause);

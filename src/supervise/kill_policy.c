@@ -63,7 +63,8 @@ static int64_t kill_policy_warn_at(const struct kill_policy *p)
 
 static int64_t kill_at(const struct kill_policy *p)
 {
-    return deadline_earlier(p->kill_at, kill_policy_limit_of_deadline(p));
+    int64_t at = deadline_earlier(p->kill_at, kill_policy_limit_of_deadline(p));
+    return p->lost_by != 0 ? deadline_earlier(at, p->lost_by) : at;
 }
 
 int64_t clave__kill_policy_wake_at(struct kill_policy *p, int64_t deadline, int64_t now)
@@ -179,6 +180,8 @@ unsigned clave__kill_policy_step(struct kill_policy *p, const struct kill_policy
 {
     unsigned todo = 0;
     kill_policy_note_deadline(p, s->deadline);
+    if (s->deadline == KILL_POLICY_NO_DEADLINE && p->terms.grace_lost_ms > 0 && p->lost_by == 0)
+        p->lost_by = now + p->terms.grace_lost_ms;
     if (p->phase == KILL_POLICY_IDLE && s->alone)
         p->phase = KILL_POLICY_ENDED;
     if (p->phase == KILL_POLICY_RUNNING)

@@ -13,7 +13,8 @@
  * holder says that the hold is lost or the work unhealthy, at the second SIGTERM, when the holder
  * has died, when the process that the holder was told to end with has ended, or when the command
  * has ended but left other processes behind. ENDING becomes KILLING after the grace, or a moment
- * before the deadline if that is earlier. */
+ * before the deadline if that is earlier. If a watchdog would reset the machine soon after the loss
+ * of the hold (watchdog_policy.h), the grace after a loss is shorter. */
 #ifndef CLAVE_SUPERVISE_KILL_POLICY_H
 #define CLAVE_SUPERVISE_KILL_POLICY_H
 
@@ -43,6 +44,8 @@ struct kill_policy_terms {
     int64_t grace_ms; /* from SIGTERM to SIGKILL */
     int64_t lead_ms;  /* SIGKILL is due this long before the end of the hold */
     int64_t until;    /* end of the maximum hold, at which SIGTERM is due; CLAVE_NEVER */
+    /* SIGKILL is due so long after the hold was lost before its deadline; 0: no such limit */
+    int64_t grace_lost_ms;
 };
 
 /* Grace and lead for a session timeout granted by the server. The grace is at most a quarter of the
@@ -68,6 +71,7 @@ struct kill_policy {
     struct kill_policy_terms terms;
     int64_t deadline; /* the newest one that was given */
     int64_t kill_at;  /* for ENDING */
+    int64_t lost_by;  /* likewise, because the hold is lost; 0: it is not */
     int64_t again_ms; /* for KILLING: time until the next attempt */
     bool asked;       /* somebody has sent the holder SIGTERM: */
     int64_t asked_at; /* when that first happened */

@@ -129,28 +129,43 @@ static void look_at(struct checker *c, struct actor *a, void *arg)
             look_at_hold(c, a, i, arg);
 }
 
+/* Dead or stopped, its guardian and its supervisor need not have kept it from that. */
+static void look_at_watched(struct checker *c, const struct runner *w)
+{
+    if (!w->fed_late && host_clock(w->load->host) > w->hold_policy.deadline)
+        world_break(c->w, "a watchdog fires before the deadline of a command that outlives its end",
+                    "%s lets one of token %lld run on", w->name, (long long)w->hold.token);
+}
+
 /* A command takes of the lock what its hold did, until nothing of it is alive. */
 static void look_at_command(struct checker *c, struct runner *w, const struct sums *s)
 {
     const struct hold *h = &w->hold;
     const struct lock_layout *at = layout_of(c, h->lock);
     const struct actor *other = s->one[h->lock];
-    bool neglectful = runner_is_neglectful(w);
-    if (!runner_is_accountable(w))
+    bool neglectful = runner_is_neglectful(w), watched = runner_is_watched(w);
+    bool accountable = runner_is_accountable(w);
+    if (watched)
+        look_at_watched(c, w);
+    if (!accountable && !watched)
         return;
-    if (neglectful)
+    if (accountable && neglectful)
         world_break(c->w,
                     "a command whose work is ill or silent ends in the time that was promised",
                     "%s lets one of token %lld run on", w->name, (long long)h->token);
-    if (runner_is_overdue(w))
+    if (accountable && runner_is_overdue(w))
         world_break(c->w, "a command ends before its deadline", "%s lets one of token %lld run on",
                     w->name, (long long)h->token);
     bool counted = w->actor && w->actor->holds[0].token == h->token && actor_is_valid(w->actor, 0);
-    if (counted || !other || other == w->actor)
+    bool taken_away = w->page == KILL_POLICY_NO_DEADLINE && !accountable;
+    if (counted || !other || other == w->actor || taken_away)
         return;
     if (s->held[h->lock] + hold_weight(h, at) > layout_capacity(at) &&
         !checker_was_taken(c, h->node) && !checker_is_beyond(c))
-        world_break(c->w, "a command has ended before the next holds",
+        world_break(c->w,
+                    accountable ? "a command has ended before the next holds"
+                                : "the watchdog fires before the next owner whenever the command "
+                                  "outlives its end",
                     "%s lets one of token %lld run on, and %s holds %s", w->name,
                     (long long)h->token, other->name, at->path);
 }

@@ -6,6 +6,9 @@ static void on_next(struct alarm *a)
 {
     struct command *c = LIST_ENTRY(a, struct command, next);
     struct rand_state *before = world_use_rng(c->w, c->rng);
+    if (c->stuck) /* all that is pending ends it */
+        c->descendants = 0;
+    c->stuck = false;
     if (c->runs)
         c->runs = false;
     else
@@ -31,6 +34,12 @@ void command_start(struct command *c, int64_t lasts_us)
     world_set(c->w, &c->next, c->w->now + world_wait(c->w, lasts_us));
 }
 
+void command_stick(struct command *c, int64_t lasts_us)
+{
+    c->stuck = true;
+    world_set(c->w, &c->next, c->w->now + world_wait(c->w, lasts_us));
+}
+
 void command_fini(struct command *c)
 {
     world_clear(c->w, &c->next);
@@ -44,13 +53,13 @@ bool command_is_alive(const struct command *c)
 /* A stopped process gets it too: SIGCONT comes with it. */
 void command_terminate(struct command *c, int64_t within_us)
 {
-    if (!c->ignores_sigterm && command_is_alive(c))
+    if (!c->ignores_sigterm && !c->stuck && command_is_alive(c))
         world_set_earlier(c->w, &c->next, c->w->now + world_between(c->w, 0, within_us));
 }
 
 void command_kill(struct command *c)
 {
-    if (!command_is_alive(c))
+    if (!command_is_alive(c) || c->stuck)
         return;
     bool escapes = c->runs && !c->escaped && world_chance(c->w, 500);
     c->escaped |= escapes;
@@ -66,7 +75,7 @@ void command_kill(struct command *c)
 void command_switch_off(struct command *c)
 {
     bool was_alive = command_is_alive(c);
-    c->runs = false;
+    c->runs = c->stuck = false;
     c->descendants = 0;
     world_clear(c->w, &c->next);
     if (was_alive)
@@ -75,7 +84,7 @@ void command_switch_off(struct command *c)
 
 void command_parent_died(struct command *c)
 {
-    if (!c->runs)
+    if (!c->runs || c->stuck)
         return;
     c->runs = false;
     if (c->descendants == 0)

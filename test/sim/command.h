@@ -11,6 +11,7 @@ struct command {
     struct alarm next;            /* it does what it wants next: ends, or obeys SIGTERM */
     bool runs;                    /* the process itself */
     bool ignores_sigterm;         /* SIGTERM does nothing */
+    bool stuck;                   /* it sleeps in the kernel: no signal ends it before it wakes */
     bool escaped;                 /* one process was being born while all were killed */
     unsigned descendants;         /* processes besides */
     bool asleep;                  /* with its machine */
@@ -21,6 +22,8 @@ struct command {
 void command_init(struct command *c, struct world *w, struct rand_state *rng);
 /* It ends by itself after so long, about. */
 void command_start(struct command *c, int64_t lasts_us);
+/* From now on it sleeps in the kernel, for a long while. */
+void command_stick(struct command *c, int64_t lasts_us);
 void command_fini(struct command *c);
 
 bool command_is_alive(const struct command *c);

@@ -239,7 +239,7 @@ static void on_back(struct alarm *a)
     const struct alarm *sleep = &r->of->machine_back[r->host->index].alarm;
     if (alarm_is_set(sleep))
         world_set(r->of->w, a, sleep->at + 1);
-    else
+    else if (!r->host->client) /* otherwise a reset by its watchdog has started it already */
         host_start(r->host);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/deadline.h"
 #include "checker.h"
 #include "inspector.h"
 #include "operator.h"
@@ -37,6 +38,13 @@ static void retire(struct runner *w)
     world_set(world_of(w), &w->guardian, world_of(w)->now);
 }
 
+static void stop_device(struct runner *w)
+{
+    world_clear(world_of(w), &w->device);
+    w->watchdog.phase = WATCHDOG_OFF;
+    w->device_left = 0;
+}
+
 static void put_away(struct runner *w)
 {
     struct runner **at = &w->load->runners;
@@ -44,6 +52,7 @@ static void put_away(struct runner *w)
         at = &(*at)->next;
     *at = w->next;
     world_clear(world_of(w), &w->guardian);
+    stop_device(w);
     fence_fini(w);
     command_fini(&w->command);
     work_fini(&w->work);
@@ -69,6 +78,73 @@ static void close_session(const struct runner *w)
     world_log(world_of(w), w->name, "closes the session of its dead supervisor");
     operator_end_session(s, w->hold.session);
 }
+
+/* ---- the watchdog of the machine ------------------------------------------------------ */
+
+static void feed(struct runner *w)
+{
+    w->feeds_late = false;
+    world_set(world_of(w), &w->device, world_of(w)->now + w->watchdog.timeout_ms * MS);
+}
+
+/* A command that signals can end is dead before it fires, if the guardian runs. */
+static void check_reset(const struct runner *w)
+{
+    bool guarded = !w->guardian_dead && !w->guardian_was_stopped && !w->device_slept;
+    if (guarded && !w->command.stuck && w->watchdog.timeout_ms >= 100)
+        world_break(world_of(w), "the watchdog does not fire while the hold is healthy",
+                    "%s lets it reset the machine", w->name);
+}
+
+static void on_device(struct alarm *a)
+{
+    struct runner *w = LIST_ENTRY(a, struct runner, device);
+    struct workload *l = w->load;
+    check_reset(w);
+    world_log(world_of(w), w->name, "is not there in time: the machine is reset");
+    l->stats.resets++;
+    runners_lose_power(l);
+    workload_reset(l);
+}
+
+/* One that is stopped right before it feeds does so when it goes on. */
+static void tend(struct runner *w, bool nothing_left, int64_t now)
+{
+    const struct watchdog_sight sight = {
+        .deadline = w->page,
+        .worthless = w->command.stuck && w->kill_policy.phase == KILL_POLICY_KILLING &&
+                     w->kill_policy.cause == CAUSE_UNHEALTHY,
+        .nothing_left = nothing_left,
+    };
+    unsigned todo = clave__watchdog_policy_step(&w->watchdog, &sight, now);
+    if (todo & WATCHDOG_DISARM)
+        stop_device(w);
+    if (!(todo & WATCHDOG_FEED))
+        return;
+    w->feeds_late = !w->load->day_is_over && world_chance(world_of(w), 5);
+    w->fed_late |= w->feeds_late;
+    if (w->feeds_late)
+        runner_stop_guardian(w, world_between(world_of(w), 0, 2 * w->watchdog.timeout_ms * MS));
+    else
+        feed(w);
+}
+
+/* Before the command starts. false: too late for that. */
+static bool arm_device(struct runner *w, int64_t now)
+{
+    int64_t timeout = clave_async_client_session_timeout(w->load->host->client);
+    if (!w->has_device)
+        return true;
+    if (!clave__watchdog_policy_begin(&w->watchdog, timeout,
+                                      clave__watchdog_policy_longest(timeout), w->page, now))
+        return false;
+    w->kill_policy.terms.grace_lost_ms = clave__watchdog_policy_grace_lost(w->watchdog.timeout_ms);
+    clave__holder_policy_watch(&w->hold_policy);
+    feed(w);
+    return true;
+}
+
+/* ---- the command ---------------------------------------------------------------------- */
 
 static void report_end(struct runner *w)
 {
@@ -103,7 +179,9 @@ static void carry_out(struct runner *w, unsigned todo)
 
 static void run(struct runner *w, int64_t now)
 {
-    if (w->switched_off || !clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now)) {
+    if (w->switched_off || !clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now) ||
+        !arm_device(w, now)) {
+        w->kill_policy.phase = KILL_POLICY_ENDED;
         world_log(world_of(w), w->name, "does not start the command: too late");
         report_end(w);
         return;
@@ -114,6 +192,8 @@ static void run(struct runner *w, int64_t now)
     bool long_ = world_chance(world_of(w), 150);
     command_start(&w->command, long_ ? o->sleep_us / 4 : 4 * o->hold_us);
     w->load->stats.commands++;
+    if (w->has_device && !w->load->day_is_over && world_chance(world_of(w), 300))
+        command_stick(&w->command, 3 * o->sleep_us);
 }
 
 static void look(struct runner *w)
@@ -131,8 +211,11 @@ static void look(struct runner *w)
         .reaped = !w->command.runs,
         .nothing_left = !command_is_alive(&w->command),
     };
-    carry_out(w, clave__kill_policy_step(&w->kill_policy, &sight, now));
+    unsigned todo = clave__kill_policy_step(&w->kill_policy, &sight, now);
+    tend(w, w->kill_policy.phase == KILL_POLICY_ENDED, now);
+    carry_out(w, todo);
     int64_t at = clave__kill_policy_wake_at(&w->kill_policy, w->page, now);
+    at = deadline_earlier(at, clave__watchdog_policy_wake_at(&w->watchdog));
     if (at != CLAVE_NEVER)
         world_set_earlier(world_of(w), &w->guardian,
                           clock_when(&w->load->host->clock, at) +
@@ -153,6 +236,8 @@ static void on_guardian(struct alarm *a)
         world_set(world, a, w->guardian_stopped_to);
     } else {
         struct rand_state *before = world_use_rng(world, &w->rng);
+        if (w->feeds_late)
+            feed(w);
         look(w);
         world_use_rng(world, before);
     }
@@ -348,14 +433,25 @@ void runner_orphan(struct actor *a)
         poke(w);
 }
 
-static struct kill_policy_terms draw_terms(const struct actor *a)
+/* A machine has one. */
+static bool may_have_device(const struct runner *w)
+{
+    bool taken = false;
+    for (const struct runner *o = w->next; o; o = o->next)
+        taken = taken || o->has_device;
+    return w->load->o->watchdogs && !taken;
+}
+
+static struct kill_policy_terms draw_terms(const struct actor *a, bool watched)
 {
     int64_t timeout = clave_async_client_session_timeout(a->host->client);
     int64_t longest = a->load->o->max_hold_ms;
     return (struct kill_policy_terms){
         .on_lost = world_chance(a->host->w, 800) ? ON_LOST_TERM : ON_LOST_KILL,
-        .grace_ms = clave__kill_policy_grace(timeout, -1),
-        .lead_ms = clave__kill_policy_lead(timeout),
+        .grace_ms =
+            watched ? clave__watchdog_policy_grace(timeout) : clave__kill_policy_grace(timeout, -1),
+        .lead_ms =
+            watched ? clave__watchdog_policy_lead(timeout) : clave__kill_policy_lead(timeout),
         /* What the lock itself allows lasts longer, so that both of them come. */
         .until = longest > 0 ? a->holds[0].granted_ms + longest / 2 : CLAVE_NEVER,
     };
@@ -381,7 +477,9 @@ void runner_begin(struct actor *a)
              (unsigned)a->owner % 100);
     clave__rand_seed(&w->rng, world_u64(world_of(w)));
     w->guardian.fire = on_guardian;
-    w->terms = draw_terms(a);
+    w->has_device = may_have_device(w);
+    w->device.fire = on_device;
+    w->terms = draw_terms(a, w->has_device);
     w->command.changed = on_command_changed;
     w->command.owner = w;
     command_init(&w->command, world_of(w), &w->rng);
@@ -412,6 +510,7 @@ void runner_stop_guardian(struct runner *w, int64_t us)
 {
     world_log(world_of(w), w->name, "is stopped for %lld ms", (long long)(us / MS));
     w->guardian_stopped_to = world_of(w)->now + us;
+    w->guardian_was_stopped = true;
 }
 
 void runner_kill_guardian(struct runner *w)
@@ -424,6 +523,7 @@ void runner_switch_off(struct runner *w)
 {
     world_log(world_of(w), w->name, "its machine is switched off");
     w->switched_off = true;
+    stop_device(w);
     command_switch_off(&w->command);
 }
 
@@ -434,6 +534,10 @@ void runners_sleep(struct workload *l)
             world_clear(world_of(w), &w->guardian);
         fence_sleep(w);
         command_sleep(&w->command);
+        w->device_slept |= w->has_device;
+        if (alarm_is_set(&w->device))
+            w->device_left = w->device.at - world_of(w)->now + 1;
+        world_clear(world_of(w), &w->device);
     }
 }
 
@@ -443,6 +547,9 @@ void runners_wake(struct workload *l)
         if (!w->command.asleep)
             continue;
         command_wake(&w->command);
+        if (w->device_left > 0)
+            world_set(world_of(w), &w->device, world_of(w)->now + w->device_left);
+        w->device_left = 0;
         fence_wake(w);
         poke(w);
     }
@@ -461,11 +568,13 @@ void runners_lose_power(struct workload *l)
 
 void runners_recover(struct workload *l)
 {
-    for (struct runner *w = l->runners; w; w = w->next)
+    for (struct runner *w = l->runners; w; w = w->next) {
+        w->command.stuck = false;
         if (w->guardian_stopped_to > world_of(w)->now) {
             w->guardian_stopped_to = 0;
             poke(w);
         }
+    }
 }
 
 void runners_fini(struct workload *l)
@@ -479,7 +588,7 @@ bool runner_is_accountable(struct runner *w)
     bool guarded = !w->guardian_dead && now >= w->guardian_stopped_to;
     bool supervised = w->actor && !w->load->host->paused;
     bool awake = command_is_awake(&w->command);
-    bool in_hands = awake && (guarded || supervised);
+    bool in_hands = awake && !w->command.stuck && (guarded || supervised);
     if (awake && !in_hands && !w->out_of_hands) {
         w->out_of_hands = true;
         w->load->stats.out_of_hands++;
@@ -506,6 +615,11 @@ bool runner_is_neglectful(struct runner *w)
     return work_is_neglected(&w->work, w->work_from + w->work.policy.terms.grace_ms * MS,
                              kill_ms) ||
            voice_is_neglected(&w->voice, w->voice_from, kill_ms);
+}
+
+bool runner_is_watched(const struct runner *w)
+{
+    return w->has_device && !w->device_slept && command_is_awake(&w->command);
 }
 
 bool runner_is_overdue(const struct runner *w)

@@ -10,6 +10,7 @@
 #include "command.h"
 #include "fence.h"
 #include "supervise/holder_policy.h"
+#include "supervise/watchdog_policy.h"
 #include "voice.h"
 #include "work.h"
 
@@ -29,10 +30,20 @@ struct runner {
     struct alarm guardian; /* it looks */
     bool guardian_dead;
     int64_t guardian_stopped_to;
+    bool guardian_was_stopped;
     bool told_to_stop, unhealthy;
     bool reported; /* that it has ended */
     bool swept;    /* by the supervisor */
     bool over;     /* nothing is left to look at */
+
+    /* The watchdog of its machine, if this runner has it. */
+    bool has_device;
+    struct watchdog_policy watchdog;
+    struct alarm device; /* it resets the machine; set: it counts down */
+    bool feeds_late;     /* the guardian was stopped right before it feeds it, */
+    bool fed_late;       /* some time */
+    bool device_slept;   /* with the machine, some time: it counted on afterwards */
+    int64_t device_left; /* asleep: so long before it fires; 0: it does not */
 
     struct fence fence;
     bool switched_off; /* by a fence: nothing of it starts any more */
@@ -71,7 +82,7 @@ void runners_wake(struct workload *l);
 void runners_lose_power(struct workload *l);
 /* By another holder's fence. */
 void runner_switch_off(struct runner *w);
-/* SIGCONT to all guardians. */
+/* SIGCONT to all guardians, and nothing sleeps in the kernel any more. */
 void runners_recover(struct workload *l);
 void runners_fini(struct workload *l);
 
@@ -80,6 +91,8 @@ void runners_fini(struct workload *l);
 bool runner_is_accountable(struct runner *w);
 /* Its work was ill for longer than it may be. Call it at each look. */
 bool runner_is_neglectful(struct runner *w);
+/* Something of the command is awake, and the watchdog of its machine answers for it. */
+bool runner_is_watched(const struct runner *w);
 /* By its machine's clock the hold is over. */
 bool runner_is_overdue(const struct runner *w);
 

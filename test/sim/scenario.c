@@ -175,6 +175,7 @@ static void draw_extras(struct scenario *s)
         o->znode_rest_us = 6 * s->timeout_us / o->znode_calls;
     }
     o->fences = o->with_command > 0 && world_chance(&s->w, 700);
+    o->watchdogs = o->with_command > 0 && world_chance(&s->w, 500);
     world_use_rng(&s->w, before);
 }
 
@@ -739,8 +740,9 @@ void totals_print(const struct totals *t)
            k->unguarded, k->late, k->updates_lost);
     printf("%" PRIu64 " commands: %" PRIu64 " ended by their guardians, %" PRIu64
            " by their holders, %" PRIu64 " out of the hands of both, %" PRIu64
-           " given up since their work was ill or silent; %" PRIu64 " fences\n",
-           k->commands, k->ended, k->swept, k->out_of_hands, k->unhealthy, k->fences);
+           " given up since their work was ill or silent; %" PRIu64 " fences; %" PRIu64
+           " machines reset by their watchdogs\n",
+           k->commands, k->ended, k->swept, k->out_of_hands, k->unhealthy, k->fences, k->resets);
     printf("%" PRIu64 " calls of znodes; %" PRIu64 " histories too long to be decided\n",
            k->znode_calls, k->undecided);
     printf("slots: %" PRIu64 " taken, %" PRIu64 " given or broken\n", k->slots_taken,

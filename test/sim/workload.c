@@ -245,6 +245,13 @@ static void on_ended(struct host *h)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
+static void on_boot(struct alarm *a)
+{
+    struct workload *l = LIST_ENTRY(a, struct workload, boot);
+    if (!l->host->client)
+        host_start(l->host);
+}
+
 void workload_init(struct workload *l, struct host *h, struct checker *c,
                    const struct workload_options *o)
 {
@@ -252,6 +259,7 @@ void workload_init(struct workload *l, struct host *h, struct checker *c,
     l->host = h;
     l->checker = c;
     l->o = o;
+    l->boot.fire = on_boot;
     h->user = l;
     h->on_start = on_start;
     h->on_act = on_act;
@@ -261,6 +269,14 @@ void workload_init(struct workload *l, struct host *h, struct checker *c,
     for (unsigned i = 0; i < o->actors; i++)
         actor_init(&l->actors[i], l, i);
     znode_client_init(&l->znodes, h, &c->znodes, o->znode_calls, o->znode_rest_us);
+}
+
+void workload_reset(struct workload *l)
+{
+    struct world *w = l->host->w;
+    if (l->host->client)
+        host_kill(l->host, true);
+    world_set(w, &l->boot, w->now + world_wait(w, l->o->rest_us + SECOND));
 }
 
 void workload_finish(struct workload *l)

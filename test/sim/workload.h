@@ -38,6 +38,7 @@ struct workload_options {
     bool fences;           /* before a command, whoever may still act is fenced */
     unsigned depending;    /* permille of the holds that depend on their work */
     int64_t promise_ms;    /* mean of the silences that it may keep */
+    bool watchdogs;        /* a command may be stuck, and machines have watchdogs */
     unsigned transfers;    /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
@@ -74,6 +75,7 @@ struct workload_stats {
     uint64_t unhealthy;    /* since their work was ill */
     uint64_t swept;        /* by their holders */
     uint64_t fences;       /* attempts */
+    uint64_t resets;       /* of machines, by their watchdogs */
     uint64_t out_of_hands; /* with both dead or stopped at a time */
     uint64_t znode_calls;
     uint64_t slots_taken;
@@ -99,6 +101,7 @@ struct workload {
     struct znode_client znodes;
     struct silences silences;
     struct runner *runners; /* those of processes before this one too */
+    struct alarm boot;      /* the machine is up again after its watchdog has reset it */
     bool day_is_over;       /* what waits is served, and then no more */
     bool unsure;            /* a write of unknown outcome may have been done */
     bool ending;            /* the process is being torn down */
@@ -109,6 +112,8 @@ struct workload {
 /* Becomes the user's code of the host. */
 void workload_init(struct workload *l, struct host *h, struct checker *c,
                    const struct workload_options *o);
+/* The machine was reset: the process is gone, and starts again after a while. */
+void workload_reset(struct workload *l);
 /* Nothing new from here on. */
 void workload_finish(struct workload *l);
 /* Nobody waits or holds, and every callback has come. */

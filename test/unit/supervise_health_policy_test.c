@@ -187,6 +187,9 @@ TEST(a_guardian_that_does_not_end_it_is_overdue)
     clave__holder_policy_end(&h, NOW + 100); /* the first order counts */
     clave__holder_policy_extend(&h, 200000);
     assert_int_equal(clave__holder_policy_limit(&h), limit);
+    struct holder_policy watched = h;
+    clave__holder_policy_watch(&watched); /* one that only takes its time is not to be killed */
+    assert_true(clave__holder_policy_limit(&watched) > 200000 - terms.lead_ms);
     assert_false(clave__holder_policy_is_overdue(&h, limit - 1));
     assert_true(clave__holder_policy_is_overdue(&h, limit));
     assert_false(h.lost);

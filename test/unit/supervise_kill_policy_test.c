@@ -54,6 +54,26 @@ static void warned_and_ended_before_the_deadline(void **state)
     assert_true(clave__kill_policy_wake_at(&l, DEADLINE, kill) == CLAVE_NEVER);
 }
 
+/* A watchdog resets the machine soon after a loss: the grace is no longer than that leaves. */
+static void a_lost_hold_may_leave_less_than_the_grace(void **state)
+{
+    (void)state;
+    struct kill_policy_terms terms = usual;
+    terms.grace_lost_ms = 50;
+    struct kill_policy l = running(&terms);
+    const struct kill_policy_sight lost = {.told_to_stop = true};
+    assert_true(step(&l, lost, NOW + 10) & KILL_POLICY_TERM);
+    assert_int_equal(clave__kill_policy_wake_at(&l, DEADLINE, NOW + 10), NOW + 60);
+    assert_int_equal(step(&l, lost, NOW + 60), KILL_POLICY_KILL);
+    /* Asked for, the hold is kept; when it is lost after all, that counts from then. */
+    l = running(&terms);
+    const struct kill_policy_sight asked = {.deadline = DEADLINE, .told_to_stop = true};
+    assert_true(step(&l, asked, NOW + 10) & KILL_POLICY_TERM);
+    assert_int_equal(clave__kill_policy_wake_at(&l, DEADLINE, NOW + 10), NOW + 10 + GRACE);
+    assert_int_equal(step(&l, lost, NOW + 20), 0);
+    assert_int_equal(clave__kill_policy_wake_at(&l, DEADLINE, NOW + 20), NOW + 70);
+}
+
 static void the_deadline_moves_on(void **state)
 {
     (void)state;
@@ -337,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(warned_and_ended_before_the_deadline),
+        cmocka_unit_test(a_lost_hold_may_leave_less_than_the_grace),
         cmocka_unit_test(the_deadline_moves_on),
         cmocka_unit_test(one_that_is_late_kills_at_once),
         cmocka_unit_test(a_lost_lock_leaves_a_grace),

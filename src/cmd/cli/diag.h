@@ -25,6 +25,7 @@ enum exit_code {
     EXIT_UNHEALTHY = 80, /* the work under a lock was unhealthy (--health, --ready, --watchdog-sec),
                             or the candidate was */
     EXIT_FENCE = 81,     /* the last holder could not be fenced */
+    EXIT_WATCHDOG = 82,  /* the watchdog of the machine cannot be used (--watchdog) */
     EXIT_NOEXEC = 126,   /* the command cannot be executed */
     EXIT_NOTFOUND = 127, /* the command was not found */
 };

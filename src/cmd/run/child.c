@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/path.h"
 #include "base/time_format.h"
 #include "cmd/cli/diag.h"
@@ -25,6 +26,7 @@
 #include "cmd/run/runner.h"
 #include "cmd/run/stages/run_fence.h"
 #include "cmd/run/stages/run_slot.h"
+#include "supervise/watchdog_policy.h"
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
 
@@ -70,15 +72,31 @@ static bool foreground_group_take(struct foreground_group *t)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+/* With a watchdog both are what it leaves, even if it turns out that the device cannot be used. */
 int64_t child_grace(const struct runner *r)
 {
-    return clave__kill_policy_grace(clave_async_client_session_timeout(r->client),
-                                    r->plan->grace_ms);
+    int64_t timeout = clave_async_client_session_timeout(r->client);
+    int64_t grace = clave__kill_policy_grace(timeout, r->plan->grace_ms);
+    return r->plan->watchdog.device ? deadline_earlier(grace, clave__watchdog_policy_grace(timeout))
+                                    : grace;
 }
 
 int64_t child_lead(const struct runner *r)
 {
-    return clave__kill_policy_lead(clave_async_client_session_timeout(r->client));
+    int64_t timeout = clave_async_client_session_timeout(r->client);
+    return r->plan->watchdog.device ? clave__watchdog_policy_lead(timeout)
+                                    : clave__kill_policy_lead(timeout);
+}
+
+bool child_lets_wait(struct runner *r)
+{
+    const struct watchdog_plan *w = &r->plan->watchdog;
+    const struct watchdog_trouble t = {.fault = WATCHDOG_FAULT_SESSION};
+    int64_t timeout = clave_async_client_session_timeout(r->client);
+    bool hopeless = w->device && w->mode == WATCHDOG_REQUIRED && !watchdog_device_fits(timeout);
+    if (hopeless)
+        r->events->leave(r, lock_message_unarmed(r->plan, &t, timeout));
+    return !hopeless;
 }
 
 /* Arms the watchdog for the time by which the guardian must have acted. A watchdog that is armed
@@ -128,6 +146,7 @@ static bool child_prepare(struct runner *r, enum on_lost on_lost, int64_t max_ms
     int64_t now = clave_now();
     *t = (struct guardian_task){.token = g->token,
                                 .session_id = g->session_id,
+                                .session_ms = clave_async_client_session_timeout(r->client),
                                 .terms = {.on_lost = on_lost,
                                           .grace_ms = child_grace(r),
                                           .lead_ms = child_lead(r),
@@ -194,8 +213,9 @@ void child_begin(struct runner *r)
     child_hold(r);
     lock_message_acquired(plan, &g, r->acquired_at - r->began);
     if (plan->grace_ms > t->terms.grace_ms)
-        diag(r->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
-             plan->path, (long long)t->terms.grace_ms);
+        diag(r->o, "%s: the grace is %lldms, %s of the session timeout (--session-timeout)",
+             plan->path, (long long)t->terms.grace_ms,
+             plan->watchdog.device ? "with --watchdog an eighth" : "a quarter");
     if (!plan->command_notify.terms.ready)
         child_take(r);
     guardian_run(&r->guardian, t);
@@ -408,6 +428,9 @@ static void child_sweep(uv_timer_t *timer)
     }
     child_reap(r);
     cgroup_remove(&r->guardian.cgroup);
+    if (r->armed)
+        watchdog_device_stop_abandoned(r->plan->watchdog.device);
+    r->armed = false;
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
@@ -468,6 +491,17 @@ static void child_on_refused(struct runner *r, const char *what, int error, int 
     r->events->ended(r, code);
 }
 
+/* The watchdog cannot be used. If it is required, the guardian has not started the command. */
+static void child_on_unarmed(struct runner *r, const struct watchdog_trouble *t)
+{
+    assert(r->phase == HOLDING && r->command == 0 && !r->fencing);
+    int code = lock_message_unarmed(r->plan, t, r->task.session_ms);
+    if (r->plan->watchdog.mode == WATCHDOG_TRY)
+        return;
+    hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    r->events->ended(r, code);
+}
+
 static void child_on_holdout(struct runner *r, const struct holdout *h)
 {
     char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
@@ -514,7 +548,19 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
         child_report_stuck(r, &report->holdout,
                            r->hold_policy.lost || report->cause == CAUSE_DEADLINE);
         break;
+    case GUARDIAN_ARMED:
+        r->armed = true;
+        clave__holder_policy_watch(&r->hold_policy);
+        lock_message_armed(r->plan, report->value);
+        break;
+    case GUARDIAN_UNARMED:
+        child_on_unarmed(r, &report->watchdog);
+        break;
+    case GUARDIAN_STARVED:
+        lock_message_starved(r->plan);
+        break;
     case GUARDIAN_ENDED:
+        r->armed = false;
         child_conclude(r, report->cause, report->value);
         break;
     }

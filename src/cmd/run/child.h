@@ -25,6 +25,9 @@ int64_t child_grace(const struct runner *r);
 int64_t child_lead(const struct runner *r);
 /* Finds the terminal of this process. Called before the loop runs. */
 void child_open_terminal(struct runner *r);
+/* Whether it makes sense to queue. If not, because a session this short leaves a watchdog no time,
+ * this leaves. */
+bool child_lets_wait(struct runner *r);
 /* The lock is held and the stages before the command are done: starts the command. */
 void child_begin(struct runner *r);
 /* The lock is held, and the last holder has to be fenced: starts the fence. Ends in

@@ -920,6 +920,57 @@ void lock_message_denied(const struct run_plan *p, const struct holdout *h, int 
     lock_message_put_holdout(p, "denied", h, text);
 }
 
+void lock_message_armed(const struct run_plan *p, int64_t timeout_ms)
+{
+    struct json j;
+    char time[DURATION_CAP];
+    if (!p->o->json) {
+        diag_note(p->o, "%s: %s resets this machine unless clave feeds it, within %s", p->path,
+                  p->watchdog.device, clave__duration_format(timeout_ms, time));
+        return;
+    }
+    lock_message_begin(p, &j, "watchdog-armed");
+    clave__json_string(&j, "device", p->watchdog.device);
+    clave__json_int(&j, "timeout_ms", timeout_ms);
+    lock_message_end(&j);
+}
+
+int lock_message_unarmed(const struct run_plan *p, const struct watchdog_trouble *t,
+                         int64_t session_ms)
+{
+    struct json j;
+    char text[WATCHDOG_TEXT_CAP];
+    watchdog_trouble_text(t, session_ms, text);
+    if (p->watchdog.mode == WATCHDOG_REQUIRED)
+        return diag_end(p->o, p->path, EXIT_WATCHDOG, "--watchdog %s: %s", p->watchdog.device,
+                        text);
+    if (p->o->json) {
+        lock_message_begin(p, &j, "watchdog-failed");
+        clave__json_string(&j, "device", p->watchdog.device);
+        clave__json_string(&j, "why", text);
+        lock_message_end(&j);
+    } else {
+        diag(p->o, "%s: running the command without --watchdog %s: %s", p->path, p->watchdog.device,
+             text);
+    }
+    return EXIT_WATCHDOG;
+}
+
+void lock_message_starved(const struct run_plan *p)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "watchdog-starved");
+        clave__json_string(&j, "device", p->watchdog.device);
+        lock_message_end(&j);
+    } else {
+        diag(p->o,
+             "%s: %s is certainly kept for a moment only, so %s is not fed: it resets this machine "
+             "unless the command has ended by then",
+             p->path, lock_message_words(p)->it, p->watchdog.device);
+    }
+}
+
 void lock_message_delay(const struct run_plan *p, const clave_identity *who, int64_t delay_ms)
 {
     struct json j;

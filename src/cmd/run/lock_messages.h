@@ -63,6 +63,12 @@ void lock_message_stuck(const struct run_plan *p, const struct holdout *h, bool 
 /* A signal that should have been passed on to the command was refused. */
 void lock_message_denied(const struct run_plan *p, const struct holdout *h, int sig);
 void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause);
+/* --watchdog: the device has been started; it cannot be used (returns the exit code, for when it is
+ * required); and it is not fed any more. */
+void lock_message_armed(const struct run_plan *p, int64_t timeout_ms);
+int lock_message_unarmed(const struct run_plan *p, const struct watchdog_trouble *t,
+                         int64_t session_ms);
+void lock_message_starved(const struct run_plan *p);
 /* The previous holder lost the lock: the command starts in `delay_ms`. */
 void lock_message_delay(const struct run_plan *p, const clave_identity *who, int64_t delay_ms);
 /* --fence: the last holder is being fenced; it has been; the attempt has failed, and another

@@ -101,6 +101,12 @@ static const struct {
     {{RUN_FLAG_ON_UNHEALTHY, "on-unhealthy", "WHAT",
       "remove: no node meanwhile; disable; end the command [remove]"},
      RUN_REGISTER},
+    {{RUN_FLAG_WATCHDOG, "watchdog", "DEVICE",
+      "have this reset the machine if the command cannot be ended"},
+     EXCLUSIVE | RUN_ELECT},
+    {{RUN_FLAG_WATCHDOG_MODE, "watchdog-mode", "WHAT",
+      "--watchdog: required, try (go on without it) or off [required]"},
+     EXCLUSIVE | RUN_ELECT},
     {{RUN_FLAG_NOTIFY, "notify", "WHEN",
       "for systemd: ready when held, waiting, command, or off [held]"},
      HOLDERS},
@@ -147,6 +153,20 @@ bool run_flags_take_notify(struct options *o, enum sd_notify_when *out)
     if (!options_word(o, "notify", words, &n))
         return false;
     *out = (enum sd_notify_when)n;
+    return true;
+}
+
+static bool run_flags_take_watchdog_mode(struct options *o, struct watchdog_plan *out)
+{
+    static const char *const words[] = {[WATCHDOG_REQUIRED] = "required",
+                                        [WATCHDOG_TRY] = "try",
+                                        [WATCHDOG_NOT_USED] = "off",
+                                        NULL};
+    int n;
+    out->tuned = true;
+    if (!options_word(o, "watchdog-mode", words, &n))
+        return false;
+    out->mode = n;
     return true;
 }
 
@@ -218,6 +238,11 @@ bool run_flags_take(struct run_plan *p, int id)
         return run_flags_take_parent(p);
     case RUN_FLAG_NOTIFY:
         return run_flags_take_notify(o, &p->notify);
+    case RUN_FLAG_WATCHDOG:
+        p->watchdog.device = o->value;
+        return true;
+    case RUN_FLAG_WATCHDOG_MODE:
+        return run_flags_take_watchdog_mode(o, &p->watchdog);
     case RUN_FLAG_HEALTH:
     case RUN_FLAG_HEALTH_EVERY:
     case RUN_FLAG_HEALTH_TIMEOUT:
@@ -258,6 +283,27 @@ static int run_flags_no_command(struct options *o)
         o->verb->name, path, hint_word(o->flags.connect, command));
 }
 
+/* Opening a watchdog starts it, so here it is only looked at. */
+static int run_flags_check_watchdog(struct run_plan *p)
+{
+    struct watchdog_plan *w = &p->watchdog;
+    char text[WATCHDOG_TEXT_CAP];
+    if (w->tuned && !w->device)
+        return diag_usage(p->o, "--watchdog-mode needs --watchdog DEVICE");
+    if (w->mode == WATCHDOG_NOT_USED)
+        w->device = NULL;
+    if (!w->device)
+        return EXIT_OK;
+    if (p->on_lost == ON_LOST_IGNORE)
+        return diag_usage(p->o, "--watchdog resets the machine of a command that does not end, and "
+                                "--on-lost ignore lets it run on");
+    struct watchdog_trouble t = watchdog_device_look(w->device);
+    if (t.fault == WATCHDOG_FAULT_NONE || w->mode == WATCHDOG_TRY)
+        return EXIT_OK;
+    return diag_end(p->o, NULL, EXIT_WATCHDOG, "--watchdog %s: %s", w->device,
+                    watchdog_trouble_text(&t, 0, text));
+}
+
 int run_flags_take_args(struct run_plan *p)
 {
     struct options *o = p->o;
@@ -284,6 +330,8 @@ int run_flags_take_args(struct run_plan *p)
         code = health_plan_check(&p->health, o, p->on_lost);
     if (code == EXIT_OK)
         code = command_notify_check(p);
+    if (code == EXIT_OK)
+        code = run_flags_check_watchdog(p);
     if (code == EXIT_OK && p->with_parent)
         code = parent_watch_open(&p->parent, o, p->path, p->parent.pid);
     if (code != EXIT_OK)

@@ -51,6 +51,7 @@ struct run_plan {
     enum sd_notify_when notify;
     struct command_notify_plan command_notify;
     struct health_plan health;
+    struct watchdog_plan watchdog;
 
     /* For elections only. */
     int32_t priority; /* 0: none */
@@ -95,6 +96,8 @@ enum {
     RUN_FLAG_READY,
     RUN_FLAG_READY_TIMEOUT,
     RUN_FLAG_WATCHDOG_SEC,
+    RUN_FLAG_WATCHDOG,
+    RUN_FLAG_WATCHDOG_MODE,
     RUN_FLAG_OWN
 };
 

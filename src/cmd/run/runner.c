@@ -357,6 +357,8 @@ static void runner_begin_waiting(struct runner *r)
     connect_note_session(r->o, clave_async_client_session_id(r->client),
                          clave_async_client_session_timeout(r->client));
     uv_timer_stop(&r->phase_timer);
+    if (!child_lets_wait(r))
+        return;
     r->phase = WAITING;
     r->nested = (struct nested){
         .plan = r->plan, .acquisition = &r->acquisition, .found = runner_on_outer, .arg = r};
@@ -754,6 +756,7 @@ static int runner_start_guardian(struct runner *r)
                                      .command = &plan->command,
                                      .fence = fences ? &plan->stages.fence.runs : NULL,
                                      .mark = mark,
+                                     .watchdog = &plan->watchdog,
                                      .parent = &plan->parent};
     int code = runner_become_subreaper(plan);
     if (code == EXIT_OK)

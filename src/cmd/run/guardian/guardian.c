@@ -36,7 +36,12 @@
  * has to end, the guardian keeps trying to kill this process, and the runner neither releases the
  * lock nor exits before it has ended; but if the session is lost, the next holder does not wait for
  * that. Since the kernel clears the parent-death signal of a set-user-ID program, such a process
- * also survives the death of both the runner and the guardian. */
+ * also survives the death of both the runner and the guardian.
+ *
+ * With --watchdog the guardian has the machine's watchdog open while the command runs, and feeds it
+ * by supervise/watchdog_policy.h. In each row above where something of the command outlives its
+ * end, and where the guardian is stopped, the machine is reset before the next holder. If the
+ * guardian is killed, the runner stops the device once nothing is left of the command. */
 #include "cmd/run/guardian/guardian.h"
 
 #include <assert.h>
@@ -63,6 +68,7 @@
 #include "cmd/cli/standard_error.h"
 #include "cmd/run/guardian/proctree.h"
 #include "cmd/service/sd_notify.h"
+#include "supervise/watchdog_policy.h"
 
 /* ---- starting the command -------------------------------------------------------------------- */
 
@@ -223,6 +229,8 @@ struct guardian_process {
     struct deadline_page *page;
     int deadline_page_fd, socket, signals, timer;
     struct kill_policy kill_policy;
+    struct watchdog_policy watchdog_policy;
+    struct watchdog_device watchdog;
     struct session_key session;
     struct guardian_task task;
     pid_t command; /* process id, and id of its process group */
@@ -258,6 +266,7 @@ static void guardian_arm(struct guardian_process *g)
     int64_t at =
         clave__kill_policy_wake_at(&g->kill_policy, deadline_page_limit(g->page), clave_now());
     struct itimerspec t = {0};
+    at = deadline_earlier(at, clave__watchdog_policy_wake_at(&g->watchdog_policy));
     if (guardian_looks(g))
         at = deadline_earlier(at, g->look_at);
     if (at != CLAVE_NEVER) {
@@ -268,24 +277,73 @@ static void guardian_arm(struct guardian_process *g)
     timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static void guardian_send_report(struct guardian_process *g, struct guardian_report *r)
+{
+    r->cause = g->kill_policy.cause;
+    /* The last report must not be dropped, even if the runner is stopped and reads it only later:
+     * this one may block. */
+    int flags = MSG_NOSIGNAL | (r->event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
+    while (!g->runner_dead && send(g->socket, r, sizeof *r, flags) < 0 && errno == EINTR)
+        continue;
+}
 
 static void guardian_report_of(struct guardian_process *g, enum guardian_event event, int value,
                                const struct holdout *holdout)
 {
-    struct guardian_report r = {
-        .event = event, .cause = g->kill_policy.cause, .value = value, .holdout = *holdout};
-    /* The last report must not be dropped, even if the runner is stopped and reads it only later:
-     * this one may block. */
-    int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
-    while (!g->runner_dead && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
-        continue;
+    guardian_send_report(
+        g, &(struct guardian_report){.event = event, .value = value, .holdout = *holdout});
 }
 
 static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
 {
     guardian_report_of(g, event, value, &(struct holdout){.pid = 0});
 }
+
+/* ---- the watchdog of the machine ------------------------------------------------------------- */
+
+/* Before the command is started. Returns false, after a report, if it is not to be started. */
+static bool guardian_arm_watchdog(struct guardian_process *g)
+{
+    const struct watchdog_plan *plan = g->plan->watchdog;
+    int64_t session_ms = g->task.session_ms;
+    if (g->task.fences || !plan->device || plan->mode == WATCHDOG_NOT_USED)
+        return true;
+    struct watchdog_trouble t = watchdog_device_open(&g->watchdog, plan->device, session_ms);
+    if (t.fault == WATCHDOG_FAULT_NONE &&
+        !clave__watchdog_policy_begin(&g->watchdog_policy, session_ms, g->watchdog.timeout_ms,
+                                      deadline_page_limit(g->page), clave_now())) {
+        watchdog_device_disarm(&g->watchdog);
+        t.fault = WATCHDOG_FAULT_LATE;
+    }
+    if (t.fault == WATCHDOG_FAULT_NONE) {
+        g->kill_policy.terms.grace_lost_ms =
+            clave__watchdog_policy_grace_lost(g->watchdog.timeout_ms);
+        guardian_report(g, GUARDIAN_ARMED, (int)g->watchdog.timeout_ms);
+        return true;
+    }
+    guardian_send_report(g, &(struct guardian_report){.event = GUARDIAN_UNARMED, .watchdog = t});
+    return plan->mode == WATCHDOG_TRY;
+}
+
+/* Feeds the watchdog if that is due, or stops it if nothing of the command is left. */
+static void guardian_tend_watchdog(struct guardian_process *g, bool nothing_left)
+{
+    const struct watchdog_sight sight = {.deadline = deadline_page_limit(g->page),
+                                         .worthless = g->kill_policy.cause == CAUSE_UNHEALTHY &&
+                                                      g->told_of == GUARDIAN_STUCK,
+                                         .nothing_left = nothing_left};
+    unsigned todo = clave__watchdog_policy_step(&g->watchdog_policy, &sight, clave_now());
+    if (todo & WATCHDOG_FEED)
+        watchdog_device_feed(&g->watchdog);
+    if (todo & WATCHDOG_DISARM)
+        watchdog_device_disarm(&g->watchdog);
+    if (todo & WATCHDOG_TELL)
+        guardian_report(g, GUARDIAN_STARVED, 0);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* Looks for holdouts again in a moment. A command that becomes another user usually does so at
  * once; the processes that it starts may do so at any time. */
@@ -316,6 +374,10 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
         guardian_report(g, GUARDIAN_ENDED, 0);
         return;
     }
+    if (!guardian_arm_watchdog(g)) {
+        clave__kill_policy_refused(&g->kill_policy);
+        return;
+    }
     cgroup_make(&g->cgroup);
     pid_t pid = SPAWN_NO_PROCESS;
     if (guardian_set_env(g->plan, &g->task, g->deadline_page_fd))
@@ -323,6 +385,7 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);
+        guardian_tend_watchdog(g, true);
         guardian_report(g, pid == SPAWN_NO_PROCESS ? GUARDIAN_NO_PROCESS : GUARDIAN_REFUSED, error);
         clave__kill_policy_refused(&g->kill_policy);
         return;
@@ -460,7 +523,9 @@ static void guardian_step(struct guardian_process *g)
                                             .parent_ended = g->parent_ended,
                                             .reaped = g->reaped,
                                             .nothing_left = guardian_nothing_left(g)};
-    guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
+    unsigned todo = clave__kill_policy_step(&g->kill_policy, &sight, clave_now());
+    guardian_tend_watchdog(g, g->kill_policy.phase == KILL_POLICY_ENDED);
+    guardian_act(g, todo);
     guardian_look(g);
     standard_error_retry();
 }
@@ -628,6 +693,7 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
         struct guardian_process child = {.plan = plan,
                                          .page = g->page,
                                          .deadline_page_fd = deadline_page_fd,
+                                         .watchdog = {.fd = -1},
                                          .cgroup = g->cgroup};
         close(ends[0]);
         child.socket = ends[1];

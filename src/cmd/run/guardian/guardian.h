@@ -2,7 +2,8 @@
  * in time. guardian.c explains how that works. Map of this folder:
  *   guardian   the process, and the runner's side: start, orders, reports
  *   cgroup     the command's control group, where the system lets us have one
- *   proctree   all descendants, and killing them; holdout: those that cannot be killed */
+ *   proctree   all descendants, and killing them; holdout: those that cannot be killed
+ *   watchdog_device  --watchdog: what resets the machine if a process cannot be killed */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 #define CLAVE_CMD_RUN_GUARDIAN_GUARDIAN_H
 
@@ -14,6 +15,7 @@
 #include "cmd/run/deadline_page.h"
 #include "cmd/run/guardian/cgroup.h"
 #include "cmd/run/guardian/holdout.h"
+#include "cmd/run/guardian/watchdog_device.h"
 #include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
 
@@ -39,6 +41,12 @@ struct fence_target {
     char host[256], name[256], command[512], text[512]; /* "": unknown */
 };
 
+struct watchdog_plan {
+    const char *device; /* NULL: none */
+    enum { WATCHDOG_REQUIRED, WATCHDOG_TRY, WATCHDOG_NOT_USED } mode;
+    bool tuned; /* the mode was given */
+};
+
 struct guardian_plan {
     struct options *o;
     const char *connect;
@@ -50,6 +58,7 @@ struct guardian_plan {
     /* The mark that the runner leaves while the command runs. If the runner is dead by the end of
      * the command, the guardian removes it, since it knows that nothing is left. NULL: none. */
     const char *mark;
+    const struct watchdog_plan *watchdog; /* for the command, not for the fence */
     const struct parent_watch *parent;
 };
 
@@ -62,7 +71,7 @@ struct session_key {
 
 struct guardian_task {
     int64_t token;
-    int64_t session_id;
+    int64_t session_id, session_ms;
     struct kill_policy_terms terms;
     char node[448]; /* name of the lock's node, below `holders`; that of a slot is long */
     bool fences;    /* the fence is run, for `fence`, and not the command, which follows later */
@@ -79,6 +88,9 @@ enum guardian_event {
     GUARDIAN_DENIED,
     GUARDIAN_HOLDOUT, /* `holdout` runs, which could not be ended if that became necessary */
     GUARDIAN_STUCK,   /* the command is being killed, but `holdout` cannot be; cause */
+    GUARDIAN_ARMED,   /* the watchdog is fed; value: its timeout in milliseconds */
+    GUARDIAN_UNARMED, /* it cannot be used: `watchdog`. If required, the command is not started */
+    GUARDIAN_STARVED, /* it is not fed any more */
     GUARDIAN_ENDED,   /* no process of the command is alive; value: the status of waitpid; cause */
 };
 struct guardian_report {
@@ -86,6 +98,7 @@ struct guardian_report {
     enum kill_policy_cause cause;
     int value;
     struct holdout holdout;
+    struct watchdog_trouble watchdog;
 };
 
 struct guardian {

@@ -234,8 +234,8 @@ const struct verb verb_elect = {
         "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
         "73 the parent cannot be watched; 75 not elected in time; 76 the leadership was lost, or\n"
         "given up on request, or the process of --with-parent has ended; 77 not authorised; 80\n"
-        "unhealthy (--health); 81 the last leader could not be fenced; 126 command not\n"
-        "executable; 127 command not found.\n",
+        "unhealthy (--health); 81 the last leader could not be fenced; 82 the watchdog\n"
+        "cannot be used; 126 command not executable; 127 command not found.\n",
     .flags = flags,
     .more_flags = run_flags_of,
     .shares = RUN_ELECT,

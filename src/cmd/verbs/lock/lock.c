@@ -111,14 +111,14 @@ const struct verb verb_lock = {
         "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_OWNER, CLAVE_DEADLINE and\n"
         "CLAVE_CONNECT in its environment. It is ended before another participant can hold the\n"
         "lock, and none of its processes outlives this one, except those that cannot be killed:\n"
-        "another user's (sudo), or one stuck in the kernel.\n"
+        "another user's (sudo), or one stuck in the kernel. For these there is --watchdog.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
         "it already done; 69 no server reached; 73 the parent cannot be watched; 75 not acquired\n"
         "in time; 76 the lock was lost, or the process of --with-parent has ended; 77 not\n"
         "authorised; 79 given up to end a deadlock, or held by the clave lock it runs under; 80\n"
-        "unhealthy (--health); 81 the last holder could not be fenced; 126 command not\n"
-        "executable; 127 command not found.\n",
+        "unhealthy (--health); 81 the last holder could not be fenced; 82 the watchdog\n"
+        "cannot be used; 126 command not executable; 127 command not found.\n",
     .flags = lock_flags,
     .more_flags = run_flags_of,
     .shares = RUN_LOCK,

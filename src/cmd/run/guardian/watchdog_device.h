@@ -1,0 +1,54 @@
+/* watchdog_device.h - the watchdog of the machine (/dev/watchdog, or one of several): opened, set,
+ * fed, and closed so that it stops. When it is fed is up to supervise/watchdog_policy.h. This has
+ * nothing to do with WatchdogSec= of systemd, nor with --watchdog-sec, which watch processes. */
+#ifndef CLAVE_CMD_RUN_GUARDIAN_WATCHDOG_DEVICE_H
+#define CLAVE_CMD_RUN_GUARDIAN_WATCHDOG_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Why the device cannot be used. */
+enum watchdog_fault {
+    WATCHDOG_FAULT_NONE,
+    WATCHDOG_FAULT_SESSION,  /* the session is too short for any device */
+    WATCHDOG_FAULT_OPEN,     /* `error` says why */
+    WATCHDOG_FAULT_FOREIGN,  /* it is no watchdog */
+    WATCHDOG_FAULT_NO_MAGIC, /* it stops at every close, also when its owner is killed */
+    WATCHDOG_FAULT_NOWAYOUT, /* it never stops */
+    WATCHDOG_FAULT_TIMEOUT,  /* its timeout, timeout_ms, is too long and cannot be set */
+    WATCHDOG_FAULT_LATE,     /* too little time is left before the hold deadline */
+};
+
+struct watchdog_trouble {
+    enum watchdog_fault fault;
+    int error;
+    int64_t timeout_ms; /* of the device; 0: not known */
+};
+
+struct watchdog_device {
+    int fd; /* -1: not open */
+    int64_t timeout_ms;
+};
+
+/* Whether the session is long enough for any device: their timeouts are whole seconds. */
+bool watchdog_device_fits(int64_t session_ms);
+/* Whether the device is there and may be opened, as far as that can be told without opening it:
+ * opening starts it. Stating this early saves the user a wait in the queue. */
+struct watchdog_trouble watchdog_device_look(const char *path);
+/* Opens the device and sets its timeout to the longest that fits the session. If it cannot be used,
+ * it is stopped, d->fd is -1, and the answer says why. Otherwise the device resets the machine
+ * d->timeout_ms from now unless it is fed. */
+struct watchdog_trouble watchdog_device_open(struct watchdog_device *d, const char *path,
+                                             int64_t session_ms);
+void watchdog_device_feed(struct watchdog_device *d);
+/* Stops the device and closes it. */
+void watchdog_device_disarm(struct watchdog_device *d);
+/* Stops a device that a process which is dead by now has left running. */
+void watchdog_device_stop_abandoned(const char *path);
+
+enum { WATCHDOG_TEXT_CAP = 512 };
+/* Why it cannot be used, and what to do about it. */
+const char *watchdog_trouble_text(const struct watchdog_trouble *t, int64_t session_ms,
+                                  char out[WATCHDOG_TEXT_CAP]);
+
+#endif
