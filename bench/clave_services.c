@@ -68,8 +68,9 @@ static void register_all(const char *connect, int n)
     for (int i = 0; i < n; i++)
         check(clave_persistent_node_await(nodes[i], PATIENCE_MS), "registered");
     double us = now_us() - begin;
-    printf("{\"ms\": %.1f, \"rss_mb\": %.2f}\n", us / 1e3,
-           (double)(own_status("VmRSS:") - before) / 1024);
+    long all = own_status("VmRSS:");
+    printf("{\"ms\": %.1f, \"rss_mb\": %.2f, \"all_mb\": %.1f}\n", us / 1e3,
+           (double)(all - before) / 1024, (double)all / 1024);
     clave_client_close(c, 5000);
     for (int i = 0; i < n; i++)
         clave_persistent_node_free(nodes[i]);

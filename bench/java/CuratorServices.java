@@ -34,7 +34,8 @@ public final class CuratorServices {
         for (int i = 0; i < n; i++)
             d.registerService(instance(String.format("instance-%06d", i), 1));
         double ms = (System.nanoTime() - begin) / 1e6;
-        System.out.printf("{\"ms\": %.1f, \"rss_mb\": %.2f}%n", ms, CuratorTree.residentMb() - resident);
+        double now = CuratorTree.residentMb();
+        System.out.printf("{\"ms\": %.1f, \"rss_mb\": %.2f, \"all_mb\": %.1f}%n", ms, now - resident, now);
         d.close();
         c.close();
         System.exit(0);
