@@ -11,7 +11,8 @@
  * change at most one is done, however late it arrives and whatever others do to the counter
  * meanwhile; and if one was done, the next fails at the marker, whose data are the values of the
  * change. What must stay true: a change in doubt is repeated only with the same version of the same
- * marker, in the same session. */
+ * marker, in the same session; nothing waits in the client for a connection, where a counter that
+ * is freed could not call it off. */
 #include "clave/async/counter.h"
 
 #include <assert.h>
@@ -351,11 +352,20 @@ static clave_err counter_ask(clave_async_counter *n)
     return counter_make_parents(n);
 }
 
+/* On a closed client the request fails at once, which ends the operation. */
+static bool counter_may_ask(const clave_async_counter *n)
+{
+    return clave_async_client_is_connected(n->client) ||
+           clave_async_client_state(n->client) == CLAVE_STATE_CLOSED;
+}
+
 /* The only place that asks the server, one request at a time. */
 static void counter_go(clave_async_counter *n)
 {
     n->refs++;
     while (!n->asking && !n->freed && !n->pause.armed && !list_empty(&n->ops)) {
+        if (!counter_may_ask(n))
+            break; /* until the state changes */
         clave_err err = counter_ask(n);
         n->asking = err == CLAVE_OK;
         if (n->asking)
@@ -366,15 +376,20 @@ static void counter_go(clave_async_counter *n)
     counter_drop(n);
 }
 
-/* A change that pauses between two attempts ends with the client. */
+/* What is in doubt ends with its session, also while it pauses between two attempts; a change that
+ * is not goes on in the next one. */
 static void counter_on_state(struct listener *l, clave_state state, clave_err why)
 {
     clave_async_counter *n = LIST_ENTRY(l, struct clave_async_counter, listener);
     (void)why;
-    if (state != CLAVE_STATE_CLOSED && state != CLAVE_STATE_RECONNECTED)
+    if (state == CLAVE_STATE_SUSPENDED)
         return;
+    n->refs++;
     clave__client_timer_clear(n->client, &n->pause);
+    if (state == CLAVE_STATE_LOST && n->doubt != CLAVE_OK && !n->asking)
+        counter_finish(n, n->doubt);
     counter_go(n);
+    counter_drop(n);
 }
 
 static void counter_on_pause(struct timer *t, int64_t now)
@@ -445,7 +460,7 @@ static clave_err counter_begin(clave_async_counter *n, const struct counter_op *
     *op = *spec;
     bool idle = list_empty(&n->ops);
     list_push_back(&n->ops, &op->link);
-    if (!idle)
+    if (!idle || !counter_may_ask(n))
         return CLAVE_OK;
     clave_err err = counter_ask(n);
     n->asking = err == CLAVE_OK;

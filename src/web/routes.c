@@ -50,6 +50,15 @@ static const struct route routes[] = {
     /* services.c */
     {"GET", "/v1/services", WEB_READ, clave__web_get_services, "base format ready fresh", 0},
     {"GET", "/v1/services/{id}", WEB_READ, clave__web_get_services, "base format ready fresh", 0},
+    {"PUT", "/v1/services/{service}/{id}", WEB_WRITE, clave__web_put_service, "base", 0},
+    {"DELETE", "/v1/services/{service}/{id}", WEB_WRITE, clave__web_delete_service, "base",
+     ROUTE_OWN},
+    /* members.c, counters.c */
+    {"GET", "/v1/members/{path}", WEB_READ, clave__web_get_members, "fresh", 0},
+    {"PUT", "/v1/members/{path}", WEB_WRITE, clave__web_put_member, "replace", 0},
+    {"DELETE", "/v1/members/{path}", WEB_WRITE, clave__web_delete_member, NULL, ROUTE_OWN},
+    {"GET", "/v1/counters/{path}", WEB_READ, clave__web_get_counter, NULL, 0},
+    {"POST", "/v1/counters/{path}", WEB_WRITE, clave__web_post_counter, NULL, 0},
     /* znodes.c, znodes_write.c */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
      "stat children acl sync fresh limit after", 0},

@@ -195,6 +195,61 @@ TEST(the_session_is_lost_with_the_answer)
     }
 }
 
+/* The session ends while the next attempt pauses: in the next one the same transaction would be
+ * done once more. */
+TEST(a_doubt_ends_with_its_session)
+{
+    struct tally a, b;
+    struct memnet *p = world(&a, &b);
+    assert_int_equal(add(&b, 1), CLAVE_OK);
+    for (unsigned lost = 0; lost < 2; lost++)
+        memnet_rule(p, (struct memnet_rule){.client = A,
+                                            .way = lost ? MEMNET_REQUEST : MEMNET_REPLY,
+                                            .op = OP_MULTI,
+                                            .fate = MEMNET_LOSE,
+                                            .skip = lost});
+    memnet_rule(p, (struct memnet_rule){
+                       .client = A, .way = MEMNET_REQUEST, .op = MEMNET_HANDSHAKE, .skip = 1});
+    assert_int_equal(clave_async_counter_add(a.n, 100, on_done, &a), CLAVE_OK);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 0);
+    memnet_kill_session(p, A);
+    memnet_clear(p);
+    memnet_settle(p);
+    memnet_advance(p, 3000);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_ECONNLOSS);
+    assert_int_equal(get(&b), 101);
+    assert_int_equal(add(&a, 1), CLAVE_OK);
+    leave(&a, &b);
+}
+
+/* What has not left when its user gives up is not sent by a later connection. */
+TEST(a_counter_that_is_freed_without_a_connection_counts_no_more)
+{
+    for (int begun = 0; begun < 2; begun++) {
+        struct tally a, b;
+        struct memnet *p = world(&a, &b);
+        assert_int_equal(add(&a, 1), CLAVE_OK);
+        memnet_rule(p, (struct memnet_rule){.client = A, .way = MEMNET_REQUEST, .op = OP_MULTI});
+        if (begun)
+            assert_int_equal(clave_async_counter_add(a.n, 10, on_done, &a), CLAVE_OK);
+        memnet_settle(p);
+        memnet_refuse(p, A, true);
+        memnet_clear(p);
+        if (!begun)
+            assert_int_equal(clave_async_counter_add(a.n, 10, on_done, &a), CLAVE_OK);
+        memnet_advance(p, 200);
+        assert_int_equal(a.answers, 1);
+        clave_async_counter_free(a.n);
+        memnet_refuse(p, A, false);
+        memnet_advance(p, 3000);
+        assert_int_equal(get(&b), 1);
+        open_counter(&a, p, A);
+        leave(&a, &b);
+    }
+}
+
 /* Whoever deletes markers makes the outcome unknown, or is not noticed. */
 TEST(a_marker_that_is_gone)
 {

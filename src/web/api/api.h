@@ -8,7 +8,9 @@
  *   locks           what is read from the gate's copy of the tree: /v1/locks, /v1/elections,
  *                   /v1/deadlocks, /v1/history, /v1/events, /metrics
  *   leads           whether a candidate leads (?leads=, /v1/leader, /v1/replica), for balancers
- *   services        /v1/services: instances, from the same copy
+ *   services        /v1/services: instances, from the same copy, and registering them
+ *   members         /v1/members: who is in a group, and being in it with a session
+ *   counters        /v1/counters: numbers, each change once
  *   lock_token      whether a token holds (?token=), and the header Clave-Guard
  *   lock_actions    revoke, break, transfer, the value of a leader
  *   znodes          reading /v1/znodes;  znodes_write: changing them, /v1/multi
@@ -45,7 +47,11 @@ web_handler clave__web_get_locks, clave__web_get_lock, clave__web_get_elections,
 /* leads.c; the first is clave__web_get_election, unless it asks whether a candidate leads. */
 web_handler clave__web_get_election_or_leads, clave__web_get_leader, clave__web_get_replica;
 /* services.c */
-web_handler clave__web_get_services;
+web_handler clave__web_get_services, clave__web_put_service, clave__web_delete_service;
+/* members.c */
+web_handler clave__web_get_members, clave__web_put_member, clave__web_delete_member;
+/* counters.c */
+web_handler clave__web_get_counter, clave__web_post_counter;
 /* lock_token.c: clave__web_get_lock, unless it asks for a token. */
 web_handler clave__web_get_lock_or_token;
 /* lock_actions.c */
@@ -172,6 +178,38 @@ void clave__observe_copy_set_headers(struct web_exchange *x);
 void clave__observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what);
 /* True if the sender may read what concerns this path; NULL: what concerns no path. */
 bool clave__observe_may_see(const struct web_exchange *x, const char *path);
+
+/* ==== members.c =============================================================================== */
+
+/* Nodes of the copy, below `path`, sorted: the children, or theirs. */
+enum { MOST_LISTED = 20000 };
+struct node_list {
+    struct web_exchange *x;
+    const char *path;
+    struct observe *o;
+    uint64_t copy; /* the number of the copy that it is from */
+    const char **paths;
+    size_t n, cap, at;
+    bool no_memory;
+};
+/* Fills it from x and path. false: the request waits for the copy and is then handled again, or it
+ * has answered, 503 "WHAT PATH is not known" for one. */
+bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what);
+/* The next that is still there. NULL: that was the last. */
+struct clave_cache_node;
+const char *clave__node_list_next(struct node_list *l, struct clave_cache_node *node);
+
+/* Makes the request's session have this ephemeral node, with these data: 201, or 200 if it had it.
+ * Texts and data are valid as long as the exchange. */
+struct own_node {
+    const char *path;
+    const void *data; /* never NULL */
+    size_t len;
+    bool replace; /* another session's goes */
+};
+void clave__web_put_own_node(struct web_exchange *x, const struct own_node *n);
+/* The session has it no more: 204; 404: it had none. */
+void clave__web_delete_own_node(struct web_exchange *x, const char *path);
 
 /* ==== lock_token.c ============================================================================ */
 

@@ -1,5 +1,6 @@
 /* services.c - /v1/services: the instances of services, from the gate's copy of the tree, for
- * scripts, balancers, and Prometheus (?format=http_sd).
+ * scripts, balancers, and Prometheus (?format=http_sd); and registering one with a session
+ * (members.c).
  *
  * Prometheus keeps the targets that it has when an answer is not 200, and drops those that a list
  * does not name. So a list is answered only from a copy that is current and complete; and a service
@@ -11,8 +12,6 @@
  * the middle, so that nobody takes it for a whole list. */
 #include "web/api/api.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -20,106 +19,61 @@
 #include "observe/instance_json.h"
 #include "web/observe/observe.h"
 
-enum { MOST_INSTANCES = 20000, PIECE_INSTANCES = 500 };
+enum { PIECE_INSTANCES = 500 };
 
 struct service_list {
-    struct web_exchange *x;
-    struct observe *o;
-    uint64_t copy;    /* the number of the copy that it is from */
-    const char *path; /* the service's, or that of the parent of all services */
-    bool of_one;      /* service */
-    bool ready;       /* only those that are up */
+    struct node_list nodes; /* below the service, or the parent of all services */
+    bool of_one;            /* service */
+    bool ready;             /* only those that are up */
     bool http_sd;
-    const char **paths; /* of the instances, sorted */
-    size_t n, cap;
-    size_t at;
     size_t ready_ones;
-    bool begun, no_memory;
+    bool begun;
     size_t unreadable;
 };
 
 /* ---- the nodes ------------------------------------------------------------------------------- */
 
-static bool service_list_add(const clave_cache_node *node, void *arg)
+/* A node as an instance. Free *parsed. */
+static void service_list_entry(const struct service_list *l, const char *path,
+                               const clave_cache_node *node, clave_instances_entry *e,
+                               clave_instance **parsed)
 {
-    struct service_list *l = arg;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 64;
-        const char **paths = clave__web_alloc(l->x, cap * sizeof *paths);
-        l->no_memory |= !paths;
-        if (!paths)
-            return false;
-        if (l->n > 0)
-            memcpy(paths, l->paths, l->n * sizeof *paths);
-        l->paths = paths;
-        l->cap = cap;
-    }
-    l->paths[l->n] = clave__web_strndup(l->x, node->path, strlen(node->path));
-    l->no_memory |= !l->paths[l->n];
-    l->n += !l->no_memory;
-    return !l->no_memory && l->n <= MOST_INSTANCES;
-}
-
-static void service_list_add_children(struct service_list *l, const char *path,
-                                      clave_cache_visit_cb *add)
-{
-    l->no_memory |= clave_async_cache_children(l->o->copy, path, add, l) == CLAVE_ENOMEM;
-}
-
-static bool service_list_add_service(const clave_cache_node *node, void *arg)
-{
-    struct service_list *l = arg;
-    service_list_add_children(l, node->path, service_list_add);
-    return !l->no_memory && l->n <= MOST_INSTANCES;
-}
-
-static int service_compare_paths(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* What the copy has at a path, as an instance. false: nothing. Free the instance. */
-static bool service_list_entry(const struct service_list *l, const char *path,
-                               clave_instances_entry *e, clave_instance **parsed)
-{
-    clave_cache_node node;
     *parsed = NULL;
-    if (clave_async_cache_get(l->o->copy, path, &node) != CLAVE_OK)
-        return false;
-    *e = (clave_instances_entry){.path = path, .stat = node.stat};
-    if (node.unreadable)
+    *e = (clave_instances_entry){.path = path, .stat = node->stat};
+    if (node->unreadable)
         e->fault = "may not be read by the gate";
-    else if (!node.has_data)
+    else if (!node->has_data)
         e->fault = "has more data than the gate keeps of a node, 4096 bytes";
-    else if (clave_instance_parse(parsed, node.data, node.len, &l->x->web->mem, &e->fault) ==
-             CLAVE_ENOMEM)
+    else if (clave_instance_parse(parsed, node->data, node->len, &l->nodes.x->web->mem,
+                                  &e->fault) == CLAVE_ENOMEM)
         e->fault = "did not fit into memory";
     e->instance = *parsed;
-    return true;
 }
 
 /* Nothing is kept of an instance but its path, so it is looked at once more for this. */
 static void service_list_count_ready(struct service_list *l)
 {
-    for (size_t i = 0; i < l->n; i++) {
+    clave_cache_node node;
+    for (const char *path; (path = clave__node_list_next(&l->nodes, &node));) {
         clave_instances_entry e;
         clave_instance *parsed;
-        if (service_list_entry(l, l->paths[i], &e, &parsed))
-            l->ready_ones += parsed && !parsed->disabled;
+        service_list_entry(l, path, &node, &e, &parsed);
+        l->ready_ones += parsed && !parsed->disabled;
         clave_instance_free(parsed);
     }
+    l->nodes.at = 0;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static clave_err service_list_write(struct service_list *l, struct json *j, const char *path)
+static clave_err service_list_write(struct service_list *l, struct json *j, const char *path,
+                                    const clave_cache_node *node)
 {
     clave_instances_entry e;
     clave_instance *parsed;
-    if (!service_list_entry(l, path, &e, &parsed))
-        return CLAVE_OK;
+    service_list_entry(l, path, node, &e, &parsed);
     size_t parent = clave__path_parent_len(path, strlen(path));
-    char *service = clave__web_strndup(l->x, path, parent);
+    char *service = clave__web_strndup(l->nodes.x, path, parent);
     if (service) {
         e.service = clave__path_name(service);
         l->unreadable += !parsed;
@@ -138,24 +92,32 @@ static clave_err service_list_write(struct service_list *l, struct json *j, cons
 static clave_err service_list_piece(void *arg, struct json *j, bool *done)
 {
     struct service_list *l = arg;
-    clave_err err = l->o->copy && l->o->copies == l->copy ? CLAVE_OK : CLAVE_EUNREACHABLE;
+    const struct node_list *nodes = &l->nodes;
+    clave_err err =
+        nodes->o->copy && nodes->o->copies == nodes->copy ? CLAVE_OK : CLAVE_EUNREACHABLE;
+    clave_cache_node node;
+    const char *path = NULL;
     if (!l->begun && l->http_sd) {
         clave__json_open(j, NULL, '[');
     } else if (!l->begun) {
         clave__json_open(j, NULL, '{');
-        clave__json_string(j, "path", l->path);
+        clave__json_string(j, "path", nodes->path);
         clave__json_open(j, "instances", '[');
     }
     l->begun = true;
-    for (size_t i = 0; i < PIECE_INSTANCES && l->at < l->n && err == CLAVE_OK; i++)
-        err = service_list_write(l, j, l->paths[l->at++]);
-    *done = l->at == l->n;
+    for (size_t i = 0; i < PIECE_INSTANCES && err == CLAVE_OK; i++) {
+        path = clave__node_list_next(&l->nodes, &node);
+        if (!path)
+            break;
+        err = service_list_write(l, j, path, &node);
+    }
+    *done = !path;
     if (!*done || err != CLAVE_OK)
         return err;
     clave__json_close(j, ']');
     if (!l->http_sd) {
         clave__json_int(j, "unreadable", (int64_t)l->unreadable);
-        clave__observe_copy_json(j, l->x);
+        clave__observe_copy_json(j, nodes->x);
         clave__json_close(j, '}');
     }
     return CLAVE_OK;
@@ -163,13 +125,34 @@ static clave_err service_list_piece(void *arg, struct json *j, bool *done)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
+/* The path of a service's node, or of one of its instances; NULL: it has answered. */
+static const char *service_path(struct web_exchange *x)
+{
+    const char *base = clave__web_query(x, "base"), *path = base ? base : "/services";
+    if (base && !clave__query_path(x, "base"))
+        return NULL;
+    for (size_t i = 0; i < WEB_MAX_PARAMS && x->params[i] && path; i++) {
+        const char *name = x->params[i];
+        path = clave__web_child(x, path, name);
+        if (path && (strchr(name, '/') || clave__path_fault(path, strlen(path), false))) {
+            clave__web_bad_request(x, "%s has a name that can be part of a path, without /",
+                                   i == 0 ? "a service" : "an instance");
+            return NULL;
+        }
+    }
+    if (!path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "find", "/services");
+    return path;
+}
+
 /* false: it has answered. */
 static bool service_list_read(struct web_exchange *x, struct service_list *l)
 {
-    const char *base = clave__web_query(x, "base"), *format = clave__web_query(x, "format");
-    const char *service = x->params[0];
-    *l = (struct service_list){.x = x, .of_one = service, .ready = clave__web_query(x, "ready")};
-    if (base && !clave__query_path(x, "base"))
+    const char *format = clave__web_query(x, "format");
+    *l = (struct service_list){.nodes = {.x = x, .path = service_path(x)},
+                               .of_one = x->params[0],
+                               .ready = clave__web_query(x, "ready")};
+    if (!l->nodes.path)
         return false;
     if (format && strcmp(format, "http_sd") != 0)
         return clave__web_bad_request(x,
@@ -177,63 +160,101 @@ static bool service_list_read(struct web_exchange *x, struct service_list *l)
     if (l->ready && format)
         return clave__web_bad_request(x, "format=http_sd has only what is ready: leave out ready");
     l->http_sd = format;
-    l->path = base ? base : "/services";
-    if (service)
-        l->path = clave__web_child(x, l->path, service);
-    if (!l->path) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "list", NULL);
-        return false;
-    }
-    if (service && (strchr(service, '/') || clave__path_fault(l->path, strlen(l->path), false)))
-        return clave__web_bad_request(x,
-                                      "a service has a name that can be part of a path, without /");
-    return clave__web_must(x, WEB_READ, l->path);
-}
-
-/* Whether the copy can tell who is there. false: it has answered. */
-static bool service_list_is_known(struct service_list *l)
-{
-    struct web_exchange *x = l->x;
-    char *path = clave__web_strndup(x, l->path, strlen(l->path));
-    const char *hidden = path ? clave__observe_feed_unreadable(l->o->feed, path) : NULL;
-    if (!path)
-        clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
-    else if (hidden)
-        clave__web_refuse(x, 403, CLAVE_ENOAUTH, l->path,
-                          "the gate may not read %s, so what is at %s is not known", hidden,
-                          l->path);
-    else if (!l->o->copy || l->o->partial || !clave__observe_is_current(l->o))
-        clave__observe_copy_answer_old(x, l->path, "which instances there are at");
-    else
-        return true;
-    return false;
+    return clave__web_must(x, WEB_READ, l->nodes.path);
 }
 
 void clave__web_get_services(struct web_exchange *x)
 {
     struct service_list *l = clave__web_must_alloc(x, sizeof *l);
-    if (!l || !service_list_read(x, l) || !(l->o = clave__observe_for(x)) ||
-        !service_list_is_known(l))
+    if (!l || !service_list_read(x, l) ||
+        !clave__node_list_read(&l->nodes, !l->of_one, "which instances there are at"))
         return;
-    l->copy = l->o->copies;
-    service_list_add_children(l, l->path, l->of_one ? service_list_add : service_list_add_service);
-    if (l->no_memory) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
-        return;
-    }
-    if (l->n > MOST_INSTANCES) {
-        clave__web_bad_request(x, "there are more than 20000 instances: ask for one service");
-        return;
-    }
-    if (l->n > 0)
-        qsort(l->paths, l->n, sizeof *l->paths, service_compare_paths);
-    clave__observe_copy_set_headers(x);
     if (l->ready)
         service_list_count_ready(l);
     if (l->ready && l->ready_ones == 0)
-        clave__web_problem(x,
-                           &(struct problem){.status = 503, .err = CLAVE_ENONODE, .path = l->path},
-                           "no instance at %s is up", l->path);
+        clave__web_problem(
+            x, &(struct problem){.status = 503, .err = CLAVE_ENONODE, .path = l->nodes.path},
+            "no instance at %s is up", l->nodes.path);
     else
         clave__web_answer_pieces(x, service_list_piece, NULL, l);
+}
+
+/* ==== registering ============================================================================= */
+
+/* The body with the name and the id from the path, which it may leave out; NULL: it has answered.
+ */
+static char *service_text(struct web_exchange *x)
+{
+    const char *body = clave__web_body_bytes(x), *end = body + clave__web_body_len(x);
+    while (body < end && strchr(" \t\r\n", *body) && *body)
+        body++;
+    if (body < end && *body == '{') {
+        body++;
+        const char *rest = body;
+        while (rest < end && strchr(" \t\r\n", *rest) && *rest)
+            rest++;
+        struct json j = clave__json_to(&x->answer.body);
+        clave__json_open(&j, NULL, '{');
+        clave__json_string(&j, "name", x->params[0]);
+        clave__json_string(&j, "id", x->params[1]);
+        char *text =
+            clave__web_sprintf(x, "%.*s%s%.*s", (int)clave__buf_len(&x->answer.body),
+                               (const char *)clave__buf_bytes(&x->answer.body),
+                               rest < end && *rest != '}' ? "," : "", (int)(end - body), body);
+        clave__buf_consume(&x->answer.body, clave__buf_len(&x->answer.body));
+        if (!text || j.err != CLAVE_OK)
+            clave__web_problem_err(x, CLAVE_ENOMEM, "register", x->params[1]);
+        return j.err == CLAVE_OK ? text : NULL;
+    }
+    clave__web_bad_request(x, "the body is the JSON of an instance: {\"address\": \"10.0.0.7\", "
+                              "\"port\": 8080}");
+    return NULL;
+}
+
+/* What its node says; NULL: it has answered. */
+static char *service_data(struct web_exchange *x, size_t *len)
+{
+    const char *fault = NULL;
+    clave_instance *i = NULL;
+    char *text = service_text(x), *data = NULL;
+    if (!text)
+        return NULL;
+    clave_err err = clave_instance_parse(&i, text, strlen(text), &x->web->mem, &fault);
+    if (err == CLAVE_OK && (strcmp(i->name, x->params[0]) != 0 || strcmp(i->id, x->params[1]) != 0))
+        fault = "has another name or id than the path";
+    else if (err == CLAVE_OK && i->type != CLAVE_SERVICE_DYNAMIC)
+        fault = "has a serviceType that is not DYNAMIC, as the node of a session is";
+    if (err == CLAVE_OK && !fault) {
+        i->registered = i->registered ? i->registered : clave__observe_now(x->web->observe);
+        fault = clave_instance_fault(i);
+        *len = clave_instance_format(i, NULL, 0);
+        data = fault ? NULL : clave__web_alloc(x, *len + 1);
+        if (data)
+            clave_instance_format(i, data, *len + 1);
+    }
+    if (fault)
+        clave__web_bad_request(x, "the instance %s", fault);
+    else if (!data)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "register", x->params[1]);
+    clave_instance_free(i);
+    return data;
+}
+
+/* As with Curator, the place of an instance that is registered already is taken: a program that is
+ * started again is there at once. */
+void clave__web_put_service(struct web_exchange *x)
+{
+    struct own_node n = {.path = service_path(x), .replace = true};
+    if (!n.path || !clave__web_must(x, WEB_WRITE, n.path))
+        return;
+    n.data = service_data(x, &n.len);
+    if (n.data)
+        clave__web_put_own_node(x, &n);
+}
+
+void clave__web_delete_service(struct web_exchange *x)
+{
+    const char *path = service_path(x);
+    if (path && clave__web_must(x, WEB_WRITE, path))
+        clave__web_delete_own_node(x, path);
 }

@@ -1,0 +1,434 @@
+/* members.c - /v1/members: who is in a group, and being in it; and the node that an instance of
+ * /v1/services is (services.c).
+ *
+ * A member is an ephemeral node of the session that the request names: the servers know whose it
+ * is, so any gate of the key can tell, and nothing of it is remembered here. A PUT makes the node;
+ * asked again it finds its own, whatever became of the answer before. So a program repeats it with
+ * its renewals: if somebody has deleted the node, it is made anew.
+ *
+ * Invariants: a node counts as the session's by its ephemeralOwner alone; that there is none is
+ * said after a commit on the session's connection, so that no server that lags hides it; a node of
+ * another session is left alone, unless its replacement was asked for, and then it goes in the
+ * transaction that makes the new one. */
+#include "web/api/api.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "clave/async/cache.h"
+#include "observe/lock_json.h"
+#include "web/observe/observe.h"
+
+/* ==== nodes of the copy ======================================================================= */
+
+static bool node_list_add(const clave_cache_node *node, void *arg)
+{
+    struct node_list *l = arg;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 64;
+        const char **paths = clave__web_alloc(l->x, cap * sizeof *paths);
+        l->no_memory |= !paths;
+        if (!paths)
+            return false;
+        if (l->n > 0)
+            memcpy(paths, l->paths, l->n * sizeof *paths);
+        l->paths = paths;
+        l->cap = cap;
+    }
+    l->paths[l->n] = clave__web_strndup(l->x, node->path, strlen(node->path));
+    l->no_memory |= !l->paths[l->n];
+    l->n += !l->no_memory;
+    return !l->no_memory && l->n <= MOST_LISTED;
+}
+
+static void node_list_add_children(struct node_list *l, const char *path, clave_cache_visit_cb *add)
+{
+    l->no_memory |= clave_async_cache_children(l->o->copy, path, add, l) == CLAVE_ENOMEM;
+}
+
+static bool node_list_add_below(const clave_cache_node *node, void *arg)
+{
+    struct node_list *l = arg;
+    node_list_add_children(l, node->path, node_list_add);
+    return !l->no_memory && l->n <= MOST_LISTED;
+}
+
+static int node_list_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whether the copy can tell who is there. false: it has answered. */
+static bool node_list_is_known(struct node_list *l, const char *what)
+{
+    struct web_exchange *x = l->x;
+    char *path = clave__web_strndup(x, l->path, strlen(l->path));
+    const char *hidden = path ? clave__observe_feed_unreadable(l->o->feed, path) : NULL;
+    if (!path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
+    else if (hidden)
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, l->path,
+                          "the gate may not read %s, so what is at %s is not known", hidden,
+                          l->path);
+    else if (!l->o->copy || l->o->partial || !clave__observe_is_current(l->o))
+        clave__observe_copy_answer_old(x, l->path, what);
+    else
+        return true;
+    return false;
+}
+
+bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what)
+{
+    struct web_exchange *x = l->x;
+    l->o = clave__observe_for(x);
+    if (!l->o || !node_list_is_known(l, what))
+        return false;
+    l->copy = l->o->copies;
+    node_list_add_children(l, l->path, grandchildren ? node_list_add_below : node_list_add);
+    if (l->no_memory) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
+        return false;
+    }
+    if (l->n > MOST_LISTED)
+        return clave__web_bad_request(x, "there are more than %d nodes at %s", MOST_LISTED,
+                                      l->path);
+    if (l->n > 0)
+        qsort(l->paths, l->n, sizeof *l->paths, node_list_compare);
+    clave__observe_copy_set_headers(x);
+    return true;
+}
+
+const char *clave__node_list_next(struct node_list *l, clave_cache_node *node)
+{
+    while (l->at < l->n) {
+        const char *path = l->paths[l->at++];
+        if (clave_async_cache_get(l->o->copy, path, node) == CLAVE_OK)
+            return path;
+    }
+    return NULL;
+}
+
+/* ==== GET ===================================================================================== */
+
+enum { PIECE_MEMBERS = 500 };
+
+struct member_list {
+    struct node_list nodes;
+    bool begun;
+};
+
+static bool member_data_is_text(const char *p, size_t n)
+{
+    for (size_t i = 0, len; i < n; i += len) {
+        len = clave__utf8_len(p + i, n - i);
+        if (len == 0 || p[i] == '\0')
+            return false;
+    }
+    return true;
+}
+
+static void member_put_data(struct json *j, const clave_cache_node *node)
+{
+    char text[BASE64_LEN(LOCK_DATA_MAX + 1) + 1];
+    bool whole = node->has_data && node->len <= LOCK_DATA_MAX + 1;
+    if (whole && member_data_is_text(node->data, node->len)) {
+        clave__json_bytes(j, "data", node->data, node->len);
+        return;
+    }
+    clave__json_string(j, "data", NULL);
+    if (whole) {
+        clave__base64(node->data, node->len, text);
+        clave__json_string(j, "data_base64", text);
+    } else if (node->unreadable) {
+        clave__json_bool(j, "unreadable", true);
+    } else {
+        clave__json_bool(j, "truncated", true);
+    }
+}
+
+static void member_put(struct json *j, const char *path, const clave_cache_node *node)
+{
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "id", clave__path_name(path));
+    if (node->stat.ephemeral_owner)
+        clave__json_int64(j, "session", node->stat.ephemeral_owner);
+    else
+        clave__json_string(j, "session", NULL);
+    clave__json_int64(j, "czxid", node->stat.czxid);
+    clave__lock_time_json(j, "since", node->unreadable ? -1 : node->stat.ctime);
+    member_put_data(j, node);
+    clave__json_close(j, '}');
+}
+
+static clave_err member_list_piece(void *arg, struct json *j, bool *done)
+{
+    struct member_list *l = arg;
+    struct node_list *nodes = &l->nodes;
+    clave_cache_node node;
+    const char *path = NULL;
+    if (!nodes->o->copy || nodes->o->copies != nodes->copy)
+        return CLAVE_EUNREACHABLE;
+    if (!l->begun) {
+        clave__json_open(j, NULL, '{');
+        clave__json_string(j, "path", nodes->path);
+        clave__json_open(j, "members", '[');
+    }
+    l->begun = true;
+    for (int i = 0; i < PIECE_MEMBERS && (path = clave__node_list_next(nodes, &node)); i++)
+        member_put(j, path, &node);
+    *done = !path;
+    if (!*done)
+        return CLAVE_OK;
+    clave__json_close(j, ']');
+    clave__json_int(j, "as_of_ms", clave__observe_now(nodes->o) - clave__observe_age(nodes->o));
+    clave__observe_copy_json(j, nodes->x);
+    clave__json_close(j, '}');
+    return CLAVE_OK;
+}
+
+void clave__web_get_members(struct web_exchange *x)
+{
+    struct member_list *l = clave__web_must_alloc(x, sizeof *l);
+    if (!l || !clave__param_path(x))
+        return;
+    *l = (struct member_list){.nodes = {.x = x, .path = x->params[0]}};
+    if (clave__node_list_read(&l->nodes, false, "who is in"))
+        clave__web_answer_pieces(x, member_list_piece, NULL, l);
+}
+
+/* ==== a node of the session =================================================================== */
+
+enum { MOST_TRIES = 4 };
+
+/* The x->state of a request that makes it or takes it away. */
+struct own_node_request {
+    struct own_node node;
+    bool removes;
+    unsigned tries;
+    int32_t version; /* that was seen */
+};
+
+static void own_node_look(struct web_exchange *x, clave_async_client *c);
+static void own_node_create(struct web_exchange *x, clave_async_client *c);
+
+static int64_t own_node_session(const struct web_exchange *x)
+{
+    const struct session_request *k = x->owned;
+    return k->s->id;
+}
+
+static void own_node_answer(struct web_exchange *x, unsigned status, const clave_stat *st)
+{
+    const struct own_node_request *r = x->state;
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", r->node.path);
+    clave__json_int64(&x->json, "session", own_node_session(x));
+    clave__web_json_stat(&x->json, "stat", st);
+    clave__web_answer_object(x, status);
+}
+
+static void own_node_owner(struct json *j, const void *arg)
+{
+    clave__json_int64(j, "session", *(const int64_t *)arg);
+}
+
+static void own_node_conflict(struct web_exchange *x, int64_t owner)
+{
+    const struct own_node_request *r = x->state;
+    const struct problem p = {.status = 409,
+                              .err = CLAVE_ENODEEXISTS,
+                              .path = r->node.path,
+                              .members = own_node_owner,
+                              .arg = &owner};
+    if (owner)
+        clave__web_problem(x, &p, "the node of session %" PRId64 " is at %s%s", owner, r->node.path,
+                           r->removes ? "" : "; ?replace takes its place");
+    else
+        clave__web_problem(x, &p, "%s is no ephemeral node, and belongs to no session",
+                           r->node.path);
+}
+
+/* Somebody was faster: looks again, a few times. */
+static void own_node_again(struct web_exchange *x, clave_async_client *c, clave_err err)
+{
+    struct own_node_request *r = x->state;
+    if (r->tries++ < MOST_TRIES)
+        own_node_look(x, c);
+    else
+        clave__web_problem_err(x, err, r->removes ? "leave" : "join", r->node.path);
+}
+
+/* The answer of a set, a replacement or a delete. */
+static void on_own_node_changed(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    const struct own_node_request *r = x->state;
+    bool raced = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE;
+    const clave_stat *st = res->nops > 1 ? res->ops[1].stat : res->stat;
+    if (raced)
+        own_node_again(x, c, res->err);
+    else if (res->err != CLAVE_OK)
+        clave__web_problem_err(x, res->err, r->removes ? "leave" : "join", r->node.path);
+    else if (r->removes)
+        clave__web_answer_empty(x, 204);
+    else
+        own_node_answer(x, res->nops > 1 ? 201 : 200, st);
+}
+
+static clave_err own_node_replace(struct web_exchange *x, clave_async_client *c)
+{
+    const struct own_node_request *r = x->state;
+    const clave_op ops[] = {{.kind = CLAVE_OP_DELETE, .path = r->node.path, .version = r->version},
+                            {.kind = CLAVE_OP_CREATE,
+                             .path = r->node.path,
+                             .data = r->node.data,
+                             .len = r->node.len,
+                             .mode = CLAVE_EPHEMERAL}};
+    return clave_async_multi(c, ops, 2, on_own_node_changed, x);
+}
+
+static void own_node_change(struct web_exchange *x, clave_async_client *c, bool own)
+{
+    const struct own_node_request *r = x->state;
+    clave_err err;
+    x->looking = false;
+    if (!own)
+        err = own_node_replace(x, c);
+    else if (r->removes)
+        err = clave_async_delete(c, r->node.path, r->version, on_own_node_changed, x);
+    else
+        err = clave_async_set(c, r->node.path, r->node.data, r->node.len, r->version,
+                              on_own_node_changed, x);
+    clave__request_client_sent(x, c, err, r->removes ? "leave" : "join", r->node.path);
+}
+
+static void own_node_seen(struct web_exchange *x, clave_async_client *c, const clave_result *res)
+{
+    struct own_node_request *r = x->state;
+    bool own = res->stat->ephemeral_owner == own_node_session(x);
+    bool same = res->len == r->node.len &&
+                memcmp(res->data ? res->data : "", r->node.data, r->node.len) == 0;
+    r->version = res->stat->version;
+    if (own && !r->removes && same)
+        own_node_answer(x, 200, res->stat);
+    else if (own || (r->node.replace && res->stat->ephemeral_owner))
+        own_node_change(x, c, own);
+    else
+        own_node_conflict(x, res->stat->ephemeral_owner);
+}
+
+static void on_own_node_looked(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    const struct own_node_request *r = x->state;
+    if (res->err == CLAVE_OK)
+        own_node_seen(x, c, res);
+    else if (res->err == CLAVE_ENONODE && !r->removes)
+        own_node_create(x, c);
+    else
+        clave__web_problem_err(x, res->err, r->removes ? "leave" : "join", r->node.path);
+}
+
+static void own_node_look(struct web_exchange *x, clave_async_client *c)
+{
+    const struct own_node_request *r = x->state;
+    x->looking = true;
+    clave_err err = clave_async_get(c, r->node.path, NULL, on_own_node_looked, x);
+    clave__request_client_sent(x, c, err, "look at", r->node.path);
+}
+
+static void on_own_node_created(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    if (res->err == CLAVE_OK)
+        own_node_answer(x, 201, res->stat);
+    else if (res->err == CLAVE_ENODEEXISTS)
+        own_node_again(x, c, res->err);
+    else
+        clave__web_problem_err(x, res->err, "join", res->path);
+}
+
+static void own_node_create(struct web_exchange *x, clave_async_client *c)
+{
+    const struct own_node_request *r = x->state;
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    o.mode = CLAVE_EPHEMERAL;
+    o.flags = CLAVE_CREATE_PARENTS;
+    x->looking = false;
+    clave_err err =
+        clave_async_create(c, r->node.path, r->node.data, r->node.len, &o, on_own_node_created, x);
+    clave__request_client_sent(x, c, err, "join", r->node.path);
+}
+
+static void own_node_begin(struct web_exchange *x, clave_async_client *c)
+{
+    const struct own_node_request *r = x->state;
+    clave__web_check_parents(x, c, WEB_WRITE, r->node.path, own_node_create);
+}
+
+static void own_node_leave(struct session_request *k)
+{
+    own_node_look(k->x, k->s->client);
+    clave__http_session_flush(k->s);
+}
+
+/* What is not there must be known as of a commit: the node may have been made at another gate. */
+static void own_node_begin_leave(struct web_exchange *x, clave_async_client *c)
+{
+    (void)c;
+    clave__session_request_prove(x->owned, own_node_leave);
+}
+
+static void own_node_request(struct web_exchange *x, const struct own_node *n, bool removes)
+{
+    struct own_node_request *r = clave__web_must_alloc(x, sizeof *r);
+    if (!r)
+        return;
+    *r = (struct own_node_request){.node = *n, .removes = removes};
+    x->state = r;
+    if (!clave__web_header(x, "Clave-Session"))
+        clave__web_refuse(x, 401, CLAVE_ENOAUTH, n->path,
+                          "the header Clave-Session is missing: the node is that of a session, see "
+                          "POST /v1/sessions");
+    else if (clave__lock_is_place(n->path))
+        clave__web_bad_request(x, "%s has the name of a place in a queue: take another id",
+                               n->path);
+    else
+        clave__request_client(x, removes ? own_node_begin_leave : own_node_begin);
+}
+
+void clave__web_put_own_node(struct web_exchange *x, const struct own_node *n)
+{
+    own_node_request(x, n, false);
+}
+
+void clave__web_delete_own_node(struct web_exchange *x, const char *path)
+{
+    own_node_request(x, &(struct own_node){.path = path, .data = ""}, true);
+}
+
+void clave__web_put_member(struct web_exchange *x)
+{
+    const struct own_node n = {.path = x->params[0],
+                               .data = clave__web_body_bytes(x),
+                               .len = clave__web_body_len(x),
+                               .replace = clave__web_query(x, "replace") != NULL};
+    if (clave__param_path(x))
+        clave__web_put_own_node(x, &n);
+}
+
+void clave__web_delete_member(struct web_exchange *x)
+{
+    if (clave__param_path(x))
+        clave__web_delete_own_node(x, x->params[0]);
+}
