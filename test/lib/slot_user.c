@@ -108,10 +108,3 @@ size_t slot_user_owned(struct memnet *p)
 {
     return memnet_list(p, p->o.clients - 1, "/s/owners", NULL, 0);
 }
-
-void slot_user_assert_no_leftovers(struct memnet *p)
-{
-    struct server_stats stats = memnet_stats(p);
-    assert_int_equal(stats.watches, 0);
-    assert_int_equal(stats.ephemerals, 0);
-}

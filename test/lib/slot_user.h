@@ -40,7 +40,5 @@ void slot_user_give_by(struct slot_user *a, const char *id, int64_t within_ms);
 clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit);
 
 size_t slot_user_owned(struct memnet *p); /* slots at the server */
-/* Nobody waits, and no watch is left. */
-void slot_user_assert_no_leftovers(struct memnet *p);
 
 #endif

@@ -25,12 +25,15 @@ void unit_add(struct unit_test *t);
 void unit_group(CMFixtureFunction setup, CMFixtureFunction teardown);
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
+/* It runs before all others, as a test that forks must while there are no threads. */
+#define TEST_FIRST(name) UNIT_TEST(name, __LINE__ - 1000000, NULL, NULL)
 /* The functions run before and after the test, each may be NULL. */
-#define TEST_WITH(name, setup, teardown)                                                           \
+#define TEST_WITH(name, setup, teardown) UNIT_TEST(name, __LINE__, setup, teardown)
+#define UNIT_TEST(name, line, setup, teardown)                                                     \
     static void name(void **state);                                                                \
     __attribute__((constructor)) static void name##_is_a_test(void)                                \
     {                                                                                              \
-        static struct unit_test t = {{#name, name, setup, teardown, NULL}, __LINE__, NULL};        \
+        static struct unit_test t = {{#name, name, setup, teardown, NULL}, line, NULL};            \
         unit_add(&t);                                                                              \
     }                                                                                              \
     static void name(__attribute__((unused)) void **state)

@@ -10,9 +10,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -231,7 +228,7 @@ static void assert_written(const char *connect, unsigned n)
 }
 
 /* The server stops, says why, has not tried again, and everything it acknowledged is there. */
-static void it_stops_rather_than_lie(void **state)
+TEST(it_stops_rather_than_lie)
 {
     static const struct {
         const char *name;
@@ -253,7 +250,6 @@ static void it_stops_rather_than_lie(void **state)
         {"a snapshot's name", &rename_fault, 2, EIO, 10, CLAVE_EIO, "cannot write"},
         {"a snapshot's sync", &dir_fault, 2, ENOSPC, 10, CLAVE_EFULL, "cannot write"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *data = rig_dir(), *address = rig_unix();
         struct server_run_options o = rig_options(data, &address);
@@ -275,7 +271,7 @@ static void it_stops_rather_than_lie(void **state)
 }
 
 /* The text says where; and the disk may be read once more. */
-static void a_bad_sector_is_told(void **state)
+TEST(a_bad_sector_is_told)
 {
     static const struct {
         int offset;
@@ -284,7 +280,6 @@ static void a_bad_sector_is_told(void **state)
         {16, {"version-2/snapshot.0", "at offset 16", "Input/output error", "restore a backup"}},
         {512, {"version-2/log.1", "at offset 512", "Input/output error", "restore a backup"}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *data = rig_dir(), *address = rig_unix();
         struct server_run_options o = rig_options(data, &address);
@@ -307,10 +302,9 @@ static void a_bad_sector_is_told(void **state)
 }
 
 /* Without room ahead a log grows as it is written. */
-static void a_disk_without_room_ahead(void **state)
+TEST(a_disk_without_room_ahead)
 {
     static const int numbers[] = {ENOSPC, EOPNOTSUPP};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const char *data = rig_dir();
         struct stat st;
@@ -330,9 +324,8 @@ static void a_disk_without_room_ahead(void **state)
     }
 }
 
-static void a_log_is_longer_than_its_records_while_it_is_written(void **state)
+TEST(a_log_is_longer_than_its_records_while_it_is_written)
 {
-    (void)state;
     const char *data = rig_dir(), *log = rig_path(data, "version-2/log.1");
     struct stat st;
     struct rig *r = rig_start(data, NULL);
@@ -419,9 +412,8 @@ static unsigned keep_pinging(const struct raw *w, int64_t since, int64_t *silenc
 }
 
 /* A ping and a read of what is durable are answered, and what nobody may see yet is not. */
-static void only_what_is_not_durable_waits(void **state)
+TEST(only_what_is_not_durable_waits)
 {
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     struct rig *r = rig_start_with(&o);
@@ -445,9 +437,8 @@ static void only_what_is_not_durable_waits(void **state)
 }
 
 /* Nobody's session ends, and all that was asked is answered in the end. */
-static void a_disk_that_stands_for_a_while(void **state)
+TEST(a_disk_that_stands_for_a_while)
 {
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     o.engine.tick_ms = 50;
@@ -517,13 +508,12 @@ static void write_until_it_shows(clave_client *s, const char *address, int perce
 }
 
 /* Once, and again only after there was more than enough. */
-static void a_disk_that_fills_is_told_in_time(void **state)
+TEST(a_disk_that_fills_is_told_in_time)
 {
     static const struct {
         int percent, low, enough;
     } steps[] = {{50, 0, 0}, {10, 0, 0}, {9, 1, 0}, {8, 1, 0},  {11, 1, 0}, {9, 1, 0},
                  {13, 1, 1}, {11, 1, 1}, {9, 2, 1}, {-1, 2, 1}, {9, 2, 1}};
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     o.engine.snap_count = 5;
@@ -555,9 +545,8 @@ static bool raw_says_imok(const struct raw *w)
 }
 
 /* It connects when a write has begun, whichever thread of the server makes it. */
-static void a_newcomer_while_the_disk_stands(void **state)
+TEST(a_newcomer_while_the_disk_stands)
 {
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     struct rig *r = rig_start_with(&o);
@@ -585,10 +574,9 @@ static void a_newcomer_while_the_disk_stands(void **state)
 
 /* New clients are turned away, several in one pass of the loop too; the others are served, and so
  * is a new one when there is memory again. */
-static void no_memory_for_a_connection(void **state)
+TEST(no_memory_for_a_connection)
 {
     enum { CLIENTS = 20 };
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     struct rig *r = rig_start_with(&o);
@@ -615,10 +603,9 @@ static void no_memory_for_a_connection(void **state)
 
 /* The kernel keeps the connections that it has no memory for. The server serves the others, asks a
  * few times a second, and takes them when there is memory. */
-static void accepts_that_fail(void **state)
+TEST(accepts_that_fail)
 {
     static const int errors[] = {ENOMEM, ENOBUFS, ENFILE, EMFILE};
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     struct rig *r = rig_start_with(&o);
@@ -651,9 +638,8 @@ static void count_accepts_told(void *arg, int level, const char *msg)
 }
 
 /* HTTP asks as rarely, and the log is not filled: a line a second. */
-static void accepts_of_http_that_fail(void **state)
+TEST(accepts_of_http_that_fail)
 {
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     o.admin = "127.0.0.1:0";
@@ -692,9 +678,8 @@ static bool stop_while_it_lasts(struct raw *w, const struct rig_process *p, cons
 }
 
 /* Stopped for longer than a session's timeout: what the client has sent meanwhile is read first. */
-static void a_stopped_server_hears_its_clients_first(void **state)
+TEST_FIRST(a_stopped_server_hears_its_clients_first)
 {
-    (void)state;
     const char *address = rig_unix();
     struct rig_process p;
     struct raw w;
@@ -712,10 +697,9 @@ static void a_stopped_server_hears_its_clients_first(void **state)
 }
 
 /* The wall clock is for what is shown: no session ends by it, no id comes again. */
-static void the_wall_clock_steps(void **state)
+TEST(the_wall_clock_steps)
 {
     static const long long steps[] = {3600000, -7200000, -86400000, 0};
-    (void)state;
     const char *data = rig_dir(), *address = rig_unix();
     struct server_run_options o = rig_options(data, &address);
     struct rig *r = rig_start_with(&o);
@@ -750,24 +734,4 @@ static void the_wall_clock_steps(void **state)
     assert_true(clave_client_id(first) == ids[0]);
     clave_client_close(first, 5000);
     assert_int_equal(rig_stop(r), CLAVE_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stopped_server_hears_its_clients_first),
-        cmocka_unit_test(it_stops_rather_than_lie),
-        cmocka_unit_test(a_bad_sector_is_told),
-        cmocka_unit_test(a_disk_without_room_ahead),
-        cmocka_unit_test(a_disk_that_fills_is_told_in_time),
-        cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
-        cmocka_unit_test(only_what_is_not_durable_waits),
-        cmocka_unit_test(a_disk_that_stands_for_a_while),
-        cmocka_unit_test(a_newcomer_while_the_disk_stands),
-        cmocka_unit_test(no_memory_for_a_connection),
-        cmocka_unit_test(accepts_that_fail),
-        cmocka_unit_test(accepts_of_http_that_fail),
-        cmocka_unit_test(the_wall_clock_steps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

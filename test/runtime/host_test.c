@@ -6,9 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,9 +96,8 @@ static void open_with_few_descriptors(void)
 }
 
 /* The program goes on, nothing is left open, and nobody hears of a session that there is not. */
-static void a_session_is_opened_with_few_descriptors(void **state)
+TEST(a_session_is_opened_with_few_descriptors)
 {
-    (void)state;
     assert_int_equal(in_child(open_with_few_descriptors), 0);
 }
 
@@ -131,9 +127,8 @@ static void serve_with_few_descriptors(void)
     }
 }
 
-static void a_server_is_started_with_few_descriptors(void **state)
+TEST(a_server_is_started_with_few_descriptors)
 {
-    (void)state;
     setenv("TMPDIR", rig_dir(), 1); /* without descriptors nothing can be removed there */
     assert_int_equal(in_child(serve_with_few_descriptors), 0);
 }
@@ -180,9 +175,8 @@ static void misuse_a_callback(void)
 }
 
 /* The program ends and says why, in every build: it would hang. */
-static void a_callback_that_waits_for_itself(void **state)
+TEST(a_callback_that_waits_for_itself)
 {
-    (void)state;
     for (misuse.what = 0; misuse.what < WAITERS; misuse.what++) {
         int status = in_child(misuse_a_callback);
         assert_true(WIFSIGNALED(status));
@@ -280,10 +274,10 @@ static void use_what_was_inherited(void)
 #endif
 }
 
-/* It knows that it has nothing, hangs nowhere, and takes nothing from the parent. */
-static void a_fork_has_nothing(void **state)
+/* It knows that it has nothing, hangs nowhere, and takes nothing from the parent. The last test:
+ * there are threads from here on. */
+TEST(a_fork_has_nothing)
 {
-    (void)state;
     clave_semaphore_options one = {.size = sizeof one, .limit = 1};
     clave_selector_options o = {.size = sizeof o, .take = lead};
     assert_int_equal(clave_test_server_new(&had.server, NULL), CLAVE_OK);
@@ -305,15 +299,4 @@ static void a_fork_has_nothing(void **state)
     assert_int_equal(clave_mutex_release_confirmed(before.lock, RIG_PATIENCE_MS), CLAVE_OK);
     give_all_back();
     clave_test_server_free(had.server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_session_is_opened_with_few_descriptors),
-        cmocka_unit_test(a_server_is_started_with_few_descriptors),
-        cmocka_unit_test(a_callback_that_waits_for_itself),
-        cmocka_unit_test(a_fork_has_nothing), /* the last: there are threads from here on */
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,6 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,21 +82,18 @@ static void all_take_turns(const char *path, bool apart)
     }
 }
 
-static void threads_take_turns_on_one_lock(void **state)
+TEST_WITH(threads_take_turns_on_one_lock, rig_start_group, rig_stop_group)
 {
-    (void)state;
     all_take_turns("/locks/one", false);
 }
 
-static void threads_take_turns_on_locks_of_their_own(void **state)
+TEST_WITH(threads_take_turns_on_locks_of_their_own, rig_start_group, rig_stop_group)
 {
-    (void)state;
     all_take_turns("/locks/own", true);
 }
 
-static void the_owner_enters_again(void **state)
+TEST_WITH(the_owner_enters_again, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/again");
     assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
@@ -128,9 +122,8 @@ static void *own_number(void *arg)
     return NULL;
 }
 
-static void threads_have_numbers_of_their_own(void **state)
+TEST(threads_have_numbers_of_their_own)
 {
-    (void)state;
     uint64_t other = 0, self = clave_mutex_owner_self();
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, own_number, &other), 0);
@@ -143,9 +136,8 @@ static void threads_have_numbers_of_their_own(void **state)
 
 enum { SOON_MS = 8000 }; /* for a busy machine; a session lasts longer, and patience, too */
 
-static void acquire_ends_in_time(void **state)
+TEST_WITH(acquire_ends_in_time, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *a = rig_session(rig->connect), *b = rig_session(rig->connect);
     clave_mutex *holder = new_lock(a, "/locks/time"), *other = new_lock(b, "/locks/time");
     assert_int_equal(clave_mutex_acquire(holder, 5000), CLAVE_OK);
@@ -162,9 +154,8 @@ static void acquire_ends_in_time(void **state)
     clave_client_close(b, 5000);
 }
 
-static void acquire_without_a_server_ends_in_time(void **state)
+TEST(acquire_without_a_server_ends_in_time)
 {
-    (void)state;
     clave_client *s;
     assert_int_equal(clave_client_open(&s, NULL, "unix:/nowhere/at/all", NULL), CLAVE_OK);
     clave_mutex *l = new_lock(s, "/locks/unreachable");
@@ -198,9 +189,8 @@ static void *wait_for_ever(void *arg)
     return NULL;
 }
 
-static void cancel_ends_a_wait(void **state)
+TEST_WITH(cancel_ends_a_wait, rig_start_group, rig_stop_group)
 {
-    (void)state;
     struct waiting w = {0};
     pthread_t thread;
     clave_client *s = rig_session(rig->connect);
@@ -254,9 +244,8 @@ static void ask_participants(clave_async_client *c, void *arg)
         sem_post(&q->done);
 }
 
-static void the_node_says_who_holds_it(void **state)
+TEST_WITH(the_node_says_who_holds_it, rig_start_group, rig_stop_group)
 {
-    (void)state;
     struct queue q = {.err = CLAVE_EINVAL};
     char host[256] = "";
     clave_client *s = rig_session(rig->connect);
@@ -294,9 +283,8 @@ static void note_loss(clave_async_mutex *m, const clave_mutex_event *ev, void *a
     sem_post(&x->lost);
 }
 
-static void guarded_writes(void **state)
+TEST_WITH(guarded_writes, rig_start_group, rig_stop_group)
 {
-    (void)state;
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/guard");
     clave_reply *r;
@@ -323,9 +311,8 @@ static void guarded_writes(void **state)
 
 /* Somebody deletes the lock's node under the holder: its next guarded write says so and does
  * nothing, whatever the holder knew before. */
-static void a_deleted_node_stops_writes(void **state)
+TEST_WITH(a_deleted_node_stops_writes, rig_start_group, rig_stop_group)
 {
-    (void)state;
     struct losses x = {.why = CLAVE_OK};
     char path[512];
     clave_client *s = rig_session(rig->connect);
@@ -380,9 +367,8 @@ static _Noreturn void hold_and_stop(const char *connect, int tell)
     _exit(write(tell, &belief, 1) == 1 ? 0 : 1);
 }
 
-static void a_stopped_holder_knows_at_once(void **state)
+TEST_FIRST(a_stopped_holder_knows_at_once)
 {
-    (void)state;
     int tell[2], status;
     char belief = 0;
     struct rig_process server;
@@ -406,26 +392,4 @@ static void a_stopped_holder_knows_at_once(void **state)
     clave_mutex_free(l);
     clave_client_close(s, 5000);
     rig_kill(&server, SIGTERM);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stopped_holder_knows_at_once), /* forks: before there are threads */
-        cmocka_unit_test_setup_teardown(threads_take_turns_on_one_lock, rig_start_group,
-                                        rig_stop_group),
-        cmocka_unit_test_setup_teardown(threads_take_turns_on_locks_of_their_own, rig_start_group,
-                                        rig_stop_group),
-        cmocka_unit_test_setup_teardown(the_owner_enters_again, rig_start_group, rig_stop_group),
-        cmocka_unit_test(threads_have_numbers_of_their_own),
-        cmocka_unit_test_setup_teardown(acquire_ends_in_time, rig_start_group, rig_stop_group),
-        cmocka_unit_test(acquire_without_a_server_ends_in_time),
-        cmocka_unit_test_setup_teardown(cancel_ends_a_wait, rig_start_group, rig_stop_group),
-        cmocka_unit_test_setup_teardown(the_node_says_who_holds_it, rig_start_group,
-                                        rig_stop_group),
-        cmocka_unit_test_setup_teardown(guarded_writes, rig_start_group, rig_stop_group),
-        cmocka_unit_test_setup_teardown(a_deleted_node_stops_writes, rig_start_group,
-                                        rig_stop_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -81,9 +78,8 @@ static unsigned assert_written(const char *connect, unsigned n)
     return n;
 }
 
-static void a_killed_server_keeps_its_word(void **state)
+TEST_FIRST(a_killed_server_keeps_its_word)
 {
-    (void)state;
     const char *data = rig_dir();
     unsigned n = 0;
     for (unsigned round = 0; round < 5; round++) {
@@ -126,9 +122,8 @@ static pid_t serve_without_room(const char *data, const char *address, rlim_t ro
     _exit(err == CLAVE_EFULL && strstr(fault, data) ? 2 : 1);
 }
 
-static void a_full_disk_stops_the_server(void **state)
+TEST(a_full_disk_stops_the_server)
 {
-    (void)state;
     const char *data = rig_dir();
     struct writer w = {.connect = rig_unix(), .mortal = true};
     int status;
@@ -142,9 +137,8 @@ static void a_full_disk_stops_the_server(void **state)
     rig_stop(r);
 }
 
-static void a_full_file_system_stops_the_server(void **state)
+TEST(a_full_file_system_stops_the_server)
 {
-    (void)state;
     const char *data = rig_dir();
     if (mount("tmpfs", data, "tmpfs", 0, "size=64k") != 0)
         skip(); /* only root may, and not everywhere */
@@ -175,9 +169,8 @@ static size_t count_files(const char *data, enum file_kind kind)
     return n;
 }
 
-static void snapshots_follow_and_old_files_go(void **state)
+TEST(snapshots_follow_and_old_files_go)
 {
-    (void)state;
     const char *data = rig_dir(), *address = rig_unix();
     unsigned n = 0;
     for (unsigned round = 0; round < 3; round++) {
@@ -210,9 +203,8 @@ static clave_err listen_fault(const char *address, char *fault, size_t cap)
     return err;
 }
 
-static void an_address_in_use_is_named(void **state)
+TEST(an_address_in_use_is_named)
 {
-    (void)state;
     const char *addresses[] = {"127.0.0.1:0", rig_unix()};
     for (size_t i = 0; i < 2; i++) {
         char fault[512] = "";
@@ -224,9 +216,8 @@ static void an_address_in_use_is_named(void **state)
     }
 }
 
-static void addresses_that_make_no_sense(void **state)
+TEST(addresses_that_make_no_sense)
 {
-    (void)state;
     static const char *const bad[] = {"",
                                       "127.0.0.1:",
                                       "127.0.0.1:x",
@@ -256,9 +247,8 @@ static void addresses_that_make_no_sense(void **state)
     }
 }
 
-static void several_addresses(void **state)
+TEST(several_addresses)
 {
-    (void)state;
     const char *listen[] = {"127.0.0.1:0", rig_unix(), "*:0"};
     struct server_run_options o = rig_options(rig_dir(), listen);
     o.nlisten = 3;
@@ -279,9 +269,8 @@ static void several_addresses(void **state)
     rig_stop(r);
 }
 
-static void a_unix_socket_is_private_and_goes(void **state)
+TEST_FIRST(a_unix_socket_is_private_and_goes)
 {
-    (void)state;
     const char *address = rig_unix(), *path = address + strlen("unix:");
     struct stat st;
     struct rig_process p;
@@ -297,9 +286,8 @@ static void a_unix_socket_is_private_and_goes(void **state)
 }
 
 /* What the file may at most be is what its address says, whatever the umask. */
-static void a_unix_socket_has_a_mode_and_a_group(void **state)
+TEST(a_unix_socket_has_a_mode_and_a_group)
 {
-    (void)state;
     static const struct {
         const char *options;
         mode_t mode;
@@ -330,9 +318,8 @@ static void a_unix_socket_has_a_mode_and_a_group(void **state)
 }
 
 /* Access by the scheme uid: given to this user on a Unix socket, to nobody over TCP. */
-static void a_user_of_this_machine_is_an_identity(void **state)
+TEST(a_user_of_this_machine_is_an_identity)
 {
-    (void)state;
     const char *listen[] = {"127.0.0.1:0", rig_unix()};
     struct server_run_options o = rig_options(rig_dir(), listen);
     char mine[16], others[16];
@@ -363,9 +350,8 @@ static void a_user_of_this_machine_is_an_identity(void **state)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void one_address_has_so_many_connections(void **state)
+TEST(one_address_has_so_many_connections)
 {
-    (void)state;
     const char *listen = "127.0.0.1:0";
     struct server_run_options o = rig_options(rig_dir(), &listen);
     clave_client *s;
@@ -383,9 +369,8 @@ static void one_address_has_so_many_connections(void **state)
 
 /* A client that sends requests and never reads must not make the server keep more than its
  * limit, nor hold up others; then it is gone, and nothing is left of it. */
-static void a_client_that_never_reads(void **state)
+TEST(a_client_that_never_reads)
 {
-    (void)state;
     const char *address = rig_unix();
     struct server_run_options o = rig_options(rig_dir(), &address);
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -416,9 +401,8 @@ static void a_client_that_never_reads(void **state)
 /* ---- the end ------------------------------------------------------------------------------------
  */
 
-static void signals_end_it_well(void **state)
+TEST_FIRST(signals_end_it_well)
 {
-    (void)state;
     static const int signals[] = {SIGTERM, SIGINT};
     for (size_t i = 0; i < 2; i++) {
         struct rig_process p;
@@ -429,9 +413,8 @@ static void signals_end_it_well(void **state)
     }
 }
 
-static void nobody_connected_ends_it(void **state)
+TEST(nobody_connected_ends_it)
 {
-    (void)state;
     const char *address = rig_unix(), *data = rig_dir();
     struct server_run_options o = rig_options(data, &address);
     o.idle_exit_ms = 100;
@@ -446,25 +429,4 @@ static void nobody_connected_ends_it(void **state)
     }
     assert_true(came);
     assert_int_equal(rig_join(rig_start_with(&o), NULL, 0), CLAVE_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_end_it_well),
-        cmocka_unit_test(a_killed_server_keeps_its_word),
-        cmocka_unit_test(a_full_disk_stops_the_server),
-        cmocka_unit_test(a_full_file_system_stops_the_server),
-        cmocka_unit_test(a_unix_socket_is_private_and_goes),
-        cmocka_unit_test(a_unix_socket_has_a_mode_and_a_group),
-        cmocka_unit_test(a_user_of_this_machine_is_an_identity),
-        cmocka_unit_test(snapshots_follow_and_old_files_go),
-        cmocka_unit_test(an_address_in_use_is_named),
-        cmocka_unit_test(addresses_that_make_no_sense),
-        cmocka_unit_test(several_addresses),
-        cmocka_unit_test(one_address_has_so_many_connections),
-        cmocka_unit_test(a_client_that_never_reads),
-        cmocka_unit_test(nobody_connected_ends_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

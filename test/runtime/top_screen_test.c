@@ -1,16 +1,7 @@
 /* What `clave top` shows of locks and elections that are made up: which, in which order, how far
  * scrolled, what is highlighted. The program on a terminal: test/cmd/top_test.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "cmd/top/top_screen.h"
+#include "lib/unit.h"
 
 enum { NOW = 1000000, MOST = 300 };
 
@@ -87,9 +78,8 @@ static const char *row(const char *text)
     return at;
 }
 
-static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void **state)
+TEST_WITH(deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late, begin, end)
 {
-    (void)state;
     add("/a/idle", LOCK_KIND_LOCK, 500000, -1);
     add("/b/election", LOCK_KIND_ELECTION, 900000, -1)->nwaiters = 5;
     add("/c/minute", LOCK_KIND_LOCK, 70000, 60000);
@@ -109,9 +99,8 @@ static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void 
     assert_true(row("/a/idle") < row("/b/election")); /* by path */
 }
 
-static void who_was_asked_to_release_is_told_before_the_command(void **state)
+TEST_WITH(who_was_asked_to_release_is_told_before_the_command, begin, end)
 {
-    (void)state;
     add("/a/asked", LOCK_KIND_LOCK, 70000, -1)->holder.asked = true;
     add("/b/leader", LOCK_KIND_ELECTION, 70000, -1)->holder =
         (struct top_place){.role = "leader", .whose = "n1", .task = "", .asked = true};
@@ -120,10 +109,9 @@ static void who_was_asked_to_release_is_told_before_the_command(void **state)
     row("  (asked to resign)\n");
 }
 
-static void a_table_that_is_longer_than_the_screen_says_which_part_is_seen(void **state)
+TEST_WITH(a_table_that_is_longer_than_the_screen_says_which_part_is_seen, begin, end)
 {
     static char paths[200][16];
-    (void)state;
     for (int i = 0; i < 200; i++)
         snprintf(paths[i], sizeof paths[i], "/jobs/%03d", i);
     for (int i = 0; i < 200; i++)
@@ -149,7 +137,7 @@ static void a_table_that_is_longer_than_the_screen_says_which_part_is_seen(void 
     row("171-190 of 190\n");
 }
 
-static void what_is_listed_contains_the_filter_somewhere(void **state)
+TEST_WITH(what_is_listed_contains_the_filter_somewhere, begin, end)
 {
     static const struct {
         const char *filter;
@@ -165,7 +153,6 @@ static void what_is_listed_contains_the_filter_somewhere(void **state)
         {"backup", TOP_LOCKS, "Locks  1-1 of 1, matching backup\n"},
         {"nothing", TOP_LOCKS, "Locks, matching nothing\nNothing that is listed contains it.\n"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         view.nlocks = 0;
         add("/a/nightly", LOCK_KIND_LOCK, 1, -1)->holder.task = "";
@@ -180,11 +167,10 @@ static void what_is_listed_contains_the_filter_somewhere(void **state)
     }
 }
 
-static void the_bar_of_a_queue_stays_on_its_place(void **state)
+TEST_WITH(the_bar_of_a_queue_stays_on_its_place, begin, end)
 {
     static struct top_place places[40];
     static char nodes[40][16];
-    (void)state;
     for (int i = 0; i < 40; i++) {
         snprintf(nodes[i], sizeof nodes[i], "n%d", i);
         places[i] = (struct top_place){.role = i ? "waiting" : "holder",
@@ -228,10 +214,9 @@ static size_t title(const char *text)
     return (size_t)(at - titles);
 }
 
-static void a_narrow_screen_keeps_who_waits_and_shortens_paths(void **state)
+TEST_WITH(a_narrow_screen_keeps_who_waits_and_shortens_paths, begin, end)
 {
     static char deep[200] = "/tenants/";
-    (void)state;
     while (strlen(deep) < 180)
         strcat(deep, "department/");
     strcat(deep, "nightly");
@@ -256,7 +241,7 @@ static void a_narrow_screen_keeps_who_waits_and_shortens_paths(void **state)
     row(deep);
 }
 
-static void two_that_may_hold_are_worse_than_a_deadlock(void **state)
+TEST_WITH(two_that_may_hold_are_worse_than_a_deadlock, begin, end)
 {
     static struct top_place places[] = {
         {.role = "holder", .client = "clave", .node = "n0", .whose = "web1", .task = ""},
@@ -266,7 +251,6 @@ static void two_that_may_hold_are_worse_than_a_deadlock(void **state)
          .whose = "db7",
          .task = "",
          .outside = true}};
-    (void)state;
     add("/a/dead", LOCK_KIND_LOCK, 70000, 90000)->deadlocked = true;
     add("/b/twice", LOCK_KIND_LOCK, 70000, 3000)->outside = true;
     draw();
@@ -280,28 +264,11 @@ static void two_that_may_hold_are_worse_than_a_deadlock(void **state)
     row("\n!1  outside  db7");
 }
 
-static void a_question_is_shown_whole(void **state)
+TEST_WITH(a_question_is_shown_whole, begin, end)
 {
-    (void)state;
     add("/jobs/nightly", LOCK_KIND_LOCK, 1, -1);
     screen = (struct top_screen){.connect = "one:2181", .rows = 12, .columns = 30};
     said = "Ask web1 pid 47, holder of \x1b[31m/jobs/nightly, to release it?";
     draw();
     row(">Ask web1 pid 47, holder of\n>\\x1b[31m/jobs/nightly, to\n>release it?\n");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late),
-        TEST(who_was_asked_to_release_is_told_before_the_command),
-        TEST(a_table_that_is_longer_than_the_screen_says_which_part_is_seen),
-        TEST(what_is_listed_contains_the_filter_somewhere),
-        TEST(the_bar_of_a_queue_stays_on_its_place),
-        TEST(a_narrow_screen_keeps_who_waits_and_shortens_paths),
-        TEST(two_that_may_hold_are_worse_than_a_deadlock),
-        TEST(a_question_is_shown_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

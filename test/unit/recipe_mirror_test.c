@@ -76,7 +76,7 @@ static void delete (struct scene *s, const char *path)
 
 TEST(a_tree_becomes_files)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
     create(&s, "/t/a");
@@ -89,12 +89,11 @@ TEST(a_tree_becomes_files)
     assert_int_equal(memnet_set(s.p, ACTOR, "/t/a", "y"), CLAVE_OK);
     takes(&s, "F:a ");
     takes(&s, "");
-    scene_close(&s);
 }
 
 TEST(a_file_becomes_a_directory_and_back)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
     create(&s, "/t/a");
@@ -111,13 +110,12 @@ TEST(a_file_becomes_a_directory_and_back)
     create(&s, "/t");
     create(&s, "/t/a");
     takes(&s, "D: F:a ");
-    scene_close(&s);
 }
 
 /* Nothing is taken before the tree is known, or what was there would be deleted for nothing. */
 TEST(nothing_is_told_before_the_tree_is_loaded)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     struct mirror_step step;
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -126,12 +124,11 @@ TEST(nothing_is_told_before_the_tree_is_loaded)
     assert_false(clave__mirror_next(s.m, &step));
     memnet_clear(s.p);
     takes(&s, "D: ");
-    scene_close(&s);
 }
 
 TEST(changes_of_a_time_without_connection_are_told)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
     create(&s, "/t/a");
@@ -147,14 +144,13 @@ TEST(changes_of_a_time_without_connection_are_told)
     memnet_advance(s.p, 3000);
     takes(&s, "D: -:a F:b ");
     assert_true(clave__mirror_is_current(s.m));
-    scene_close(&s);
 }
 
 /* After a reconnect a new node is read before its children are listed. A child that came in the
  * time without connection, and goes in between, has no event: it was never known. */
 TEST(a_child_that_was_never_known_makes_no_directory)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
     assert_int_equal(scene_follow(&s, "/t"), CLAVE_OK);
@@ -173,12 +169,11 @@ TEST(a_child_that_was_never_known_makes_no_directory)
     memnet_advance(s.p, 3000);
     assert_true(clave__mirror_is_current(s.m));
     takes(&s, "");
-    scene_close(&s);
 }
 
 TEST(what_failed_is_told_again_with_its_parent)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s, NULL);
     create(&s, "/t");
     create(&s, "/t/d");
@@ -189,12 +184,11 @@ TEST(what_failed_is_told_again_with_its_parent)
     takes(&s, "D:d F:d/e ");
     clave__mirror_again(s.m, "/t");
     takes(&s, "D: ");
-    scene_close(&s);
 }
 
 TEST(names_are_those_of_files)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     char longest[300] = "/t/";
     scene_open(&s, NULL);
     create(&s, "/t");
@@ -210,7 +204,6 @@ TEST(names_are_those_of_files)
     take(&s);
     assert_string_equal(s.steps, "D: F:%25data F:..a F:xxxxxxxxxxxxxxxxxxxx "
                                  "-:yyyyyyyyyyyyyyyyyyyy! -:yyyyyyyyyyyyyyyyyyyy! ");
-    scene_close(&s);
 }
 
 TEST(it_ends_with_its_client)

@@ -172,7 +172,7 @@ TEST(testReentrant)
 TEST(testSomeLocksFailToLock)
 {
     CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
-    struct multilock_owner a;
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/c", "/b", "/a");
     owner_open(&other, p, 1, "/b", NULL);
@@ -193,13 +193,12 @@ TEST(testSomeLocksFailToLock)
     owner_release(&other);
     multilock_owner_acquire(&a, 1000);
     assert_true(multilock_owner_holds(&a));
-    cycle_close(&a);
 }
 
 TEST(cancel_gives_back_what_it_has)
 {
     CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
-    struct multilock_owner a;
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&other, p, 1, "/b", NULL);
@@ -214,7 +213,6 @@ TEST(cancel_gives_back_what_it_has)
     assert_int_equal(a.err, CLAVE_ECANCELED);
     assert_int_equal(clave_async_multilock_cancel(a.ml, 0), CLAVE_ENOTHELD);
     assert_int_equal(memnet_list(p, 1, "/a", NULL, 0), 0);
-    cycle_close(&a);
 }
 
 TEST(freeing_it_ends_all)
@@ -300,7 +298,7 @@ TEST(a_release_is_confirmed_when_all_nodes_are_gone)
 TEST(one_that_goes_while_others_are_waited_for)
 {
     CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
-    struct multilock_owner a;
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner b, c;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&b, p, 1, "/b", NULL);
@@ -318,7 +316,6 @@ TEST(one_that_goes_while_others_are_waited_for)
     assert_int_equal(a.answers, 1);
     assert_true(multilock_owner_holds(&a));
     assert_int_equal(a.lost, 0);
-    cycle_close(&a);
 }
 
 TEST(testKilledSession)
@@ -341,7 +338,7 @@ TEST(testKilledSession)
 TEST(closing_the_client_ends_all)
 {
     CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
-    struct multilock_owner a;
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(owner_close) struct mutex_owner other;
     cycle_open(&a, p, 0, "/a", "/b", NULL);
     owner_open(&other, p, 1, "/b", NULL);
@@ -353,7 +350,6 @@ TEST(closing_the_client_ends_all)
     assert_int_equal(a.err, CLAVE_ECLOSED);
     assert_int_equal(clave_async_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a),
                      CLAVE_ECLOSED);
-    cycle_close(&a);
 }
 
 /* ---- other kinds ----------------------------------------------------------------------- */
@@ -361,7 +357,7 @@ TEST(closing_the_client_ends_all)
 TEST(read_and_write_locks_can_be_parts)
 {
     CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
-    struct multilock_owner a;
+    CLOSED_BY(cycle_close) struct multilock_owner a;
     CLOSED_BY(rwlock_owner_close) struct rwlock_owner rw;
     const clave_multilock_part parts[] = {{"/rw", CLAVE_MULTILOCK_READ}, {.path = "/a"}};
     assert_int_equal(multilock_owner_new(&a, p, 0, parts, 2), CLAVE_OK);
@@ -375,7 +371,6 @@ TEST(read_and_write_locks_can_be_parts)
     multilock_owner_acquire(&a, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_EBUSY);
     assert_string_equal(a.failed, "/rw");
-    cycle_close(&a);
 }
 
 TEST(arguments_are_checked)

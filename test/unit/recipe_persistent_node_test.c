@@ -742,8 +742,8 @@ TEST(testNoWritePermission)
 TEST(the_client_ends_first)
 {
     for (int present = 0; present < 2; present++) {
-        struct memnet *p = world();
-        struct keeper k;
+        CLOSED_BY(memnet_freed) struct memnet *p = world();
+        CLOSED_BY(leave) struct keeper k;
         keep(&k, p, A, "/group/a", (clave_persistent_node_options){0});
         if (present)
             memnet_settle(p);
@@ -761,8 +761,6 @@ TEST(the_client_ends_first)
         assert_int_equal(clave_async_persistent_node_new(&late, p->clients[A].c, "/group/b", NULL),
                          CLAVE_ECLOSED);
         assert_null(late);
-        leave(&k);
-        memnet_free(p);
     }
 }
 
@@ -818,7 +816,7 @@ TEST(any_allocation_may_fail)
 
 TEST(an_invalid_node_is_refused)
 {
-    struct memnet *p = world();
+    CLOSED_BY(memnet_freed) struct memnet *p = world();
     clave_async_client *c = p->clients[A].c;
     clave_async_persistent_node *n;
     clave_persistent_node_options o = CLAVE_PERSISTENT_NODE_OPTIONS_INIT;
@@ -834,5 +832,4 @@ TEST(an_invalid_node_is_refused)
     assert_int_equal(clave_async_persistent_node_new(&n, c, "/a", &o), CLAVE_EINVAL);
     assert_null(n);
     clave_async_persistent_node_free(NULL);
-    memnet_free(p);
 }

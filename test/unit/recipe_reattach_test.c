@@ -85,7 +85,7 @@ static void relay_end(struct relay *r)
 
 TEST(the_hold_goes_on_with_its_token)
 {
-    struct relay r = {.err = CLAVE_EINVAL};
+    CLOSED_BY(relay_end) struct relay r = {.err = CLAVE_EINVAL};
     clave_async_grant *now;
     relay_begin(&r);
     relay_hand_on(&r);
@@ -104,13 +104,12 @@ TEST(the_hold_goes_on_with_its_token)
     assert_int_equal(clave_async_mutex_release(r.m, 0, NULL, NULL), CLAVE_OK);
     memnet_settle(r.p);
     assert_true(owner_holds(&r.other));
-    relay_end(&r);
 }
 
 /* An answer to the handshake proves nothing: a member that is cut off gives it, too. */
 TEST(it_does_not_count_before_the_leader_has_answered)
 {
-    struct relay r = {.err = CLAVE_EINVAL};
+    CLOSED_BY(relay_end) struct relay r = {.err = CLAVE_EINVAL};
     relay_begin(&r);
     relay_hand_on(&r);
     relay_take_up(&r, clave_async_grant_node(r.was));
@@ -121,12 +120,11 @@ TEST(it_does_not_count_before_the_leader_has_answered)
     memnet_clear(r.p);
     memnet_settle(r.p);
     assert_int_equal(r.err, CLAVE_OK);
-    relay_end(&r);
 }
 
 TEST(a_hold_that_has_ended_meanwhile_is_not_queued_for_anew)
 {
-    struct relay r = {.err = CLAVE_EINVAL};
+    CLOSED_BY(relay_end) struct relay r = {.err = CLAVE_EINVAL};
     relay_begin(&r);
     relay_hand_on(&r);
     assert_int_equal(
@@ -139,13 +137,12 @@ TEST(a_hold_that_has_ended_meanwhile_is_not_queued_for_anew)
     assert_int_equal(r.answers, 1);
     assert_int_equal(r.err, CLAVE_ENONODE);
     assert_true(owner_holds(&r.other));
-    relay_end(&r);
 }
 
 /* The process that was to go on never came. */
 TEST(nobody_takes_it_up)
 {
-    struct relay r = {.err = CLAVE_EINVAL};
+    CLOSED_BY(relay_end) struct relay r = {.err = CLAVE_EINVAL};
     relay_begin(&r);
     relay_hand_on(&r);
     assert_false(owner_holds(&r.other));
@@ -155,5 +152,4 @@ TEST(nobody_takes_it_up)
     memnet_settle(r.p);
     assert_int_not_equal(r.err, CLAVE_OK);
     assert_true(owner_holds(&r.other));
-    relay_end(&r);
 }

@@ -26,7 +26,7 @@ static void close_two(struct slot_user *a, struct slot_user *b)
 {
     slot_user_close(a);
     slot_user_close(b);
-    slot_user_assert_no_leftovers(a->p);
+    memnet_assert_no_leftovers(a->p);
     memnet_free(a->p);
 }
 

@@ -14,7 +14,7 @@ static struct memnet *world(size_t clients)
 
 TEST(a_free_slot_is_taken)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct slot_user a;
     slot_user_open(&a, p, 0, 1);
     assert_int_equal(slot_user_take(&a, "web/1", OWNER_FOREVER), CLAVE_OK);
@@ -27,20 +27,19 @@ TEST(a_free_slot_is_taken)
     assert_non_null(strstr(a.node, "/s/owners/slot-web%2F1/take-"));
     assert_true(a.token > 0);
     assert_true(a.since > 0);
-    slot_user_assert_no_leftovers(p);
+    memnet_assert_no_leftovers(p);
     /* It outlives the session. */
     slot_user_close(&a);
     memnet_kill_session(p, 0);
     memnet_advance(p, 2 * TIMEOUT);
     assert_int_equal(slot_user_owned(p), 1);
-    memnet_free(p);
 }
 
 /* Two readings and the place together, the transaction; and nothing afterwards. */
 TEST(a_take_costs_few_requests)
 {
-    struct memnet *p = world(1);
-    struct slot_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(1);
+    CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 9);
     slot_user_take(&a, "1", OWNER_FOREVER); /* makes the nodes */
     memnet_reset_counts(p);
@@ -50,15 +49,12 @@ TEST(a_take_costs_few_requests)
     assert_int_equal(p->clients[0].requests[OP_CREATE2], 1);
     assert_int_equal(p->clients[0].requests[OP_DELETE], 0);
     assert_int_equal(memnet_requests(p, 0), 6); /* sync, limit, owners, place, its queue, multi */
-    slot_user_close(&a);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(the_others_wait_in_order)
 {
     enum { N = 5, LIMIT = 2 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct slot_user a[N];
     char id[N][8];
     for (size_t i = 0; i < N; i++) {
@@ -79,8 +75,6 @@ TEST(the_others_wait_in_order)
     }
     for (size_t i = 0; i < N; i++)
         slot_user_close(&a[i]);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A give is one event for the first one; it tells the next one by its place. The others hear
@@ -88,7 +82,7 @@ TEST(the_others_wait_in_order)
 TEST(a_hand_over_is_no_herd)
 {
     enum { N = 8 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct slot_user a[N];
     char id[8];
     for (size_t i = 0; i < N; i++) {
@@ -110,14 +104,12 @@ TEST(a_hand_over_is_no_herd)
     }
     for (size_t i = 0; i < N; i++)
         slot_user_close(&a[i]);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_try_does_not_wait)
 {
-    struct memnet *p = world(2);
-    struct slot_user a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
     slot_user_take(&a, "a", OWNER_TRY);
@@ -134,17 +126,14 @@ TEST(a_try_does_not_wait)
     slot_user_take(&a, "a", OWNER_TRY);
     assert_int_equal(a.answers, 2);
     assert_int_equal(a.err, CLAVE_EUNREACHABLE);
-    slot_user_close(&a);
-    slot_user_close(&b);
-    memnet_free(p);
 }
 
 /* It is refused only if owners and places before it fill the limit, and is told which of both. */
 TEST(a_try_takes_what_those_before_it_leave)
 {
     for (uint32_t limit = 1; limit <= 2; limit++) {
-        struct memnet *p = world(2);
-        struct slot_user a, b;
+        CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+        CLOSED_BY(slot_user_close) struct slot_user a, b;
         slot_user_open(&a, p, 0, limit);
         slot_user_open(&b, p, 1, limit);
         slot_user_take(&a, "a", OWNER_FOREVER); /* makes the nodes */
@@ -160,10 +149,6 @@ TEST(a_try_takes_what_those_before_it_leave)
         memnet_settle(p);
         assert_true(a.taken);
         assert_int_equal(slot_user_owned(p), limit);
-        slot_user_close(&a);
-        slot_user_close(&b);
-        slot_user_assert_no_leftovers(p);
-        memnet_free(p);
     }
 }
 
@@ -171,7 +156,7 @@ TEST(a_try_takes_what_those_before_it_leave)
 TEST(tries_do_not_refuse_each_other)
 {
     enum { N = 12 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct slot_user a[N];
     char id[N][8];
     for (size_t i = 0; i < N; i++)
@@ -189,15 +174,13 @@ TEST(tries_do_not_refuse_each_other)
     }
     for (size_t i = 0; i < N; i++)
         slot_user_close(&a[i]);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* What an id owns already it gets again, from whatever client, also when no slot is free. */
 TEST(an_id_owns_one_slot)
 {
-    struct memnet *p = world(3);
-    struct slot_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 2);
     slot_user_open(&b, p, 1, 2);
     slot_user_take(&a, "x", OWNER_FOREVER);
@@ -223,10 +206,6 @@ TEST(an_id_owns_one_slot)
     assert_false(b.taken);
     assert_int_equal(a.token, b.token);
     assert_int_equal(slot_user_owned(p), 2);
-    slot_user_close(&a);
-    slot_user_close(&b);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- give and break ---------------------------------------------------------------------------
@@ -234,8 +213,8 @@ TEST(an_id_owns_one_slot)
 
 TEST(a_give_is_repeated_without_harm)
 {
-    struct memnet *p = world(2);
-    struct slot_user a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 1);
     slot_user_give(&a, "x", 0); /* no node is there */
     assert_int_equal(a.give_err, CLAVE_OK);
@@ -260,15 +239,13 @@ TEST(a_give_is_repeated_without_harm)
     assert_int_equal(slot_user_give(&a, "", 0), CLAVE_EINVAL);
     assert_int_equal(slot_user_give(&a, "x", -1), CLAVE_EINVAL);
     assert_int_equal(a.gives, 5);
-    slot_user_close(&a);
-    memnet_free(p);
 }
 
 /* At whatever client they wait: their owner has said that it needs none. */
 TEST(a_give_ends_the_takes_of_its_id)
 {
-    struct memnet *p = world(3);
-    struct slot_user a, b, c;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(3);
+    CLOSED_BY(slot_user_close) struct slot_user a, b, c;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
     slot_user_open(&c, p, 2, 1);
@@ -285,19 +262,14 @@ TEST(a_give_ends_the_takes_of_its_id)
     assert_int_equal(c.err, CLAVE_ECANCELED);
     slot_user_give(&a, "z", 0);
     assert_int_equal(slot_user_owned(p), 0);
-    slot_user_close(&a);
-    slot_user_close(&b);
-    slot_user_close(&c);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* What a leader says that was deposed unawares is old: it can commit nothing. So a give is certain
  * when something was committed after its readings, on the same connection. */
 TEST(a_give_that_finds_nothing_is_proved_by_a_commit)
 {
-    struct memnet *p = world(2);
-    struct slot_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
     slot_user_give(&b, "b", 0); /* nor are there any slots */
@@ -313,17 +285,13 @@ TEST(a_give_that_finds_nothing_is_proved_by_a_commit)
     assert_int_equal(a.give_err, CLAVE_OK);
     assert_int_equal(a.given, b.token);
     assert_int_equal(slot_user_owned(p), 0);
-    slot_user_close(&a);
-    slot_user_close(&b);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A take was given up, and its id has given since: its transaction, on its way all the time, does
  * nothing. */
 TEST(a_take_of_before_a_give_takes_nothing_after_it)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
     struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
@@ -339,8 +307,6 @@ TEST(a_take_of_before_a_give_takes_nothing_after_it)
     memnet_advance(p, 2 * TIMEOUT);
     assert_int_equal(slot_user_owned(p), 0);
     slot_user_close(&b);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* A give ends at its deadline; what it has sent then ends no slot that its id has been told since
@@ -348,8 +314,8 @@ TEST(a_take_of_before_a_give_takes_nothing_after_it)
 TEST(a_give_that_is_late_ends_nothing)
 {
     for (int again = 0; again < 2; again++) {
-        struct memnet *p = world(2);
-        struct slot_user a, b;
+        CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+        CLOSED_BY(slot_user_close) struct slot_user a, b;
         slot_user_open(&a, p, 0, 1);
         slot_user_open(&b, p, 1, 1);
         slot_user_take(&b, "m1", OWNER_FOREVER);
@@ -367,17 +333,14 @@ TEST(a_give_that_is_late_ends_nothing)
         memnet_advance(p, 2 * TIMEOUT);
         assert_int_equal(slot_user_owned(p), 1);
         assert_int_equal(a.gives, 1);
-        slot_user_close(&a);
-        slot_user_close(&b);
-        memnet_free(p);
     }
 }
 
 /* Likewise one whose deadline comes before it has found what to delete. */
 TEST(a_give_that_is_over_looks_for_nothing)
 {
-    struct memnet *p = world(2);
-    struct slot_user a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
     slot_user_take(&b, "m1", OWNER_FOREVER);
@@ -388,16 +351,13 @@ TEST(a_give_that_is_over_looks_for_nothing)
     memnet_clear(p);
     memnet_advance(p, 2 * TIMEOUT);
     assert_int_equal(slot_user_owned(p), 1);
-    slot_user_close(&a);
-    slot_user_close(&b);
-    memnet_free(p);
 }
 
 /* Another process has taken for the id: it need not wait until it is the first. */
 TEST(a_take_that_waits_hears_that_its_id_owns)
 {
-    struct memnet *p = world(4);
-    struct slot_user z, w, y;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(4);
+    CLOSED_BY(slot_user_close) struct slot_user z, w, y;
     slot_user_open(&z, p, 0, 1);
     slot_user_open(&w, p, 1, 1);
     slot_user_open(&y, p, 2, 1);
@@ -414,11 +374,6 @@ TEST(a_take_that_waits_hears_that_its_id_owns)
     assert_int_equal(w.answers, 0);
     slot_user_give(&y, "y", y.token);
     assert_int_equal(y.given, y.token);
-    slot_user_close(&z);
-    slot_user_close(&w);
-    slot_user_close(&y);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 struct view {
@@ -478,8 +433,8 @@ static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slo
 
 TEST(a_break_is_recorded)
 {
-    struct memnet *p = world(2);
-    struct slot_user a, b;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 1);
     slot_user_open(&b, p, 1, 1);
     slot_user_take(&a, "x", OWNER_FOREVER);
@@ -513,17 +468,13 @@ TEST(a_break_is_recorded)
     memnet_settle(p);
     assert_int_equal(a.given, 0);
     assert_string_equal(list(p).broken, "y host1 - dead");
-    slot_user_close(&a);
-    slot_user_close(&b);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* It takes room, is told to those who wait, and an operator may break it by its name. */
 TEST(what_is_no_slot_is_told_and_broken)
 {
-    struct memnet *p = world(2);
-    struct slot_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 1);
     slot_user_set_limit(&a, 1);
     assert_int_equal(memnet_create(p, 1, "/s/owners/foo"), CLAVE_OK);
@@ -546,9 +497,6 @@ TEST(what_is_no_slot_is_told_and_broken)
     }
     assert_true(a.taken);
     assert_string_equal(list(p).broken, "foo - - gone");
-    slot_user_close(&a);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- the limit --------------------------------------------------------------------------------
@@ -559,8 +507,8 @@ TEST(a_limit_that_is_no_number_lets_nobody_in)
 {
     static const char *const bad[] = {"3", "", "5000", "\xff\xff\xff\xff", "12345"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct memnet *p = world(2);
-        struct slot_user a;
+        CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+        CLOSED_BY(slot_user_close) struct slot_user a;
         slot_user_open(&a, p, 0, 1);
         slot_user_set_limit(&a, 1);
         assert_int_equal(memnet_set(p, 1, "/s/limit", bad[i]), CLAVE_OK);
@@ -572,15 +520,13 @@ TEST(a_limit_that_is_no_number_lets_nobody_in)
         assert_int_equal(a.answers, 1);
         slot_user_set_limit(&a, 1);
         assert_true(a.taken);
-        slot_user_close(&a);
-        memnet_free(p);
     }
 }
 
 TEST(the_limit_is_followed)
 {
     enum { N = 4 };
-    struct memnet *p = world(N);
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(N);
     struct slot_user a[N];
     char id[8];
     for (size_t i = 0; i < N; i++)
@@ -607,14 +553,12 @@ TEST(the_limit_is_followed)
     assert_true(a[3].taken);
     for (size_t i = 0; i < N; i++)
         slot_user_close(&a[i]);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 TEST(a_missing_limit_is_made_of_the_seed)
 {
-    struct memnet *p = world(2);
-    struct slot_user a, b;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a, b;
     slot_user_open(&a, p, 0, 3);
     slot_user_open(&b, p, 1, 5);
     struct view none = list(p);
@@ -627,16 +571,13 @@ TEST(a_missing_limit_is_made_of_the_seed)
     slot_user_take(&b, "z", OWNER_FOREVER);
     assert_true(b.taken);
     assert_int_equal(list(p).limit, 5);
-    slot_user_close(&a);
-    slot_user_close(&b);
-    memnet_free(p);
 }
 
 /* Nobody takes on the strength of a limit that is no longer there. */
 TEST(a_limit_that_goes_while_they_wait)
 {
-    struct memnet *p = world(2);
-    struct slot_user a;
+    CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a;
     slot_user_open(&a, p, 0, 0);
     slot_user_set_limit(&a, 0);
     slot_user_take(&a, "x", OWNER_FOREVER);
@@ -644,9 +585,6 @@ TEST(a_limit_that_goes_while_they_wait)
     assert_int_equal(memnet_delete(p, 1, "/s/limit"), CLAVE_OK);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_ENONODE);
-    slot_user_close(&a);
-    slot_user_assert_no_leftovers(p);
-    memnet_free(p);
 }
 
 /* ---- the list ---------------------------------------------------------------------------------
@@ -664,8 +602,8 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
 
 TEST(the_list_has_owners_and_the_queue_those_who_wait)
 {
-    struct memnet *p = world(2);
-    struct slot_user a;
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
+    CLOSED_BY(slot_user_close) struct slot_user a;
     char names[64] = "";
     slot_user_open(&a, p, 0, 2);
     slot_user_take(&a, "a", OWNER_FOREVER);
@@ -685,8 +623,6 @@ TEST(the_list_has_owners_and_the_queue_those_who_wait)
     assert_int_equal(a.answers, 3);
     struct view v;
     assert_int_equal(clave_async_slots_list(p->clients[0].c, "s", on_list, &v), CLAVE_EPATH);
-    slot_user_close(&a);
-    memnet_free(p);
 }
 
 /* ---- grants -----------------------------------------------------------------------------------
@@ -717,7 +653,7 @@ static clave_async_grant *grant_of(const struct slot_user *a)
 
 TEST(a_grant_writes_while_the_slot_is_owned)
 {
-    struct memnet *p = world(2);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(2);
     struct slot_user a;
     clave_async_grant *none;
     assert_int_equal(memnet_create(p, 1, "/x"), CLAVE_OK);
@@ -758,12 +694,11 @@ TEST(a_grant_writes_while_the_slot_is_owned)
     assert_int_equal(write_x(p, later), CLAVE_OK); /* it outlives the object */
     clave_async_grant_free(g);
     clave_async_grant_free(later);
-    memnet_free(p);
 }
 
 TEST(options_are_checked)
 {
-    struct memnet *p = world(1);
+    CLOSED_BY(memnet_freed) struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
     clave_async_slots *s;
     static const clave_acl acl = {CLAVE_PERM_ALL, "world", "anyone"};
@@ -786,5 +721,4 @@ TEST(options_are_checked)
     assert_int_equal(clave_async_slots_cancel(a.s, 2), CLAVE_ENOTHELD);
     slot_user_close(&a);
     clave_async_slots_free(NULL);
-    memnet_free(p);
 }

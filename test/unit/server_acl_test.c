@@ -565,8 +565,8 @@ TEST(lists_outlive_the_server)
 {
     for (int by_snapshot = 0; by_snapshot < 2; by_snapshot++) {
         CLOSED_BY(close_place) struct place p;
-        struct memserver again;
-        struct memserver_conn c;
+        CLOSED_BY(memserver_close) struct memserver again;
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;
         struct log_replay replay;
         CLOSED_BY(clave__buf_fini) struct buf snapshot;
         int64_t zxid;
@@ -593,7 +593,5 @@ TEST(lists_outlive_the_server)
         assert_int_equal(authenticate(&c, "digest", "u:p"), CLAVE_OK);
         assert_int_equal(memserver_set(&c, "/n", "", -1), CLAVE_OK);
         assert_string_equal(acl_of(&c, "/n"), "31 digest " U);
-        memserver_hang_up(&c);
-        memserver_close(&again);
     }
 }

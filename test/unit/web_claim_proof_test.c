@@ -316,6 +316,7 @@ TEST(a_wait_ends_in_held_only_when_that_is_proved)
         webrig_end(c);
         const char *body = b == 1 ? bodies[2] : bodies[b]; /* a reader does not wait for a reader */
         snprintf(header, sizeof header, "Clave-Session: %s", waiter.secret);
+        CLOSED_BY(webrig_ended)
         struct webrig_call *events = webrig_request(r, "GET", "/v1/events?claims=1", header, NULL);
         CLOSED_BY(webrig_ended)
         struct webrig_call *poll = user_sends(r, &waiter, "POST", 30, NULL, body);
@@ -330,7 +331,6 @@ TEST(a_wait_ends_in_held_only_when_that_is_proved)
         assert_string_equal(webrig_member(poll, "cause"), "deleted");
         assert_non_null(strstr(webrig_body(events), "event: lost"));
         assert_null(strstr(webrig_body(events), "event: held"));
-        webrig_end(events);
     }
 }
 

@@ -10,10 +10,9 @@
 /* The answer has this status, and this in its body. */
 static void says(struct scene *s, const char *target, unsigned status, const char *part)
 {
-    struct webrig_call *c = scene_get(s, target, status);
+    CLOSED_BY(webrig_ended) struct webrig_call *c = scene_get(s, target, status);
     if (!strstr(webrig_body(c), part))
         fail_msg("%s: there is no %s in %s", target, part, webrig_body(c));
-    webrig_end(c);
 }
 
 TEST(a_leader_has_many_names)
@@ -40,7 +39,7 @@ TEST(a_leader_has_many_names)
         {"", "01234567", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct scene s;
+        CLOSED_BY(scene_close) struct scene s;
         char target[160];
         scene_open(&s);
         scene_add(&s, "/e/" LATCH1, cases[i].data);
@@ -49,13 +48,12 @@ TEST(a_leader_has_many_names)
         webrig_end(scene_get(&s, target, cases[i].named ? 200 : 503));
         snprintf(target, sizeof target, "/v1/leader/e?id=%s", cases[i].id);
         webrig_end(scene_get(&s, target, cases[i].named ? 200 : 503));
-        scene_close(&s);
     }
 }
 
 TEST(the_answer_says_of_when_it_is)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "a");
     scene_add(&s, "/e/" LATCH2, "b");
@@ -81,12 +79,11 @@ TEST(the_answer_says_of_when_it_is)
     assert_int_equal(c->status, 503);
     webrig_end(c);
     webrig_end(scene_get(&s, "/v1/elections/e", 200)); /* without the question, as before */
-    scene_close(&s);
 }
 
 TEST(a_replica_stands_and_does_not_lead)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "a");
     scene_add(&s, "/e/" LATCH2, "b");
@@ -99,12 +96,11 @@ TEST(a_replica_stands_and_does_not_lead)
     clave__observe_gone(s.o, "/e/" LATCH1);
     says(&s, "/v1/leader/e?id=b&min_term=1s", 503, "min_term is 1000 ms");
     says(&s, "/v1/replica/e?id=b", 503, "b leads at /e");
-    scene_close(&s);
 }
 
 TEST(a_new_leader_waits_for_its_min_term)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "a");
     scene_add(&s, "/e/" LATCH2, "b"); /* a candidate for long */
@@ -122,20 +118,18 @@ TEST(a_new_leader_waits_for_its_min_term)
     says(&s, "/v1/elections/e?leads=b&min_term=2s", 503, "as this gate has seen for 1999 ms");
     webrig_advance(s.rig, 1);
     says(&s, "/v1/elections/e?leads=b&min_term=2s", 200, "\"led_ms\": 2000");
-    scene_close(&s);
 }
 
 /* A server whose clock is behind says that the node was made long ago. */
 TEST(the_age_of_the_node_does_not_count)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     clave__observe_set_wall(s.o, WALL - 3600000);
     scene_add(&s, "/e/" LATCH1, "a");
     clave__observe_set_wall(s.o, WALL);
     says(&s, "/v1/elections/e?leads=a&min_term=2s", 503, "as this gate has seen for 0 ms");
-    scene_close(&s);
 }
 
 static void reload(struct scene *s, const char *only, const char *data)
@@ -150,7 +144,7 @@ static void reload(struct scene *s, const char *only, const char *data)
 
 TEST(a_copy_made_anew_knows_a_leader_again)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_add(&s, "/e/" LATCH1, "a");
     scene_add(&s, "/e/" LATCH2, "b");
@@ -162,13 +156,12 @@ TEST(a_copy_made_anew_knows_a_leader_again)
     says(&s, "/v1/elections/e?leads=b&min_term=2s", 503, "as this gate has seen for 0 ms");
     webrig_advance(s.rig, 2000);
     says(&s, "/v1/elections/e?leads=b&min_term=2s", 200, "\"led_ms\": 2000");
-    scene_close(&s);
 }
 
 /* A candidate was read before one that stood before it, and seemed to lead. */
 TEST(a_leader_for_a_moment_begins_once_more)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     scene_add(&s, "/e/" LATCH2, "b");
@@ -177,12 +170,11 @@ TEST(a_leader_for_a_moment_begins_once_more)
     says(&s, "/v1/elections/e?leads=a&min_term=2s", 200, "\"led_ms\": 3000");
     clave__observe_gone(s.o, "/e/" LATCH1);
     says(&s, "/v1/elections/e?leads=b&min_term=2s", 503, "as this gate has seen for 0 ms");
-    scene_close(&s);
 }
 
 TEST(what_is_not_known_is_503)
 {
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     says(&s, "/v1/elections/e?leads=a", 503, "who leads at /e is not known"); /* at once */
     scene_add(&s, "/e/" LATCH1, "a");
@@ -196,10 +188,9 @@ TEST(what_is_not_known_is_503)
     says(&s, "/v1/elections/e?leads=a", 503, "\"code\": \"EUNREACHABLE\"");
     s.o->partial = false;
     webrig_advance(s.rig, OBSERVE_CURRENT_MS + 1); /* nothing was heard of the server */
+    CLOSED_BY(webrig_ended)
     struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/elections/e?leads=a", NULL, NULL);
     assert_int_equal(c->status, 503);
-    webrig_end(c);
-    scene_close(&s);
 }
 
 TEST(questions_are_checked)
@@ -216,12 +207,11 @@ TEST(questions_are_checked)
         {"/v1/elections/e?leads=a&fresh", "leave out fresh"},
         {"/v1/leader/e//f?id=a", "path"},
     };
-    struct scene s;
+    CLOSED_BY(scene_close) struct scene s;
     scene_open(&s);
     scene_loaded(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         says(&s, cases[i].target, 400, cases[i].part);
-    scene_close(&s);
 }
 
 /* Another gate of the key may have given the claim back: what is remembered is no proof then. */
@@ -229,11 +219,13 @@ TEST(only_a_session_of_this_gate_alone_has_valid_ms)
 {
     static const uint8_t key[32] = {1};
     for (int shared = 0; shared < 2; shared++) {
+        CLOSED_BY(webrig_freed)
         struct webrig *r = webrig_new(&(struct webrig_options){
             .net = {.clients = 0, .timeout_ms = 6000}, .session_key = shared ? key : NULL});
         struct user u;
         char target[128];
         user_enter(r, &u);
+        CLOSED_BY(webrig_ended)
         struct webrig_call *c = user_sends(r, &u, "POST", 1, NULL, ELECTION);
         user_expects(c, 201);
         user_takes_claim(&u, c);
@@ -247,7 +239,5 @@ TEST(only_a_session_of_this_gate_alone_has_valid_ms)
             assert_null(valid);
         else
             assert_in_range(atoi(valid), 6000, 7900); /* told 100 ms ago that it had 8 s at most */
-        webrig_end(c);
-        webrig_free(r);
     }
 }
