@@ -12,7 +12,7 @@
 
 #define SERVICE_PATH "/services/web"
 
-enum { TEXT_SIZE = 256, UNREADABLE = 150 /* permille of the changes */ };
+enum { TEXT_SIZE = 256, UNREADABLE = 150 /* permille of the changes */, ANY_SESSION = -1 };
 
 /* An instance as the events of the followed ones have told it. */
 struct sighting {
@@ -30,7 +30,8 @@ struct registrant_user {
     bool frees; /* also without a close */
     unsigned changes;
     unsigned calls_out;
-    unsigned deletes_out;
+    bool deletes; /* a delete that it has asked for is not answered yet: of this one */
+    unsigned deletes_of;
     struct alarm alarm;
     bool due;
 
@@ -215,12 +216,23 @@ static void registrant_free_node(struct registrant_user *u)
     registrant_shakes(u, u->load->host->index);
 }
 
+/* Without a close: nobody hears when its node is deleted. */
+static void registrant_drop_node(struct registrant_user *u)
+{
+    int64_t session = clave_async_client_session_id(u->load->host->client);
+    past_of(u, u->load->host->index)->freed_in = session != 0 ? session : ANY_SESSION;
+    registrant_free_node(u);
+}
+
 static void registrant_on_closed(clave_async_persistent_node *n, clave_err err, void *arg)
 {
     struct registrant_user *u = arg;
     (void)n;
     world_log(u->load->host->w, u->load->host->name, "has left: %s", clave_err_name(err));
-    registrant_free_node(u);
+    if (err == CLAVE_OK)
+        registrant_free_node(u);
+    else
+        registrant_drop_node(u);
 }
 
 static void registrant_change(struct registrant_user *u)
@@ -231,14 +243,14 @@ static void registrant_change(struct registrant_user *u)
         CLAVE_OK)
         return;
     u->calls_out--;
-    registrant_free_node(u); /* for want of memory; what it should say is not known now */
+    registrant_drop_node(u); /* for want of memory; what it should say is not known now */
 }
 
 static void registrant_leave(struct registrant_user *u)
 {
     u->closing = true;
     if (clave_async_persistent_node_close(u->node, registrant_on_closed, u) != CLAVE_OK)
-        registrant_free_node(u);
+        registrant_drop_node(u);
 }
 
 static void registrant_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
@@ -246,7 +258,7 @@ static void registrant_on_deleted(clave_async_client *c, const clave_result *res
     struct registrant_user *u = arg;
     (void)c;
     (void)res;
-    u->deletes_out--;
+    u->deletes = false;
 }
 
 static void registrant_delete_anothers(struct registrant_user *u)
@@ -255,13 +267,14 @@ static void registrant_delete_anothers(struct registrant_user *u)
     struct host *h = u->load->host;
     unsigned index = (unsigned)world_between(h->w, 0, (int64_t)c->nloads - 1);
     char path[48];
-    if (u->deletes_out > 0)
+    if (u->deletes)
         return;
     snprintf(path, sizeof path, SERVICE_PATH "/%.20s", c->loads[index]->host->name);
     if (clave_async_delete(h->client, path, -1, registrant_on_deleted, u) != CLAVE_OK)
         return;
     world_log(h->w, h->name, "deletes %s", path);
-    u->deletes_out++;
+    u->deletes = true;
+    u->deletes_of = index;
     registrant_shakes(u, index);
 }
 
@@ -281,7 +294,7 @@ static void registrant_decide(struct registrant_user *u)
     else if (rng < 58)
         registrant_delete_anothers(u);
     else if (rng < 64 && u->frees)
-        registrant_free_node(u);
+        registrant_drop_node(u);
     else if (rng < 72)
         registrant_leave(u);
 }
@@ -313,6 +326,17 @@ void registrant_act(struct workload *l)
 
 /* ---- what must hold -------------------------------------------------------------------------- */
 
+/* A delete waits for a connection, and may so be done much later. */
+static bool registration_is_being_deleted(const struct checker *c, unsigned index)
+{
+    for (unsigned i = 0; i < c->nloads; i++) {
+        const struct registrant_user *u = c->loads[i]->registrant;
+        if (u && u->deletes && u->deletes_of == index)
+            return true;
+    }
+    return false;
+}
+
 /* The node is missing, or it has changed hands so that it may have been. */
 static void registration_look(struct checker *c, unsigned index)
 {
@@ -321,15 +345,18 @@ static void registration_look(struct checker *c, unsigned index)
     const struct node *n = registration_find(c, index);
     int64_t czxid = n ? n->stat.czxid : 0;
     bool ended = czxid != p->czxid && p->czxid != 0 && !inspector_has_session(c->server, p->owner);
-    if ((u && u->closing) || (u && u->deletes_out > 0))
+    if ((u && u->closing) || registration_is_being_deleted(c, index))
         p->shaky_until = c->w->now + c->grace_us;
-    bool shaky = c->w->now <= p->shaky_until;
+    bool freed = p->freed_in != 0 && (p->freed_in == p->owner || p->freed_in == ANY_SESSION);
+    bool shaky = c->w->now <= p->shaky_until || freed;
     if (!n && p->czxid != 0 && !ended && !shaky)
         world_break(c->w, "a registration that is renewed is never missing",
                     "that of %s is gone, and the session of 0x%llx is not",
                     c->loads[index]->host->name, (unsigned long long)p->czxid);
     if (!n || ended || shaky)
         p->missed = inspector_zxid(c->server);
+    if (!n && p->czxid != 0)
+        p->freed_in = 0;
     p->czxid = czxid;
     p->owner = n ? n->stat.owner : 0;
 }
@@ -338,8 +365,8 @@ static void registration_look(struct checker *c, unsigned index)
 static void registrations_go_back(struct registration_world *r)
 {
     for (unsigned i = 0; i < REGISTRANTS; i++)
-        r->of[i] =
-            (struct registration_past){.missed = r->zxid, .shaky_until = r->of[i].shaky_until};
+        r->of[i] = (struct registration_past){
+            .missed = r->zxid, .shaky_until = r->of[i].shaky_until, .freed_in = r->of[i].freed_in};
 }
 
 void registration_world_look(struct checker *c)
@@ -456,7 +483,7 @@ void registrant_put_away(struct workload *l)
     clave_async_instances_free(u->followed);
     u->followed = NULL;
     if (u->node)
-        registrant_free_node(u);
+        registrant_drop_node(u);
 }
 
 void registrant_ended(struct workload *l)
@@ -464,7 +491,7 @@ void registrant_ended(struct workload *l)
     struct registrant_user *u = l->registrant;
     if (!u)
         return;
-    if (u->deletes_out > 0)
+    if (u->deletes)
         world_break(l->host->w, "each request completes exactly once",
                     "%s is freed, and a delete has no answer", l->host->name);
     l->registrant = NULL;

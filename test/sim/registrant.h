@@ -16,6 +16,10 @@ struct registration_past {
     int64_t owner;       /* its session */
     int64_t missed;      /* the newest zxid as of which it may have been missing */
     int64_t shaky_until; /* true time: until then a delete may be under way */
+    /* The session in which a registration was freed without a close: nobody hears when its node is
+     * deleted, which the next one of that session may have taken for its own. 0: there is none; -1:
+     * the next session. */
+    int64_t freed_in;
 };
 
 struct registration_world {
