@@ -1,0 +1,227 @@
+"""What holds hangs: one process of the tree of `clave lock` is stopped, and perhaps killed a moment later, or the file
+system that the command works on stops answering while the network lives. With --health the next holder takes over, and
+nothing of the last one acts after that.
+
+Each command appends its token and the time to one log. CLAVE_HANG_ROUNDS is the number of rounds with stopped processes;
+the time from the hang to the next holder is printed."""
+import os
+import random
+import signal
+import statistics
+import struct
+import sys
+import threading
+import time
+import unittest
+
+from harness import UNSAFE, scratch, server
+from lock_rig import LIBC, TICK, Holder, alive, children, stat, until
+
+ROUNDS = int(os.environ.get("CLAVE_HANG_ROUNDS", "8"))
+EVERY_S, FAILS, STALE_S, SESSION_S = 1.0, 2, 1.0, 3.0
+FLAGS = ["--session-timeout", f"{SESSION_S}s", "--grace", "100ms", "--health-every", f"{EVERY_S}s",
+         "--health-fails", str(FAILS), "--health-grace", "5s"]
+# The check notices after STALE_S; fails x every + timeout; the grace; a hand-over: for one that is stopped, the session.
+PROMISED_S = STALE_S + FAILS * EVERY_S + EVERY_S + 0.1 + SESSION_S
+BUSY_S = 4.0  # any process may not be scheduled for that long
+WORK = """
+import os, sys, time
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+beat = os.open(sys.argv[2], os.O_WRONLY)
+disk = os.open(sys.argv[3], os.O_WRONLY)
+while True:
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    os.write(log, b"%s %d\\n" % (os.environb[b"CLAVE_TOKEN"], now))
+    os.pwrite(beat, b"%020d" % now, 0)
+    os.pwrite(disk, b"work", 0)
+    time.sleep(0.01)
+"""
+CHECK = f"""
+import os, sys, time
+if os.environ["CLAVE_EVENT"] == "holding":
+    with open(sys.argv[1], "rb") as f:
+        sys.exit(time.clock_gettime(time.CLOCK_BOOTTIME) - int(f.read()) / 1e9 > {STALE_S})
+"""
+
+
+class Frozen:
+    """A file system (FUSE) of one file, `disk`, on which every write waits for ever, once it is frozen; a process that
+    waits there sleeps in the kernel, and no signal ends it."""
+
+    INIT, GETATTR, LOOKUP, OPEN, WRITE, FLUSH, RELEASE, FORGET, INTERRUPT, DESTROY = 26, 3, 1, 14, 16, 25, 18, 2, 36, 38
+    TRUNCATE = SETATTR = 4
+
+    def __init__(self, where):
+        self.where, self.frozen, self.held = where, False, []
+        os.mkdir(where)
+        self.fd = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0"
+        if LIBC.mount(b"hang", where.encode(), b"fuse.hang", 0, options.encode()) != 0:
+            os.close(self.fd)
+            raise OSError("cannot mount")
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def attributes(self, node):
+        mode, size = (0o040755, 0) if node == 1 else (0o100666, 0)
+        return struct.pack("<QQQQQQIIIIIIIIII", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+    def answer(self, unique, body=b"", error=0):
+        os.write(self.fd, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
+
+    def serve(self):
+        while True:
+            try:
+                data = os.read(self.fd, 1 << 20)
+            except OSError:
+                return  # it was unmounted
+            _, op, unique, node = struct.unpack_from("<IIQQ", data)
+            if op == self.INIT:
+                self.answer(unique, struct.pack("<IIIIHHIIHHI", 7, 26, 65536, 0, 16, 12, 65536, 1, 0, 0, 0) + bytes(24))
+            elif op == self.LOOKUP:
+                self.answer(unique, struct.pack("<QQQQII", 2, 0, 0, 0, 0, 0) + self.attributes(2))
+            elif op in (self.GETATTR, self.SETATTR):
+                self.answer(unique, struct.pack("<QII", 0, 0, 0) + self.attributes(node))
+            elif op == self.OPEN:
+                self.answer(unique, struct.pack("<QII", 0, 1, 0))  # direct: each write comes here
+            elif op == self.WRITE and self.frozen:
+                self.held.append((unique, struct.unpack_from("<QQI", data, 40)[2]))
+            elif op == self.WRITE:
+                self.answer(unique, struct.pack("<II", struct.unpack_from("<QQI", data, 40)[2], 0))
+            elif op in (self.FORGET, self.INTERRUPT):
+                pass
+            elif op in (self.FLUSH, self.RELEASE, self.DESTROY):
+                self.answer(unique)
+            else:
+                self.answer(unique, error=-38)
+
+    def thaw(self):
+        self.frozen = False
+        for unique, n in self.held:
+            self.answer(unique, struct.pack("<II", n, 0))
+        self.held = []
+
+    def close(self):
+        self.thaw()
+        LIBC.umount2(self.where.encode(), 2)
+
+
+class Hang(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+        cls.took = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+        for what, times in sorted(cls.took.items()):
+            print(f"{what}: {len(times)} take-overs, {statistics.median(times):.2f} s after the hang "
+                  f"({min(times):.2f} to {max(times):.2f}; promised {PROMISED_S:.2f})", file=sys.stderr)
+
+    def setUp(self):
+        self.log = scratch("log")
+
+    def hold(self, path, disk="/dev/null"):
+        beat = scratch("beat")
+        with open(beat, "w", encoding="utf-8") as f:
+            f.write("0" * 20)
+        check = f"exec {sys.executable} -SE -c \"$CHECK\" {beat}"
+        script = f"exec {sys.executable} -SE -c \"$WORK\" {self.log} {beat} {disk}"
+        return Holder(self.server, path, "--health", check, *FLAGS, script=script, env={"WORK": WORK, "CHECK": CHECK})
+
+    def entries(self):
+        with open(self.log, encoding="utf-8") as f:
+            return [tuple(map(int, line.split())) for line in f if line.endswith("\n")]
+
+    def judge(self):
+        """Tokens never go back: nobody acts after the next may."""
+        seen = 0
+        for token, at in sorted(self.entries(), key=lambda entry: entry[1]):
+            self.assertGreaterEqual(token, seen, f"{UNSAFE}: token {token} acts at {at}, after {seen}")
+            seen = token
+
+    def taken_over(self, what, after, hung):
+        """Waits for the next holder's first entry."""
+        first = until(lambda: [at for token, at in self.entries() if token > after], what="the next holder acts")[0]
+        took = first / 1e9 - hung
+        self.took.setdefault(what, []).append(took)
+        self.assertLess(took, PROMISED_S + BUSY_S)
+
+    @staticmethod
+    def end(*holders):
+        for h in holders:
+            for pid in {h.wrapper, *(p for p in (h.command and h.guardian, h.command) if p)}:
+                if alive(pid):
+                    os.kill(pid, signal.SIGCONT)
+            if alive(h.wrapper):
+                h.run.process.send_signal(signal.SIGTERM)
+            h.run.end()
+
+    def round(self, n, rng):
+        path = f"/round-{n}"
+        self.log = scratch("log")
+        first = self.hold(path).started()
+        second = self.hold(path).waiting(self.server, path, 2)
+        until(lambda: os.path.exists(self.log) and len(self.entries()) > 20)
+        token = self.entries()[0][0]
+        what = rng.choice(["clave", "guardian", "command", "check"])
+        victim = {"clave": first.wrapper, "guardian": first.guardian, "command": first.command}.get(what)
+        if what == "check":
+            victim = until(lambda: [p for p in children(first.wrapper) if p != first.guardian])[0]
+        hung = time.clock_gettime(time.CLOCK_BOOTTIME)
+        try:
+            os.kill(victim, signal.SIGSTOP)
+        except ProcessLookupError:
+            what = "check"  # it has just ended
+        kills = rng.random() < 0.5
+        if kills:
+            time.sleep(rng.random() * 1.5)  # any moment of what follows
+            if alive(victim):
+                os.kill(victim, signal.SIGKILL)
+        if what == "clave" or what == "command" or (what == "guardian" and kills):
+            self.taken_over(f"{what} stopped{', then killed' if kills else ''}", token, hung)
+            second.started()
+        else:  # nothing hangs: the hold goes on
+            until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > hung + SESSION_S)
+            self.assertTrue(alive(first.command))
+        self.judge()
+        self.end(first)
+        if second.command is None:
+            second.started()
+        self.end(second)
+        self.judge()
+
+    def test_one_process_is_stopped(self):
+        rng = random.Random(int(os.environ.get("CLAVE_HANG_SEED", "40")))
+        for n in range(ROUNDS):
+            with self.subTest(n):
+                self.round(n, rng)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "no file system can be mounted here")
+    def test_the_disk_stalls_and_the_network_lives(self):
+        """The work waits in the kernel for a write, in state D, and SIGKILL does not end it: the lock is kept until the
+        disk answers, since nobody may write beside it; then the next one takes over."""
+        try:
+            disk = Frozen(scratch("disk"))
+        except OSError as error:
+            self.skipTest(f"no file system can be mounted here: {error}")
+        self.addCleanup(disk.close)
+        first = self.hold("/stalls", os.path.join(disk.where, "disk")).started()
+        second = self.hold("/stalls").waiting(self.server, "/stalls", 2)
+        until(lambda: os.path.exists(self.log) and len(self.entries()) > 20)
+        token = self.entries()[0][0]
+        disk.frozen = True
+        until(lambda: stat(first.command)[0] == "D", what="the command sleeps in the kernel")
+        until(lambda: "(state D)" in first.run.process.stderr.readline())
+        self.assertEqual({t for t, _ in self.entries()}, {token})
+        hung = time.clock_gettime(time.CLOCK_BOOTTIME)
+        disk.thaw()
+        self.taken_over("disk stalled, from its answer", token, hung)
+        second.started()
+        self.assertEqual(first.run.end().code, 80)
+        self.judge()
+        self.end(second)
+
+
+if __name__ == "__main__":
+    unittest.main()
