@@ -249,6 +249,12 @@ export interface Client {
   once<T>(path: string, options: OnceOptions, fn: (signal: Signal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
   /** The lock as the gate's copy has it, which is a moment old; `fresh` asks the servers. null: nobody holds it or waits. */
   look(path: string, options?: { fresh?: boolean }): Promise<Lock | null>;
+  /** A number that several programs change. Does not contact the gate. */
+  counter(path: string): Counter;
+  /** Who is in a group: the nodes below its path. */
+  members(path: string): Promise<Member[]>;
+  /** The instances of a service below /services. */
+  instances(service: string): Promise<Instance[]>;
   /** The lock now, and after every change. */
   watch(path: string, options?: { signal?: Signal }): AsyncGenerator<Lock | null, void, void>;
   /** A node, after everything that was committed before. null: there is none. */
@@ -259,6 +265,44 @@ export interface Client {
   /** Nothing of it keeps the process alive any more: neither what it holds nor what waits. */
   unref(): this;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Values have 64 bits. A change whose answer was lost is not repeated: UnknownOutcomeError, and it may have been made. */
+export interface Counter {
+  readonly path: string;
+  /** A counter that is missing is 0. */
+  get(): Promise<bigint>;
+  /** Adds `delta` (1): the new value. */
+  add(delta?: number | bigint): Promise<bigint>;
+  set(value: number | bigint): Promise<bigint>;
+  /** false: it is not `expected`, and nothing was done. */
+  compareAndSet(expected: number | bigint, value: number | bigint): Promise<boolean>;
+}
+
+export interface Member {
+  id: string;
+  /** Whose node it is; null: it is not ephemeral. */
+  session: string | null;
+  czxid: string;
+  since: string | null;
+  /** null: not UTF-8, or not known. */
+  data: string | null;
+  data_base64?: string;
+}
+
+export interface Instance {
+  service: string;
+  path: string;
+  state: 'up' | 'disabled' | 'unreadable';
+  /** Why it is unreadable. */
+  fault: string | null;
+  id: string | null;
+  address: string | null;
+  port: number | null;
+  ssl_port: number | null;
+  payload: unknown;
+  registered: number | null;
+  type: string | null;
 }
 
 /** `code` is a name of clave/err.h, `problem` the gate's answer (RFC 9457). */

@@ -2,6 +2,7 @@
 // client.js - what a program has: locks, elections, run-once, who holds what. Its claims have one session, which one
 // timer renews; what a lost answer may have left in a session is not added to, so there may be a second one.
 const node = require('./node.js');
+const { Counter } = require('./counter.js');
 const { LostError, UnreachableError, refused } = require('./errors.js');
 const { Hold } = require('./hold.js');
 const { runOnce } = require('./once.js');
@@ -65,6 +66,11 @@ class Client {
     return new Slots(this.#transport, checked(path, 'slots'), { signal: this.#closing.signal, pending: this.#takes });
   }
 
+  /** A number that several programs change: see lib/counter.js. */
+  counter(path) {
+    return new Counter(this.#transport, checked(path, 'counter'));
+  }
+
   /** Holds the lock while `fn(signal, hold)` runs. */
   async withLock(path, options, fn) {
     if (typeof options === 'function') [options, fn] = [undefined, options];
@@ -121,6 +127,23 @@ class Client {
     const what = `cannot look at ${checked(path, 'look')}`;
     const answer = await this.#transport.ask('GET', `/v1/locks${znode(path)}${fresh ? '?fresh' : ''}`, { what, path });
     if (answer.status === 404) return null;
+    if (answer.status !== 200) throw refused(answer.status, answer.told, what, path);
+    return answer.told;
+  }
+
+  /** Who is in a group: [{id, session, data, since, ...}]. */
+  async members(path) {
+    return (await this.#list(`/v1/members${znode(checked(path, 'members'))}?fresh`, path)).members;
+  }
+
+  /** The instances of a service: [{id, address, port, state, payload, ...}]. */
+  async instances(service) {
+    return (await this.#list(`/v1/services/${encodeURIComponent(service)}?fresh`)).instances;
+  }
+
+  async #list(target, path) {
+    const what = `cannot list ${target}`;
+    const answer = await this.#transport.ask('GET', target, { what, path });
     if (answer.status !== 200) throw refused(answer.status, answer.told, what, path);
     return answer.told;
   }

@@ -19,6 +19,9 @@ export async function types(): Promise<void> {
   if (done.ran) done.result.toFixed();
   else done.former.began.getTime();
   for await (const term of clave.lead('/svc')) await term.publish('me');
+  const sum: bigint = await clave.counter('/n').add(1);
+  const ids: string[] = (await clave.members('/g')).map((m) => m.id);
+  const ports: (number | null)[] = (await clave.instances('web')).map((i) => i.port);
   for await (const seen of clave.watch('/x')) seen?.holders.map((p) => p.host);
   cron.schedule('* * * * *', () => {}, { name: 'n', distributed: true, runCoordinator: coordinator(clave) });
   try {
