@@ -162,6 +162,8 @@ TEST(an_instance_is_registered)
     webrig_free(r);
 }
 
+#define ENDPOINT "{\"serviceEndpoint\": {\"host\": \"a\", \"port\": 1}, "
+
 TEST(what_is_asked_wrongly_is_told)
 {
     static const struct {
@@ -176,6 +178,8 @@ TEST(what_is_asked_wrongly_is_told)
         {"PUT /v1/services/web/a", "{\"port\": 70000}", "the instance has a port"},
         {"PUT /v1/services/web/a", "{\"id\": \"b\"}", "another name or id"},
         {"PUT /v1/services/web/a", "{\"serviceType\": \"STATIC\"}", "not DYNAMIC"},
+        {"PUT /v1/services/web/a", ENDPOINT "\"name\": null}", "not DYNAMIC"},
+        {"PUT /v1/services/web/a", ENDPOINT "\"id\": null}", "not DYNAMIC"},
         {"PUT /v1/services/web/a%2Fb", "{}", "without /"},
         {"DELETE /v1/services/web/..", NULL, "part of a path"},
     };
@@ -187,5 +191,18 @@ TEST(what_is_asked_wrongly_is_told)
     struct webrig_call *c = webrig_request(r, "PUT", "/v1/members/g/a", NULL, "{}");
     user_expects(c, 401);
     webrig_end(c);
+    webrig_free(r);
+}
+
+TEST(an_id_that_is_too_long_for_an_instance_is_told)
+{
+    struct webrig *r = rig(NULL);
+    struct user u;
+    char request[1200];
+    int n = snprintf(request, sizeof request, "PUT /v1/services/web/");
+    user_enter(r, &u);
+    memset(request + n, 'a', sizeof request - (size_t)n - 1);
+    request[sizeof request - 1] = '\0';
+    must(r, &u, request, "{}", 400, "has no id that can be part of a path");
     webrig_free(r);
 }

@@ -220,15 +220,17 @@ static char *service_data(struct web_exchange *x, size_t *len)
     if (!text)
         return NULL;
     clave_err err = clave_instance_parse(&i, text, strlen(text), &x->web->mem, &fault);
-    if (err == CLAVE_OK && (strcmp(i->name, x->params[0]) != 0 || strcmp(i->id, x->params[1]) != 0))
-        fault = "has another name or id than the path";
-    else if (err == CLAVE_OK && i->type != CLAVE_SERVICE_DYNAMIC)
+    if (err == CLAVE_OK && i->type != CLAVE_SERVICE_DYNAMIC) /* others may lack a name and an id */
         fault = "has a serviceType that is not DYNAMIC, as the node of a session is";
-    if (err == CLAVE_OK && !fault) {
-        i->registered = i->registered ? i->registered : clave__observe_now(x->web->observe);
+    else if (err == CLAVE_OK &&
+             (strcmp(i->name, x->params[0]) != 0 || strcmp(i->id, x->params[1]) != 0))
+        fault = "has another name or id than the path";
+    else if (err == CLAVE_OK)
         fault = clave_instance_fault(i);
+    if (!fault && i) {
+        i->registered = i->registered ? i->registered : clave__observe_now(x->web->observe);
         *len = clave_instance_format(i, NULL, 0);
-        data = fault ? NULL : clave__web_alloc(x, *len + 1);
+        data = clave__web_alloc(x, *len + 1);
         if (data)
             clave_instance_format(i, data, *len + 1);
     }
