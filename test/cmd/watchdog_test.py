@@ -239,6 +239,13 @@ class Watchdog(unittest.TestCase):
         with open(plain.path, encoding="utf-8") as f:
             self.assertEqual(f.read(), "a file")
 
+    def test_a_candidate_that_was_not_ready_yet_is_not_deposed(self):
+        """The hooks say so on the output, which ends when they have."""
+        hooks = ["--on-elected", "echo elected", "--on-deposed", "echo deposed"]
+        for flags, said in (([], {"elected", "deposed"}), (["--ready"], set())):
+            r = self.run_to_end("elect", *hooks, *flags, self.path, "--", "true", device=Device(fixed=60))
+            self.assertEqual((r.code, set(r.out.split())), (82, said), r)
+
     def test_another_has_it(self):
         h = self.hold()
         path = self.path + "-other"

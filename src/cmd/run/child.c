@@ -498,7 +498,7 @@ static void child_on_unarmed(struct runner *r, const struct watchdog_trouble *t)
     int code = lock_message_unarmed(r->plan, t, r->task.session_ms);
     if (r->plan->watchdog.mode == WATCHDOG_TRY)
         return;
-    hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    child_give_back(r);
     r->events->ended(r, code);
 }
 
