@@ -31,8 +31,10 @@ struct queue_place {
                    another process with the session may have given it up; otherwise a new node is
                    created */
     enum queue_place_spares spares;
-    bool spared; /* a contender that was given up has left its node, which nobody in this process
-                    has now */
+    bool is_shared; /* on another connection another process may have found the node of a try that
+                       failed, and been granted it: its delete is not repeated there */
+    bool spared;    /* a contender that was given up has left its node, which nobody in this process
+                       has now */
     /* As in client_named_create, called with the place as its argument. NULL: nothing is excluded.
      */
     const char *below;

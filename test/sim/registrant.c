@@ -203,7 +203,7 @@ static void registrant_on_set(clave_async_persistent_node *n, clave_err err, voi
 {
     struct registrant_user *u = arg;
     (void)n;
-    (void)err;
+    past_of(u, u->load->host->index)->late_write |= err != CLAVE_OK;
     u->calls_out--;
 }
 
@@ -211,6 +211,7 @@ static void registrant_free_node(struct registrant_user *u)
 {
     clave_async_persistent_node_free(u->node);
     u->node = NULL;
+    past_of(u, u->load->host->index)->late_write |= u->calls_out > 0;
     u->calls_out = 0; /* no callback follows */
     u->closing = false;
     registrant_shakes(u, u->load->host->index);
@@ -365,8 +366,10 @@ static void registration_look(struct checker *c, unsigned index)
 static void registrations_go_back(struct registration_world *r)
 {
     for (unsigned i = 0; i < REGISTRANTS; i++)
-        r->of[i] = (struct registration_past){
-            .missed = r->zxid, .shaky_until = r->of[i].shaky_until, .freed_in = r->of[i].freed_in};
+        r->of[i] = (struct registration_past){.missed = r->zxid,
+                                              .shaky_until = r->of[i].shaky_until,
+                                              .freed_in = r->of[i].freed_in,
+                                              .late_write = r->of[i].late_write};
 }
 
 void registration_world_look(struct checker *c)
@@ -430,7 +433,8 @@ static void registrant_tell_node(const struct registrant_user *u, char *out, siz
     bool same = (size_t)data.n == strlen(u->text) && memcmp(data.p, u->text, strlen(u->text)) == 0;
     if (u->closing)
         snprintf(out, cap, "%s is still leaving", h->name);
-    else if (u->node && (!n || n->stat.owner != session || !same))
+    else if (u->node &&
+             (!n || n->stat.owner != session || (!same && !past_of(u, h->index)->late_write)))
         snprintf(out, cap, "%s is registered, and %s is %s", h->name, u->path,
                  n ? "another" : "not there");
     else if (!u->node && n)

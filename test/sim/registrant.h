@@ -20,6 +20,9 @@ struct registration_past {
      * deleted, which the next one of that session may have taken for its own. 0: there is none; -1:
      * the next session. */
     int64_t freed_in;
+    /* A write was given up, and may still be done: a server compares the version, which a later
+     * node may have as well. */
+    bool late_write;
 };
 
 struct registration_world {

@@ -4,6 +4,7 @@
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
+#include "server/server_internal.h"
 
 static const uint8_t key[32] = {42};
 
@@ -486,6 +487,34 @@ TEST(what_a_lost_try_left_is_known)
     webrig_free(r);
 }
 
+/* The delete of what a failed try has made is lost with the connection. By when that is known, the
+ * second gate may have been granted it: it stays, and the try does not say that it has failed. */
+TEST(a_try_that_failed_takes_nothing_from_another_gate)
+{
+    struct user u, v;
+    struct webrig *r = two_gates(&u);
+    user_enter(r, &v);
+    user_takes_claim(&v, ends(r, user_sends(r, &v, "POST", -1, NULL, LOCK), 201));
+    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REQUEST, OP_DELETE, MEMNET_HOLD, 0});
+    struct webrig_call *tries = user_sends(r, &u, "POST", 0, KEYED, LOCK);
+    assert_false(tries->answered);
+    assert_int_equal(places(r, 0), 2);
+    memnet_refuse(r->net, U_FIRST, true);
+    memnet_clear(r->net);
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &v, "DELETE", -1, NULL, NULL), 204));
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, LOCK), 201));
+    webrig_other(r);
+    memnet_refuse(r->net, U_FIRST, false);
+    webrig_end(ends(r, tries, 201)); /* it begins again, and finds what it has there */
+    webrig_advance(r, 1000);
+    assert_int_equal(places(r, 0), 1);
+    struct webrig_call *c = ends(r, user_sends(r, &u, "GET", -1, NULL, NULL), 200);
+    assert_string_equal(webrig_member(c, "state"), "held");
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* A release meanwhile is confirmed when what the try has made is gone, not before. */
 TEST(what_a_lost_try_left_is_given_back)
 {
@@ -649,6 +678,24 @@ TEST(a_longest_hold_goes_on_at_the_next_gate)
         check_no_notes(r, &u);
         webrig_free(r);
     }
+}
+
+/* The note of an election's terms is lost with the connection: on the next one it is made before
+ * the place, so that a gate which takes up the place finds it. */
+TEST(the_terms_of_an_election_are_noted_before_its_place)
+{
+    enum { ELECTION = 3 };
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    memnet_rule(r->net, (struct memnet_rule){U_FIRST, MEMNET_REQUEST, OP_CREATE2, MEMNET_LOSE, 0});
+    struct webrig_call *c =
+        ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[ELECTION].body), 201);
+    const struct node *terms =
+        clave__tree_find(&r->net->server->tree, clave__jbytes("/clave-gate/terms-" UUID));
+    assert_non_null(terms);
+    assert_true(terms->stat.czxid < atoll(webrig_member(c, "token")));
+    webrig_end(c);
+    webrig_free(r);
 }
 
 /* It waits at the first gate, and is granted at the second, which knows the terms as well. */

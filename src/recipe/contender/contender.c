@@ -222,6 +222,12 @@ void clave__contender_end(struct contender *c)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
+/* A try has failed in a place that another process with the session may have. */
+static bool contender_deletes_once(const struct contender *c)
+{
+    return c->place && c->place->is_shared && c->leaving.failed && c->acquire.trying;
+}
+
 static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg)
 {
     (void)client;
@@ -230,6 +236,8 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
     bool gone =
         res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
     c->leaving.err = gone ? CLAVE_OK : res->err;
+    if (contender_deletes_once(c) && res->err == CLAVE_ECONNLOSS)
+        c->place->spared = true;
     clave__contender_end(c);
 }
 
@@ -239,7 +247,13 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
 static void contender_remove_node(struct contender *c, const char *path)
 {
     int64_t czxid = c->acquire.race || c->place ? c->node.token : 0;
-    clave_err err = clave__client_delete_node(c->client, path, czxid, contender_on_deleted, c);
+    clave_err err = CLAVE_OK;
+    if (!contender_deletes_once(c))
+        err = clave__client_delete_node(c->client, path, czxid, contender_on_deleted, c);
+    else if (c->place->spares != SPARES_ALL)
+        err = clave_async_delete(c->client, path, -1, contender_on_deleted, c);
+    else
+        err = CLAVE_ECONNLOSS;
     c->leaving.must_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
@@ -247,6 +261,8 @@ static void contender_remove_node(struct contender *c, const char *path)
         contender_check_later(c);
     else
         c->leaving.err = err; /* ECLOSED: the node goes with the session */
+    if (err == CLAVE_ECONNLOSS)
+        c->place->spared = true;
 }
 
 /* False if the node must stay, because another process with the session may have been granted it:

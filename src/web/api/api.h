@@ -81,8 +81,9 @@ struct session_request {
     bool told;        /* it has waited for news of the session's claims, and must be answered now */
     uint64_t since;   /* proofs of the session that were begun before it arrived */
     uint64_t made_on; /* the connection on which it has made `claim`; 0: it has not */
-    bool closes;      /* the session is this request's alone, and is closed with it */
-    void *arg;        /* the handler's */
+    uint64_t tried_on;  /* that on which it asked who holds what its try has not got */
+    bool closes;        /* the session is this request's alone, and is closed with it */
+    void *arg;          /* the handler's */
     session_step *next; /* when what `wait` waits for has come */
     session_step *settled, *informed;
     int settle_part;

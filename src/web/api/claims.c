@@ -467,6 +467,8 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         claim_is_own(k, id);
         return;
     }
+    if (clave__http_session_is_shared(k->s) && clave_async_client_connection(client) != k->tried_on)
+        err = CLAVE_ECONNLOSS; /* the delete may be lost, and the place granted at another gate */
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;
         p.arg = &list[0];
@@ -508,6 +510,7 @@ static bool claim_ask_holder(struct session_request *k)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->tried = clave__web_sprintf(k->x, "%s", c->place.uuid);
+    k->tried_on = k->s->attached ? clave_async_client_connection(client) : 0;
     k->claim = NULL; /* a repeated request makes a new claim, and this one is forgotten */
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);

@@ -796,7 +796,7 @@ void clave__claim_granted(struct claim *c)
 void clave__claim_failed(struct claim *c, clave_err err)
 {
     assert(err != CLAVE_OK);
-    bool cut = c->trying && err == CLAVE_EUNREACHABLE;
+    bool cut = c->trying && (err == CLAVE_EUNREACHABLE || (err == CLAVE_EBUSY && c->cut));
     claim_take_time(c);
     if (err == CLAVE_ENODEEXISTS && c->marked)
         err = CLAVE_ECANCELED; /* it was given back: by another gate */
@@ -863,6 +863,11 @@ void clave__claim_went_elsewhere(struct claim *c)
     bool has_place = c->state > CLAIM_WANTED && c->state < CLAIM_HELD;
     c->place.search = true;
     c->strays |= c->state >= CLAIM_LEAVING;
+    c->cut = true;
+    if (c->trying && c->state == CLAIM_SOUGHT && c->why == CLAVE_EBUSY && c->place.is_shared) {
+        c->place.spares = SPARES_ALL;
+        c->why = CLAVE_ECONNLOSS;
+    }
     c->waited = true;
     claim_publish_suspended(c);
     if (!has_place || !clave__http_session_is_shared(c->part.s))

@@ -147,6 +147,7 @@ struct claim {
     bool leased; /* likewise, while it waits: a lease, which another gate may have been granted */
     bool left_there; /* likewise, when it was over: a node that it deletes, or that is not its own
                       */
+    bool cut;        /* its connection was lost: another gate may have found its node */
     bool strays;     /* given back without a connection, or that was lost since: the delete of its
                       * node may come after a create that is asked for now */
     bool marked;     /* over with ENODEEXISTS: it was given back, so that it is not made anew */

@@ -278,19 +278,32 @@ static bool claim_has_terms(const struct claim *c)
            c->part.s->known;
 }
 
-/* Before the place of an election is made. If that is lost, the next listing shows it. */
-static void claim_note_terms(struct claim *c)
+static clave_err claim_note_terms(struct claim *c);
+
+/* If it was lost with the connection it is sent again at once, and so still before the place. */
+static void claim_on_terms_noted(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim *c = arg;
+    (void)client;
+    bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
+    if (clave__claim_repaid(c) && lost && c->state <= CLAIM_HELD)
+        (void)claim_note_terms(c);
+}
+
+/* Before the place of an election is made: a gate that takes that up finds its terms. */
+static clave_err claim_note_terms(struct claim *c)
 {
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     const clave_identity id = {.revocable = c->revocable ? 1 : -1};
     char path[TERMS_PATH], data[CLAIM_DATA];
     if (!claim_has_terms(c))
-        return;
+        return CLAVE_OK;
     c->noted = true;
     o.mode = CLAVE_EPHEMERAL;
     claim_terms_path(path, c->place.uuid);
     size_t n = claim_put_terms(c, data, clave_identity_format(&id, data, sizeof data));
-    (void)clave_async_create(c->part.s->client, path, data, n, &o, NULL, NULL);
+    return clave__claim_owe(
+        c, clave_async_create(c->part.s->client, path, data, n, &o, claim_on_terms_noted, c));
 }
 
 /* What its node says: for `clave locks`, the page and deadlocks. */
@@ -380,6 +393,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     bool queues = c->kind->queue != QUEUE_LEASE;
     c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
     c->place.below = has_more ? "/" : NULL;
+    c->place.is_shared = clave__http_session_is_shared(s);
     c->limited = t->max_hold_ms > 0 && s->known;
     clave__claim_limit_init(c);
     if (t->found.node) {
@@ -412,7 +426,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     if (err == CLAVE_OK && s->state != HTTP_SESSION_LIVE)
         err = CLAVE_ECLOSED; /* its time was up just now */
     if (err == CLAVE_OK && !t->found.node)
-        claim_note_terms(c);
+        err = claim_note_terms(c);
     if (err == CLAVE_OK)
         err = c->kind->begin(c);
     if (err != CLAVE_OK) {
@@ -713,7 +727,7 @@ static void claims_learn(struct http_session *s, bool listed)
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         if (listed && !c->noted && c->state <= CLAIM_HELD)
-            claim_note_terms(c);
+            (void)claim_note_terms(c); /* without memory, the next listing shows it */
         clave__claim_on_connection(c);
     }
 }
