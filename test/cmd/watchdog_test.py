@@ -323,6 +323,20 @@ class Unkillable(_AsUser):
         os.kill(h.command, signal.SIGKILL)
         self.assertEqual(h.run.end().code, 80)
 
+    def test_a_fence_that_could_not_be_ended_is_not_the_command(self):
+        holder = Holder(self.server, self.path, "--fence", "true").started()
+        for pid in (holder.wrapper, holder.guardian):
+            os.kill(pid, signal.SIGKILL)
+        h = self.hold("--watchdog", self.device.path, "--json", *SESSION, "--fence", f"exec {self.root} sleep 2",
+                      "--fence-timeout", "200ms", "--fence-fails", "pass", "--health", '[ "$CLAVE_EVENT" = waiting ]',
+                      "--health-every", "100ms", "--health-grace", "0", env=self.device.env,
+                      script="trap '' TERM; while :; do sleep 0.05; done")
+        r = h.run.end()
+        self.assertEqual(r.code, 80, r)
+        self.assertIn('"event": "stuck"', r.err)
+        self.assertNotIn("watchdog-starved", r.err)
+        self.device.never_fires(self)
+
     def test_it_is_fed_while_the_lock_is_kept(self):
         """The command should have ended, but the servers confirm the lock: nobody else is waiting for a reset."""
         h = self.hold_by_root("--max-hold", "1s", "--grace", "50ms")

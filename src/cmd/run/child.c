@@ -241,7 +241,8 @@ static void child_conclude_fence(struct runner *r, enum kill_policy_cause cause,
     uv_timer_stop(&r->watchdog);
     r->phase = WAITING;
     r->command = 0;
-    r->reaped = false;
+    r->reaped = r->stuck = false;
+    r->holdout = (struct holdout){.pid = 0};
     if (swept || cut_short || r->asked) {
         r->events->leave(r, EXIT_LOST);
     } else if (!health_lets_stand(&r->health)) {
