@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from harness import UNSAFE, Running, clave, free_port, scratch, server
@@ -361,6 +363,28 @@ class CommandNotify(unittest.TestCase):
         self.assertTrue(alive(s.pid))
         r = s.end()
         self.assertEqual((r.code, events(r, "ready"), r.err.count("sent a message to its NOTIFY_SOCKET: ignored")), (0, [], 1))
+
+    def test_what_strangers_pass_closes_at_once(self):
+        """The last close of a TCP connection waits for its data to be taken, for as long as SO_LINGER says."""
+        s = self.speaker("/linger", "--notify", "command")
+        with open(f"/proc/{s.pid}/environ", "rb") as f:
+            (name,) = [v.split(b"=", 1)[1] for v in f.read().split(b"\0") if v.startswith(b"NOTIFY_SOCKET=")]
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as slow, \
+                server.accept()[0], socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            slow.setblocking(False)
+            with self.assertRaises(BlockingIOError):
+                while True:
+                    slow.send(bytes(65536))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 20))
+            other.connect(b"\0" + name[1:])
+            os.kill(s.run.process.pid, signal.SIGSTOP)  # its close is to be the last one
+            socket.send_fds(other, [b"X_NONE=1"], [slow.fileno()])
+            slow.close()
+            os.kill(s.run.process.pid, signal.SIGCONT)
+            began = time.monotonic()
+            s.heard(b"X_NONE=1")
+            self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(s.end().code, 0)
 
     def test_children_of_the_command_are_heard(self):
         """Those in a session of their own, and those whose parent has ended, too."""

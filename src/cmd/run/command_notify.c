@@ -124,10 +124,15 @@ static bool command_message_receive(struct command_message *m, int socket)
     return true;
 }
 
+/* The last close of a socket waits for its peer as long as SO_LINGER says, and the loop would too.
+ */
 static void command_message_close(struct command_message *m)
 {
-    for (size_t i = 0; i < m->ndescriptors; i++)
+    const struct linger none = {.l_onoff = 0};
+    for (size_t i = 0; i < m->ndescriptors; i++) {
+        (void)setsockopt(m->descriptors[i], SOL_SOCKET, SO_LINGER, &none, sizeof none);
         close(m->descriptors[i]);
+    }
 }
 
 static int64_t command_message_ms(const char *usec)
