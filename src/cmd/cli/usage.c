@@ -126,7 +126,8 @@ static const struct topic topics[] = {
      "Exit codes: 0 done; 64 usage; 66 no such node, exists, wrong version, invalid path;\n"
      "69 no server answered; 70 internal; 73 refused: harm to others, or in vain;\n"
      "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 deadlock;\n"
-     "126 command not executable; 127 command not found.\n"},
+     "80 unhealthy; 81 not fenced; 82 no watchdog; 126 command not executable;\n"
+     "127 command not found.\n"},
 };
 enum { TOPICS = sizeof topics / sizeof *topics };
 

@@ -53,7 +53,7 @@ int health_plan_check(struct health_plan *p, struct options *o, enum on_lost on_
     char every[DURATION_CAP];
     if (!p->command && p->tuned)
         return diag_usage(o, "--health-every, --health-timeout, --health-fails and --health-grace "
-                             "need --health COMMAND");
+                             "need --health SHELL-COMMAND");
     if (p->command && on_lost == ON_LOST_IGNORE)
         return diag_usage(o, "--health ends the command, and --on-lost ignore forbids that");
     if (t->timeout_ms > t->every_ms)

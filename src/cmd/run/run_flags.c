@@ -93,7 +93,7 @@ static const struct {
       "--health: how long after its start the command may fail [30s]"},
      HOLDERS},
     {{RUN_FLAG_HEALTH_GRACE, "health-grace", "DURATION",
-      "--on-unhealthy end: not so soon after its start [30s]"},
+      "--on-unhealthy end: not until so long after its start [30s]"},
      NODES},
     {{RUN_FLAG_ON_UNHEALTHY, "on-unhealthy", "WHAT",
       "remove: no node meanwhile; end: the command, too [remove]"},
@@ -116,7 +116,7 @@ static const struct {
       "--ready: how long the command may take for that [90s]"},
      HOLDERS},
     {{RUN_FLAG_WATCHDOG_SEC, "watchdog-sec", "DURATION",
-      "end the command unless it says WATCHDOG=1 this often"},
+      "end a ready command unless it says WATCHDOG=1 this often"},
      HOLDERS},
     {{'q', "quiet", NULL, "do not report the wait, or that it was in vain"}, ALL},
 };

@@ -75,10 +75,11 @@ static void on_counter_done(clave_async_counter *n, clave_err err, int64_t befor
         clave__web_problem(x, &other, "%s is %" PRId64 " and not %" PRId64, path, before,
                            r->expected);
     else if (err == CLAVE_EINVAL)
-        clave__web_refuse(x, 400, err, path,
-                          "cannot %s %s: the sum has more than 64 bits, or the node has other data "
-                          "than the eight bytes of a counter",
-                          r->verb, path);
+        clave__web_refuse(
+            x, 400, err, path,
+            "cannot %s %s: it is no counter (its data are not eight bytes), or the sum "
+            "has more than 64 bits",
+            r->verb, path);
     else
         clave__web_problem_err(x, err, r->verb, path);
 }

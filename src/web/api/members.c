@@ -248,8 +248,9 @@ static void own_node_conflict(struct web_exchange *x, int64_t owner)
         clave__web_problem(x, &p, "the node of session %" PRId64 " is at %s%s", owner, r->node.path,
                            r->removes ? "" : "; ?replace takes its place");
     else
-        clave__web_problem(x, &p, "%s is no ephemeral node, and belongs to no session",
-                           r->node.path);
+        clave__web_problem(
+            x, &p, "%s is not an ephemeral node and belongs to no session: choose another id",
+            r->node.path);
 }
 
 /* Somebody was faster: looks again, a few times. */

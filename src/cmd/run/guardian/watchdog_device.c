@@ -173,7 +173,7 @@ const char *watchdog_trouble_text(const struct watchdog_trouble *t, int64_t sess
             t->timeout_ms > 0 ? device : "unknown", session);
         return out;
     case WATCHDOG_FAULT_FOREIGN:
-        text = "it is not a watchdog";
+        text = "it is not a watchdog: name its device, such as /dev/watchdog";
         break;
     case WATCHDOG_FAULT_NO_MAGIC:
         text = "its driver stops it at every close, also when the process that has it open is "

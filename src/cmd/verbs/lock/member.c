@@ -169,8 +169,8 @@ static int member_start(struct member *m)
     if (err == 0)
         return EXIT_OK;
     m->pid = 0;
-    return diag_end(m->o, m->o->argv[1], err == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC, "%s",
-                    strerror(err));
+    return diag_end(m->o, m->o->argv[1], err == ENOENT ? EXIT_NOTFOUND : EXIT_NOEXEC,
+                    "cannot run it: %s", strerror(err));
 }
 
 /* Takes what has been signalled, and passes it on to the command unless the terminal has sent it to
@@ -292,7 +292,7 @@ bool member_take_flag(struct member *m, int id)
 int member_run(struct member *m)
 {
     if (m->on_unhealthy != ON_UNHEALTHY_REMOVE && !m->health.command)
-        return diag_usage(m->o, "--on-unhealthy needs --health COMMAND");
+        return diag_usage(m->o, "--on-unhealthy needs --health SHELL-COMMAND");
     int code = health_plan_check(&m->health, m->o, ON_LOST_TERM);
     if (code != EXIT_OK)
         return code;
@@ -366,10 +366,10 @@ const struct verb verb_member = {
     .summary = "Run a command, and be a member of a group meanwhile",
     .text =
         "The node PATH/ID is there while the command runs, over every loss of the session. The\n"
-        "command starts when it is; a member of the same id is waited for, or with --replace\n"
-        "loses its place. With --health the command starts at once, and the node is there while\n"
-        "the check succeeds; the command and the session go on. The exit code is the command's;\n"
-        "80: it was unhealthy, and --on-unhealthy is end.\n",
+        "command starts once the node is there; a member of the same id is waited for, or loses\n"
+        "its place with --replace. With --health the command starts at once, and the node is\n"
+        "there only while the check succeeds; the command runs on. The exit code is the\n"
+        "command's; 80: it was unhealthy, and --on-unhealthy is end.\n",
     .flags = member_flags,
     .more_flags = run_flags_of,
     .shares = RUN_MEMBER,

@@ -203,7 +203,7 @@ static int run_register(struct options *o, int argc, char **argv)
 static const struct flag flags[] = {
     {REGISTER_BASE, "base", "PATH", "the parent of the services' nodes [/services]"},
     {REGISTER_ID, "id", "ID", "of the instance, unique in the service [HOST-PID]"},
-    {REGISTER_ADDRESS, "address", "ADDRESS", "where it can be reached"},
+    {REGISTER_ADDRESS, "address", "ADDRESS", "where it can be reached: must be given"},
     {REGISTER_PORT, "port", "PORT", "for connections without TLS"},
     {REGISTER_SSL_PORT, "ssl-port", "PORT", "for connections with TLS"},
     {REGISTER_PAYLOAD, "payload", "JSON", "what else there is to know"},

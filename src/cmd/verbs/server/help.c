@@ -33,7 +33,7 @@ static int run_help(struct options *o, int argc, char **argv)
 const struct verb verb_help = {
     .name = "help",
     .args = "[VERB|TOPIC|WORD...]",
-    .summary = "Print the usage of clave or of a verb, a topic, or the flags about some words",
+    .summary = "Print the usage of clave or of a verb, a topic, or the flags that match some words",
     .max_args = -1,
     .offline = true,
     .ignores_client_flags = true,

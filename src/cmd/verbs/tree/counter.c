@@ -72,8 +72,8 @@ static int counter_on(const struct counter_command *k, clave_client *session)
         return diag_end(k->o, k->path, EXIT_PATH, "it is not %" PRId64, k->expected);
     if (err == CLAVE_EINVAL)
         return diag_end(k->o, k->path, EXIT_USAGE,
-                        "its data are not the eight bytes of a counter, or the result has more "
-                        "than 64 bits; nothing was changed");
+                        "it is no counter (its data are not eight bytes), or the sum has more than "
+                        "64 bits; nothing was changed");
     if (err != CLAVE_OK)
         return diag_err(k->o, k->path, err, session);
     counter_show(k, &change);
