@@ -104,6 +104,28 @@ TEST(an_id_has_one_session)
     webrig_free(r);
 }
 
+TEST(a_node_that_became_anothers_is_not_taken_for_its_own)
+{
+    struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}});
+    struct user u, v;
+    webrig_settle(r);
+    user_enter(r, &u);
+    user_enter(r, &v);
+    must(r, &u, "PUT /v1/members/g/a", "u", 201, "");
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 2, .way = MEMNET_REQUEST, .op = OP_SET_DATA, .fate = MEMNET_HOLD});
+    struct webrig_call *c = asks(r, &u, "PUT", "/v1/members/g/a", "u2");
+    assert_false(c->answered);
+    assert_int_equal(memnet_delete(r->net, 0, "/g/a"), CLAVE_OK);
+    must(r, &v, "PUT /v1/members/g/a", "v", 201, ""); /* of the version that u has seen */
+    memnet_clear(r->net);
+    webrig_advance(r, 100);
+    user_expects(c, 409);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 TEST(any_gate_of_a_key_knows_its_members)
 {
     struct webrig *r = rig(&(struct webrig_options){.session_key = key});

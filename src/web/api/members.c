@@ -272,8 +272,11 @@ static void on_own_node_changed(clave_async_client *c, const clave_result *res, 
     const struct own_node_request *r = x->state;
     bool raced = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE;
     const clave_stat *st = res->nops > 1 ? res->ops[1].stat : res->stat;
+    bool sets = res->err == CLAVE_OK && !r->removes && res->nops <= 1;
     if (raced)
         own_node_again(x, c, res->err);
+    else if (sets && st->ephemeral_owner != own_node_session(x))
+        own_node_again(x, c, CLAVE_EBADVERSION); /* another's node has come to this version */
     else if (res->err != CLAVE_OK)
         clave__web_problem_err(x, res->err, r->removes ? "leave" : "join", r->node.path);
     else if (r->removes)
