@@ -139,7 +139,8 @@ static void watchdog_trouble_of_open(int error, char out[WATCHDOG_TEXT_CAP])
             "it), the watchdog daemon, or another clave; or name another device, such as "
             "/dev/watchdog1 (modprobe softdog)";
     else if (error == ENOENT || error == ENODEV || error == ENXIO)
-        advice = ": load the driver of this machine's watchdog, or modprobe softdog";
+        advice = ": load the driver of this machine's watchdog, or modprobe softdog (for "
+                 "WATCHDOG=1 from the command: --watchdog-sec)";
     else if (error == EACCES || error == EPERM)
         advice = ": run clave as root, or let its user write to the device (a udev rule)";
     snprintf(out, WATCHDOG_TEXT_CAP, "%s%s", strerror(error), advice);
