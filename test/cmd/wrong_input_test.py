@@ -116,7 +116,7 @@ class WithoutServer(Failing):
                     (64, ["grow", "/nonexistent", "h"], ["3, 5, 7 or 9 servers"]),
                     (69, ["history", "--http", "http://127.0.0.1:1"], ["http://127.0.0.1:1 cannot be asked", "--http"]),
                     (64, ["acl", "hash", "joe"], ["no password: it is the first line of standard input"]),
-                    (64, ["help", "nothing"], ["unknown verb or topic 'nothing'"]),
+                    (64, ["help", "nonesuch"], ["unknown verb or topic 'nonesuch'"]),
                     (64, ["ls", "--connect", "h:x", "/"], ["'h:x': a port must be a number"])):
                 with self.subTest(words):
                     self.fails(code, *words, says=says)

@@ -60,7 +60,7 @@ TEST(a_call_that_is_given_up_is_done_once)
     assert_int_equal(clave_counter_add(n, 5, RIG_PATIENCE_MS, &change), CLAVE_OK);
     assert_int_equal(change.before, 0);
     assert_int_equal(change.after, 5);
-    kill(server.pid, SIGSTOP);
+    rig_freeze(&server);
     assert_int_equal(clave_counter_get(n, SHORT, &v), CLAVE_ETIMEDOUT);
     assert_int_equal(clave_counter_add(n, 1, SHORT, &change), CLAVE_ETIMEDOUT);
     assert_int_equal(clave_counter_set(n, 50, 0, NULL), CLAVE_ETIMEDOUT); /* was not begun */
@@ -83,7 +83,7 @@ TEST(a_close_ends_a_wait)
     clave_client *s = rig_session(server.connect);
     clave_counter *n = counter(s, "/count/b");
     assert_int_equal(clave_counter_add(n, 1, RIG_PATIENCE_MS, NULL), CLAVE_OK);
-    kill(server.pid, SIGSTOP);
+    rig_freeze(&server);
     adder_start(&waits, n, 1);
     assert_int_equal(clave_counter_get(n, SHORT, &(int64_t){0}), CLAVE_ETIMEDOUT);
     clave_client_close(s, 0);

@@ -65,7 +65,7 @@ TEST(a_wait_for_a_server_that_hangs_ends_in_time)
     put(s, "a", 1);
     clave_instances *known = follow(s, NULL, NULL);
     assert_int_equal(clave_instances_wait(known, RIG_PATIENCE_MS), CLAVE_OK);
-    kill(server.pid, SIGSTOP);
+    rig_freeze(&server);
     clave_instances *later = follow(s, NULL, NULL);
     assert_int_equal(clave_instances_wait(later, SHORT), CLAVE_ETIMEDOUT);
     lists(later, "");
@@ -94,7 +94,7 @@ TEST(a_close_ends_a_wait)
     char none[JSON_CAP] = "";
     rig_fork(&server, rig_dir(), NULL);
     clave_client *s = rig_session(server.connect);
-    kill(server.pid, SIGSTOP);
+    rig_freeze(&server);
     clave_instances *d = follow(s, NULL, NULL);
     assert_int_equal(pthread_create(&waits, NULL, wait_for_ever, d), 0);
     assert_int_equal(clave_instances_wait(d, SHORT), CLAVE_ETIMEDOUT);

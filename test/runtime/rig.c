@@ -252,6 +252,12 @@ int rig_kill(struct rig_process *p, int signal)
     return status;
 }
 
+void rig_freeze(const struct rig_process *p)
+{
+    assert_int_equal(kill(p->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(p->pid, NULL, WUNTRACED), p->pid);
+}
+
 /* ---- clients ----------------------------------------------------------------------------------
  */
 

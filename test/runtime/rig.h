@@ -66,6 +66,8 @@ struct rig_process {
 void rig_fork(struct rig_process *p, const char *data, const char *address);
 /* Sends the signal and waits for the end; the exit status as waitpid gives it. */
 int rig_kill(struct rig_process *p, int signal);
+/* SIGSTOP, and waits until no thread of it runs any more. */
+void rig_freeze(const struct rig_process *p);
 
 /* An open session that is connected, or the test fails. */
 clave_client *rig_session(const char *connect);

@@ -53,8 +53,7 @@ static struct rig_process server;
 static void suspend_the_machine(void)
 {
     const uint64_t one = 1;
-    kill(server.pid, SIGSTOP);
-    assert_int_equal(waitpid(server.pid, NULL, WUNTRACED), server.pid); /* all its threads */
+    rig_freeze(&server);
     slept_s += SLEEP_S;
     assert_int_equal(write(news, &one, sizeof one), sizeof one);
 }
