@@ -21,7 +21,7 @@ class Counter(unittest.TestCase):
 
     def test_it_counts(self):
         self.assertEqual(self.verb("/c/n").out, "0\n")
-        self.assertEqual([self.verb("/c/n", step).out for step in ("+1", "41", "-2")], ["1\n", "42\n", "40\n"])
+        self.assertEqual([self.verb("/c/n", step).out for step in ("+1", "+41", "-2")], ["1\n", "42\n", "40\n"])
         told = json.loads(self.verb("--json", "/c/n", "-50").out)
         self.assertEqual(told, {"path": "/c/n", "before": 40, "after": -10})
         self.assertEqual(self.verb("--set", "7", "/c/n").out, "7\n")
@@ -31,6 +31,9 @@ class Counter(unittest.TestCase):
         self.assertEqual(clave("ls", "/c/n-markers", connect=self.server.connect).out, "")
 
     def test_wrong_words(self):
+        self.assertIn("say +1000 to add, or --set 1000", self.verb("/c/n", "1000", code=64).err)
+        self.assertIn("flags come before PATH", self.verb("/c/n", "--set", "4", code=64).err)
+        self.assertIn("flags come before PATH", self.verb("/c/n", "--json", code=64).err)
         for words in ("/c/n", "one"), ("/c/n", "+"), ("/c/n", "9" * 20), ("--set", "x", "/c/n"), ("--if", "1", "/c/n"), \
                 ("--set", "1", "/c/n", "+1"):
             self.verb(*words, code=64)

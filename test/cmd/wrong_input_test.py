@@ -38,7 +38,7 @@ def verbs():
 
 def flags(verb):
     """Long names and the names of their values."""
-    return re.findall(r"^ +(?:-\w, )? *--([\w-]+) ([A-Z]+)\b", clave(verb, "--help").out.split("\nFlags for every verb")[0], re.M)
+    return re.findall(r"^ +(?:-\w, )? *--([\w-]+) ([A-Z-]+)\b", clave(verb, "--help").out.split("\nFlags for every verb")[0], re.M)
 
 
 class Failing(unittest.TestCase):
@@ -98,6 +98,17 @@ class WithoutServer(Failing):
         wrong += [(f"{verb} --timeout", verb, flag) for verb in WORDS if WORDS[verb] for flag in ("timeout", "session-timeout")]
         self.assertGreater(len(wrong), 60)
         self.each(wrong, check)
+
+    def test_an_empty_value(self):
+        """As of a variable that is not set: a command that does nothing would succeed."""
+        def check(name, verb, flag):
+            self.fails(64, verb, f"--{flag}", "", says=[f"--{flag} is empty"])
+        empty = [(f"{verb} --{flag}", verb, flag) for verb in verbs() for flag, value in flags(verb)
+                 if value in ("SHELL-COMMAND", "CMD", "ID")]
+        names = {name for name, _, _ in empty}
+        self.assertLessEqual({"lock --fence", "elect --health", "elect --on-elected", "elect --on-deposed", "elect --standby",
+                              "mirror --exec", "elect --id", "register --id", "member --id", "slot --id"}, names)
+        self.each(empty, check)
 
     def test_what_a_verb_cannot_use(self):
         used, tree = f"127.0.0.1:{free_port()}", os.path.dirname(scratch("copy"))

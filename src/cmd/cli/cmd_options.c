@@ -146,6 +146,28 @@ static bool options_refuse_equals_sign(struct options *o, char **argv)
     return true;
 }
 
+/* Refuses "" for a command or an id: `--fence "$FENCE"` without the variable would run nothing, and
+ * succeed. */
+static bool options_refuse_empty(struct options *o, int id)
+{
+    static const char *const never_empty[] = {"SHELL-COMMAND", "CMD", "ID"};
+    const struct flag *f;
+    size_t i = 0;
+    while ((f = verb_flag(o->verb, i)) && f->id != id)
+        i++;
+    if (!f || !f->arg || !optarg || *optarg)
+        return false;
+    for (i = 0; i < sizeof never_empty / sizeof *never_empty; i++)
+        if (strcmp(f->arg, never_empty[i]) == 0) {
+            diag_usage(o,
+                       "--%s is empty, as it is with a variable that is not set: give the %s, or "
+                       "leave the flag out",
+                       f->name, f->arg);
+            return true;
+        }
+    return false;
+}
+
 /* ---- global flags ---------------------------------------------------------------------------- */
 
 static int options_stop_with_help(struct options *o)
@@ -337,7 +359,7 @@ int options_next(struct options *o, int argc, char **argv)
             o->scanning = false;
             return cmd_options_refuse(o, &s, id, argv);
         }
-        if (id != -1 && options_refuse_equals_sign(o, argv)) {
+        if (id != -1 && (options_refuse_equals_sign(o, argv) || options_refuse_empty(o, id))) {
             o->scanning = false;
             return OPTIONS_STOP;
         }

@@ -206,7 +206,7 @@ end:
 }
 
 static const struct flag flags[] = {
-    {RUN_FLAG_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
+    {RUN_FLAG_NAME, "id", "ID", "what others see of this candidate [host:pid]"},
     {ELECT_VALUE, "value", "TEXT", "publish this while leading: 'clave leader' shows it"},
     {ELECT_STANDBY, "standby", "SHELL-COMMAND", "run this when only the leader is ahead"},
     {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND",

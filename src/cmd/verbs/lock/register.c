@@ -145,7 +145,7 @@ static int register_run(struct registration *r)
 {
     const clave_instance *i = &r->instance;
     const char *fault = clave_instance_fault(i);
-    if (!i->address)
+    if (!i->address || !*i->address)
         return diag_usage(r->o, "--address is missing: where the instance can be reached");
     if (fault)
         return diag_usage(r->o, "%s %s", i->name, fault);

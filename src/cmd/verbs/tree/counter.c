@@ -94,12 +94,17 @@ static int run_counter(struct options *o, int argc, char **argv)
     }
     if (id == OPTIONS_STOP)
         return o->status;
+    if (o->argc > 1 && o->argv[1][0] == '-' && o->argv[1][1] == '-')
+        return diag_usage(o, "%s: flags come before PATH", o->argv[1]);
     if (!options_args(o, 1, 2))
         return EXIT_USAGE;
     k.path = o->argv[0];
     k.adds = o->argc == 2;
     if (k.adds && !counter_number(o->argv[1], &k.delta))
         return diag_usage(o, "\"%s\" is not a number of 64 bits, as +1 or -3 is", o->argv[1]);
+    if (k.adds && o->argv[1][0] >= '0' && o->argv[1][0] <= '9')
+        return diag_usage(o, "\"%s\": say +%s to add, or --set %s %s", o->argv[1], o->argv[1],
+                          o->argv[1], k.path);
     if ((k.adds && k.sets) || (k.compares && !k.sets))
         return diag_usage(o, "either +N or --set N, which may have --if N");
     if (!connect_path_ok(o, k.path))
