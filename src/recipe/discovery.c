@@ -29,6 +29,7 @@
 #include "clave/async/cache.h"
 #include "client/client_for_recipes.h"
 #include "recipe/cache/cache_progress.h"
+#include "recipe/discovery.h"
 
 #define DEFAULT_BASE "/services"
 
@@ -332,6 +333,7 @@ struct instance_reader {
     char *to; /* where the next text goes */
     bool is_serverset;
     bool is_stopped; /* by the "status" of a server set's member */
+    const char *unknown;
 };
 
 static const char bad_port[] = "has a port that is no number from 0 to 65535";
@@ -415,6 +417,7 @@ static void instance_read_member(struct instance_reader *d, const char *key)
         const char *status = reader_raw(r, &d->to);
         d->is_stopped = status && strcmp(status, "\"ALIVE\"") != 0;
     } else {
+        d->unknown = d->unknown ? d->unknown : key;
         reader_skip(r, 0);
     }
 }
@@ -444,8 +447,8 @@ static clave_err instance_read(struct instance_reader *d)
     return d->r.fault ? CLAVE_EINVAL : CLAVE_OK;
 }
 
-clave_err clave_instance_parse(clave_instance **out, const void *data, size_t len,
-                               const clave_mem *given, const char **fault)
+clave_err clave__instance_parse(clave_instance **out, const void *data, size_t len,
+                                const clave_mem *given, const char **fault, const char **unknown)
 {
     struct clave_mem mem = clave__mem_or_default(given);
     struct instance_reader d = {.r = {.at = data, .end = (const char *)data + len}};
@@ -463,11 +466,21 @@ clave_err clave_instance_parse(clave_instance **out, const void *data, size_t le
     clave_err err = instance_read(&d);
     if (fault)
         *fault = d.r.fault;
-    if (err == CLAVE_OK)
+    *unknown = NULL;
+    if (err == CLAVE_OK) {
         *out = &p->i;
-    else
+        *unknown = d.unknown;
+    } else {
         clave_instance_free(&p->i);
+    }
     return err;
+}
+
+clave_err clave_instance_parse(clave_instance **out, const void *data, size_t len,
+                               const clave_mem *given, const char **fault)
+{
+    const char *unknown;
+    return clave__instance_parse(out, data, len, given, fault, &unknown);
 }
 
 void clave_instance_free(clave_instance *i)

@@ -174,12 +174,14 @@ TEST(an_instance_is_registered)
           "\"state\": \"up\", \"fault\": null, \"id\": \"a\", \"address\": \"10.0.0.7\", "
           "\"port\": 80, ");
     lists(r, "/v1/services/web", "\"type\": \"DYNAMIC\"");
-    must(r, &v, "PUT /v1/services/web/a", "{\"payload\": {\"zone\": 3}, \"enabled\": false}", 201,
+    must(r, &v, "PUT /v1/services/web/a",
+         "{\"address\": \"h\", \"payload\": {\"zone\": 3}, \"enabled\": false}", 201,
          v.id); /* a program that was started again */
     lists(r, "/v1/services/web?fresh", "\"state\": \"disabled\"");
     must(r, &u, "DELETE /v1/services/web/a", NULL, 409, "");
     must(r, &v, "DELETE /v1/services/web/a", NULL, 204, "");
-    must(r, &v, "PUT /v1/services/web/b?base=/s", "{}", 201, "\"path\": \"/s/web/b\"");
+    must(r, &v, "PUT /v1/services/web/b?base=/s", "{\"address\": \"h\"}", 201,
+         "\"path\": \"/s/web/b\"");
     lists(r, "/v1/services?base=/s", "\"id\": \"b\"");
     webrig_free(r);
 }
@@ -202,6 +204,13 @@ TEST(what_is_asked_wrongly_is_told)
         {"PUT /v1/services/web/a", "{\"serviceType\": \"STATIC\"}", "not DYNAMIC"},
         {"PUT /v1/services/web/a", ENDPOINT "\"name\": null}", "not DYNAMIC"},
         {"PUT /v1/services/web/a", ENDPOINT "\"id\": null}", "not DYNAMIC"},
+        {"PUT /v1/services/web/a", "{\"addres\": \"h\", \"prt\": 1}",
+         "unknown member \\\"addres\\\""},
+        {"PUT /v1/services/web/a", "{\"address\": \"h\", \"prt\": 1}",
+         "unknown member \\\"prt\\\""},
+        {"PUT /v1/services/web/a", "{\"port\": 1}", "has no \\\"address\\\""},
+        {"PUT /v1/services/web/a", "{\"address\": null}", "has no \\\"address\\\""},
+        {"PUT /v1/services/web/a", "{\"address\": \"\"}", "has no \\\"address\\\""},
         {"PUT /v1/services/web/a%2Fb", "{}", "without /"},
         {"DELETE /v1/services/web/..", NULL, "part of a path"},
     };
@@ -225,6 +234,6 @@ TEST(an_id_that_is_too_long_for_an_instance_is_told)
     user_enter(r, &u);
     memset(request + n, 'a', sizeof request - (size_t)n - 1);
     request[sizeof request - 1] = '\0';
-    must(r, &u, request, "{}", 400, "has no id that can be part of a path");
+    must(r, &u, request, "{\"address\": \"h\"}", 400, "has no id that can be part of a path");
     webrig_free(r);
 }

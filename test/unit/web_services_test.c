@@ -1,7 +1,7 @@
 /* /v1/services: the instances of services, from the gate's copy of a server's tree. */
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 
 #define WEB1                                                                                       \
     "{\"name\":\"web\",\"id\":\"i1\",\"address\":\"10.0.0.1\",\"port\":80,\"sslPort\":null,"       \
@@ -116,11 +116,29 @@ TEST(a_balancer_asks_whether_one_is_ready)
     CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
     put(r, "/services/web/i2", WEB2);
     has(r, "/v1/services/web?ready", 503, "\"code\": \"ENONODE\"");
+    has(r, "/v1/services/web?ready", 503, "\"class\": \"retry\"");
     has(r, "/v1/services/none?ready", 503, "no instance at /services/none is up");
     put(r, "/services/web/i1", WEB1);
     CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, "/v1/services/web?ready", 200);
     assert_non_null(strstr(webrig_body(c), "\"id\": \"i1\""));
     assert_null(strstr(webrig_body(c), "\"id\": \"i2\""));
+}
+
+/* Its instances would be missing in a list that says it is all. */
+TEST(a_service_that_the_gate_may_not_read_is_told)
+{
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
+    r->peer = (struct web_peer){.is_unix = true, .uid = 0, .address = "unix"}; /* all roles */
+    put(r, "/services/web/i1", WEB1);
+    put(r, "/services/secret", "");
+    webrig_end(webrig_answer(r, "PUT", "/v1/znodes/services/secret?acl", NULL,
+                             "{\"acl\": [{\"perms\": \"ca\", \"scheme\": \"world\", \"id\": "
+                             "\"anyone\"}]}",
+                             200));
+    has(r, "/v1/services", 403, "may not read /services/secret, so what is at /services is not");
+    has(r, "/v1/services?format=http_sd", 403, "\"code\": \"ENOAUTH\"");
+    has(r, "/v1/services/secret", 403, "may not read /services/secret, so");
+    has(r, "/v1/services/web", 200, "\"id\": \"i1\"");
 }
 
 /* While the gate has no server: whoever reads a list keeps the last one that was right. */

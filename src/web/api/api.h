@@ -191,6 +191,7 @@ struct node_list {
     uint64_t copy; /* the number of the copy that it is from */
     const char **paths;
     size_t n, cap, at;
+    const char *unreadable; /* the node of a service that the gate may not read; NULL: none */
     bool no_memory;
 };
 /* Fills it from x and path. false: the request waits for the copy and is then handled again, or it

@@ -53,6 +53,11 @@ static void node_list_add_children(struct node_list *l, const char *path, clave_
 static bool node_list_add_below(const clave_cache_node *node, void *arg)
 {
     struct node_list *l = arg;
+    if (node->unreadable) {
+        l->unreadable = clave__web_strndup(l->x, node->path, strlen(node->path));
+        l->no_memory |= !l->unreadable;
+        return false;
+    }
     node_list_add_children(l, node->path, node_list_add);
     return !l->no_memory && l->n <= MOST_LISTED;
 }
@@ -60,6 +65,14 @@ static bool node_list_add_below(const clave_cache_node *node, void *arg)
 static int node_list_compare(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns false. */
+static bool node_list_refuse(struct node_list *l, const char *hidden)
+{
+    return clave__web_refuse(l->x, 403, CLAVE_ENOAUTH, l->path,
+                             "the gate may not read %s, so what is at %s is not known", hidden,
+                             l->path);
 }
 
 /* Whether the copy can tell who is there. false: it has answered. */
@@ -71,9 +84,7 @@ static bool node_list_is_known(struct node_list *l, const char *what)
     if (!path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
     else if (hidden)
-        clave__web_refuse(x, 403, CLAVE_ENOAUTH, l->path,
-                          "the gate may not read %s, so what is at %s is not known", hidden,
-                          l->path);
+        node_list_refuse(l, hidden);
     else if (!l->o->copy || l->o->partial || !clave__observe_is_current(l->o))
         clave__observe_copy_answer_old(x, l->path, what);
     else
@@ -93,6 +104,8 @@ bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
         return false;
     }
+    if (l->unreadable)
+        return node_list_refuse(l, l->unreadable);
     if (l->n > MOST_LISTED)
         return clave__web_bad_request(x, "there are more than %d nodes at %s", MOST_LISTED,
                                       l->path);

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "clave/async/cache.h"
 #include "observe/instance_json.h"
+#include "recipe/discovery.h"
 #include "web/observe/observe.h"
 
 enum { PIECE_INSTANCES = 500 };
@@ -173,7 +174,12 @@ void clave__web_get_services(struct web_exchange *x)
         service_list_count_ready(l);
     if (l->ready && l->ready_ones == 0)
         clave__web_problem(
-            x, &(struct problem){.status = 503, .err = CLAVE_ENONODE, .path = l->nodes.path},
+            x,
+            &(struct problem){.status = 503,
+                              .err = CLAVE_EUNREACHABLE, /* one may come: of the class retry */
+                              .code = clave_err_name(CLAVE_ENONODE),
+                              .path = l->nodes.path,
+                              .retry_after_s = 1},
             "no instance at %s is up", l->nodes.path);
     else
         clave__web_answer_pieces(x, service_list_piece, NULL, l);
@@ -214,20 +220,22 @@ static char *service_text(struct web_exchange *x)
 /* What its node says; NULL: it has answered. */
 static char *service_data(struct web_exchange *x, size_t *len)
 {
-    const char *fault = NULL;
+    const char *fault = NULL, *unknown = NULL;
     clave_instance *i = NULL;
     char *text = service_text(x), *data = NULL;
     if (!text)
         return NULL;
-    clave_err err = clave_instance_parse(&i, text, strlen(text), &x->web->mem, &fault);
+    clave_err err = clave__instance_parse(&i, text, strlen(text), &x->web->mem, &fault, &unknown);
     if (err == CLAVE_OK && i->type != CLAVE_SERVICE_DYNAMIC) /* others may lack a name and an id */
         fault = "has a serviceType that is not DYNAMIC, as the node of a session is";
     else if (err == CLAVE_OK &&
              (strcmp(i->name, x->params[0]) != 0 || strcmp(i->id, x->params[1]) != 0))
         fault = "has another name or id than the path";
+    else if (err == CLAVE_OK && !unknown && (!i->address || !*i->address))
+        fault = "has no \"address\", where it can be reached";
     else if (err == CLAVE_OK)
         fault = clave_instance_fault(i);
-    if (!fault && i) {
+    if (!fault && i && !unknown) {
         i->registered = i->registered ? i->registered : clave__observe_now(x->web->observe);
         *len = clave_instance_format(i, NULL, 0);
         data = clave__web_alloc(x, *len + 1);
@@ -236,6 +244,8 @@ static char *service_data(struct web_exchange *x, size_t *len)
     }
     if (fault)
         clave__web_bad_request(x, "the instance %s", fault);
+    else if (unknown)
+        clave__web_bad_request(x, "unknown member \"%.64s\": see /v1/openapi.json", unknown);
     else if (!data)
         clave__web_problem_err(x, CLAVE_ENOMEM, "register", x->params[1]);
     clave_instance_free(i);
