@@ -132,12 +132,15 @@ class Client {
   }
 
   /** Who is in a group: [{id, session, data, since, ...}]. */
-  async members(path) {
+  async members(path, options) {
+    take(options, {}, 'members');
     return (await this.#list(`/v1/members${znode(checked(path, 'members'))}?fresh`, path)).members;
   }
 
   /** The instances of a service: [{id, address, port, state, payload, ...}]. */
-  async instances(service) {
+  async instances(service, options) {
+    if (typeof service !== 'string' || service === '') throw new TypeError(`instances: a service is a name, unlike ${typeof service === 'string' ? JSON.stringify(service) : String(service)}`);
+    take(options, {}, 'instances');
     return (await this.#list(`/v1/services/${encodeURIComponent(service)}?fresh`)).instances;
   }
 

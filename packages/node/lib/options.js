@@ -34,10 +34,11 @@ const KINDS = {
 /** `options`, whose names are those of `known`, {name: kind}, each checked and in one form. */
 function take(options, known, what) {
   if (options === undefined) return {};
-  if (options === null || typeof options !== 'object' || Array.isArray(options)) fail(what, 'the options', `an object, such as {${Object.keys(known)[0]}: ...}`, options);
+  const names = Object.keys(known);
+  if (options === null || typeof options !== 'object' || Array.isArray(options)) fail(what, 'the options', names.length > 0 ? `an object, such as {${names[0]}: ...}` : 'left out', options);
   const taken = {};
   for (const [name, value] of Object.entries(options)) {
-    if (!Object.hasOwn(known, name)) throw new TypeError(`${what}: there is no option "${name}", only ${Object.keys(known).join(', ')}`);
+    if (!Object.hasOwn(known, name)) throw new TypeError(`${what}: there is no option "${name}"${names.length > 0 ? `, only ${names.join(', ')}` : ''}`);
     if (value !== undefined) taken[name] = KINDS[known[name]](value, what, name);
   }
   return taken;
