@@ -144,7 +144,7 @@ class Slots(Served):
         for name in ("", "x" * 129, "a\nb", b"\xff"):
             r = self.slot("take", self.path, "--id", name)
             self.assertEqual(r.code, 64, r)
-            self.assertIn("1 to 128 bytes", r.err)
+            self.assertIn("1 to 128 bytes" if name else "--id is empty", r.err)
         r = self.slot("take", self.path, "--id", "a", "--reason", "x" * 1025)
         self.assertEqual(r.code, 64, r)
 
