@@ -376,8 +376,8 @@ static void counter_go(clave_async_counter *n)
     counter_drop(n);
 }
 
-/* What is in doubt ends with its session, also while it pauses between two attempts; a change that
- * is not goes on in the next one. */
+/* A change in doubt ends with its session, even while it pauses between two attempts. A change that
+ * is certainly not done goes on in the next session. */
 static void counter_on_state(struct listener *l, clave_state state, clave_err why)
 {
     clave_async_counter *n = LIST_ENTRY(l, struct clave_async_counter, listener);

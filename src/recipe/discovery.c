@@ -1002,8 +1002,8 @@ static void instances_on_answer(clave_async_client *c, const clave_result *res, 
     instances_drop(d);
 }
 
-/* Its answer comes after all that the server has announced. Without a connection it waits for one.
- */
+/* Sends a request whose answer follows all events that the server has sent before it. Without a
+ * connection it waits for one. */
 static void instances_ask(clave_async_instances *d)
 {
     if (d->asking)

@@ -1,19 +1,19 @@
-/* notify_policy.h - what a command has promised with the words of sd_notify(3), and whether it
- * keeps it: to be ready in time, and from then on never to be silent for longer than its watchdog
- * allows. Like kill_policy.h it does nothing by itself: what was heard goes in, and when the work
- * is over comes out. The words are received by src/cmd/run/command_notify.c.
+/* notify_policy.h - judges a command by its messages of sd_notify(3): it has to be ready in time,
+ * and from then on must not be silent for longer than its watchdog allows. Like kill_policy.h it
+ * does nothing by itself: messages go in, and a verdict comes out. The messages are received by
+ * src/cmd/run/command_notify.c.
  *
  *              READY (or, unless it has to say so, ALIVE)     STOPPING
  *   STARTING ─────────────────────────────────────▶ RUNNING ──────────▶ STOPPING
  *      │ not ready in time                             │ silent            │ silent
  *      └───────────────────────────────────────────────┴───────────────────┴──▶ OVER
  *
- * FAILED, with which a command gives itself up, leads to OVER from everywhere. OVER is final: the
- * hold has to end, and a word that comes afterwards proves nothing about work that is being ended.
+ * FAILED, with which a command gives itself up, leads to OVER from every phase. OVER is final: the
+ * hold has to end, and a later message proves nothing about work that is being ended.
  *
- * What must stay true: work that says nothing any more is OVER one watchdog later, or, if it never
- * was ready, when its time for that is over; and only what is said to live or to be stopping moves
- * that time, never a status. */
+ * Invariants: work that falls silent is OVER after one watchdog period or, if it never was ready,
+ * when its time to become ready is up. Only signs of life, EXTEND_TIMEOUT_USEC and STOPPING move
+ * that time; a status never does. */
 #ifndef CLAVE_SUPERVISE_NOTIFY_POLICY_H
 #define CLAVE_SUPERVISE_NOTIFY_POLICY_H
 
@@ -28,7 +28,7 @@ struct notify_terms {
     int64_t watchdog_ms; /* the longest silence; 0: any */
 };
 
-/* What one message says. */
+/* The contents of one message. */
 struct notify_said {
     bool ready, alive, stopping, failed;
     int64_t extend_ms; /* it needs this long from now on to start, or to stop; 0: it does not say */
@@ -46,8 +46,8 @@ struct notify_policy {
 /* The command is being started. */
 void clave__notify_policy_begin(struct notify_policy *p, const struct notify_terms *terms,
                                 int64_t now);
-/* Call it before _step if both are due: a word that came in time is not to be missed because this
- * process was late. */
+/* Call it before _step if both are due, so that a message that came in time is not missed because
+ * this process was late. */
 void clave__notify_policy_hear(struct notify_policy *p, const struct notify_said *said,
                                int64_t now);
 /* Call it when something has happened or is due. */

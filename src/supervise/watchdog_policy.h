@@ -60,7 +60,7 @@ struct watchdog_sight {
     bool nothing_left; /* no process of the command is alive */
 };
 
-/* What to do. */
+/* The actions that _step asks for. */
 enum {
     WATCHDOG_FEED = 1,
     WATCHDOG_DISARM = 2, /* close the device so that it stops */

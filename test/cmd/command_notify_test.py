@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from harness import UNSAFE, Running, clave, free_port, scratch, server
+from harness import UNSAFE, Running, Served, clave, free_port, scratch, server
 from lock_rig import LONG, TICK, Holder, alive, children, comm, queue, stat, until
 from notify_rig import Manager
 
@@ -74,14 +74,8 @@ def events(r, name=None):
     return [e for e in found if name in (None, e["event"])]
 
 
-class CommandNotify(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class CommandNotify(Served):
+    flags = TICK
 
     def manager(self):
         m = Manager()

@@ -5,7 +5,7 @@ import shutil
 import signal
 import unittest
 
-from harness import UNSAFE, Running, clave, scratch, server
+from harness import UNSAFE, Running, Served, clave, scratch
 from lock_rig import EXPIRES, TICK, Holder, alive, nodes, stranger, until
 
 SAYS = "env | grep ^CLAVE_FENCE_ | sort"
@@ -24,14 +24,8 @@ def read(path):
         return ""
 
 
-class Fence(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Fence(Served):
+    flags = TICK
 
     def lock(self, path, fence, *flags, script="echo ran", verb="lock", env=None):
         return clave(verb, "--fence", fence, *SHORT, *flags, path, "--", "sh", "-c", script,

@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from harness import UNSAFE, Running, clave, scratch, server
+from harness import UNSAFE, Running, Served, clave, scratch
 from lock_rig import LONG, TICK, Holder, alive, queue, until
 
 CHECK = ('test -e "$ILL" || exit 0; why=$(cat "$ILL"); echo "$CLAVE_EVENT $CLAVE_TOKEN"; echo "$why"; '
@@ -15,16 +15,11 @@ QUICK = ["--health-every", "200ms", "--health-grace", "0"]
 VERBS = (["lock"], ["rwlock"], ["rwlock", "-r"], ["semaphore", "-n", "1"], ["elect"])
 
 
-class Health(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Health(Served):
+    flags = TICK
 
     def setUp(self):
+        super().setUp()
         self.file = scratch("ill")
         self.env = {"ILL": self.file}
 

@@ -9,7 +9,7 @@ import signal
 import time
 import unittest
 
-from harness import UNSAFE, clave, scratch, server
+from harness import UNSAFE, Served, clave, scratch
 from lock_rig import TICK, Holder, alive, nodes, queue, until
 from lock_unkillable_test import AsUser as _AsUser
 from lock_unkillable_test import can_set_user_id
@@ -68,17 +68,11 @@ class Device:
         test.assertEqual(self.done()[-2:], ["magic", "close"])
 
 
-class Watchdog(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = server(flags=TICK)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+class Watchdog(Served):
+    flags = TICK
 
     def setUp(self):
-        self.path = "/" + self.id().rpartition(".")[2]
+        super().setUp()
         self.device = Device()
 
     def hold(self, *flags, script="exec sleep 1000", verb=("lock",), path=None):

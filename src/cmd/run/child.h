@@ -25,8 +25,8 @@ int64_t child_grace(const struct runner *r);
 int64_t child_lead(const struct runner *r);
 /* Finds the terminal of this process. Called before the loop runs. */
 void child_open_terminal(struct runner *r);
-/* Whether it makes sense to queue. If not, because a session this short leaves a watchdog no time,
- * this leaves. */
+/* Returns false, having ended the runner, if there is no point in queueing: the session is too
+ * short for a watchdog. */
 bool child_lets_wait(struct runner *r);
 /* The lock is held and the stages before the command are done: starts the command. */
 void child_begin(struct runner *r);

@@ -1,8 +1,8 @@
 /* command_notify.c - see command_notify.h. runner.c and child.c call it.
  *
- * What must stay true: nothing counts that was not sent by a process of the command; every
- * descriptor that comes is closed, after its message was heard; and however much is sent, the loop
- * gets its turn after a bounded number of messages. */
+ * Invariants: only messages from processes of the command count; every descriptor that arrives is
+ * closed once its message has been read; and the loop gets its turn after a bounded number of
+ * messages, however many are sent. */
 #include "cmd/run/command_notify.h"
 
 #include <assert.h>
@@ -71,13 +71,13 @@ enum { DESCRIPTORS_CAP = 253 }; /* the most that the kernel passes at once (SCM_
 
 struct command_message {
     char text[SD_NOTIFY_CAP + 1];
-    bool whole; /* it is a text, and has come in full */
+    bool whole; /* it is text without a NUL, and was not cut short */
     struct ucred from;
     int descriptors[DESCRIPTORS_CAP];
     size_t ndescriptors;
-    /* What it says. */
+    /* The contents of `text`. */
     struct notify_said said;
-    const char *status; /* NULL: nothing */
+    const char *status; /* NULL: no STATUS= */
     bool reloading;
     char rest[SD_NOTIFY_CAP +
               1]; /* lines for the service manager; they fit, as they did in `text` */
@@ -99,7 +99,7 @@ static void command_message_take_control(struct command_message *m, struct msghd
     }
 }
 
-/* false: there is none. */
+/* Returns false if no message is waiting. */
 static bool command_message_receive(struct command_message *m, int socket)
 {
     union {
@@ -118,7 +118,7 @@ static bool command_message_receive(struct command_message *m, int socket)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return false;
-    /* as in systemd, one 0 at the end is none of it */
+    /* As in systemd, a NUL at the end is not part of the message. */
     m->whole = !(msg.msg_flags & MSG_TRUNC) && strlen(m->text) + 1 >= (size_t)n;
     command_message_take_control(m, &msg);
     return true;
@@ -141,7 +141,7 @@ static int64_t command_message_ms(const char *usec)
     return n > 0 && n <= RUN_FLAG_YEAR_MS ? n : 0;
 }
 
-/* What a line is about. Those that none of the rows has are passed on. */
+/* The kinds of lines in a message. LINE_OTHER is passed on to the service manager. */
 enum command_line {
     LINE_READY,
     LINE_STOPPING,

@@ -1,15 +1,15 @@
-/* command_notify.h - what the command itself says (--notify command, --ready, --watchdog-sec): it
- * gets a NOTIFY_SOCKET of clave's own, and what it sends there with sd_notify(3) is heard here, has
- * supervise/notify_policy.h judge, is shown, and is passed on to our own service manager as far as
- * it is that one's business. What follows for the hold is done by child.c, which hears of it
- * through struct runner_events.
+/* command_notify.h - the command reports on itself (--notify command, --ready, --watchdog-sec). It
+ * gets a NOTIFY_SOCKET of clave's own. Messages that it sends there with sd_notify(3) are judged by
+ * supervise/notify_policy.h and shown, and those meant for the service manager are passed on.
+ * child.c learns of changes through struct runner_events and decides what they mean for the hold.
  *
- *   READY=1, STATUS=, STOPPING=1         noted, shown, and passed on (sd_status.h)
- *   WATCHDOG=1, WATCHDOG=trigger         noted; our own watchdog is fed by sd_status.c
- *   EXTEND_TIMEOUT_USEC=                 noted, and passed on
- *   BARRIER=1                            what was sent before has been heard: its descriptor is
- * closed MAINPID=, MAINPIDFD..=, NOTIFYACCESS=, FD..=   not passed on: clave is the main process,
- * and nobody could use the descriptors, which are closed anything else passed on as it is */
+ *   READY=1, STATUS=, STOPPING=1     noted, shown, and passed on (sd_status.h)
+ *   WATCHDOG=1, WATCHDOG=trigger     noted; sd_status.c feeds the service manager's watchdog
+ *   EXTEND_TIMEOUT_USEC=             noted, and passed on
+ *   BARRIER=1                        its descriptor is closed once earlier messages have been read
+ *   MAINPID=, MAINPIDFD..=,          not passed on: clave is the main process, and the descriptors,
+ *   NOTIFYACCESS=, FD..=             which nobody could use, are closed
+ *   anything else                    passed on unchanged */
 #ifndef CLAVE_CMD_RUN_COMMAND_NOTIFY_H
 #define CLAVE_CMD_RUN_COMMAND_NOTIFY_H
 
@@ -42,31 +42,31 @@ int command_notify_check(struct run_plan *p);
 
 struct command_notify {
     struct notify_policy policy;
-    bool runs;   /* the command does, and has not ended */
-    bool judged; /* and it is not being ended yet */
+    bool runs;   /* the command is running */
+    bool judged; /* and is not being ended, so its silence counts */
     int socket;  /* -1: none */
     uv_poll_t poll;
     uv_timer_t due;   /* of the policy */
-    uv_timer_t pause; /* runs for a while after a status was shown, so that not each change is */
-    char status[COMMAND_NOTIFY_STATUS_CAP]; /* the newest; "": none */
-    char shown[COMMAND_NOTIFY_STATUS_CAP];  /* the one that is */
+    uv_timer_t pause; /* runs for a while after a status was shown, to limit how often one is */
+    char status[COMMAND_NOTIFY_STATUS_CAP]; /* the newest status; "": none */
+    char shown[COMMAND_NOTIFY_STATUS_CAP];  /* the status that is shown */
     bool told_stopping, told_stranger;
 };
 
-/* Opens the socket and its libuv handles, to be called when the guardian, which must not have the
- * socket, has been forked. Returns 0, or an error of libuv. */
+/* Opens the socket and its libuv handles. Call it after the guardian has been forked, because the
+ * guardian must not inherit the socket. Returns 0, or an error of libuv. */
 int command_notify_open(struct runner *r);
 /* The command is being started. */
 void command_notify_run(struct runner *r);
-/* The command is being ended: its silence does not count any more. */
+/* The command is being ended: from now on it may be silent. */
 void command_notify_excuse(struct runner *r);
-/* The command has ended: nothing is heard any more. */
+/* The command has ended: later messages are ignored. */
 void command_notify_end(struct runner *r);
 void command_notify_close(struct runner *r); /* closes the socket and the libuv handles */
 
-/* Why the work is over. */
+/* Writes the reason for which the command was given up. */
 void command_notify_why(const struct runner *r, char out[COMMAND_NOTIFY_CAP]);
-/* What others are to be shown; "": nothing. */
+/* Writes the text for the lock's node: the status, or the reason. "" if there is none. */
 void command_notify_text(const struct runner *r, char out[COMMAND_NOTIFY_CAP]);
 
 #endif

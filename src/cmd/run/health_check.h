@@ -73,7 +73,7 @@ void health_reap(struct health_check *h);
 /* There is nothing left to check. A check that runs is killed. */
 void health_stop(struct health_check *h);
 void health_close(struct health_check *h); /* closes its libuv handles */
-/* Whether this process may queue or be registered: it is healthy, or has no check. */
+/* True if this process may queue or be registered: it is healthy, or is not checked. */
 bool health_lets_stand(const struct health_check *h);
 
 #endif

@@ -15,8 +15,8 @@
  * cannot be started, prints a message. */
 void hook_run(const struct run_plan *p, const char *command, const char *event, int64_t token);
 
-/* What a command of the user is told in its environment: CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT
- * and, unless it is 0, CLAVE_TOKEN. */
+/* The environment of a hook or check: CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT and, unless it is 0,
+ * CLAVE_TOKEN. */
 struct hook_facts {
     const char *event, *path, *connect;
     int64_t token;

@@ -61,7 +61,7 @@ void sd_status_unhealthy(struct runner *r)
         sd_notify_ready(&r->service.notify);
 }
 
-/* What the command says of itself follows. */
+/* The command's own status, if there is one, comes last. */
 static void sd_status_send_held(const struct runner *r, const char *detail)
 {
     struct grant_facts g;

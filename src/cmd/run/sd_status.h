@@ -22,8 +22,8 @@ void sd_status_waiting(struct runner *r, size_t ahead, bool known);
 void sd_status_unhealthy(struct runner *r); /* it does not queue */
 void sd_status_delayed(struct runner *r);   /* granted, but the previous holder had lost the lock */
 void sd_status_started(struct runner *r);   /* the command runs */
-/* What the command has said (command_notify.h): that it is ready; another status; lines that are
- * the service manager's business alone. */
+/* The command has sent READY=1; a new STATUS=; lines that only the service manager needs
+ * (command_notify.h). */
 void sd_status_said_ready(struct runner *r);
 void sd_status_said(struct runner *r);
 void sd_status_pass_on(struct runner *r, const char *lines, bool reloading);

@@ -292,8 +292,8 @@ int64_t clave__cache_answered_zxid(const clave_async_cache *cache)
     return cache->answer_zxid;
 }
 
-/* What is announced while the connection is down, or was not noted for want of memory, is found by
- * comparing everything. */
+/* Changes made while the connection is down, or dropped for lack of memory, are found by comparing
+ * the whole tree, so until then a change of any path is awaited. */
 bool clave__cache_awaits(const clave_async_cache *cache, const char *path)
 {
     size_t top = cache->tree.root->name_len, len = strlen(path);

@@ -255,8 +255,7 @@ clave_err clave__contender_limit_cause(const struct contender *c);
  * same clock, so nothing of the reserve is needed for drift. */
 int64_t clave__contender_silence_over(const struct contender *c);
 
-/* What a release of a lost hold returns: the cause if it was a limit of its own, otherwise ELOST.
- */
+/* The result of releasing a lost hold: the cause if that was a limit of its own, else ELOST. */
 static inline clave_err clave__contender_release_lost(clave_err why)
 {
     return why == CLAVE_EMAXHOLD || why == CLAVE_ESILENT ? why : CLAVE_ELOST;

@@ -34,7 +34,7 @@ static int64_t contender_grant_silent_at(const struct contender *c)
     return c->grant.depend_ms > 0 ? c->grant.silent_at : CLAVE_NEVER;
 }
 
-/* Its own limits; the session has one more. */
+/* The earlier of the hold's own limits; the session's deadline is not among them. */
 static int64_t contender_grant_limit(const struct contender *c)
 {
     return deadline_earlier(c->grant.end, contender_grant_silent_at(c));

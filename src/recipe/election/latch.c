@@ -462,8 +462,8 @@ static void latch_fall(clave_async_latch *l, struct contender *place, clave_err 
         latch_stay_out(l, err);
 }
 
-/* It led, and its work gave no sign of life: it would lead on with work that hangs. So it stays out
- * until a resign says that the work goes on. */
+/* The leader's work gave no sign of life. It must not stand again with work that hangs, so it stays
+ * out until a resign shows that the work goes on. */
 static void latch_fall_silent(clave_async_latch *l)
 {
     latch_enter(l, LATCH_OUT);

@@ -196,7 +196,7 @@ static inline clave_err clave__call(clave_client *c, call_begin *begin, const st
     return clave__call_with_path(c, begin, a, 0, timeout_ms, out);
 }
 
-/* What a create may add to its path: ten digits, and the prefix of a protected name. */
+/* Room for what a create adds to its path: ten digits, and the prefix of a protected name. */
 enum { PATH_GROWTH = 64 };
 
 /* A call that creates a->path; its reply has the path of the node. */

@@ -175,6 +175,9 @@ struct observe *clave__observe_for(struct web_exchange *x);
  * headers Age and Clave-Source. */
 void clave__observe_copy_json(struct json *j, const void *x);
 void clave__observe_copy_set_headers(struct web_exchange *x);
+/* False if the gate may not read a node on the way to `path`, so that the copy has nothing below
+ * it: answers 403, "so WHAT PATH is not known". Also false, and answered, without memory. */
+bool clave__observe_copy_covers(struct web_exchange *x, const char *path, const char *what);
 /* Answers 503: "WHAT PATH is not known". */
 void clave__observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what);
 /* True if the sender may read what concerns this path; NULL: what concerns no path. */

@@ -151,21 +151,14 @@ static bool leads_read(struct web_exchange *x, const char *id, struct leads *l)
     return !wrong || clave__web_bad_request(x, "min_term: %s", wrong);
 }
 
-/* Whether the copy can tell who leads; if so l->leader is set. false: it has answered. */
+/* Finds out who leads and sets l->leader (NULL: nobody does). Returns false, having answered, if
+ * the copy cannot tell. */
 static bool leads_is_known(struct leads *l)
 {
     struct web_exchange *x = l->x;
     clave__observe_feed_start(l->o);
-    char *path = clave__web_strndup(x, l->path, strlen(l->path));
-    const char *hidden = path ? clave__observe_feed_unreadable(l->o->feed, path) : NULL;
-    if (!path) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "look at", l->path);
+    if (!clave__observe_copy_covers(x, l->path, "who leads at"))
         return false;
-    }
-    if (hidden)
-        return clave__web_refuse(x, 403, CLAVE_ENOAUTH, l->path,
-                                 "the gate may not read %s, so who leads at %s is not known",
-                                 hidden, l->path);
     if (!clave__observe_is_current(l->o) || !clave__observe_is_complete(l->o)) {
         clave__observe_copy_answer_old(x, l->path, "who leads at");
         return false;
@@ -220,7 +213,8 @@ void clave__web_get_leader(struct web_exchange *x)
     leads_ask(x, clave__web_query(x, "id"));
 }
 
-/* It stands in the election and does not lead: what follows the leader and may take over. */
+/* 200 for a candidate that stands in the election and does not lead: it follows the leader and may
+ * take over. */
 void clave__web_get_replica(struct web_exchange *x)
 {
     const char *id = clave__web_query(x, "id");

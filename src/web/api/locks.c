@@ -268,8 +268,7 @@ static bool copy_is_news(struct web_exchange *x, const char *path, const char *e
     return false;
 }
 
-/* Nothing is known about locks below a node that the gate may not read. */
-static bool observe_copy_knows(struct web_exchange *x, const char *path)
+bool clave__observe_copy_covers(struct web_exchange *x, const char *path, const char *what)
 {
     char *copy = clave__web_strndup(x, path, strlen(path));
     const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
@@ -277,7 +276,7 @@ static bool observe_copy_knows(struct web_exchange *x, const char *path)
         clave__web_problem_err(x, CLAVE_ENOMEM, "look at", path);
     else if (hidden)
         clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
-                          "the gate may not read %s, so who holds %s is not known", hidden, path);
+                          "the gate may not read %s, so %s %s is not known", hidden, what, path);
     return copy && !hidden;
 }
 
@@ -288,7 +287,7 @@ static void copy_answer_none(struct web_exchange *x, const char *path, const cha
                         .path = path,
                         .members = clave__observe_copy_json,
                         .arg = x};
-    if (!observe_copy_knows(x, path))
+    if (!clave__observe_copy_covers(x, path, "who holds"))
         return;
     if (!clave__observe_is_current(x->web->observe))
         clave__observe_copy_answer_old(x, path, "who holds");

@@ -67,28 +67,14 @@ static int node_list_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Returns false. */
-static bool node_list_refuse(struct node_list *l, const char *hidden)
-{
-    return clave__web_refuse(l->x, 403, CLAVE_ENOAUTH, l->path,
-                             "the gate may not read %s, so what is at %s is not known", hidden,
-                             l->path);
-}
-
-/* Whether the copy can tell who is there. false: it has answered. */
+/* Returns false, having answered, if the copy cannot tell who is there. */
 static bool node_list_is_known(struct node_list *l, const char *what)
 {
-    struct web_exchange *x = l->x;
-    char *path = clave__web_strndup(x, l->path, strlen(l->path));
-    const char *hidden = path ? clave__observe_feed_unreadable(l->o->feed, path) : NULL;
-    if (!path)
-        clave__web_problem_err(x, CLAVE_ENOMEM, "list", l->path);
-    else if (hidden)
-        node_list_refuse(l, hidden);
-    else if (!l->o->copy || l->o->partial || !clave__observe_is_current(l->o))
-        clave__observe_copy_answer_old(x, l->path, what);
-    else
+    if (!clave__observe_copy_covers(l->x, l->path, "what is at"))
+        return false;
+    if (l->o->copy && !l->o->partial && clave__observe_is_current(l->o))
         return true;
+    clave__observe_copy_answer_old(l->x, l->path, what);
     return false;
 }
 
@@ -105,7 +91,9 @@ bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *
         return false;
     }
     if (l->unreadable)
-        return node_list_refuse(l, l->unreadable);
+        return clave__web_refuse(x, 403, CLAVE_ENOAUTH, l->path,
+                                 "the gate may not read %s, so what is at %s is not known",
+                                 l->unreadable, l->path);
     if (l->n > MOST_LISTED)
         return clave__web_bad_request(x, "there are more than %d nodes at %s", MOST_LISTED,
                                       l->path);
@@ -399,7 +387,8 @@ static void own_node_leave(struct session_request *k)
     clave__http_session_flush(k->s);
 }
 
-/* What is not there must be known as of a commit: the node may have been made at another gate. */
+/* A commit comes first: another gate may have made the node, and a member that lags behind would
+ * not show it. */
 static void own_node_begin_leave(struct web_exchange *x, clave_async_client *c)
 {
     (void)c;

@@ -217,7 +217,8 @@ static char *service_text(struct web_exchange *x)
     return NULL;
 }
 
-/* What its node says; NULL: it has answered. */
+/* The data of the instance's node, from the body of the request. Returns NULL, having answered, if
+ * the body does not describe an instance. */
 static char *service_data(struct web_exchange *x, size_t *len)
 {
     const char *fault = NULL, *unknown = NULL;

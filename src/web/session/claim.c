@@ -407,7 +407,7 @@ static int64_t claim_told_until(const struct claim *c)
 static void claim_limit_read(struct claim *c);
 static void claim_limit_make(struct claim *c);
 
-/* Nothing is asked any more. The last thing that is done to a claim. */
+/* No further request about the limit follows. The claim may be freed by this. */
 static void claim_limit_rest(struct http_session *s, struct claim *c)
 {
     if (c)
@@ -417,7 +417,7 @@ static void claim_limit_rest(struct http_session *s, struct claim *c)
         clave__http_session_known(s);
 }
 
-/* Whether it is known that it is over, or when it will be, is found by the next proof. */
+/* The request failed, or its answer is of no use: the next proof asks again. */
 static void claim_limit_give_up(struct claim *c)
 {
     struct http_session *s = c->part.s;
@@ -449,7 +449,7 @@ static bool claim_limit_goes_on(struct claim *c, clave_err err)
     return false;
 }
 
-/* It is over at the servers. */
+/* The servers have "over". */
 static void claim_limit_over(struct claim *c)
 {
     struct http_session *s = c->part.s;
@@ -622,8 +622,8 @@ void clave__claim_on_connection(struct claim *c)
         claim_limit_learn(c);
 }
 
-/* Its max_hold_ms is over; or the place of a claim for which that was said may go. Without a
- * connection nothing is done: the next one begins with _learn. */
+/* max_hold_ms is over, or the place of a SPENT claim may be deleted. Without a connection nothing
+ * is done, because the next one begins with clave__claim_on_connection. */
 static void claim_limit_on_due(struct timer *t, int64_t now)
 {
     struct claim *c = LIST_ENTRY(t, struct claim, longest.due);
@@ -642,8 +642,8 @@ void clave__claim_limit_init(struct claim *c)
     clave__timer_init(&c->longest.due, claim_limit_on_due);
 }
 
-/* Nothing of it is left: neither is what gates note of it beside its place. What stays behind,
- * because the connection was lost, is deleted after the next listing. */
+/* The claim's node is gone: deletes the notes beside it. Notes that stay behind because the
+ * connection was lost are deleted after the next listing. */
 static void claim_on_over(struct claim *c)
 {
     struct http_session *s = c->part.s;

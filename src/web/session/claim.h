@@ -309,8 +309,8 @@ void clave__claim_went_elsewhere(struct claim *c);
 #define CLAIM_TERMS_NOTE SESSION_MARKS "/terms-"
 
 void clave__claim_limit_init(struct claim *c);
-/* Its session has a new connection: learns again when a hold with a limit ends. No proof of the
- * session is told before. */
+/* The session has a new connection: finds out again when a hold with a limit ends. Until that is
+ * known, no proof of the session is reported. */
 void clave__claim_on_connection(struct claim *c);
 
 /* ==== roles =================================================================================== */

@@ -2,9 +2,9 @@
  * Documentation/watchdog/watchdog-api. The guardian owns the device; the runner calls this only
  * before there is a command, and once both the guardian and the command are dead.
  *
- * What must stay true: a device is stopped (the magic character 'V' before the close) only by
- * watchdog_device_disarm and watchdog_device_stop_abandoned. Any other end of the process that has
- * it open leaves it running. */
+ * Invariant: only watchdog_device_disarm and watchdog_device_stop_abandoned stop a device, by
+ * writing the magic character 'V' before they close it. If the process that has it open ends in any
+ * other way, the device keeps counting. */
 #include "cmd/run/guardian/watchdog_device.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ bool watchdog_device_fits(int64_t session_ms)
     return clave__watchdog_policy_longest(session_ms) >= 1000;
 }
 
-/* Whether its driver was loaded with `nowayout`. /dev/watchdog is watchdog0 under its old name. */
+/* True if the driver was loaded with `nowayout`. /dev/watchdog is an alias of watchdog0. */
 static bool watchdog_device_never_stops(const char *path)
 {
     struct stat st;
@@ -127,7 +127,7 @@ void watchdog_device_stop_abandoned(const char *path)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* What fits: the longest timeout is an eighth of the session's, in whole seconds. */
+/* The longest timeout that fits is an eighth of the session's, rounded down to whole seconds. */
 #define WHAT_FITS "(session 8s: device 1s; 16s: 2s; 24s: 3s; 40s: 5s; 60s: 7s)"
 
 static void watchdog_trouble_of_open(int error, char out[WATCHDOG_TEXT_CAP])

@@ -30,10 +30,10 @@ struct watchdog_device {
     int64_t timeout_ms;
 };
 
-/* Whether the session is long enough for any device: their timeouts are whole seconds. */
+/* True if the session is long enough for some device; their timeouts are whole seconds. */
 bool watchdog_device_fits(int64_t session_ms);
-/* Whether the device is there and may be opened, as far as that can be told without opening it:
- * opening starts it. Stating this early saves the user a wait in the queue. */
+/* Checks that the device exists and may be opened, without opening it, because that would start it.
+ * An early refusal saves the user a wait in the queue. */
 struct watchdog_trouble watchdog_device_look(const char *path);
 /* Opens the device and sets its timeout to the longest that fits the session. If it cannot be used,
  * it is stopped, d->fd is -1, and the answer says why. Otherwise the device resets the machine
@@ -43,7 +43,7 @@ struct watchdog_trouble watchdog_device_open(struct watchdog_device *d, const ch
 void watchdog_device_feed(struct watchdog_device *d);
 /* Stops the device and closes it. */
 void watchdog_device_disarm(struct watchdog_device *d);
-/* Stops a device that a process which is dead by now has left running. */
+/* Stops a device that was left running by a process that has died. */
 void watchdog_device_stop_abandoned(const char *path);
 
 enum { WATCHDOG_TEXT_CAP = 512 };

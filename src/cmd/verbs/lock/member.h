@@ -10,7 +10,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/run_flags.h"
 
-/* What becomes of the node while the command is unhealthy. */
+/* How an unhealthy command is treated. */
 enum on_unhealthy {
     ON_UNHEALTHY_REMOVE,
     ON_UNHEALTHY_END,     /* it is removed, and the command is ended */
