@@ -680,6 +680,29 @@ TEST(a_longest_hold_goes_on_at_the_next_gate)
     }
 }
 
+/* A gate where it is over learns that it was made anew with its key: it then lists it as held, and
+ * not also as it was. */
+TEST(a_renewal_lists_each_claim_once)
+{
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[0].body), 201));
+    while (places(r, limited[0].kind) > 0) {
+        webrig_advance(r, 1000);
+        webrig_end(ends(r, renews(r, &u), 200));
+    }
+    webrig_second(r);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[0].body), 201));
+    webrig_other(r);
+    struct webrig_call *c = ends(r, renews(r, &u), 200);
+    const char *once = strstr(webrig_body(c), "{\"id\": \"" UUID);
+    assert_non_null(once);
+    assert_non_null(strstr(once, "\"held\""));
+    assert_null(strstr(once + 1, "{\"id\": \"" UUID));
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* The note of an election's terms is lost with the connection: on the next one it is made before
  * the place, so that a gate which takes up the place finds it. */
 TEST(the_terms_of_an_election_are_noted_before_its_place)

@@ -177,11 +177,17 @@ static void session_admit_claims(const struct web_exchange *x, struct http_sessi
     }
 }
 
+/* Each id once: a claim that is over is left out when it was made anew with the same key, as a
+ * caller that looks its claim up by its id may take the first one for the answer. */
 static void session_put_claims(struct web_exchange *x, struct http_session *s, bool proven)
 {
     clave__json_open(&x->json, "claims", '[');
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
-        clave__web_put_claim(x, clave__claim_of(LIST_ENTRY(l, struct session_part, link)), proven);
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        struct claim *newest = clave__claim_is_over(c) ? clave__claim_find(s, c->place.uuid) : NULL;
+        if (!newest || newest == c)
+            clave__web_put_claim(x, c, proven);
+    }
     clave__json_close(&x->json, ']');
 }
 
