@@ -86,7 +86,7 @@ TEST(an_id_has_one_session)
 {
     struct webrig *r = rig(&(struct webrig_options){.net = {.clients = 1}});
     struct user u, v;
-    char owner[64];
+    char owner[64], target[64];
     webrig_settle(r);
     user_enter(r, &u);
     user_enter(r, &v);
@@ -94,7 +94,12 @@ TEST(an_id_has_one_session)
     snprintf(owner, sizeof owner, "\"session\": \"%s\"", u.id);
     must(r, &v, "PUT /v1/members/g/a", "v", 409, owner);
     must(r, &v, "DELETE /v1/members/g/a", NULL, 409, owner);
+    snprintf(target, sizeof target, "PUT /v1/members/g/a?replace=%s", v.id);
+    must(r, &v, target, "v", 409, owner);
     must(r, &v, "PUT /v1/members/g/a?replace", "v", 201, v.id);
+    must(r, &u, target, "u", 201, u.id);
+    must(r, &v, "PUT /v1/members/g/a?replace=x", "v", 400, "replace is the id of a session");
+    must(r, &v, "PUT /v1/members/g/a?replace=1", "v", 201, v.id);
     lists(r, "/v1/members/g?fresh", "\"data\": \"v\"");
     must(r, &u, "DELETE /v1/members/g/a", NULL, 409, "");
     must(r, &u, "PUT /v1/members/g/a", "u", 409, "?replace takes its place");

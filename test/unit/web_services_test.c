@@ -156,6 +156,64 @@ TEST(an_old_list_is_not_answered)
     has(r, "/v1/services?format=http_sd", 200, "10.0.0.1:80");
 }
 
+/* A request for a list that its sender knows. */
+static struct webrig_call *wait_for_change(struct webrig *r, const char *target)
+{
+    char headers[100];
+    CLOSED_BY(webrig_ended) struct webrig_call *c = get(r, target, 200);
+    snprintf(headers, sizeof headers, "If-None-Match: %s\nPrefer: wait=30",
+             webrig_header(c, "ETag"));
+    struct webrig_call *waits = webrig_request(r, "GET", target, headers, NULL);
+    webrig_advance(r, 100);
+    assert_false(waits->answered);
+    return waits;
+}
+
+TEST(a_list_that_is_known_is_answered_when_it_has_changed)
+{
+    static const char *const lists[] = {"/v1/services/web", "/v1/services",
+                                        "/v1/members/services/web"};
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
+    put(r, "/services/web/i1", WEB1);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct webrig_call *c = wait_for_change(r, lists[i]);
+        put(r, "/services/other", "no instance, nor of this service");
+        assert_false(c->answered);
+        put(r, "/services/web/i1", i % 2 ? WEB1 : WEB2);
+        webrig_advance(r, 100);
+        assert_true(c->answered);
+        assert_int_equal(c->status, 200);
+        webrig_end(c);
+        c = wait_for_change(r, lists[i]);
+        webrig_advance(r, 30000);
+        assert_int_equal(c->status, 304);
+        webrig_end(c);
+    }
+}
+
+TEST(many_changes_are_one_answer)
+{
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
+    struct webrig_call *c = wait_for_change(r, "/v1/services/web");
+    assert_int_equal(memnet_create(r->net, ACTOR, "/services/web/i1"), CLAVE_OK);
+    assert_int_equal(memnet_create(r->net, ACTOR, "/services/web/i2"), CLAVE_OK);
+    webrig_advance(r, 100);
+    assert_true(c->answered);
+    assert_non_null(strstr(webrig_body(c), "\"unreadable\": 2"));
+    webrig_end(c);
+}
+
+TEST(an_old_copy_does_not_say_that_nothing_has_changed)
+{
+    CLOSED_BY(webrig_freed) struct webrig *r = open_rig();
+    struct webrig_call *c = wait_for_change(r, "/v1/services/web");
+    memnet_stop_server(r->net);
+    webrig_advance(r, 31000);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 503);
+    webrig_end(c);
+}
+
 TEST(a_long_list_is_whole)
 {
     enum { MANY = 1203 };

@@ -175,6 +175,11 @@ struct observe *clave__observe_for(struct web_exchange *x);
  * headers Age and Clave-Source. */
 void clave__observe_copy_json(struct json *j, const void *x);
 void clave__observe_copy_set_headers(struct web_exchange *x);
+/* For a list of the children of `path`, or of theirs, of which `digest` stands for every state:
+ * sets ETag and the headers above. False: the sender knows it, so the request has been answered
+ * 304, or waits for a change and is then handled again. */
+bool clave__observe_list_is_news(struct web_exchange *x, bool grandchildren, const char *path,
+                                 uint64_t digest);
 /* False if the gate may not read a node on the way to `path`, so that the copy has nothing below
  * it: answers 403, "so WHAT PATH is not known". Also false, and answered, without memory. */
 bool clave__observe_copy_covers(struct web_exchange *x, const char *path, const char *what);
@@ -197,8 +202,8 @@ struct node_list {
     const char *unreadable; /* the node of a service that the gate may not read; NULL: none */
     bool no_memory;
 };
-/* Fills it from x and path. false: the request waits for the copy and is then handled again, or it
- * has answered, 503 "WHAT PATH is not known" for one. */
+/* Fills it from x and path. false: the request waits, for the copy or for a change, and is then
+ * handled again; or it has answered, 503 "WHAT PATH is not known" for one. */
 bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what);
 /* The next that is still there. NULL: that was the last. */
 struct clave_cache_node;
@@ -210,7 +215,8 @@ struct own_node {
     const char *path;
     const void *data; /* never NULL */
     size_t len;
-    bool replace; /* another session's goes */
+    bool replace;     /* another session's goes */
+    int64_t replaces; /* then only that of this session; 0: of any */
 };
 void clave__web_put_own_node(struct web_exchange *x, const struct own_node *n);
 /* The session has it no more: 204; 404: it had none. */

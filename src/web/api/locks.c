@@ -231,7 +231,7 @@ static void copy_etag(char out[COPY_ETAG_CAP], uint64_t digest)
 }
 
 /* Returns false if the time to wait is over; true if the request waits, or was refused. */
-static bool observe_copy_waits(struct web_exchange *x, const char *path)
+static bool observe_copy_waits(struct web_exchange *x, enum long_poll_of of, const char *path)
 {
     struct observe_request *r = observe_request_of(x);
     int64_t wait = clave__web_prefer_wait(x), now = x->web->now;
@@ -244,19 +244,20 @@ static bool observe_copy_waits(struct web_exchange *x, const char *path)
         return false;
     if (!clave__web_may_wait(x))
         return true;
-    if (!clave__lock_long_poll_enter(&r->poll, x, path, r->until))
+    if (!clave__lock_long_poll_enter(&r->poll, x, of, path, r->until))
         clave__web_problem_err(x, CLAVE_ENOMEM, "wait for a change", NULL);
     return true;
 }
 
-static bool copy_is_news(struct web_exchange *x, const char *path, const char *etag)
+static bool copy_is_news(struct web_exchange *x, enum long_poll_of of, const char *path,
+                         const char *etag)
 {
     if (!clave__condition_knows(x, etag, COPY_ETAG_NONE)) {
         clave__web_set_header(x, "ETag", "%s", etag);
         clave__observe_copy_set_headers(x);
         return true;
     }
-    if (observe_copy_waits(x, path))
+    if (observe_copy_waits(x, of, path))
         return false;
     if (clave__observe_is_current(x->web->observe)) {
         clave__web_set_header(x, "ETag", "%s", etag);
@@ -266,6 +267,14 @@ static bool copy_is_news(struct web_exchange *x, const char *path, const char *e
         clave__observe_copy_answer_old(x, path, "whether anything has changed at");
     }
     return false;
+}
+
+bool clave__observe_list_is_news(struct web_exchange *x, bool grandchildren, const char *path,
+                                 uint64_t digest)
+{
+    char etag[COPY_ETAG_CAP];
+    copy_etag(etag, digest);
+    return copy_is_news(x, grandchildren ? POLL_GRANDCHILDREN : POLL_CHILDREN, path, etag);
 }
 
 bool clave__observe_copy_covers(struct web_exchange *x, const char *path, const char *what)
@@ -291,7 +300,7 @@ static void copy_answer_none(struct web_exchange *x, const char *path, const cha
         return;
     if (!clave__observe_is_current(x->web->observe))
         clave__observe_copy_answer_old(x, path, "who holds");
-    else if (copy_is_news(x, path, COPY_ETAG_NONE))
+    else if (copy_is_news(x, POLL_AT, path, COPY_ETAG_NONE))
         clave__web_problem(x, &p, "%s %s", text, path);
 }
 
@@ -487,7 +496,7 @@ void clave__web_get_lock(struct web_exchange *x)
     }
     char etag[COPY_ETAG_CAP];
     copy_etag(etag, clave__lock_etag(q));
-    if (!copy_is_news(x, path, etag))
+    if (!copy_is_news(x, POLL_AT, path, etag))
         return;
     struct lock_one *l = clave__web_must_alloc(x, sizeof *l);
     if (!l)
@@ -592,7 +601,7 @@ void clave__web_get_election(struct web_exchange *x)
     }
     char etag[COPY_ETAG_CAP];
     copy_etag(etag, clave__election_digest(e, clave__lock_model_get(&o->model, path, false)));
-    if (!copy_is_news(x, path, etag))
+    if (!copy_is_news(x, POLL_AT, path, etag))
         return;
     struct election_view view = {&o->model, ALL_CANDIDATES, clave__observe_copy_json, x};
     clave__election_json(&x->json, NULL, e, &view);

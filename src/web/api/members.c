@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/hash/siphash.h"
 #include "base/path.h"
 #include "base/utf8.h"
 #include "clave/async/cache.h"
@@ -78,6 +79,20 @@ static bool node_list_is_known(struct node_list *l, const char *what)
     return false;
 }
 
+/* Another one after every change of a node or of its data; the same at all gates. */
+static uint64_t node_list_digest(const struct node_list *l)
+{
+    struct siphash_key key = {0};
+    clave_cache_node node;
+    for (size_t i = 0; i < l->n; i++) {
+        if (clave_async_cache_get(l->o->copy, l->paths[i], &node) != CLAVE_OK)
+            continue;
+        key.k1 = node.unreadable ? 0 : (uint64_t)node.stat.mzxid;
+        key.k0 = clave__siphash(key, l->paths[i], strlen(l->paths[i]));
+    }
+    return key.k0;
+}
+
 bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *what)
 {
     struct web_exchange *x = l->x;
@@ -99,8 +114,7 @@ bool clave__node_list_read(struct node_list *l, bool grandchildren, const char *
                                       l->path);
     if (l->n > 0)
         qsort(l->paths, l->n, sizeof *l->paths, node_list_compare);
-    clave__observe_copy_set_headers(x);
-    return true;
+    return clave__observe_list_is_news(x, grandchildren, l->path, node_list_digest(l));
 }
 
 const char *clave__node_list_next(struct node_list *l, clave_cache_node *node)
@@ -313,6 +327,11 @@ static void own_node_change(struct web_exchange *x, clave_async_client *c, bool 
     clave__request_client_sent(x, c, err, r->removes ? "leave" : "join", r->node.path);
 }
 
+static bool own_node_replaces(const struct own_node *n, int64_t owner)
+{
+    return n->replace && owner && (!n->replaces || n->replaces == owner);
+}
+
 static void own_node_seen(struct web_exchange *x, clave_async_client *c, const clave_result *res)
 {
     struct own_node_request *r = x->state;
@@ -322,7 +341,7 @@ static void own_node_seen(struct web_exchange *x, clave_async_client *c, const c
     r->version = res->stat->version;
     if (own && !r->removes && same)
         own_node_answer(x, 200, res->stat);
-    else if (own || (r->node.replace && res->stat->ephemeral_owner))
+    else if (own || own_node_replaces(&r->node, res->stat->ephemeral_owner))
         own_node_change(x, c, own);
     else
         own_node_conflict(x, res->stat->ephemeral_owner);
@@ -425,10 +444,18 @@ void clave__web_delete_own_node(struct web_exchange *x, const char *path)
 
 void clave__web_put_member(struct web_exchange *x)
 {
+    const char *replace = clave__web_query(x, "replace");
+    int64_t replaces = 0;
+    if (replace && *replace && strcmp(replace, "1") != 0 && strcmp(replace, "true") != 0 &&
+        !clave__web_parse_int(replace, &replaces)) {
+        clave__web_bad_request(x, "replace is the id of a session, or it has no value");
+        return;
+    }
     const struct own_node n = {.path = x->params[0],
                                .data = clave__web_body_bytes(x),
                                .len = clave__web_body_len(x),
-                               .replace = clave__web_query(x, "replace") != NULL};
+                               .replace = replace != NULL,
+                               .replaces = replaces};
     if (clave__param_path(x))
         clave__web_put_own_node(x, &n);
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "observe/lock_replay.h"
 #include "recipe/cache/cache_progress.h"
 #include "web/http/exchange.h"
@@ -500,38 +501,52 @@ void clave__observe_free(struct web *w)
 
 enum { HANDLED_A_TURN = 100 };
 
+struct poll_key {
+    const char *path;
+    size_t len;
+    enum long_poll_of of;
+};
+
 struct lock_long_poll_path {
     struct map_node node;
     struct list polls;
+    struct poll_key key; /* of `path` */
     char path[];
 };
 
-static bool poll_is_at(const struct map_node *node, const void *path)
+static bool poll_is_at(const struct map_node *node, const void *wanted)
 {
+    const struct poll_key *key = wanted;
     const char *at = (const char *)node - offsetof(struct lock_long_poll_path, node);
-    return strcmp(((const struct lock_long_poll_path *)(const void *)at)->path, path) == 0;
+    const struct poll_key *have = &((const struct lock_long_poll_path *)(const void *)at)->key;
+    return have->of == key->of && have->len == key->len &&
+           memcmp(have->path, key->path, key->len) == 0;
 }
 
-static struct lock_long_poll_path *poll_find(struct observe *o, const char *path, uint32_t hash)
+static uint32_t poll_hash(const struct observe *o, const struct poll_key *key)
 {
-    struct map_node *node = clave__map_find(&o->polls, hash, poll_is_at, path);
+    return clave__map_hash_bytes(&o->polls, key->path, key->len) + (uint32_t)key->of;
+}
+
+static struct lock_long_poll_path *poll_find(struct observe *o, const struct poll_key *key)
+{
+    struct map_node *node = clave__map_find(&o->polls, poll_hash(o, key), poll_is_at, key);
     return node ? MAP_ENTRY(node, struct lock_long_poll_path, node) : NULL;
 }
 
 /* NULL: no memory. */
-static struct lock_long_poll_path *poll_path(struct observe *o, const char *path)
+static struct lock_long_poll_path *poll_path(struct observe *o, const struct poll_key *key)
 {
-    size_t n = strlen(path);
-    uint32_t hash = clave__map_hash_bytes(&o->polls, path, n);
-    struct lock_long_poll_path *at = poll_find(o, path, hash);
+    struct lock_long_poll_path *at = poll_find(o, key);
     if (at)
         return at;
-    at = clave__mem_zalloc(&o->web->mem, sizeof *at + n + 1);
+    at = clave__mem_zalloc(&o->web->mem, sizeof *at + key->len + 1);
     if (!at)
         return NULL;
-    memcpy(at->path, path, n);
+    memcpy(at->path, key->path, key->len);
+    at->key = (struct poll_key){.path = at->path, .len = key->len, .of = key->of};
     list_init(&at->polls);
-    clave__map_insert(&o->polls, &at->node, hash);
+    clave__map_insert(&o->polls, &at->node, poll_hash(o, key));
     return at;
 }
 
@@ -568,11 +583,12 @@ static void poll_on_time(struct timer *t, int64_t now)
     poll_handle(LIST_ENTRY(t, struct lock_long_poll, timer));
 }
 
-bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x, const char *path,
-                                 int64_t until)
+bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x,
+                                 enum long_poll_of of, const char *path, int64_t until)
 {
     assert(!x->answered);
-    *p = (struct lock_long_poll){.x = x, .at = poll_path(x->web->observe, path)};
+    const struct poll_key key = {.path = path, .len = strlen(path), .of = of};
+    *p = (struct lock_long_poll){.x = x, .at = poll_path(x->web->observe, &key)};
     if (!p->at)
         return false;
     list_push_back(&p->at->polls, &p->link);
@@ -585,7 +601,7 @@ bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-static void poll_wake_all(struct observe *o, struct lock_long_poll_path *at)
+static void poll_wake_all(struct observe *o, struct lock_long_poll_path *at, int64_t when)
 {
     assert(!list_empty(&at->polls));
     while (!list_empty(&at->polls)) {
@@ -596,22 +612,38 @@ static void poll_wake_all(struct observe *o, struct lock_long_poll_path *at)
         if (last)
             break;
     }
-    if (!o->poll_turn.armed)
-        clave__web_timer_set(o->web, &o->poll_turn, o->web->now);
+    if (!o->poll_turn.armed || o->poll_turn.at > when)
+        clave__web_timer_set(o->web, &o->poll_turn, when);
+}
+
+static void poll_wake(struct observe *o, const struct poll_key *key, int64_t when)
+{
+    struct lock_long_poll_path *at = poll_find(o, key);
+    if (at)
+        poll_wake_all(o, at, when);
 }
 
 void clave__lock_long_poll_changed(struct observe *o, const char *path)
 {
-    struct lock_long_poll_path *at =
-        poll_find(o, path, clave__map_hash_bytes(&o->polls, path, strlen(path)));
-    if (at)
-        poll_wake_all(o, at);
+    const struct poll_key key = {.path = path, .len = strlen(path), .of = POLL_AT};
+    poll_wake(o, &key, o->web->now);
+}
+
+void clave__lock_long_poll_node_changed(struct observe *o, const char *path)
+{
+    struct poll_key key = {.path = path, .len = strlen(path)};
+    if (o->polls.count == 0)
+        return;
+    for (key.of = POLL_CHILDREN; key.of <= POLL_GRANDCHILDREN && key.len > 1; key.of++) {
+        key.len = clave__path_parent_len(path, key.len);
+        poll_wake(o, &key, o->web->now + FLUSH_MS);
+    }
 }
 
 void clave__lock_long_poll_all_changed(struct observe *o)
 {
     for (struct map_node *node; (node = clave__map_next(&o->polls, NULL));)
-        poll_wake_all(o, MAP_ENTRY(node, struct lock_long_poll_path, node));
+        poll_wake_all(o, MAP_ENTRY(node, struct lock_long_poll_path, node), o->web->now);
 }
 
 void clave__lock_long_poll_turn(struct timer *t, int64_t now)

@@ -152,8 +152,13 @@ void clave__observe_feed_stop(struct observe *o);
 
 /* ==== long polls ============================================================================== */
 
-/* Requests that wait until the lock or election at a path changes. A request that is woken is
- * handled again, and may then wait again. */
+/* Requests that wait until the lock or election at a path changes, or a list of the nodes below it.
+ * A request that is woken is handled again, and may then wait again. */
+enum long_poll_of {
+    POLL_AT,           /* the lock or election */
+    POLL_CHILDREN,     /* the list of the path's children */
+    POLL_GRANDCHILDREN /* the list of their children */
+};
 
 struct lock_long_poll {
     struct list link; /* in the list of its path, or of those that were woken */
@@ -164,13 +169,16 @@ struct lock_long_poll {
 
 /* Handles the exchange again when the path has changed, or at `until`; until then the poll owns the
  * exchange. `p` must last as long as the exchange. false: no memory. */
-bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x, const char *path,
-                                 int64_t until);
+bool clave__lock_long_poll_enter(struct lock_long_poll *p, struct web_exchange *x,
+                                 enum long_poll_of of, const char *path, int64_t until);
 
 /* The lock or election at this path, or at any path, may have changed: the requests that wait for
  * it are handled again in the next turns of the loop. */
 void clave__lock_long_poll_changed(struct observe *o, const char *path);
 void clave__lock_long_poll_all_changed(struct observe *o);
+/* This node was created, changed or deleted: wakes the requests that wait for a list in which it
+ * is, 20 ms later, so that a burst of changes is one answer. */
+void clave__lock_long_poll_node_changed(struct observe *o, const char *path);
 /* The callback of observe.poll_turn. */
 void clave__lock_long_poll_turn(struct timer *t, int64_t now);
 

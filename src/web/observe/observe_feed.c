@@ -98,11 +98,13 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
         assert(!feed_hides_locks(ev->path, ev->was) || f->o->unreadable > 0);
         f->o->unreadable -= feed_hides_locks(ev->path, ev->was);
         feed_tell_node(f, ev->now);
+        clave__lock_long_poll_node_changed(f->o, ev->path);
         break;
     case CLAVE_CACHE_DELETED:
         assert(!feed_hides_locks(ev->path, ev->was) || f->o->unreadable > 0);
         f->o->unreadable -= feed_hides_locks(ev->path, ev->was);
         clave__observe_gone(f->o, ev->path);
+        clave__lock_long_poll_node_changed(f->o, ev->path);
         break;
     case CLAVE_CACHE_INITIALIZED:
     case CLAVE_CACHE_RESYNCED:
