@@ -12,7 +12,10 @@
  *
  * A leader that was deposed and does not know it answers syncs and reads with the state before its
  * successor. So what was read counts only if a transaction was committed after it on the same
- * connection: the delete, or a check that changes nothing. Otherwise everything is read again.
+ * connection: the delete, or a check that changes nothing. Otherwise everything is read again. If
+ * the id then owns another slot than the one whose delete was in doubt, nobody can tell whether it
+ * took that slot before the give began, and should have given it back, or after the delete, and
+ * should keep it. The slot stays, and the outcome is unknown.
  *
  * What must stay true: only the node of one particular take is deleted, whose name no other take
  * has, and the slot above it at the version that was read. So a delete whose answer was lost can be
@@ -59,6 +62,7 @@ struct slot_give {
     int tries;
     bool doubt; /* a delete may have succeeded */
     bool given;
+    bool presumed; /* of a give without a token: its slot is gone, whoever deleted it */
     struct timer pause, limit;
     struct listener listener; /* notices the end of the client during a pause */
     struct client_task due;
@@ -258,6 +262,7 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
     } else if (err == CLAVE_OK || err == CLAVE_ENONODE) {
         g->given =
             err == CLAVE_OK || g->doubt; /* if there is no doubt, somebody else gave it back */
+        g->presumed |= err != CLAVE_OK && g->doubt && g->token == 0;
         g->doubt = g->given;
         slot_give_committed(g);
     } else if (slot_give_has_changed(g, res) && ++g->tries < TRIES) {
@@ -375,7 +380,12 @@ static void slot_give_on_found(clave_async_client *c, const clave_result *res, v
     clave_err err = res->err;
     if (!slot_give_expected(g, GIVE_FINDING))
         return;
-    if (err == CLAVE_ENONODE || (err == CLAVE_OK && g->token && g->token != res->stat->czxid)) {
+    bool is_other = err == CLAVE_OK && g->token && g->token != res->stat->czxid;
+    if (is_other && g->presumed) {
+        slot_give_answer(g, CLAVE_ECONNLOSS);
+        return;
+    }
+    if (err == CLAVE_ENONODE || is_other) {
         slot_give_found_none(g);
         return;
     }
