@@ -10,9 +10,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
+from frozen_disk import FrozenDisk
 from harness import UNSAFE, Running, Served, clave, free_port, scratch, server
 from lock_rig import LONG, TICK, Holder, alive, children, comm, queue, stat, until
 from notify_rig import Manager
@@ -358,26 +360,61 @@ class CommandNotify(Served):
         r = s.end()
         self.assertEqual((r.code, events(r, "ready"), r.err.count("sent a message to its NOTIFY_SOCKET: ignored")), (0, [], 1))
 
-    def test_what_strangers_pass_closes_at_once(self):
-        """The last close of a TCP connection waits for its data to be taken, for as long as SO_LINGER says."""
-        s = self.speaker("/linger", "--notify", "command")
+    def stranger(self, s):
+        """A socket of a process that is none of the command's, connected to its NOTIFY_SOCKET."""
         with open(f"/proc/{s.pid}/environ", "rb") as f:
             (name,) = [v.split(b"=", 1)[1] for v in f.read().split(b"\0") if v.startswith(b"NOTIFY_SOCKET=")]
-        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as slow, \
-                server.accept()[0], socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
-            slow.setblocking(False)
-            with self.assertRaises(BlockingIOError):
-                while True:
-                    slow.send(bytes(65536))
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 20))
-            other.connect(b"\0" + name[1:])
-            os.kill(s.run.process.pid, signal.SIGSTOP)  # its close is to be the last one
-            socket.send_fds(other, [b"X_NONE=1"], [slow.fileno()])
-            slow.close()
-            os.kill(s.run.process.pid, signal.SIGCONT)
+        other = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(other.close)
+        other.connect(b"\0" + name[1:])
+        return other
+
+    def test_connections_that_linger_do_not_stop_it(self):
+        """The last close of a TCP connection waits for its data to be taken, for as long as SO_LINGER says."""
+        s = self.speaker("/linger", "--notify", "command")
+        other = self.stranger(s)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            for n in range(12):  # more than there are takers
+                slow = socket.create_connection(server.getsockname())
+                self.addCleanup(server.accept()[0].close)
+                slow.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    while True:
+                        slow.send(bytes(65536))
+                slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+                os.kill(s.run.process.pid, signal.SIGSTOP)  # its close is to be the last one
+                socket.send_fds(other, [b"X_NONE=%d" % n], [slow.fileno()])
+                slow.close()
+                os.kill(s.run.process.pid, signal.SIGCONT)
             began = time.monotonic()
             s.heard(b"X_NONE=1")
-            self.assertLess(time.monotonic() - began, 10)
+            self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(s.end().code, 0)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "no file system can be mounted here")
+    def test_a_file_whose_close_hangs_does_not_stop_it(self):
+        """Nor does it keep the descriptor: the heartbeats go on, and the next message is heard."""
+        try:
+            disk = FrozenDisk(scratch("disk"))
+        except OSError as error:
+            self.skipTest(f"no file system can be mounted here: {error}")
+        self.addCleanup(disk.close)
+        s = self.speaker("/flush", "--notify", "command", "--watchdog-sec", SHORT)
+        other = self.stranger(s)
+        file = os.open(os.path.join(disk.where, "disk"), os.O_WRONLY)
+        disk.frozen = True
+        socket.send_fds(other, [b"X_NONE=1"], [file])
+        # This test's own close hangs as well.
+        closing = threading.Thread(target=os.close, args=[file], daemon=True)
+        closing.start()
+        self.addCleanup(closing.join)
+        self.addCleanup(disk.thaw)  # before the join
+        until(lambda: disk.held, what="the test's own close hangs")
+        for _ in range(20):
+            s.heard(b"WATCHDOG=1")
+            self.assertTrue(closing.is_alive())
+        with os.scandir(f"/proc/{s.run.process.pid}/fd") as entries:
+            self.assertFalse([e.name for e in entries if os.readlink(e.path).startswith(disk.where)])
         self.assertEqual(s.end().code, 0)
 
     def test_children_of_the_command_are_heard(self):

@@ -8,14 +8,13 @@ import os
 import random
 import signal
 import statistics
-import struct
 import sys
-import threading
 import time
 import unittest
 
+from frozen_disk import FrozenDisk
 from harness import UNSAFE, scratch, server
-from lock_rig import LIBC, TICK, Holder, alive, children, stat, until
+from lock_rig import TICK, Holder, alive, children, stat, until
 
 ROUNDS = int(os.environ.get("CLAVE_HANG_ROUNDS", "8"))
 EVERY_S, FAILS, STALE_S, SESSION_S = 1.0, 2, 1.0, 3.0
@@ -42,67 +41,6 @@ if os.environ["CLAVE_EVENT"] == "holding":
     with open(sys.argv[1], "rb") as f:
         sys.exit(time.clock_gettime(time.CLOCK_BOOTTIME) - int(f.read()) / 1e9 > {STALE_S})
 """
-
-
-class Frozen:
-    """A file system (FUSE) of one file, `disk`, on which every write waits for ever, once it is frozen; a process that
-    waits there sleeps in the kernel, and no signal ends it."""
-
-    INIT, GETATTR, LOOKUP, OPEN, WRITE, FLUSH, RELEASE, FORGET, INTERRUPT, DESTROY = 26, 3, 1, 14, 16, 25, 18, 2, 36, 38
-    TRUNCATE = SETATTR = 4
-
-    def __init__(self, where):
-        self.where, self.frozen, self.held = where, False, []
-        os.mkdir(where)
-        self.fd = os.open("/dev/fuse", os.O_RDWR)
-        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0"
-        if LIBC.mount(b"hang", where.encode(), b"fuse.hang", 0, options.encode()) != 0:
-            os.close(self.fd)
-            raise OSError("cannot mount")
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def attributes(self, node):
-        mode, size = (0o040755, 0) if node == 1 else (0o100666, 0)
-        return struct.pack("<QQQQQQIIIIIIIIII", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
-
-    def answer(self, unique, body=b"", error=0):
-        os.write(self.fd, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
-
-    def serve(self):
-        while True:
-            try:
-                data = os.read(self.fd, 1 << 20)
-            except OSError:
-                return  # it was unmounted
-            _, op, unique, node = struct.unpack_from("<IIQQ", data)
-            if op == self.INIT:
-                self.answer(unique, struct.pack("<IIIIHHIIHHI", 7, 26, 65536, 0, 16, 12, 65536, 1, 0, 0, 0) + bytes(24))
-            elif op == self.LOOKUP:
-                self.answer(unique, struct.pack("<QQQQII", 2, 0, 0, 0, 0, 0) + self.attributes(2))
-            elif op in (self.GETATTR, self.SETATTR):
-                self.answer(unique, struct.pack("<QII", 0, 0, 0) + self.attributes(node))
-            elif op == self.OPEN:
-                self.answer(unique, struct.pack("<QII", 0, 1, 0))  # direct: each write comes here
-            elif op == self.WRITE and self.frozen:
-                self.held.append((unique, struct.unpack_from("<QQI", data, 40)[2]))
-            elif op == self.WRITE:
-                self.answer(unique, struct.pack("<II", struct.unpack_from("<QQI", data, 40)[2], 0))
-            elif op in (self.FORGET, self.INTERRUPT):
-                pass
-            elif op in (self.FLUSH, self.RELEASE, self.DESTROY):
-                self.answer(unique)
-            else:
-                self.answer(unique, error=-38)
-
-    def thaw(self):
-        self.frozen = False
-        for unique, n in self.held:
-            self.answer(unique, struct.pack("<II", n, 0))
-        self.held = []
-
-    def close(self):
-        self.thaw()
-        LIBC.umount2(self.where.encode(), 2)
 
 
 class Hang(unittest.TestCase):
@@ -202,7 +140,7 @@ class Hang(unittest.TestCase):
         """The work waits in the kernel for a write, in state D, and SIGKILL does not end it: the lock is kept until the
         disk answers, since nobody may write beside it; then the next one takes over."""
         try:
-            disk = Frozen(scratch("disk"))
+            disk = FrozenDisk(scratch("disk"))
         except OSError as error:
             self.skipTest(f"no file system can be mounted here: {error}")
         self.addCleanup(disk.close)

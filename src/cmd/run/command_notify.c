@@ -1,18 +1,23 @@
 /* command_notify.c - see command_notify.h. runner.c and child.c call it.
  *
  * Invariants: only messages from processes of the command count; every descriptor that arrives is
- * closed once its message has been read; and the loop gets its turn after a bounded number of
- * messages, however many are sent. */
+ * closed once its message has been read, but never by the loop's thread; and the loop gets its turn
+ * after a bounded number of messages, however many are sent. */
 #include "cmd/run/command_notify.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/time_format.h"
@@ -21,6 +26,7 @@
 #include "cmd/cli/participant.h"
 #include "cmd/run/guardian/proctree.h"
 #include "cmd/run/runner.h"
+#include "runtime/thread_start.h"
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
@@ -67,14 +73,12 @@ int command_notify_check(struct run_plan *p)
 
 /* ---- a message ------------------------------------------------------------------------------- */
 
-enum { DESCRIPTORS_CAP = 253 }; /* the most that the kernel passes at once (SCM_MAX_FD) */
-
 struct command_message {
     char text[SD_NOTIFY_CAP + 1];
     bool whole; /* it is text without a NUL, and was not cut short */
     struct ucred from;
-    int descriptors[DESCRIPTORS_CAP];
-    size_t ndescriptors;
+    struct timespec sent_at;
+    bool has_descriptors;
     /* The contents of `text`. */
     struct notify_said said;
     const char *status; /* NULL: no STATUS= */
@@ -92,19 +96,22 @@ static void command_message_take_control(struct command_message *m, struct msghd
             continue;
         if (c->cmsg_type == SCM_CREDENTIALS && n == sizeof m->from)
             memcpy(&m->from, CMSG_DATA(c), n);
-        if (c->cmsg_type == SCM_RIGHTS && n <= sizeof m->descriptors) {
-            memcpy(m->descriptors, CMSG_DATA(c), n);
-            m->ndescriptors = n / sizeof *m->descriptors;
-        }
+        if (c->cmsg_type == SCM_TIMESTAMPNS && n == sizeof m->sent_at)
+            memcpy(&m->sent_at, CMSG_DATA(c), n);
+        /* A system that does not say when a message was sent leaves room for a few. */
+        for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < n / sizeof(int); i++)
+            close(((const int *)(const void *)CMSG_DATA(c))[i]);
+        m->has_descriptors |= c->cmsg_type == SCM_RIGHTS;
     }
+    m->has_descriptors |= (msg->msg_flags & MSG_CTRUNC) != 0; /* there was no room for them */
 }
 
-/* Returns false if no message is waiting. */
-static bool command_message_receive(struct command_message *m, int socket)
+/* Reads the next message and leaves it in the queue. Returns false if none is waiting. */
+static bool command_message_look(struct command_message *m, int socket)
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof m->descriptors)];
+        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(struct timespec))];
     } control;
     struct iovec text = {.iov_base = m->text, .iov_len = SD_NOTIFY_CAP};
     struct msghdr msg = {.msg_iov = &text,
@@ -114,7 +121,7 @@ static bool command_message_receive(struct command_message *m, int socket)
     ssize_t n;
     *m = (struct command_message){.whole = false};
     do
-        n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        n = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_PEEK);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return false;
@@ -124,15 +131,11 @@ static bool command_message_receive(struct command_message *m, int socket)
     return true;
 }
 
-/* The last close of a socket waits for its peer as long as SO_LINGER says, and the loop would too.
- */
-static void command_message_close(struct command_message *m)
+/* Takes the message that was looked at off the queue, without its descriptors. */
+static void command_message_take_off(int socket)
 {
-    const struct linger none = {.l_onoff = 0};
-    for (size_t i = 0; i < m->ndescriptors; i++) {
-        (void)setsockopt(m->descriptors[i], SOL_SOCKET, SO_LINGER, &none, sizeof none);
-        close(m->descriptors[i]);
-    }
+    char none;
+    (void)recv(socket, &none, sizeof none, MSG_DONTWAIT);
 }
 
 static int64_t command_message_ms(const char *usec)
@@ -313,18 +316,149 @@ static void command_notify_heed(struct runner *r, struct command_message *m)
         command_notify_take_status(r, m->status);
 }
 
+/* ---- descriptors that were passed ------------------------------------------------------------ */
+
+/* The last close of a descriptor may block, because a connection lingers, a terminal drains or a
+ * file server does not answer, and any user of this machine may send one. So the loop only looks at
+ * a message with descriptors, and a thread of its own, a taker, takes it off the queue. Since there
+ * is no room for the descriptors, the kernel drops them without the flush of close(2), during which
+ * a FUSE server can block a process that no signal wakes.
+ *
+ * The next message is looked at when the taker has reported. A taker that is late is interrupted
+ * with TAKER_SIGNAL, which ends the wait for a connection or a terminal, and is not waited for any
+ * longer. If TAKERS_CAP of them are stuck nevertheless, nothing is heard until one is not. */
+enum { TAKERS_CAP = 8, TAKER_SIGNAL = SIGURG, TAKER_LATE_MS = 250 };
+
+/* Allocated apart from the runner, because a stuck thread outlives it. */
+struct command_takers {
+    struct command_taker {
+        struct command_takers *all;
+        bool runs; /* it has not reported yet */
+        _Atomic pid_t tid;
+    } list[TAKERS_CAP];
+    int socket;
+    int reports[2]; /* a pipe: each taker writes its index */
+};
+
+static void command_taker_on_signal(int sig)
+{
+    (void)sig;
+}
+
+static void *command_taker_run(void *arg)
+{
+    struct command_taker *t = arg;
+    const uint8_t index = (uint8_t)(t - t->all->list);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, TAKER_SIGNAL);
+    t->tid = (pid_t)syscall(SYS_gettid);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+    command_message_take_off(t->all->socket);
+    ssize_t ignored = write(t->all->reports[1], &index, sizeof index); /* the pipe is never full */
+    (void)ignored;
+    return NULL;
+}
+
+static struct command_taker *command_takers_idle(struct command_takers *all)
+{
+    for (size_t i = 0; i < TAKERS_CAP; i++)
+        if (!all->list[i].runs)
+            return &all->list[i];
+    return NULL;
+}
+
+/* If no thread can be started, `late` tries again. */
+static void command_notify_start_taker(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    struct command_taker *t = command_takers_idle(n->takers);
+    pthread_t thread;
+    assert(t && n->taking && !n->taker);
+    t->runs = true;
+    t->tid = 0;
+    if (clave__thread_start(&thread, "notify-taker", command_taker_run, t) == 0) {
+        pthread_detach(thread);
+        n->taker = t;
+    } else {
+        t->runs = false;
+    }
+    uv_update_time(&r->loop);
+    uv_timer_start(&n->late, n->late.timer_cb, TAKER_LATE_MS, 0);
+}
+
 /* Reads a bounded number of messages. */
 static void command_notify_read(struct runner *r)
 {
     enum { READS = 64 };
     struct command_notify *n = &r->command_notify;
     struct command_message m;
-    for (int i = 0; i < READS && command_message_receive(&m, n->socket); i++) {
+    for (int i = 0; i < READS && !n->taking && command_message_look(&m, n->socket); i++) {
         if (n->runs && !command_notify_accepts(r, &m.from))
             command_notify_refuse(r, &m.from);
         else if (n->runs && m.whole)
             command_notify_heed(r, &m);
-        command_message_close(&m);
+        if (!m.has_descriptors) {
+            command_message_take_off(n->socket);
+            continue;
+        }
+        uv_poll_stop(&n->poll);
+        n->taking = true;
+        n->taken = m.sent_at;
+        command_notify_start_taker(r);
+    }
+}
+
+static void command_notify_on_message(uv_poll_t *poll, int status, int events);
+
+/* The message has been taken off the queue: goes on with the next if there would be a taker for
+ * it. */
+static void command_notify_go_on(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    n->taker = NULL;
+    uv_timer_stop(&n->late);
+    if (!command_takers_idle(n->takers)) {
+        diag(r->o,
+             "%s: descriptors that were sent to the command's NOTIFY_SOCKET cannot be closed: "
+             "nothing more is heard from it until they are",
+             r->plan->path);
+        return;
+    }
+    n->taking = false;
+    uv_poll_start(&n->poll, UV_READABLE, command_notify_on_message);
+}
+
+static void command_notify_on_late(uv_timer_t *timer)
+{
+    struct runner *r = timer->data;
+    struct command_notify *n = &r->command_notify;
+    struct command_message m;
+    if (command_message_look(&m, n->socket) && m.sent_at.tv_sec == n->taken.tv_sec &&
+        m.sent_at.tv_nsec == n->taken.tv_nsec) {
+        if (n->taker) /* it has not had a processor yet */
+            uv_timer_start(timer, timer->timer_cb, TAKER_LATE_MS, 0);
+        else
+            command_notify_start_taker(r);
+        return;
+    }
+    if (n->taker)
+        (void)syscall(SYS_tgkill, getpid(), n->taker->tid, TAKER_SIGNAL);
+    command_notify_go_on(r);
+}
+
+static void command_notify_on_reports(uv_poll_t *poll, int status, int events)
+{
+    struct runner *r = poll->data;
+    struct command_notify *n = &r->command_notify;
+    uint8_t index;
+    (void)status;
+    (void)events;
+    while (read(n->takers->reports[0], &index, sizeof index) == (ssize_t)sizeof index) {
+        struct command_taker *t = &n->takers->list[index];
+        t->runs = false;
+        if (n->taking && (t == n->taker || !n->taker))
+            command_notify_go_on(r);
     }
 }
 
@@ -385,9 +519,30 @@ static int command_notify_bind(int fd, const char *name)
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
     memcpy(address.sun_path + 1, name + 1, n - 1); /* in place of '@', a byte of 0 */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0 ||
         bind(fd, (const struct sockaddr *)&address, len) != 0)
         return -errno;
     return 0;
+}
+
+static int command_notify_open_takers(struct runner *r)
+{
+    struct command_notify *n = &r->command_notify;
+    const struct sigaction interrupt = {.sa_handler = command_taker_on_signal};
+    struct command_takers *all = calloc(1, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    if (pipe2(all->reports, O_CLOEXEC | O_NONBLOCK) != 0) {
+        free(all);
+        return -errno;
+    }
+    n->takers = all;
+    all->socket = n->socket;
+    for (size_t i = 0; i < TAKERS_CAP; i++)
+        all->list[i].all = all;
+    sigaction(TAKER_SIGNAL, &interrupt, NULL);
+    int err = uv_poll_init(&r->loop, &n->reports, all->reports[0]);
+    return err != 0 ? err : uv_poll_start(&n->reports, UV_READABLE, command_notify_on_reports);
 }
 
 int command_notify_open(struct runner *r)
@@ -396,12 +551,16 @@ int command_notify_open(struct runner *r)
     const char *name = r->plan->command_notify.socket;
     uv_timer_init(&r->loop, &n->due);
     uv_timer_init(&r->loop, &n->pause);
-    n->due.data = n->pause.data = n->poll.data = r;
+    uv_timer_init(&r->loop, &n->late);
+    n->late.timer_cb = command_notify_on_late;
+    n->due.data = n->pause.data = n->late.data = n->poll.data = n->reports.data = r;
     n->socket = -1;
     if (!*name)
         return 0;
     n->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int err = n->socket < 0 ? -errno : command_notify_bind(n->socket, name);
+    if (err == 0)
+        err = command_notify_open_takers(r);
     if (err == 0)
         err = uv_poll_init(&r->loop, &n->poll, n->socket);
     return err != 0 ? err : uv_poll_start(&n->poll, UV_READABLE, command_notify_on_message);
@@ -432,13 +591,16 @@ void command_notify_end(struct runner *r)
     n->status[0] = n->shown[0] = '\0';
 }
 
+/* The socket and the pipe stay open until this process ends: a taker may still use them, and the
+ * messages that are left in the queue may have descriptors. */
 void command_notify_close(struct runner *r)
 {
     struct command_notify *n = &r->command_notify;
     uv_close((uv_handle_t *)&n->due, NULL);
     uv_close((uv_handle_t *)&n->pause, NULL);
+    uv_close((uv_handle_t *)&n->late, NULL);
     if (n->socket < 0)
         return;
     uv_close((uv_handle_t *)&n->poll, NULL);
-    close(n->socket);
+    uv_close((uv_handle_t *)&n->reports, NULL);
 }

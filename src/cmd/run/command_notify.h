@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <uv.h>
 
 #include "cmd/cli/cmd_options.h"
@@ -48,6 +49,13 @@ struct command_notify {
     uv_poll_t poll;
     uv_timer_t due;   /* of the policy */
     uv_timer_t pause; /* runs for a while after a status was shown, to limit how often one is */
+    /* Messages with descriptors are taken off the queue by threads. */
+    struct command_takers *takers; /* NULL: there is no socket */
+    uv_poll_t reports;
+    uv_timer_t late;
+    bool taking;                 /* such a message is in the queue, or nobody can take it off */
+    struct command_taker *taker; /* is to take it off; NULL: none */
+    struct timespec taken;       /* when it was sent */
     char status[COMMAND_NOTIFY_STATUS_CAP]; /* the newest status; "": none */
     char shown[COMMAND_NOTIFY_STATUS_CAP];  /* the status that is shown */
     bool told_stopping, told_stranger;
@@ -62,7 +70,7 @@ void command_notify_run(struct runner *r);
 void command_notify_excuse(struct runner *r);
 /* The command has ended: later messages are ignored. */
 void command_notify_end(struct runner *r);
-void command_notify_close(struct runner *r); /* closes the socket and the libuv handles */
+void command_notify_close(struct runner *r); /* closes the libuv handles */
 
 /* Writes the reason for which the command was given up. */
 void command_notify_why(const struct runner *r, char out[COMMAND_NOTIFY_CAP]);
