@@ -6,12 +6,14 @@
  *   STANDIN_WATCHDOG_LEAST     a shorter timeout is set to this many seconds
  *   STANDIN_WATCHDOG_FIXED     its timeout is this and cannot be set
  *   STANDIN_WATCHDOG_OPTIONS   what it says that it can do (WDIOF_...)
+ *   STANDIN_WATCHDOG_KILLS     the guardian is killed "before" it is opened, or "after"
  *   STANDIN_WATCHDOG_NOWAYOUT  its driver was loaded with nowayout
  * As with a device, only one process has it open, and the others get EBUSY. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/watchdog.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -64,6 +67,15 @@ static void standin_note(const char *what)
     end(fd);
 }
 
+static void standin_kill(const char *when)
+{
+    const char *kills = getenv("STANDIN_WATCHDOG_KILLS");
+    char name[16];
+    if (kills && strcmp(kills, when) == 0 && prctl(PR_GET_NAME, name) == 0 &&
+        strcmp(name, "lock-guardian") == 0)
+        raise(SIGKILL);
+}
+
 static int standin_open(const char *path, int flags, int mode)
 {
     int (*real)(const char *, int, ...) = standin_real("open");
@@ -71,6 +83,7 @@ static int standin_open(const char *path, int flags, int mode)
         path = getenv("STANDIN_WATCHDOG_NOWAYOUT");
     if (!path || !standin_is_it(path))
         return real(path ? path : "", flags, mode);
+    standin_kill("before");
     int fd = real(path, flags, mode);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
         int (*end)(int) = standin_real("close");
@@ -82,6 +95,7 @@ static int standin_open(const char *path, int flags, int mode)
         device = fd;
         seconds = standin_number("STANDIN_WATCHDOG_FIXED", 60);
         standin_note("open");
+        standin_kill("after");
     }
     return fd;
 }

@@ -163,6 +163,34 @@ class Watchdog(Served):
         self.device.never_fires(self)
         self.assertEqual(self.device.log()[-1][1], h.wrapper)
 
+    def test_the_guardian_is_killed_when_it_has_just_opened_it(self):
+        """And when it was about to; then clave opens it, to stop it."""
+        for when in ("after", "before"):
+            self.device = Device(kills=when)
+            r = self.run_to_end("lock", self.path, "--", "echo", "ran")
+            self.device.never_fires(self)
+            self.assertEqual((r.code, r.out), (137, ""), r)
+            self.assertIn("the guardian was killed", r.err)
+            self.assertNotIn("too little time", r.err)
+
+    def test_a_file_that_clave_would_have_stopped_is_left_as_it_is(self):
+        plain = Device(kills="before", options="")
+        with open(plain.path, "w", encoding="utf-8") as f:
+            f.write("a file")
+        self.assertEqual(self.run_to_end("lock", self.path, "--", "echo", "ran", device=plain).code, 137)
+        with open(plain.path, encoding="utf-8") as f:
+            self.assertEqual(f.read(), "a file")
+        self.assertNotIn("magic", plain.done())
+
+    def test_it_is_said_that_it_cannot_be_stopped(self):
+        h = self.hold()
+        os.unlink(self.device.path)
+        os.kill(h.guardian, signal.SIGKILL)
+        r = h.run.end()
+        self.assertEqual(r.code, 137, r)
+        self.assertIn(f"cannot stop the watchdog {self.device.path}", r.err)
+        self.assertIn("resets this machine", r.err)
+
     # ---- what does not
 
     def fires_for(self, h, at, *more):

@@ -271,7 +271,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
     if (cut_short)
         code = r->unhealthy && !r->hold_policy.lost ? EXIT_UNHEALTHY : EXIT_LOST;
     r->told_to_end |= cause == CAUSE_PARENT;
-    if (r->command == 0)
+    if (r->command == 0 && r->phase == HOLDING)
         child_report_not_started(r);
     foreground_group_take(&r->terminal);
     lock_message_ended(r->plan, code, clave_now() - r->acquired_at);
@@ -400,6 +400,19 @@ static void child_report_stuck(struct runner *r, const struct holdout *h, bool l
     sd_status_holdout(r);
 }
 
+/* Stops the watchdog that a dead guardian had opened, or was about to. */
+static void child_disarm(struct runner *r)
+{
+    const char *device = r->plan->watchdog.device;
+    int error = r->armed ? watchdog_device_stop_abandoned(device) : 0;
+    r->armed = false;
+    if (error != 0)
+        diag(r->o,
+             "%s: cannot stop the watchdog %s, which the guardian may have started: %s: unless "
+             "another program has it, it resets this machine",
+             r->plan->path, device, strerror(error));
+}
+
 static void child_sweep(uv_timer_t *timer);
 
 static void child_sweep_again(struct runner *r, int alive)
@@ -429,9 +442,7 @@ static void child_sweep(uv_timer_t *timer)
     }
     child_reap(r);
     cgroup_remove(&r->guardian.cgroup);
-    if (r->armed)
-        watchdog_device_stop_abandoned(r->plan->watchdog.device);
-    r->armed = false;
+    child_disarm(r);
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
@@ -496,6 +507,7 @@ static void child_on_refused(struct runner *r, const char *what, int error, int 
 static void child_on_unarmed(struct runner *r, const struct watchdog_trouble *t)
 {
     assert(r->phase == HOLDING && r->command == 0 && !r->fencing);
+    r->armed = false;
     int code = lock_message_unarmed(r->plan, t, r->task.session_ms);
     if (r->plan->watchdog.mode == WATCHDOG_TRY)
         return;
@@ -549,8 +561,10 @@ static void child_on_report(struct runner *r, const struct guardian_report *repo
         child_report_stuck(r, &report->holdout,
                            r->hold_policy.lost || report->cause == CAUSE_DEADLINE);
         break;
-    case GUARDIAN_ARMED:
+    case GUARDIAN_ARMING:
         r->armed = true;
+        break;
+    case GUARDIAN_ARMED:
         clave__holder_policy_watch(&r->hold_policy);
         lock_message_armed(r->plan, report->value);
         break;

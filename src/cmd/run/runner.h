@@ -121,7 +121,7 @@ struct runner {
     bool taken;   /* the lock counts as taken: with --ready, the command was ready */
     int failures; /* of the check, in a row, that were reported last */
     struct held_text text;
-    bool armed;          /* the guardian feeds the watchdog of the machine */
+    bool armed;          /* the guardian has the watchdog of the machine open, or may have */
     bool fencing;        /* what runs is the fence, not the command */
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */

@@ -41,7 +41,8 @@
  * With --watchdog the guardian has the machine's watchdog open while the command runs, and feeds it
  * by supervise/watchdog_policy.h. In each row above where something of the command outlives its
  * end, and where the guardian is stopped, the machine is reset before the next holder. If the
- * guardian is killed, the runner stops the device once nothing is left of the command. */
+ * guardian is killed, the runner stops the device once nothing is left of the command; so that it
+ * does not miss one that was just opened, it is told before. */
 #include "cmd/run/guardian/guardian.h"
 
 #include <assert.h>
@@ -310,7 +311,14 @@ static bool guardian_arm_watchdog(struct guardian_process *g)
     int64_t session_ms = g->task.session_ms;
     if (g->task.fences || !plan->device || plan->mode == WATCHDOG_NOT_USED)
         return true;
-    struct watchdog_trouble t = watchdog_device_open(&g->watchdog, plan->device, session_ms);
+    struct watchdog_trouble t = {.fault = WATCHDOG_FAULT_SESSION};
+    if (watchdog_device_fits(session_ms))
+        t = watchdog_device_look(plan->device);
+    if (t.fault == WATCHDOG_FAULT_NONE) {
+        /* Beforehand: if we are killed once it is open, the runner has to stop it. */
+        guardian_report(g, GUARDIAN_ARMING, 0);
+        t = watchdog_device_open(&g->watchdog, plan->device, session_ms);
+    }
     if (t.fault == WATCHDOG_FAULT_NONE &&
         !clave__watchdog_policy_begin(&g->watchdog_policy, session_ms, g->watchdog.timeout_ms,
                                       deadline_page_limit(g->page), clave_now())) {

@@ -88,6 +88,7 @@ enum guardian_event {
     GUARDIAN_DENIED,
     GUARDIAN_HOLDOUT, /* `holdout` runs, which could not be ended if that became necessary */
     GUARDIAN_STUCK,   /* the command is being killed, but `holdout` cannot be; cause */
+    GUARDIAN_ARMING,  /* the watchdog is about to be opened, which starts it */
     GUARDIAN_ARMED,   /* the watchdog is fed; value: its timeout in milliseconds */
     GUARDIAN_UNARMED, /* it cannot be used: `watchdog`. If required, the command is not started */
     GUARDIAN_STARVED, /* it is not fed any more */

@@ -88,16 +88,10 @@ struct watchdog_trouble watchdog_device_look(const char *path)
 struct watchdog_trouble watchdog_device_open(struct watchdog_device *d, const char *path,
                                              int64_t session_ms)
 {
-    *d = (struct watchdog_device){.fd = -1};
-    if (!watchdog_device_fits(session_ms))
-        return (struct watchdog_trouble){.fault = WATCHDOG_FAULT_SESSION};
-    struct watchdog_trouble t = watchdog_device_look(path);
-    if (t.fault != WATCHDOG_FAULT_NONE)
-        return t;
-    d->fd = open(path, O_WRONLY | O_CLOEXEC);
+    *d = (struct watchdog_device){.fd = open(path, O_WRONLY | O_CLOEXEC)};
     if (d->fd < 0)
         return (struct watchdog_trouble){.fault = WATCHDOG_FAULT_OPEN, .error = errno};
-    t.fault = watchdog_device_prepare(d, session_ms);
+    struct watchdog_trouble t = {.fault = watchdog_device_prepare(d, session_ms)};
     t.timeout_ms = d->timeout_ms;
     if (t.fault == WATCHDOG_FAULT_FOREIGN)
         watchdog_device_close(d);
@@ -118,11 +112,17 @@ void watchdog_device_disarm(struct watchdog_device *d)
     watchdog_device_close(d);
 }
 
-void watchdog_device_stop_abandoned(const char *path)
+int watchdog_device_stop_abandoned(const char *path)
 {
     struct watchdog_device d = {.fd = open(path, O_WRONLY | O_CLOEXEC)};
-    if (d.fd >= 0)
+    struct watchdog_info info;
+    if (d.fd < 0)
+        return errno;
+    if (ioctl(d.fd, WDIOC_GETSUPPORT, &info) != 0)
+        watchdog_device_close(&d); /* nobody could have started it */
+    else
         watchdog_device_disarm(&d);
+    return 0;
 }
 
 /* ---- what is said ---------------------------------------------------------------------------- */

@@ -32,19 +32,20 @@ struct watchdog_device {
 
 /* True if the session is long enough for some device; their timeouts are whole seconds. */
 bool watchdog_device_fits(int64_t session_ms);
-/* Checks that the device exists and may be opened, without opening it, because that would start it.
- * An early refusal saves the user a wait in the queue. */
+/* Checks that the device exists, may be opened and can be stopped, without opening it, because that
+ * would start it. An early refusal saves the user a wait in the queue. */
 struct watchdog_trouble watchdog_device_look(const char *path);
-/* Opens the device and sets its timeout to the longest that fits the session. If it cannot be used,
- * it is stopped, d->fd is -1, and the answer says why. Otherwise the device resets the machine
- * d->timeout_ms from now unless it is fed. */
+/* Opens the device, which _look has found usable, and sets its timeout to the longest that fits the
+ * session, which _fits. If it cannot be used, it is stopped, d->fd is -1, and the answer says why.
+ * Otherwise the device resets the machine d->timeout_ms from now unless it is fed. */
 struct watchdog_trouble watchdog_device_open(struct watchdog_device *d, const char *path,
                                              int64_t session_ms);
 void watchdog_device_feed(struct watchdog_device *d);
 /* Stops the device and closes it. */
 void watchdog_device_disarm(struct watchdog_device *d);
-/* Stops a device that was left running by a process that has died. */
-void watchdog_device_stop_abandoned(const char *path);
+/* Stops a device that was left running by a process that has died, or one that this process had
+ * yet to open. Returns 0, or an errno if the device cannot be opened. */
+int watchdog_device_stop_abandoned(const char *path);
 
 enum { WATCHDOG_TEXT_CAP = 512 };
 /* Why it cannot be used, and what to do about it. */
