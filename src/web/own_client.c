@@ -45,7 +45,8 @@ static void own_client_on_marks(clave_async_client *c, const clave_result *r, vo
         clave_err_classify(r->err) == CLAVE_CLASS_FINAL)
         clave__log(&w->o.log, CLAVE_LOG_WARN,
                    "cannot create " SESSION_MARKS " (%s): a request that is late by a release, at "
-                   "another gate, may take its lock again, and each gate counts max_hold_ms anew",
+                   "another gate, may take its lock again, and each gate counts max_hold_ms and "
+                   "depend_ms anew",
                    clave_strerror(r->err));
 }
 

@@ -22,6 +22,8 @@ static const struct route routes[] = {
     /* claims.c, which hands claims of kind "slot" to slots.c */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, ROUTE_KEYED},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, ROUTE_OWN},
+    {"POST", "/v1/claims/{id}/alive", WEB_LOCK, clave__web_claim_alive, NULL,
+     ROUTE_QUIET | ROUTE_OWN},
     {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, "token", ROUTE_OWN},
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},

@@ -33,6 +33,14 @@ struct webrig_call *user_sends(struct webrig *r, const struct user *u, const cha
     return webrig_request(r, method, target, headers, body);
 }
 
+struct webrig_call *user_gives_sign(struct webrig *r, const struct user *u)
+{
+    char target[96], header[128];
+    snprintf(target, sizeof target, "/v1/claims/%s/alive", u->claim);
+    snprintf(header, sizeof header, "Clave-Session: %s", u->secret);
+    return webrig_request(r, "POST", target, header, NULL);
+}
+
 void user_takes_claim(struct user *u, struct webrig_call *c)
 {
     snprintf(u->claim, sizeof u->claim, "%s", webrig_member(c, "id"));

@@ -20,6 +20,8 @@ void user_enter(struct webrig *r, struct user *u);
  * are headers, or NULL. */
 struct webrig_call *user_sends(struct webrig *r, const struct user *u, const char *method, int wait,
                                const char *more, const char *body);
+/* A sign of life of the work under its claim. */
+struct webrig_call *user_gives_sign(struct webrig *r, const struct user *u);
 /* The claim of this answer is its own from now on; ends the call. */
 void user_takes_claim(struct user *u, struct webrig_call *c);
 

@@ -908,6 +908,239 @@ TEST(a_release_leaves_no_note)
     }
 }
 
+/* ---- signs of life ---- */
+
+/* As `limited`, with depend_ms instead. */
+static const char *const depending[LIMITED] = {
+    "{\"path\": \"/l\", \"depend_ms\": 4000}",
+    "{\"path\": \"/l\", \"depend_ms\": 4000, \"revocable\": true}",
+    "{\"path\": \"/l\", \"depend_ms\": 4000, \"kind\": \"write\", \"max_hold_ms\": 60000}",
+    "{\"path\": \"/e\", \"depend_ms\": 4000, \"kind\": \"election\"}",
+    "{\"path\": \"/e\", \"depend_ms\": 4000, \"kind\": \"election\", \"revocable\": true}",
+    "{\"path\": \"/s\", \"depend_ms\": 4000, \"kind\": \"semaphore\", \"limit\": 3, "
+    "\"permits\": 3, \"revocable\": true}",
+};
+
+/* Its sign of life is noted, and extends the hold to 4 s from now at most. */
+static void is_alive(struct webrig *r, const struct user *u)
+{
+    struct webrig_call *c = ends(r, user_gives_sign(r, u), 200);
+    assert_string_equal(webrig_member(c, "state"), "held");
+    assert_in_range(atoi(webrig_member(c, "valid_ms")), 3500, 4000);
+    webrig_end(c);
+}
+
+/* It is over since its work was silent, which a late sign does not change. */
+static void check_silent_here(struct webrig *r, const struct user *u)
+{
+    struct webrig_call *c = ends(r, renews(r, u), 200);
+    assert_string_equal(webrig_member(c, "cause"), "work_silent");
+    webrig_end(c);
+    c = ends(r, user_gives_sign(r, u), 410);
+    assert_string_equal(webrig_member(c, "code"), "ESILENT");
+    assert_string_equal(webrig_member(c, "cause"), "work_silent");
+    webrig_end(c);
+}
+
+static void check_silent(struct webrig *r, const struct user *u)
+{
+    check_silent_here(r, u);
+    webrig_other(r);
+    check_silent_here(r, u);
+}
+
+/* Held for longer than depend_ms as signs come, at whichever gate; renewals are none; and over
+ * depend_ms after the newest sign, whichever gate had that. */
+TEST(a_hold_that_depends_goes_on_by_signs_at_any_gate)
+{
+    for (size_t i = 0; i < 2 * (size_t)LIMITED; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        size_t kind = limited[i / 2].kind, n = kind == 5 ? 3 : 1;
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[i / 2]), 201));
+        webrig_second(r);
+        for (int k = 0; k < 8; k++) {
+            is_alive(r, &u);
+            webrig_advance(r, 1500);
+            if (i % 2 || k % 3 == 2)
+                webrig_other(r);
+        }
+        is_alive(r, &u);
+        int64_t since = r->net->now;
+        while (r->net->now < since + 3500) {
+            webrig_other(r);
+            assert_in_range(told_for(r, &u), 1, since + 4000 - r->net->now);
+            webrig_advance(r, 500);
+        }
+        webrig_advance(r, since + 4100 - r->net->now);
+        check_silent(r, &u);
+        assert_int_equal(places(r, kind), n); /* a gate does not know what the other has told */
+        webrig_advance(r, 4600);
+        webrig_end(ends(r, renews(r, &u), 200));
+        assert_int_equal(places(r, kind), 0);
+        check_no_notes(r, &u);
+        webrig_free(r);
+    }
+}
+
+/* One commit a sign, and one for those that come while it is under way. */
+TEST(a_sign_of_life_is_one_commit)
+{
+    enum { SIGNS = 5 };
+    struct user u;
+    struct webrig_call *calls[SIGNS];
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[0]), 201));
+    webrig_end(ends(r, renews(r, &u), 200));
+    int64_t zxid = r->net->server->last_zxid;
+    is_alive(r, &u);
+    assert_int_equal(r->net->server->last_zxid, zxid + 1);
+    memnet_freeze(r->net, U_FIRST, true);
+    for (size_t i = 0; i < SIGNS; i++)
+        calls[i] = user_gives_sign(r, &u);
+    memnet_freeze(r->net, U_FIRST, false);
+    for (size_t i = 0; i < SIGNS; i++)
+        webrig_end(ends(r, calls[i], 200));
+    assert_int_equal(r->net->server->last_zxid, zxid + 3);
+    webrig_free(r);
+}
+
+/* Its answer is lost, whether it was noted or not: that is told as not known, and the next one
+ * counts, at either gate. */
+TEST(a_sign_whose_answer_is_lost_may_be_given_again)
+{
+    for (int i = 0; i < 8; i++) {
+        struct user u;
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = i & 4 ? NULL : key});
+        user_enter(r, &u);
+        snprintf(u.claim, sizeof u.claim, "%s", UUID);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[0]), 201));
+        webrig_advance(r, 2000);
+        memnet_rule(r->net, (struct memnet_rule){U_FIRST, i & 1 ? MEMNET_REPLY : MEMNET_REQUEST,
+                                                 OP_MULTI, MEMNET_LOSE, 0});
+        struct webrig_call *c = ends(r, user_gives_sign(r, &u), 504);
+        assert_string_equal(webrig_member(c, "class"), "unknown");
+        webrig_end(c);
+        memnet_clear(r->net);
+        if (i & 2 && !(i & 4))
+            webrig_second(r);
+        is_alive(r, &u);
+        webrig_advance(r, 3000);
+        assert_true(told_for(r, &u) > 0);
+        webrig_advance(r, 1200);
+        assert_int_equal(told_for(r, &u), 0);
+        webrig_end(ends(r, user_gives_sign(r, &u), 410));
+        webrig_free(r);
+    }
+}
+
+/* The end is under way at the servers when the sign comes, or the sign when the time is up: one of
+ * them is. */
+TEST(a_sign_and_the_end_exclude_each_other)
+{
+    for (int i = 0; i < 4; i++) {
+        struct user u;
+        struct webrig *r = two_gates(&u);
+        bool sign_first = i & 1;
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[0]), 201));
+        webrig_end(ends(r, renews(r, &u), 200)); /* no gate has had it before */
+        webrig_advance(r, 3900);
+        struct webrig_call *c = NULL;
+        memnet_freeze(r->net, U_FIRST, true);
+        if (sign_first)
+            c = user_gives_sign(r, &u);
+        webrig_advance(r, 200);
+        if (!c)
+            c = user_gives_sign(r, &u);
+        if (i & 2) {
+            memnet_freeze(r->net, U_FIRST, false);
+            webrig_end(ends(r, c, sign_first ? 200 : 410));
+            assert_int_equal(told_for(r, &u) > 0, sign_first);
+        } else { /* neither gets there: the next gate ends it */
+            webrig_second(r);
+            webrig_end(ends(r, user_gives_sign(r, &u), 410));
+            memnet_freeze(r->net, U_FIRST, false);
+            webrig_other(r);
+            webrig_end(ends(r, c, 410));
+            check_silent(r, &u);
+        }
+        webrig_free(r);
+    }
+}
+
+/* A sign that does not get to the servers in time does not prolong what other gates tell. */
+TEST(a_sign_counts_from_when_it_came)
+{
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[0]), 201));
+    webrig_advance(r, 1000);
+    int64_t since = r->net->now;
+    memnet_refuse(r->net, U_FIRST, true);
+    webrig_settle(r);
+    struct webrig_call *c = user_gives_sign(r, &u);
+    webrig_advance(r, 1500);
+    assert_false(c->answered);
+    memnet_refuse(r->net, U_FIRST, false);
+    webrig_end(ends(r, c, 200));
+    webrig_second(r);
+    while (r->net->now < since + 3500) {
+        assert_in_range(told_for(r, &u), 1, since + 4000 - r->net->now);
+        webrig_advance(r, 300);
+    }
+    webrig_advance(r, since + 4100 - r->net->now);
+    check_silent(r, &u);
+    webrig_free(r);
+}
+
+/* Each allocation fails once while a sign is given: it is answered, and those after it count. */
+TEST(without_memory_a_sign_is_answered)
+{
+    bool failed = true;
+    for (size_t failing = 1; failed; failing++) {
+        struct user u;
+        struct failmem fail;
+        failmem_init(&fail);
+        struct webrig *r =
+            webrig_new(&(struct webrig_options){.session_key = key, .mem = &fail.mem});
+        user_enter(r, &u);
+        snprintf(u.claim, sizeof u.claim, "%s", UUID);
+        webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[5]), 201));
+        webrig_end(ends(r, renews(r, &u), 200));
+        failmem_arm(&fail, failing, 1);
+        struct webrig_call *c = user_gives_sign(r, &u);
+        webrig_advance(r, 200);
+        failed = fail.failed;
+        failmem_arm(&fail, 0, 0);
+        assert_true(c->answered);
+        webrig_end(c);
+        webrig_advance(r, 2000);
+        is_alive(r, &u);
+        webrig_advance(r, 3000);
+        assert_true(told_for(r, &u) > 0);
+        webrig_advance(r, 1200);
+        check_silent_here(r, &u);
+        webrig_free(r);
+        assert_int_equal(fail.live, 0);
+    }
+}
+
+/* Its place is deleted by an operator: no sign finds it held. */
+TEST(a_sign_finds_its_place_gone)
+{
+    struct user u;
+    struct webrig *r = two_gates(&u);
+    char path[128];
+    struct webrig_call *c = ends(r, user_sends(r, &u, "POST", 5, KEYED, depending[0]), 201);
+    snprintf(path, sizeof path, "%s", webrig_member(c, "node"));
+    webrig_end(c);
+    assert_int_equal(memnet_delete(r->net, 0, path), CLAVE_OK);
+    c = ends(r, user_gives_sign(r, &u), 410);
+    assert_string_equal(webrig_member(c, "cause"), "deleted");
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* u waits, and gives that up; the mark is answered, and the delete of the place is lost with the
  * connection. It is repeated, and no new place is made before: a session has one. */
 TEST(a_new_place_waits_for_a_delete_that_is_repeated)

@@ -305,6 +305,10 @@ TEST(terms_that_do_not_fit_are_named)
         {"{\"path\": \"/l\", \"kind\": \"read\", \"lock_delay_ms\": 5}",
          "for lock, write and election"},
         {"{\"path\": \"/l\", \"max_hold_ms\": 0}", "from 1 to"},
+        {"{\"path\": \"/l\", \"depend_ms\": 0}", "from 1 to 2147483647"},
+        {"{\"path\": \"/l\", \"depend_ms\": -1}", "from 1 to 2147483647"},
+        {"{\"path\": \"/l\", \"depend_ms\": 2147483648}", "from 1 to 2147483647"},
+        {"{\"path\": \"/l\", \"depend_ms\": \"5s\"}", "depend_ms"},
         {"{\"path\": \"/l\", \"kind\": \"spin\"}", "none of lock, read"},
     };
     CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
@@ -319,4 +323,36 @@ TEST(terms_that_do_not_fit_are_named)
         user_expects(c, 400);
         webrig_end(c);
     }
+}
+
+TEST(signs_of_life_are_for_a_hold_that_depends_on_them)
+{
+    CLOSED_BY(webrig_freed) struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    snprintf(u.claim, sizeof u.claim, "unknown");
+    user_expects(user_gives_sign(r, &u), 404);
+    snprintf(u.claim, sizeof u.claim, "slot.L2E.b25l");
+    user_expects(user_gives_sign(r, &u), 400);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
+    struct webrig_call *c = user_gives_sign(r, &u);
+    user_expects(c, 400);
+    assert_non_null(strstr(webrig_body(c), "without \\\"depend_ms\\\""));
+    user_takes_claim(
+        &v, user_sends(r, &v, "POST", -1, NULL, "{\"path\": \"/l\", \"depend_ms\": 3000}"));
+    webrig_advance(r, 5000); /* it waits, which no silence ends */
+    c = user_gives_sign(r, &v);
+    user_expects(c, 409);
+    assert_string_equal(webrig_member(c, "code"), "ENOTHELD");
+    user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+    webrig_settle(r);
+    user_expects(user_gives_sign(r, &v), 200);
+    user_expects(user_sends(r, &v, "DELETE", -1, NULL, NULL), 204);
+    c = user_gives_sign(r, &v);
+    user_expects(c, 410);
+    assert_string_equal(webrig_member(c, "cause"), "released");
+    c = webrig_request(r, "POST", "/v1/hold", NULL, "{\"path\": \"/l\", \"depend_ms\": 3000}");
+    user_expects(c, 400);
+    assert_non_null(strstr(webrig_body(c), "claims of a session"));
 }

@@ -34,7 +34,7 @@ web_handler clave__web_post_session, clave__web_list_sessions, clave__web_get_se
     clave__web_renew_session, clave__web_delete_session;
 /* claims.c */
 web_handler clave__web_post_claim, clave__web_get_claim, clave__web_patch_claim,
-    clave__web_delete_claim, clave__web_post_hold;
+    clave__web_delete_claim, clave__web_claim_alive, clave__web_post_hold;
 /* slots.c. The four that follow are those of /v1/claims for a claim of kind "slot". */
 web_handler clave__web_get_slots, clave__web_put_slots_limit, clave__web_break_slot;
 web_handler clave__web_post_slot_claim, clave__web_get_slot_claim, clave__web_patch_slot_claim,

@@ -88,6 +88,7 @@ static bool claim_request_read_terms(struct web_exchange *x, struct claim_reques
         {"permits", .number = &permits, .least = 1, .most = MOST_PERMITS},
         {"lock_delay_ms", .number = &t->lock_delay_ms, .least = 0, .most = INT32_MAX},
         {"max_hold_ms", .number = &t->max_hold_ms, .least = 1, .most = INT32_MAX},
+        {"depend_ms", .number = &t->depend_ms, .least = 1, .most = INT32_MAX},
         {"ttl_ms", .number = &o->ttl_ms, .least = 1, .most = INT32_MAX},
         {"name", .text = &t->name},
         {"command", .text = &t->command},
@@ -402,8 +403,8 @@ static void claim_answer_end(struct session_request *k)
         p.err = c->why;
     }
     bool given_back = c->why == CLAVE_OK || c->why == CLAVE_ECANCELED;
-    if (c->granted_at == 0 && p.status == 410 && !given_back)
-        p.err = c->why;
+    if ((c->granted_at == 0 && p.status == 410 && !given_back) || why == CLAVE_ESILENT)
+        p.err = why;
     if (refused) {
         clave__web_problem_err(x, why, "claim or release", p.path);
         return;
@@ -897,6 +898,78 @@ static void session_claim_patch(struct web_exchange *x)
     clave__session_request_informed(x, NULL, claim_patch);
 }
 
+/* ---- alive ----------------------------------------------------------------------------------- */
+
+/* A sign of life from the work under a claim that has depend_ms. Nothing else is one: a renewal and
+ * a look show that a client is there, which may renew from a timer while its work hangs. */
+
+static void on_claim_alive(struct claim_poll *p)
+{
+    struct session_request *k = LIST_ENTRY(p, struct session_request, poll);
+    struct web_exchange *x = k->x;
+    clave_err err = clave__claim_alive_answer(k->claim, p);
+    if (k->claim->state > CLAIM_HELD || err == CLAVE_OK)
+        claim_answer(k, 200);
+    else
+        clave__web_problem_err(x, err, "note a sign of life of", x->deed.path);
+}
+
+static void claim_give_sign(struct session_request *k)
+{
+    struct web_exchange *x = k->x;
+    struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
+    struct claim *c = claim_named(k);
+    if (!c)
+        return;
+    if (!x->deed.path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "note a sign of life of", x->params[0]);
+    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path))
+        return;
+    early.path = x->deed.path;
+    if (c->depend_ms == 0) {
+        clave__web_bad_request(x,
+                               "%s was claimed without \"depend_ms\", so that it does not "
+                               "depend on signs of life: say there how often they come",
+                               x->deed.path);
+    } else if (c->state > CLAIM_HELD) {
+        claim_answer(k, 200);
+    } else if (c->state < CLAIM_HELD && clave__claim_is_fresh(c)) {
+        clave__web_problem(x, &early,
+                           "%s is not held yet: its work gives signs of life from then on",
+                           x->deed.path);
+    } else {
+        (void)clave__web_admit_claim(x, c); /* without memory it keeps its previous sender */
+        k->polls = true;
+        k->poll = (struct claim_poll){.done = on_claim_alive, .wants_end = true};
+        x->begun = c->state == CLAIM_HELD && clave__claim_alive(c, &k->poll, x->arrived);
+        if (!x->begun)
+            clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, x->deed.path,
+                              "it is not known yet whether %s is held here: ask again",
+                              x->deed.path);
+    }
+}
+
+enum { SIGN_SETTLES = 2 };
+
+static void claim_settle_alive(struct session_request *k)
+{
+    clave__session_request_settle(k, SIGN_SETTLES, claim_give_sign);
+}
+
+/* It is given on a connection, since it could otherwise be noted long after it was given. */
+static void claim_alive(struct session_request *k)
+{
+    if (k->s->attached)
+        claim_settle_alive(k);
+    else
+        clave__session_request_prove(k, claim_settle_alive);
+}
+
+static void session_claim_alive(struct web_exchange *x)
+{
+    clave__session_request_informed(x, NULL, claim_alive);
+}
+
 /* ---- DELETE ---------------------------------------------------------------------------------- */
 
 /* Releases a claim, whichever gate has made it. Its mark (session/claim.h) is sent before its node
@@ -1249,6 +1322,11 @@ void clave__web_post_hold(struct web_exchange *x)
     struct hold_stream *h = clave__web_must_alloc(x, sizeof *h);
     struct http_session *s;
     struct claim_request *o = h ? claim_request_read(x) : NULL;
+    if (o && o->terms.depend_ms > 0) {
+        clave__web_bad_request(x, "\"depend_ms\" is for claims of a session: nothing else can "
+                                  "give a sign of life");
+        return;
+    }
     if (!o || !clave__web_may_wait(x) || !clave__web_may_make_session(x))
         return;
     o->terms.trying = clave__web_prefer_wait(x) == 0;
@@ -1304,4 +1382,14 @@ void clave__web_patch_claim(struct web_exchange *x)
 void clave__web_delete_claim(struct web_exchange *x)
 {
     any_claim_handle(x, clave__web_delete_slot_claim, session_claim_delete);
+}
+
+static void slot_claim_alive(struct web_exchange *x)
+{
+    clave__web_bad_request(x, "a slot has no deadline, so it depends on no signs of life");
+}
+
+void clave__web_claim_alive(struct web_exchange *x)
+{
+    any_claim_handle(x, slot_claim_alive, session_claim_alive);
 }

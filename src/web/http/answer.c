@@ -350,13 +350,14 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err)
         clave_err err;
         unsigned status;
     } table[] = {
-        {CLAVE_ENONODE, 404},       {CLAVE_ENOAUTH, 403},     {CLAVE_EAUTHFAILED, 403},
-        {CLAVE_ESASLREQUIRED, 401}, {CLAVE_EBADVERSION, 409}, {CLAVE_ENODEEXISTS, 409},
-        {CLAVE_ENOTEMPTY, 409},     {CLAVE_ENOCHILDREN, 409}, {CLAVE_EBUSY, 409},
-        {CLAVE_EDEADLOCK, 409},     {CLAVE_EUPGRADE, 409},    {CLAVE_ELOST, 410},
-        {CLAVE_EMAXHOLD, 410},      {CLAVE_ENOTHELD, 410},    {CLAVE_EREPLACED, 410},
-        {CLAVE_EEXPIRED, 410},      {CLAVE_ETOOBIG, 413},     {CLAVE_EUNIMPLEMENTED, 501},
-        {CLAVE_EQUOTA, 507},        {CLAVE_ESEQUENCE, 507},   {CLAVE_ETHROTTLED, 429},
+        {CLAVE_ENONODE, 404},        {CLAVE_ENOAUTH, 403},     {CLAVE_EAUTHFAILED, 403},
+        {CLAVE_ESASLREQUIRED, 401},  {CLAVE_EBADVERSION, 409}, {CLAVE_ENODEEXISTS, 409},
+        {CLAVE_ENOTEMPTY, 409},      {CLAVE_ENOCHILDREN, 409}, {CLAVE_EBUSY, 409},
+        {CLAVE_EDEADLOCK, 409},      {CLAVE_EUPGRADE, 409},    {CLAVE_ELOST, 410},
+        {CLAVE_EMAXHOLD, 410},       {CLAVE_ENOTHELD, 410},    {CLAVE_EREPLACED, 410},
+        {CLAVE_ESILENT, 410},        {CLAVE_EEXPIRED, 410},    {CLAVE_ETOOBIG, 413},
+        {CLAVE_EUNIMPLEMENTED, 501}, {CLAVE_EQUOTA, 507},      {CLAVE_ESEQUENCE, 507},
+        {CLAVE_ETHROTTLED, 429},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].err == err)
@@ -378,6 +379,7 @@ static const char *problem_cause(clave_err why)
                  {CLAVE_ENONODE, "deleted"},
                  {CLAVE_EAUTHFAILED, "forbidden"},
                  {CLAVE_EMAXHOLD, "max_hold"},
+                 {CLAVE_ESILENT, "work_silent"},
                  {CLAVE_EREPLACED, "replaced"},
                  {CLAVE_ECANCELED, "canceled"},
                  {CLAVE_EDEADLOCK, "deadlock"},

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/hash/siphash.h"
 #include "base/memory.h"
 #include "client/client_for_gate.h"
@@ -74,6 +75,7 @@ static enum lock_cause claim_cause(const struct claim *c)
     bool silent = c->why == CLAVE_EREQUESTTIMEOUT && c->part.s->attached;
     return c->why == CLAVE_OK                   ? LOCK_RELEASED
            : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
+           : c->why == CLAVE_ESILENT            ? LOCK_RELEASED
            : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
            : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
            : c->why == CLAVE_EAUTHFAILED        ? LOCK_BROKEN
@@ -159,6 +161,8 @@ static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 {
     if (clave__claim_has_ended(c))
         return true;
+    if (p->sign > 0)
+        return p->sign <= c->longest.answered;
     bool placed = c->placed && clave__claim_is_fresh(c);
     return !p->wants_end && (c->state == CLAIM_HELD || (p->wants_position && placed));
 }
@@ -266,7 +270,7 @@ static void claim_on_held(struct claim *c)
 static void claim_on_spent(struct claim *c)
 {
     c->overheld = true;
-    c->why = CLAVE_EMAXHOLD;
+    c->why = c->longest.why;
     if (c->granted_at == 0)
         c->granted_at = c->part.s->all->web->now;
 }
@@ -339,44 +343,61 @@ void clave__claim_end(struct claim *c, clave_err why)
     claim_move(c, CLAIM_SOUGHT);
 }
 
+static void claim_take_time(struct claim *c)
+{
+    struct http_session *s = c->part.s;
+    int64_t now = s->client ? clave__client_now(s->client) : 0;
+    if (now > s->all->web->now)
+        s->all->web->now = now;
+}
+
 /* ==== the end of a limited hold =============================================================== */
 
-/* The end of a claim that has max_hold_ms: one time at every gate of one key, and
- * over restarts. Without a shared key it is one gate alone, which may have forgotten the session.
- * A claim of /v1/hold, whose session nobody can take up, is ended by its recipe.
+/* The end of a claim that has max_hold_ms or depend_ms, or both: one time at every gate of one key,
+ * and over restarts. Without a shared key it is one gate alone, which may have forgotten the
+ * session. A claim of /v1/hold, whose session nobody can take up, is ended by its recipe, and
+ * cannot have depend_ms.
  *
  * What gates know of a hold is a node of the session beside its marks, hold-ID-TOKEN: of the claim
  * ID, whose token is TOKEN (hexadecimal). It is made when the claim was granted, before anybody is
- * told so, by the first gate that gets there. So its ctime is when the hold began. Its data is
- * empty until the hold is over, and then "over" for good.
+ * told so, by the first gate that gets there. So its ctime is when the hold began, and its data say
+ * when the work gave its newest sign of life:
  *
- * Three things make this right. Each of them is a rule for one gate alone:
+ *     (nothing)         at the node's mtime; of a hold without depend_ms, whenever
+ *     0 or less         so many ms before the mtime, while its request waited in the gate
+ *     more              then, by the servers' clock: the node was written since, to read that clock
+ *     over, silent      the hold is over for good, by max_hold_ms or by depend_ms
+ *
+ * Four things make this right. Each of them is a rule for one gate alone:
  *
  * 1. A claim is told as held only on a connection on which this gate has made the node, or has read
- *    it, found that it does not say "over", and written it. The mtime of that write less the ctime
- *    is how long the claim had been held, by the servers' clock alone; the rest runs from when the
- *    write was sent, by the gate's clock. So the hold ends by a round trip early at most, and never
- *    late.
- * 2. When the time is up, a gate writes "over", on a connection on which it knows the node, and at
+ *    it, found that the hold is not over, and written it. The mtime of that write less the ctime is
+ *    how long the claim had been held, and less the newest sign of life how long its work had been
+ *    silent, by the servers' clock alone; the rest runs from when the write was sent, by the gate's
+ *    clock. So the hold ends by a round trip early at most, and never late.
+ * 2. A sign of life is one transaction: that the claim's nodes are there, and a write of this node
+ *    at the version that the gate knows. It counts from when its request had arrived, and only once
+ *    the servers have answered. Those that arrive meanwhile share the next one.
+ * 3. When the time is up, a gate writes the end, on a connection on which it knows the node, and at
  *    the version that it knows: had another gate written since, it reads the node again. The claim
  *    has ended for its client when the servers have answered that write. A connection is the
  *    session's only one, and the servers refuse what was sent on an earlier one. So no gate tells
- *    the claim as held on any connection after that, and a write whose answer was lost is found by
- *    the next reading.
- * 3. The place is deleted only then, and not before all that gates have told is over. What other
+ *    the claim as held on any connection after that, no sign of life comes after the end, and a
+ *    write whose answer was lost is found by the next reading.
+ * 4. The place is deleted only then, and not before all that gates have told is over. What other
  *    gates have told was proved on connections before the present one, so it is over a ttl after
  *    this one was made. A gate that has made the node itself, on the present connection, need not
  *    wait: nobody else has told anything. The gates' clocks count this time. The servers' wall
  *    clocks decide how long a hold is, but never that a place may go which somebody relies on.
  *
- * A delete that is repeated on a later connection is harmless because of 2.
+ * A delete that is repeated on a later connection is harmless because of 3.
  *
  * Where SESSION_MARKS may not be written (the gate's own client warns of it), each gate counts
  * anew. */
 
-enum { HOLD_PATH = sizeof CLAIM_HOLD_NOTE + CLAVE_UUID_TEXT + 24 };
+enum { HOLD_PATH = sizeof CLAIM_HOLD_NOTE + CLAVE_UUID_TEXT + 24, HOLD_DATA = 24 };
 enum { NO_NODE = -1 }; /* its version */
-static const char is_over[] = "over";
+static const char is_over[] = "over", is_silent[] = "silent";
 
 static bool claim_limit_is_known(const struct claim *c)
 {
@@ -384,6 +405,12 @@ static bool claim_limit_is_known(const struct claim *c)
     if (!clave__http_session_is_shared(s))
         return c->longest.known_on != 0;
     return s->attached && c->longest.known_on == clave_async_client_connection(s->client);
+}
+
+/* The earlier of the two ends. */
+static int64_t claim_limit_at(const struct claim *c)
+{
+    return deadline_earlier(c->longest.ends_at, c->longest.silent_at);
 }
 
 static void claim_limit_path(const struct claim *c, char out[HOLD_PATH])
@@ -396,60 +423,100 @@ static void claim_limit_path(const struct claim *c, char out[HOLD_PATH])
 static int64_t claim_told_until(const struct claim *c)
 {
     const struct http_session *s = c->part.s;
-    int64_t told = s->ttl_ms < c->max_hold_ms ? s->ttl_ms : c->max_hold_ms;
+    int64_t told = s->ttl_ms;
+    if (c->max_hold_ms > 0)
+        told = deadline_earlier(told, c->max_hold_ms);
+    if (c->depend_ms > 0)
+        told = deadline_earlier(told, c->depend_ms);
     return clave__client_now(s->client) + told + told / SESSION_CLOCKS;
 }
 
 /* ---- one request after the other ----
  *
- * While they go on, no proof of the session is told, and the claim is not freed. */
+ * While a gate learns when the hold ends, no proof of the session is told, and the claim is not
+ * freed. */
 
 static void claim_limit_read(struct claim *c);
 static void claim_limit_make(struct claim *c);
+static void claim_limit_sign(struct claim *c);
 
-/* No further request about the limit follows. The claim may be freed by this. */
-static void claim_limit_rest(struct http_session *s, struct claim *c)
+static void claim_limit_begin(struct claim *c, bool learns, void (*first)(struct claim *c))
 {
-    if (c)
-        c->longest.asks = false;
+    bool asks = c->longest.asks;
+    c->part.s->taking += learns && !c->longest.learns;
+    c->longest.learns |= learns;
+    c->longest.asks = true;
+    if (!asks) /* else what is under way goes on with claim_limit_next */
+        first(c);
+}
+
+static void claim_limit_learnt(struct http_session *s)
+{
     assert(s->taking > 0);
     if (--s->taking == 0 && s->state == HTTP_SESSION_LIVE)
         clave__http_session_known(s);
 }
 
-/* The request failed, or its answer is of no use: the next proof asks again. */
-static void claim_limit_give_up(struct claim *c)
+/* No further request about the limit follows. The claim may be freed by this. */
+static void claim_limit_rest(struct claim *c)
 {
     struct http_session *s = c->part.s;
-    s->looked_on = 0;
-    claim_limit_rest(s, c);
+    bool holds = c->state == CLAIM_DOUBTED || c->state == CLAIM_HELD;
+    bool learns = c->longest.learns;
+    c->longest.asks = c->longest.learns = false;
+    if (holds && claim_limit_is_known(c))
+        clave__web_timer_set(s->all->web, &c->longest.due, claim_limit_at(c));
+    if (learns)
+        claim_limit_learnt(s);
+}
+
+/* Answers the signs of life that were sent; after an error those that wait to be sent, too. */
+static void claim_limit_tell_signs(struct claim *c, clave_err err)
+{
+    if (c->longest.answered == c->longest.signs)
+        return;
+    c->longest.answered = err == CLAVE_OK ? c->longest.sent : c->longest.signs;
+    c->longest.answer = err;
+    claim_tell_those(c, claim_is_news);
+}
+
+/* The request failed, or its answer is of no use: the next proof asks again. */
+static void claim_limit_give_up(struct claim *c, clave_err err)
+{
+    c->part.s->looked_on = 0;
+    claim_limit_tell_signs(c, err);
+    claim_limit_rest(c);
 }
 
 static void claim_limit_sent(struct claim *c, clave_err err)
 {
     if (clave__claim_owe(c, err) != CLAVE_OK)
-        claim_limit_give_up(c);
+        claim_limit_give_up(c, err);
 }
 
 /* An answer has come. Returns false if it is of no use, or the claim has ended meanwhile. */
 static bool claim_limit_goes_on(struct claim *c, clave_err err)
 {
     struct http_session *s = c->part.s;
+    bool learns = c->longest.learns;
     if (!clave__claim_repaid(c)) {
-        claim_limit_rest(s, NULL);
+        if (learns)
+            claim_limit_learnt(s);
         return false;
     }
     if (s->state != HTTP_SESSION_LIVE || (c->state != CLAIM_DOUBTED && c->state != CLAIM_HELD)) {
-        claim_limit_rest(s, c);
+        claim_limit_rest(c);
         return false;
     }
     if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL)
         return true;
-    claim_limit_give_up(c);
+    claim_limit_give_up(c, err);
     return false;
 }
 
-/* The servers have "over". */
+/* ---- the end ---- */
+
+/* The servers have it. */
 static void claim_limit_over(struct claim *c)
 {
     struct http_session *s = c->part.s;
@@ -458,7 +525,7 @@ static void claim_limit_over(struct claim *c)
         gone_at = claim_told_until(c);
     clave__web_timer_set(s->all->web, &c->longest.due, gone_at > now ? gone_at : now);
     claim_move(c, CLAIM_SPENT);
-    claim_limit_rest(s, c);
+    claim_limit_rest(c);
 }
 
 static void claim_limit_on_said(clave_async_client *client, const clave_result *res, void *arg)
@@ -475,9 +542,10 @@ static void claim_limit_on_said(clave_async_client *client, const clave_result *
 
 static void claim_limit_say_over(struct claim *c)
 {
+    const char *word = c->longest.why == CLAVE_ESILENT ? is_silent : is_over;
     char path[HOLD_PATH];
     claim_limit_path(c, path);
-    claim_limit_sent(c, clave_async_set(c->part.s->client, path, is_over, sizeof is_over - 1,
+    claim_limit_sent(c, clave_async_set(c->part.s->client, path, word, strlen(word),
                                         c->longest.version, claim_limit_on_said, c));
 }
 
@@ -485,36 +553,54 @@ static void claim_limit_say_over(struct claim *c)
  * that would have to hear of it. */
 static void claim_limit_end(struct claim *c)
 {
+    c->longest.why = c->longest.silent_at < c->longest.ends_at ? CLAVE_ESILENT : CLAVE_EMAXHOLD;
     if (c->longest.version == NO_NODE || !clave__http_session_is_shared(c->part.s))
         claim_limit_over(c);
     else
         claim_limit_say_over(c);
 }
 
-static void claim_limit_known(struct claim *c, int64_t ends_at, int64_t gone_at, int32_t version)
+/* A request has been answered: what follows from when the hold ends, as far as that is known. */
+static void claim_limit_next(struct claim *c)
 {
-    struct http_session *s = c->part.s;
-    c->longest.ends_at = ends_at;
-    c->longest.gone_at = gone_at > ends_at ? gone_at : ends_at;
-    c->longest.version = version;
-    c->longest.known_on = clave_async_client_connection(s->client);
-    if (ends_at <= clave__client_now(s->client)) {
+    claim_take_time(c);
+    if (!claim_limit_is_known(c)) /* the connection is another one by now */
+        claim_limit_read(c);
+    else if (claim_limit_at(c) <= c->part.s->all->web->now)
         claim_limit_end(c);
-        return;
-    }
-    clave__web_timer_set(s->all->web, &c->longest.due, ends_at);
-    claim_limit_rest(s, c);
+    else if (c->longest.signs > c->longest.answered)
+        claim_limit_sign(c);
+    else
+        claim_limit_rest(c);
+}
+
+/* ---- the node's time ---- */
+
+/* When the newest write was sent, it had been held for so long, and its work silent for so long. */
+static void claim_limit_count(struct claim *c, int64_t held, int64_t silent)
+{
+    struct claim_limit *l = &c->longest;
+    if (c->max_hold_ms > 0)
+        l->ends_at = deadline_earlier(l->ends_at, l->asked_at + c->max_hold_ms - held);
+    if (c->depend_ms > 0)
+        l->silent_at = deadline_earlier(l->silent_at, l->asked_at + c->depend_ms - silent);
+}
+
+static void claim_limit_known(struct claim *c, int64_t gone_at, int32_t version)
+{
+    c->longest.gone_at = gone_at;
+    c->longest.version = version;
+    c->longest.known_on = clave_async_client_connection(c->part.s->client);
+    claim_limit_next(c);
 }
 
 /* No node can be made: this gate counts from now on, or as it did before. */
 static void claim_limit_alone(struct claim *c)
 {
-    int64_t now = clave__client_now(c->part.s->client), at = c->longest.ends_at;
-    claim_limit_known(c, at == CLAVE_NEVER ? now + c->max_hold_ms : at, claim_told_until(c),
-                      NO_NODE);
+    c->longest.asked_at = clave__client_now(c->part.s->client);
+    claim_limit_count(c, 0, 0);
+    claim_limit_known(c, claim_told_until(c), NO_NODE);
 }
-
-/* ---- the node's time ---- */
 
 static void claim_limit_on_counted(clave_async_client *client, const clave_result *res, void *arg)
 {
@@ -528,15 +614,29 @@ static void claim_limit_on_counted(clave_async_client *client, const clave_resul
         claim_limit_alone(c);
     } else {
         int64_t held = res->stat->mtime - res->stat->ctime;
-        claim_limit_known(c, c->longest.asked_at + c->max_hold_ms - (held > 0 ? held : 0),
-                          claim_told_until(c), res->stat->version);
+        int64_t silent = res->stat->mtime - c->longest.signed_at;
+        c->longest.ends_at = c->longest.silent_at = CLAVE_NEVER;
+        claim_limit_count(c, held > 0 ? held : 0, silent > 0 ? silent : 0);
+        claim_limit_known(c, claim_told_until(c), res->stat->version);
     }
+}
+
+/* The newest sign of life, as the node says. Returns false if the hold is over. */
+static bool claim_limit_understand(struct claim *c, const clave_result *res)
+{
+    char text[HOLD_DATA];
+    int64_t ms = 0;
+    snprintf(text, sizeof text, "%.*s", (int)res->len, res->len > 0 ? (const char *)res->data : "");
+    bool goes_on = res->len == 0 || clave__web_parse_int(text, &ms);
+    c->longest.signed_at = ms > 0 ? ms : res->stat->mtime + ms;
+    c->longest.why = strcmp(text, is_silent) == 0 ? CLAVE_ESILENT : CLAVE_EMAXHOLD;
+    return goes_on;
 }
 
 static void claim_limit_on_read(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct claim *c = arg;
-    char path[HOLD_PATH];
+    char path[HOLD_PATH], text[HOLD_DATA] = "";
     if (!claim_limit_goes_on(c, res->err))
         return;
     bool own = res->err == CLAVE_OK && res->stat->ephemeral_owner == c->part.s->id;
@@ -544,13 +644,15 @@ static void claim_limit_on_read(clave_async_client *client, const clave_result *
         claim_limit_make(c);
     } else if (!own) {
         claim_limit_alone(c);
-    } else if (res->len > 0) {
+    } else if (!claim_limit_understand(c, res)) {
         claim_limit_over(c);
     } else {
         claim_limit_path(c, path);
+        if (c->depend_ms > 0)
+            snprintf(text, sizeof text, "%" PRId64, c->longest.signed_at);
         c->longest.asked_at = clave__client_now(client);
-        claim_limit_sent(
-            c, clave_async_set(client, path, "", 0, res->stat->version, claim_limit_on_counted, c));
+        claim_limit_sent(c, clave_async_set(client, path, text, strlen(text), res->stat->version,
+                                            claim_limit_on_counted, c));
     }
 }
 
@@ -574,9 +676,8 @@ static void claim_limit_on_made(clave_async_client *client, const clave_result *
     if (!claim_limit_goes_on(c, res->err))
         return;
     if (res->err == CLAVE_OK) {
-        int64_t ends_at = c->longest.asked_at + c->max_hold_ms, before = c->longest.ends_at;
-        claim_limit_known(c, ends_at < before ? ends_at : before,
-                          claim_limit_is_new(c) ? ends_at : claim_told_until(c), 0);
+        claim_limit_count(c, 0, 0);
+        claim_limit_known(c, claim_limit_is_new(c) ? INT64_MIN : claim_told_until(c), 0);
     } else if (res->err == CLAVE_ENODEEXISTS) {
         claim_limit_read(c);
     } else if (res->err == CLAVE_ENONODE && !c->longest.made_directory) {
@@ -599,20 +700,100 @@ static void claim_limit_make(struct claim *c)
     claim_limit_sent(c, clave_async_create(s->client, path, NULL, 0, &o, claim_limit_on_made, c));
 }
 
-/* ---- when it is asked for ---- */
+/* ---- signs of life ---- */
 
-static void claim_limit_begin(struct claim *c, void (*first)(struct claim *c))
+static size_t claim_nodes(const struct claim *c)
 {
-    if (c->longest.asks)
-        return;
-    c->longest.asks = true;
-    c->part.s->taking++;
-    first(c);
+    size_t n = 1;
+    while (c->part.more && c->part.more(&c->part, n - 1))
+        n++;
+    return n;
 }
+
+static void claim_limit_on_signed(clave_async_client *client, const clave_result *res, void *arg)
+{
+    struct claim *c = arg;
+    (void)client;
+    if (!claim_limit_goes_on(c, res->err))
+        return;
+    size_t n = claim_nodes(c);
+    bool is_gone = false, is_stale = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ENONODE;
+    for (size_t i = 0; i < n && i < res->nops; i++)
+        is_gone |= res->ops[i].err == CLAVE_ENONODE;
+    if (is_gone) {
+        struct http_session *s = c->part.s;
+        bool learns = c->longest.learns;
+        c->longest.asks = false;
+        clave__claim_end(c, CLAVE_ENONODE);
+        if (learns)
+            claim_limit_learnt(s);
+    } else if (is_stale) { /* an earlier one, whose answer was lost */
+        claim_limit_read(c);
+    } else {
+        if (res->err == CLAVE_OK)
+            c->longest.silent_at = c->longest.sent_at + c->depend_ms;
+        if (res->err == CLAVE_OK && c->longest.version != NO_NODE)
+            c->longest.version++;
+        claim_limit_tell_signs(c, res->err);
+        claim_limit_next(c);
+    }
+}
+
+static void claim_limit_sign(struct claim *c)
+{
+    struct http_session *s = c->part.s;
+    const struct clave_mem *mem = &s->all->web->mem;
+    size_t n = claim_nodes(c);
+    char path[HOLD_PATH], text[HOLD_DATA];
+    clave_op *ops = clave__mem_zalloc(mem, (n + 1) * sizeof *ops);
+    clave_err err = CLAVE_ENOMEM;
+    c->longest.sent = c->longest.signs;
+    c->longest.sent_at = c->longest.silent_at - c->depend_ms;
+    if (c->longest.came_at > c->longest.sent_at)
+        c->longest.sent_at = c->longest.came_at;
+    for (size_t i = 0; ops && i < n; i++)
+        ops[i] = (clave_op){.kind = CLAVE_OP_CHECK,
+                            .path = i == 0 ? c->node : c->part.more(&c->part, i - 1),
+                            .version = -1};
+    claim_limit_path(c, path);
+    snprintf(text, sizeof text, "%" PRId64, c->longest.sent_at - s->all->web->now);
+    if (ops)
+        ops[n] = (clave_op){.kind = CLAVE_OP_SET,
+                            .path = path,
+                            .data = text,
+                            .len = strlen(text),
+                            .version = c->longest.version};
+    if (ops)
+        err = clave_async_multi(s->client, ops, n + (c->longest.version != NO_NODE),
+                                claim_limit_on_signed, c);
+    clave__mem_free(mem, ops);
+    claim_limit_sent(c, err);
+}
+
+bool clave__claim_alive(struct claim *c, struct claim_poll *p, int64_t arrived)
+{
+    struct http_session *s = c->part.s;
+    assert(c->state == CLAIM_HELD && c->depend_ms > 0);
+    if (!s->attached || !claim_limit_is_known(c))
+        return false;
+    c->longest.came_at = arrived;
+    p->sign = ++c->longest.signs;
+    clave__claim_await(c, p, s->all->web->now + s->ttl_ms);
+    claim_limit_begin(c, false, claim_limit_next);
+    clave__http_session_flush(s);
+    return true;
+}
+
+clave_err clave__claim_alive_answer(const struct claim *c, const struct claim_poll *p)
+{
+    return p->sign <= c->longest.answered ? c->longest.answer : CLAVE_EOPTIMEOUT;
+}
+
+/* ---- when it is asked for ---- */
 
 static void claim_limit_learn(struct claim *c)
 {
-    claim_limit_begin(c, claim_limit_is_new(c) ? claim_limit_make : claim_limit_read);
+    claim_limit_begin(c, true, claim_limit_is_new(c) ? claim_limit_make : claim_limit_read);
 }
 
 void clave__claim_on_connection(struct claim *c)
@@ -622,8 +803,8 @@ void clave__claim_on_connection(struct claim *c)
         claim_limit_learn(c);
 }
 
-/* max_hold_ms is over, or the place of a SPENT claim may be deleted. Without a connection nothing
- * is done, because the next one begins with clave__claim_on_connection. */
+/* The hold's time is over, or the place of a SPENT claim may be deleted. Without a connection
+ * nothing is done, because the next one begins with clave__claim_on_connection. */
 static void claim_limit_on_due(struct timer *t, int64_t now)
 {
     struct claim *c = LIST_ENTRY(t, struct claim, longest.due);
@@ -632,13 +813,13 @@ static void claim_limit_on_due(struct timer *t, int64_t now)
         clave__claim_release(c);
     else if (c->state <= CLAIM_HELD &&
              (c->part.s->attached || !clave__http_session_is_shared(c->part.s)))
-        claim_limit_begin(c, claim_limit_is_known(c) ? claim_limit_end : claim_limit_read);
+        claim_limit_begin(c, true, claim_limit_next);
     clave__http_session_flush(c->part.s);
 }
 
 void clave__claim_limit_init(struct claim *c)
 {
-    c->longest.ends_at = CLAVE_NEVER;
+    c->longest.ends_at = c->longest.silent_at = CLAVE_NEVER;
     clave__timer_init(&c->longest.due, claim_limit_on_due);
 }
 
@@ -669,10 +850,10 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
     if (c->state != CLAIM_HELD || !c->kind->grant(c, &g) ||
         (c->limited && !claim_limit_is_known(c)))
         return 0;
-    int64_t until = g.deadline < c->longest.ends_at ? g.deadline : c->longest.ends_at;
+    int64_t until = deadline_earlier(g.deadline, claim_limit_at(c));
     /* The end of a limited hold does not allow for a client's clock that is slower, as a hold
      * deadline does. */
-    if (c->max_hold_ms > 0 && until > arrived)
+    if ((c->max_hold_ms > 0 || c->depend_ms > 0) && until > arrived)
         until -= (until - arrived) / VALIDITY_RATE;
     struct validity v = {.arrived = arrived,
                          .granted = c->granted_at,
@@ -683,14 +864,6 @@ int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
 }
 
 /* ---- what the recipe reports ----------------------------------------------------------------- */
-
-static void claim_take_time(struct claim *c)
-{
-    struct http_session *s = c->part.s;
-    int64_t now = s->client ? clave__client_now(s->client) : 0;
-    if (now > s->all->web->now)
-        s->all->web->now = now;
-}
 
 /* Without memory nothing is said of a node that is left over. */
 void clave__claim_moved(struct claim *c, size_t ahead, const char *left_over)

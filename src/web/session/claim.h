@@ -29,8 +29,9 @@ enum claim_state {
                     * proof of the session has found its node; and until it is known when a hold
                     * with a limit ends */
     CLAIM_HELD,
-    CLAIM_SPENT,   /* its max_hold_ms is over, and so it is for its client, but its node stays until
-                    * all that gates have told of it is over (see claim.c) */
+    CLAIM_SPENT, /* its max_hold_ms is over, or its work was silent for its depend_ms, and so it is
+                  * over for its client, but its node stays until all that gates have told of it
+                  * is over (see claim.c) */
     CLAIM_LEAVING, /* given back, and its node is being deleted */
     CLAIM_SOUGHT,  /* over for its client, but the recipe still looks for its node, to delete it */
     CLAIM_OVER,    /* nothing of it is under way */
@@ -46,6 +47,7 @@ struct claim_terms {
     uint32_t limit, permits; /* of a semaphore; 0: not said */
     int64_t lock_delay_ms;
     int64_t max_hold_ms; /* 0: no limit */
+    int64_t depend_ms;   /* longest silence of its work; 0: it depends on none */
     bool revocable;
     bool trying; /* not to wait: over with EBUSY if it is not free */
     /* What its node says; each may be NULL. Of an election `text` alone. */
@@ -100,6 +102,7 @@ struct claim_poll {
     struct web *web;
     bool wants_position; /* its place in the queue is news enough */
     bool wants_end;      /* only the end is news */
+    uint64_t sign;       /* of clave__claim_alive: the answer to that, too; 0: none was given */
     bool watches;        /* every change is, and `done` runs at each; it does not cancel then */
     /* At most once, but for `watches`; not after _cancel. What there is to say is in the claim. */
     void (*done)(struct claim_poll *p);
@@ -124,14 +127,22 @@ struct claim_other {
 
 /* When a hold with a limit ends. Times are by our clock. */
 struct claim_limit {
-    int64_t ends_at;     /* CLAVE_NEVER: not known yet, or there is no limit */
+    int64_t ends_at;     /* by max_hold_ms; CLAVE_NEVER: not known yet, or there is none */
+    int64_t silent_at;   /* the same by depend_ms */
     int64_t gone_at;     /* before, its node may not be deleted for that */
-    uint64_t known_on;   /* the connection on which both were learnt; 0: they were not */
+    uint64_t known_on;   /* the connection on which they were learnt; 0: they were not */
     int32_t version;     /* of the node that says it */
     int64_t asked_at;    /* when the newest request was sent that tells how long it was held */
-    bool asks;           /* a request is under way */
+    int64_t signed_at;   /* by the servers' clock: the newest sign of life, as it was read */
+    clave_err why;       /* it has ended by it */
+    bool asks;           /* a request is under way, */
+    bool learns;         /* for which proofs of the session wait */
     bool made_directory; /* of that node */
-    struct timer due;    /* at ends_at; at gone_at while SPENT */
+    struct timer due;    /* at the earlier end; at gone_at while SPENT */
+    /* Signs of life, counted: that have come, with the newest write, and that are answered. */
+    uint64_t signs, sent, answered;
+    int64_t came_at, sent_at; /* the newest of these requests; of those with the newest write */
+    clave_err answer;
 };
 
 struct claim {
@@ -152,8 +163,8 @@ struct claim {
                       * node may come after a create that is asked for now */
     bool marked;     /* over with ENODEEXISTS: it was given back, so that it is not made anew */
     uint32_t limit, permits;
-    int64_t lock_delay_ms, max_hold_ms;
-    bool limited; /* max_hold_ms is kept here; else its recipe does that */
+    int64_t lock_delay_ms, max_hold_ms, depend_ms;
+    bool limited; /* its limits are kept here; else its recipe keeps max_hold_ms */
     bool revocable, trying;
     char *data; /* of its node */
     size_t len;
@@ -227,6 +238,14 @@ void clave__claim_poll_cancel(struct claim_poll *p);
 void clave__claims_await(struct http_session *s, struct claim_poll *p, int64_t until);
 /* Which claims wait and which are held, as a number that each gate makes of the same ones. */
 uint64_t clave__claims_tag(const struct http_session *s);
+
+/* A sign of life from the work of a claim that is HELD and has depend_ms, in a request that has
+ * arrived then. `done` runs when it is answered, when the claim has ended, or after a ttl. false:
+ * not now, since the connection was lost. */
+bool clave__claim_alive(struct claim *c, struct claim_poll *p, int64_t arrived);
+/* For `done`. OK: the hold goes on by this sign, and its nodes were there. EOPTIMEOUT and errors of
+ * class UNKNOWN: perhaps it does; the sign may be given again, at any gate. */
+clave_err clave__claim_alive_answer(const struct claim *c, const struct claim_poll *p);
 
 /* Gives it back, or gives up waiting. It is over, now or later. */
 void clave__claim_release(struct claim *c);

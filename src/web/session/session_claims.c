@@ -254,7 +254,8 @@ static size_t claim_put_terms(const struct claim *c, char data[CLAIM_DATA], size
         int64_t value, unsaid;
     } terms[] = {{"permits", c->permits, 1},
                  {"lock_delay_ms", c->lock_delay_ms, 0},
-                 {"max_hold_ms", c->max_hold_ms, 0}};
+                 {"max_hold_ms", c->max_hold_ms, 0},
+                 {"depend_ms", c->depend_ms, 0}};
     for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
         char text[24];
         snprintf(text, sizeof text, "%" PRId64, terms[i].value);
@@ -274,8 +275,8 @@ static void claim_terms_path(char out[TERMS_PATH], const char *id)
 
 static bool claim_has_terms(const struct claim *c)
 {
-    return c->kind->plain && (c->max_hold_ms > 0 || c->lock_delay_ms > 0 || c->revocable) &&
-           c->part.s->known;
+    bool any = c->max_hold_ms > 0 || c->depend_ms > 0 || c->lock_delay_ms > 0 || c->revocable;
+    return c->kind->plain && any && c->part.s->known;
 }
 
 static clave_err claim_note_terms(struct claim *c);
@@ -378,6 +379,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     c->limit = t->limit;
     c->permits = t->permits;
     c->max_hold_ms = t->max_hold_ms;
+    c->depend_ms = t->depend_ms;
     c->lock_delay_ms = t->lock_delay_ms;
     c->revocable = t->revocable;
     c->trying = t->trying;
@@ -394,7 +396,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     c->place.search = s->elsewhere && (t->id || has_more) && (!knows || (t->found.node && !queues));
     c->place.below = has_more ? "/" : NULL;
     c->place.is_shared = clave__http_session_is_shared(s);
-    c->limited = t->max_hold_ms > 0 && s->known;
+    c->limited = (t->max_hold_ms > 0 || t->depend_ms > 0) && s->known;
     clave__claim_limit_init(c);
     if (t->found.node) {
         c->at = clave__mem_strdup(&w->mem, clave__path_name(t->found.node));
@@ -507,6 +509,7 @@ static clave_err claim_found_terms(const struct claim_found *f, const clave_resu
                               .permits = (uint32_t)claim_found_number(res, "permits"),
                               .lock_delay_ms = claim_found_number(res, "lock_delay_ms"),
                               .max_hold_ms = claim_found_number(res, "max_hold_ms"),
+                              .depend_ms = claim_found_number(res, "depend_ms"),
                               .revocable = said.revocable > 0,
                               .id = f->uuid,
                               .found = {.node = f->node, .data = place->data, .len = place->len}};
