@@ -166,8 +166,18 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     return CLAVE_OK;
 }
 
-static void client_destroy(clave_async_client *c)
+void clave__client_ref(clave_async_client *c)
 {
+    assert(c->refs > 0);
+    c->refs++;
+}
+
+/* clave__client_unref without delivering callbacks. */
+static void client_drop(clave_async_client *c)
+{
+    assert(c->refs > 0);
+    if (--c->refs > 0)
+        return;
     clave__auth_fini(c);
     clave__client_watches_fini(&c->watches);
     clave__hosts_fini(&c->hosts);
@@ -181,20 +191,6 @@ static void client_destroy(clave_async_client *c)
     struct clave_mem mem = c->base.mem;
     clave__mem_free(&mem, c->grant_warning);
     clave__mem_free(&mem, c);
-}
-
-void clave__client_ref(clave_async_client *c)
-{
-    assert(c->refs > 0);
-    c->refs++;
-}
-
-/* clave__client_unref without delivering callbacks. */
-static void client_drop(clave_async_client *c)
-{
-    assert(c->refs > 0);
-    if (--c->refs == 0)
-        client_destroy(c);
 }
 
 void clave__client_unref(clave_async_client *c)

@@ -144,11 +144,6 @@ clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path, en
     return CLAVE_OK;
 }
 
-enum watch_kind clave__client_watch_kind(int32_t op)
-{
-    return clave__opcode(op)->flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA;
-}
-
 void clave__client_watch_asked(clave_async_watch *w, struct request *r)
 {
     client_watch_enter(w, WATCH_ASKED);

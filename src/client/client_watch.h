@@ -54,8 +54,6 @@ struct watches {
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem, uint64_t seed);
 void clave__client_watches_fini(struct watches *w);
 
-/* The kind of watch that a read with this opcode arms. */
-enum watch_kind clave__client_watch_kind(int32_t op);
 /* Call it before a request that sets the watch; makes room for the path. EINVAL: the watch is not
  * idle, or its event is pending. ENOMEM. */
 clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path, enum watch_kind kind);

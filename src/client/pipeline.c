@@ -59,13 +59,6 @@ static int32_t pipeline_next_xid(struct pipeline *p)
     return p->xid;
 }
 
-static void pipeline_put_int(uint8_t *at, int32_t v)
-{
-    uint32_t u = (uint32_t)v;
-    for (int i = 3; i >= 0; i--, u >>= 8)
-        at[i] = (uint8_t)u;
-}
-
 static clave_err pipeline_send_request(clave_async_client *c, struct request *r)
 {
     assert(r->vouched == HOLD_DEADLINE_NONE);
@@ -75,7 +68,7 @@ static clave_err pipeline_send_request(clave_async_client *c, struct request *r)
     if (err)
         return err;
     r->xid = pipeline_next_xid(p);
-    pipeline_put_int(r->frame + XID_AT, r->xid);
+    clave__jute_store(r->frame + XID_AT, (uint32_t)r->xid);
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
     r->sent_at = l->wrote = c->base.now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
@@ -433,8 +426,11 @@ clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_s
 {
     union wire_body body = {.read = {.watch = spec->watch != NULL}};
     clave_err err = submit_begin(c, spec->path, &body.read.path);
-    if (err == CLAVE_OK && spec->watch)
-        err = clave__client_watch_prepare(spec->watch, spec->path, clave__client_watch_kind(op));
+    if (err == CLAVE_OK && spec->watch) {
+        bool children = clave__opcode(op)->flags & OPCODE_WATCH_CHILD;
+        err = clave__client_watch_prepare(spec->watch, spec->path,
+                                          children ? WATCH_CHILD : WATCH_DATA);
+    }
     spec->op = op;
     return err ? err : submit(c, spec, &body);
 }

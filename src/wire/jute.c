@@ -91,14 +91,6 @@ static uint8_t *jute_reserve(struct jwriter *w, size_t n)
     return p;
 }
 
-static void jute_store_int(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
-}
-
 void clave__jput_byte(struct jwriter *w, uint8_t v)
 {
     uint8_t *p = jute_reserve(w, 1);
@@ -110,7 +102,7 @@ void clave__jput_int(struct jwriter *w, int32_t v)
 {
     uint8_t *p = jute_reserve(w, 4);
     if (p)
-        jute_store_int(p, (uint32_t)v);
+        clave__jute_store(p, (uint32_t)v);
 }
 
 void clave__jput_long(struct jwriter *w, int64_t v)
@@ -118,8 +110,8 @@ void clave__jput_long(struct jwriter *w, int64_t v)
     uint8_t *p = jute_reserve(w, 8);
     if (!p)
         return;
-    jute_store_int(p, (uint32_t)((uint64_t)v >> 32));
-    jute_store_int(p + 4, (uint32_t)(uint64_t)v);
+    clave__jute_store(p, (uint32_t)((uint64_t)v >> 32));
+    clave__jute_store(p + 4, (uint32_t)(uint64_t)v);
 }
 
 void clave__jput_bytes(struct jwriter *w, struct jbytes v)
@@ -147,5 +139,5 @@ void clave__jput_int_at(struct jwriter *w, size_t offset, int32_t v)
     if (w->err)
         return;
     assert(offset + 4 <= clave__buf_len(w->b));
-    jute_store_int(clave__buf_bytes(w->b) + offset, (uint32_t)v);
+    clave__jute_store(clave__buf_bytes(w->b) + offset, (uint32_t)v);
 }

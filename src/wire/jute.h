@@ -34,6 +34,15 @@ static inline struct jbytes clave__jbytes(const char *s)
     return s ? clave__jbytes_n(s, strlen(s)) : JBYTES_NULL;
 }
 
+/* Writes four bytes. */
+static inline void clave__jute_store(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)(v >> 24);
+    p[1] = (uint8_t)(v >> 16);
+    p[2] = (uint8_t)(v >> 8);
+    p[3] = (uint8_t)v;
+}
+
 bool clave__jbytes_eq(struct jbytes a, struct jbytes b);
 
 /* A vector that was walked once and found well-formed: `count` elements (-1: null)

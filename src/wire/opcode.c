@@ -135,12 +135,6 @@ void clave__wire_put_connect_response(struct jwriter *w, const struct wire_conne
         clave__jput_bool(w, m->read_only);
 }
 
-void clave__wire_put_request_header(struct jwriter *w, int32_t xid, int32_t op)
-{
-    clave__jput_int(w, xid);
-    clave__jput_int(w, op);
-}
-
 struct wire_reply_header clave__wire_get_reply_header(struct jreader *r)
 {
     struct wire_reply_header h;
@@ -524,7 +518,8 @@ struct wire_request clave__wire_get_request(struct jreader *r)
 
 void clave__wire_put_request(struct jwriter *w, const struct wire_request *q)
 {
-    clave__wire_put_request_header(w, q->xid, q->op);
+    clave__jput_int(w, q->xid);
+    clave__jput_int(w, q->op);
     clave__wire_put_body(w, q->op, &q->body);
 }
 

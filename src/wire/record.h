@@ -192,7 +192,6 @@ struct wire_connect_response clave__wire_get_connect_response(struct jreader *r)
 void clave__wire_put_connect_response(struct jwriter *w, const struct wire_connect_response *m);
 
 /* Headers. */
-void clave__wire_put_request_header(struct jwriter *w, int32_t xid, int32_t op);
 struct wire_reply_header clave__wire_get_reply_header(struct jreader *r);
 void clave__wire_put_reply_header(struct jwriter *w, const struct wire_reply_header *h);
 struct wire_event clave__wire_get_event(struct jreader *r);

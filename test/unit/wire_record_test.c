@@ -364,7 +364,7 @@ TEST(headers_and_events)
     begin(&o);
     clave__wire_put_reply_header(&o.w, &h);
     clave__wire_put_event(&o.w, &e);
-    clave__wire_put_request_header(&o.w, 5, OP_PING);
+    clave__wire_put_request(&o.w, &(struct wire_request){.xid = 5, .op = OP_PING});
     expect(&o, "headers", 0, &want);
     struct jreader r = clave__jreader(want.at, want.n);
     struct wire_reply_header h2 = clave__wire_get_reply_header(&r);

@@ -1,24 +1,44 @@
 /* serve.c - `clave serve`: takes its settings from flags and a file, then runs
  * runtime/server/server_run.h. SIGHUP applies a changed file either completely or not at all. The
- * ready line is printed once the server listens. */
+ * ready line is printed once the server listens.
+ *
+ * With --http the gate runs in the same process, on a thread and a loop of its own, so HTTP never
+ * delays the ZooKeeper protocol. It is a client of the server through a Unix socket in the data
+ * directory, to which the limit on connections per address does not apply. */
+#include <errno.h>
+#include <limits.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/log_line.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/serve/serve_gate.h"
 #include "cmd/serve/settings_load.h"
 #include "cmd/service/sd_notify.h"
 #include "runtime/client/local_serve.h"
+#include "runtime/gate/gate_access_file.h"
+#include "runtime/gate/gate_run.h"
 #include "runtime/server/server_run.h"
+#include "runtime/start_error.h"
+#include "runtime/thread_start.h"
+
+/* How long the gate waits for its sessions to be closed. The server ends at the same time, and a
+ * session that could not be closed continues when both are back. */
+enum { GATE_GRACE_MS = 300 };
 
 struct serve {
     struct configured c;
     struct sd_notify manager;
     struct server_run *run;
-    struct serve_gate *gate; /* NULL: without --http */
+    struct gate *gate; /* NULL: without --http */
+    struct log gate_log;
+    pthread_t gate_thread;
+    bool gate_runs;
 };
 
 static const struct flag flags[] = {
@@ -28,20 +48,27 @@ static const struct flag flags[] = {
     {0, NULL, NULL, NULL},
 };
 
+static struct gate_limits serve_gate_limits(const struct gate_settings *s)
+{
+    return (struct gate_limits){s->max_connections, s->max_waiting, s->max_sender_sessions};
+}
+
 /* ---- SIGHUP ---------------------------------------------------------------------------------- */
 
 static clave_err serve_apply(void *arg, const struct serve_settings *wanted, const struct fault *f)
 {
     struct serve *v = arg;
     struct gate_access *access = NULL;
-    clave_err err = v->gate ? serve_gate_load(&access, wanted, f) : CLAVE_OK;
+    clave_err err = v->gate ? gate_access_load(&access, &wanted->gate.access, f) : CLAVE_OK;
     if (err == CLAVE_OK)
         err = clave__server_run_change(v->run, &wanted->run);
-    if (err == CLAVE_OK && v->gate)
-        serve_gate_change(v->gate, access, wanted);
-    else
+    if (err != CLAVE_OK || !v->gate) {
         gate_access_free(access);
-    return err;
+        return err;
+    }
+    const struct gate_limits limits = serve_gate_limits(&wanted->gate);
+    gate_change(v->gate, access, &limits);
+    return CLAVE_OK;
 }
 
 static void serve_on_hangup(void *arg, bool tls_renewed)
@@ -56,7 +83,7 @@ static void serve_on_hangup(void *arg, bool tls_renewed)
     }
     if (tls_renewed)
         configured_read_again(&v->c, "TLS files");
-    if (v->gate && serve_gate_reopen(v->gate))
+    if (v->gate && gate_reopen(v->gate))
         configured_read_again(&v->c, "TLS files of HTTP");
     configured_reload(&v->c, serve_apply, v);
 }
@@ -83,7 +110,7 @@ static void serve_put_ready(const struct serve *v)
             clave__json_string(&j, "metrics", metrics);
         if (v->gate)
             clave__json_open(&j, "http", '[');
-        for (size_t i = 0; v->gate && (address = serve_gate_address(v->gate, i)); i++)
+        for (size_t i = 0; v->gate && (address = gate_address(v->gate, i)); i++)
             clave__json_string(&j, NULL, address);
         if (v->gate)
             clave__json_close(&j, ']');
@@ -102,7 +129,7 @@ static void serve_put_ready(const struct serve *v)
         printf(", admin %s", admin);
     if (metrics)
         printf(", metrics %s", metrics);
-    for (size_t i = 0; v->gate && (address = serve_gate_address(v->gate, i)); i++)
+    for (size_t i = 0; v->gate && (address = gate_address(v->gate, i)); i++)
         printf("%s%s", i > 0 ? " " : ", http ", address);
     fputs("\n", stdout);
 }
@@ -160,6 +187,19 @@ static void serve_show_checked(const struct serve *v)
     json_end(&j);
 }
 
+/* Checks the gate's addresses, tokens and libraries without starting anything. */
+static clave_err serve_check_gate(const struct gate_settings *s, const struct fault *f)
+{
+    const struct gate_options o = {
+        .http = s->http, .nhttp = s->nhttp, .http_tls = s->tls, .audit = s->audit, .key = s->key};
+    struct gate_access *access;
+    struct findings all = clave__findings_in(f);
+    clave__findings_add(&all, gate_access_load(&access, &s->access, &all.next));
+    gate_access_free(access);
+    clave__findings_add(&all, gate_check(&o, &all.next));
+    return all.err;
+}
+
 /* Says and returns what a start would, as far as that can be found out while a server is running.
  * `code` is the result of reading the settings. */
 static int serve_check(const struct serve *v, int code)
@@ -171,7 +211,7 @@ static int serve_check(const struct serve *v, int code)
     clave_err err = clave__server_run_check(&v->c.settings.run, fault, sizeof fault);
     if (err != CLAVE_OK)
         code = configured_worse(code, configured_fail(&v->c, err, fault));
-    err = v->c.settings.gate.nhttp > 0 ? serve_gate_check(&v->c.settings, &f) : CLAVE_OK;
+    err = v->c.settings.gate.nhttp > 0 ? serve_check_gate(&v->c.settings.gate, &f) : CLAVE_OK;
     if (err != CLAVE_OK)
         code = configured_worse(code, configured_fail(&v->c, err, more));
     if (code == EXIT_OK)
@@ -198,29 +238,100 @@ static void serve_set_heap(bool has_gate)
 #endif
 }
 
-static clave_err serve_start_gate(struct serve *v, char *fault, size_t cap)
+/* ---- the gate -------------------------------------------------------------------------------- */
+
+/* Sets run.gate, the address of the socket between the two. EINVAL: the path of the data directory
+ * is too long; ENOMEM. */
+static clave_err serve_name_gate(struct serve_settings *v, const struct fault *f)
 {
-    const struct fault f = {fault, cap};
-    const struct log log = configured_log(&v->c);
-    const char *connect = clave__server_run_address(v->run, 0);
-    clave_err err = serve_gate_new(&v->gate, &v->c.settings, connect, &log, &f);
-    if (err == CLAVE_OK)
-        err = serve_gate_run(v->gate);
-    if (err == CLAVE_OK)
-        serve_show_ready(v);
-    return err;
+    enum { MOST = sizeof((struct sockaddr_un *)0)->sun_path };
+    const char *data = v->run.data_dir;
+    char here[PATH_MAX] = "", text[2 * PATH_MAX];
+    if (*data != '/' && !getcwd(here, sizeof here))
+        return clave__start_error_errno(f, errno, "cannot name", data);
+    int n = snprintf(text, sizeof text, "unix:%s%s%s/gate.sock", here, *here ? "/" : "", data);
+    if (n >= (int)(MOST + strlen("unix:")))
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--http needs a Unix socket in the data directory, and the path "
+                                  "%s has more than the %d bytes that it may have",
+                                  text + strlen("unix:"), MOST - 1);
+    v->run.gate = settings_keep(v, text);
+    return v->run.gate ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
+/* Marks the lines of the gate with "http:", since a session of the gate is also a session of the
+ * server and appears in both logs. */
+static void serve_gate_log_about(void *arg, int level, const char *msg,
+                                 const struct log_about *about)
+{
+    const struct serve *v = arg;
+    clave__log_about(&v->gate_log, level, about, "http: %s", msg);
+}
+
+static void serve_gate_log(void *arg, int level, const char *msg)
+{
+    serve_gate_log_about(arg, level, msg, &(struct log_about){0});
+}
+
+static void *serve_gate_thread(void *arg)
+{
+    const struct serve *v = arg;
+    gate_run(v->gate);
+    return NULL;
+}
+
+/* Binds the gate's addresses and starts its thread. */
+static clave_err serve_start_gate(struct serve *v, const struct fault *f)
+{
+    const struct gate_settings *s = &v->c.settings.gate;
+    struct gate_options o = {.hosts = v->c.settings.run.gate,
+                             .connect = clave__server_run_address(v->run, 0),
+                             .http = s->http,
+                             .nhttp = s->nhttp,
+                             .http_tls = s->tls,
+                             .log = {serve_gate_log, v, serve_gate_log_about},
+                             .metric_paths = s->metric_paths,
+                             .audit = s->audit,
+                             .data_dir = v->c.settings.run.data_dir,
+                             .key = s->key,
+                             .limits = serve_gate_limits(s),
+                             .max_body = s->max_body,
+                             .in_server = true,
+                             .grace_ms = GATE_GRACE_MS};
+    v->gate_log = configured_log(&v->c);
+    clave_err err = gate_access_load(&o.access, &s->access, f);
+    if (err != CLAVE_OK)
+        return err;
+    err = gate_new(&v->gate, &o, f);
+    if (err != CLAVE_OK) {
+        gate_access_free(o.access);
+        return err;
+    }
+    v->gate_runs = clave__thread_start(&v->gate_thread, "clave-http", serve_gate_thread, v) == 0;
+    return v->gate_runs ? CLAVE_OK : CLAVE_ETHREAD;
+}
+
+static void serve_end_gate(struct serve *v)
+{
+    if (v->gate_runs) {
+        gate_stop(v->gate);
+        pthread_join(v->gate_thread, NULL);
+    }
+    gate_free(v->gate);
+}
+
+/* An ephemeral node is gone, or the state of the server was measured: called from the server's
+ * threads. */
 static void serve_on_gone(void *arg, int64_t czxid, enum server_gone how)
 {
     const struct serve *v = arg;
-    serve_gate_node_gone(v->gate, czxid, how);
+    gate_node_gone(v->gate, czxid, how);
 }
 
 static void serve_on_measured(void *arg, const struct server_health *health)
 {
     const struct serve *v = arg;
-    serve_gate_server_health(v->gate, health);
+    gate_server_health(v->gate, health);
 }
 
 static int serve(struct serve *v)
@@ -235,7 +346,7 @@ static int serve(struct serve *v)
     run->notify_ms = v->manager.watchdog_ms / 4;
     run->hangup = serve_on_hangup;
     run->hangup_arg = v;
-    clave_err err = has_gate ? serve_gate_name(&v->c.settings, &f) : CLAVE_OK;
+    clave_err err = has_gate ? serve_name_gate(&v->c.settings, &f) : CLAVE_OK;
     if (has_gate) {
         run->engine.node_gone = serve_on_gone;
         run->engine.node_gone_arg = v;
@@ -245,16 +356,15 @@ static int serve(struct serve *v)
     if (err == CLAVE_OK)
         err = clave__server_run_new(&v->run, run, fault, sizeof fault);
     if (err == CLAVE_OK && has_gate)
-        err = serve_start_gate(v, fault, sizeof fault);
-    else if (err == CLAVE_OK)
-        serve_show_ready(v);
+        err = serve_start_gate(v, &f);
     if (err == CLAVE_OK) {
+        serve_show_ready(v);
         serve_tell_ready(v);
         serve_log_begin_queue(&v->c.log);
         err = clave__server_run_loop(v->run, fault, sizeof fault);
         serve_log_end_queue(&v->c.log);
     }
-    serve_gate_free(v->gate);
+    serve_end_gate(v);
     clave__server_run_free(v->run);
     sd_notify_close(&v->manager);
     return err == CLAVE_OK ? EXIT_OK : configured_fail(&v->c, err, fault);

@@ -3,7 +3,7 @@
  * are rows of one table in settings.c.
  *
  * Map of src/cmd/serve:
- *   serve            the verb: start, SIGHUP, the ready line, systemd; serve_gate: its --http
+ *   serve            the verb: start, SIGHUP, the ready line, systemd, the gate of --http
  *   gate             the verb `clave gate`, on the same settings
  *   settings         the table of all settings: flags, help, values, defaults, and what may change
  *                    while running; whether all of them go together

@@ -192,8 +192,11 @@ static bool contender_has_pending_requests(const struct contender *c)
 }
 
 /* Ends LEAVING when no request is pending; what follows depends on whether there is an owner. */
-static void contender_settle(struct contender *c)
+void clave__contender_end(struct contender *c)
 {
+    assert(c->busy > 0);
+    contender_check(c);
+    c->busy--;
     if (c->state == CONTENDER_LEAVING && !contender_has_pending_requests(c)) {
         contender_enter(c, CONTENDER_IDLE);
         if (c->leaving.again && contender_pause_ms(c) > 0)
@@ -210,14 +213,6 @@ static void contender_settle(struct contender *c)
     contender_free(c);
     if (left)
         left(left_arg, left_err);
-}
-
-void clave__contender_end(struct contender *c)
-{
-    assert(c->busy > 0);
-    contender_check(c);
-    c->busy--;
-    contender_settle(c);
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */

@@ -37,19 +37,6 @@ static void client_on_state(clave_async_client *c, clave_state state, clave_err 
         client->state_cb(c, state, why, client->state_arg);
 }
 
-/* Only this thread writes the field, so it may read it without the mutex. */
-static void client_look_at_refusal(clave_client *c)
-{
-    const char *why;
-    clave_err refusal = clave__uv_refusal(c->uv, &why);
-    if (refusal == c->refusal)
-        return;
-    clave__loop_lock(c->loop);
-    c->refusal = refusal;
-    client_wake_waiters(c);
-    clave__loop_unlock(c->loop);
-}
-
 void clave__client_publish(clave_client *c)
 {
     assert(clave__loop_is_current(c->loop) && !c->ended);
@@ -63,7 +50,14 @@ void clave__client_publish(clave_client *c)
 static void client_on_settled(void *arg)
 {
     clave_client *c = arg;
-    client_look_at_refusal(c);
+    const char *why;
+    clave_err refusal = clave__uv_refusal(c->uv, &why);
+    if (refusal != c->refusal) { /* read without the mutex, since only this thread writes it */
+        clave__loop_lock(c->loop);
+        c->refusal = refusal;
+        client_wake_waiters(c);
+        clave__loop_unlock(c->loop);
+    }
     clave__client_publish(c);
 }
 

@@ -18,11 +18,6 @@ struct gate_audit {
     const struct clave_mem *mem;
 };
 
-clave_err gate_audit_check(const char *path, const struct fault *f)
-{
-    return clave__audit_log_check(path, f);
-}
-
 clave_err gate_audit_open(struct gate_audit **out, const char *path, const struct clave_mem *mem,
                           const struct log *log, struct notifier *done, const struct fault *f)
 {

@@ -10,8 +10,6 @@
 
 struct gate_audit; /* opaque */
 
-/* Checks whether _open could be called with this file. Faults as _open. */
-clave_err gate_audit_check(const char *path, const struct fault *f);
 /* `path` and `log` must outlive it; `done` is woken, and its owner calls _pump. EIO, EFULL,
  * ENOMEM. */
 clave_err gate_audit_open(struct gate_audit **out, const char *path, const struct clave_mem *mem,

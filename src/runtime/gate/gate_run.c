@@ -12,25 +12,39 @@
 
 #include "clave/uv.h"
 #include "client/hosts.h"
+#include "observe/lock_history.h"
 #include "runtime/clock.h"
 #include "runtime/gate/gate_audit.h"
 #include "runtime/gate/gate_clients.h"
-#include "runtime/gate/gate_end_cause.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
 #include "runtime/gate/gate_replay.h"
-#include "runtime/gate/gate_server_stats.h"
 #include "runtime/http/http_server.h"
+#include "runtime/server/audit_log.h"
 #include "runtime/start_error.h"
 #include "runtime/thread_start.h"
 #include "runtime/tls/tls_context.h"
 #include "web/api/api.h"
 #include "web/http/authorization.h"
 
-enum { MAX_METRIC_PATHS = 64 };
+enum { MAX_METRIC_PATHS = 64, MOST_ENDS = 4096 };
 
 /*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
 enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
+
+/* What the server in the same process has told, and the gate's thread has not read yet. */
+struct server_news {
+    pthread_mutex_t
+        mutex; /* held no longer than a copy takes: the gate never holds up the server */
+    size_t nends;
+    struct end {
+        int64_t czxid;
+        enum server_gone how;
+    } ends[MOST_ENDS];
+    bool measured; /* `health` is new */
+    struct server_health health;
+    struct end taken[MOST_ENDS]; /* belongs to the gate's thread */
+};
 
 struct gate {
     uv_loop_t loop;
@@ -60,10 +74,8 @@ struct gate {
     bool reopens;               /* under the mutex: the audit log has to be opened again */
     struct gate_replay *replay; /* NULL: none */
     uv_async_t replayed;
-    struct gate_end_causes *ends; /* NULL: not in a server */
-    uv_async_t ended;
-    struct gate_server_stats *figures; /* NULL: not in a server */
-    uv_async_t measured;
+    struct server_news *news; /* NULL: not in a server */
+    uv_async_t told;
     int64_t grace_ms;
     int64_t closed_by; /* for CLOSING: until when */
 };
@@ -290,28 +302,76 @@ static void gate_on_replayed(uv_async_t *a)
     clave__web_take_replay(g->web, clave_now(), gate_replay_take(g->replay));
 }
 
-static void gate_on_ended_nodes(uv_async_t *a)
+static void gate_take_figures(struct gate *g, const struct server_health *h)
 {
-    struct gate *g = a->data;
-    gate_end_cause_pass_on(g->ends, g->web);
+    const struct driver_stats *d = &h->driver;
+    bool sizes = d->snapshot_bytes >= 0 && d->log_bytes >= 0;
+    const int64_t figures[WEB_FIGURES] = {
+        [WEB_UPTIME_MS] = h->uptime_ms,
+        [WEB_SESSIONS] = h->sessions,
+        [WEB_CONNECTIONS] = h->connections,
+        [WEB_REQUESTS] = h->requests,
+        [WEB_OUTSTANDING] = h->outstanding,
+        [WEB_ZNODES] = h->nodes,
+        [WEB_WATCHES] = h->watches,
+        [WEB_DATA_BYTES] = h->data_bytes,
+        [WEB_READ_MS] = h->read_ms,
+        [WEB_WRITE_MS] = h->write_ms,
+        [WEB_FSYNC_US] = h->fsync_us,
+        [WEB_FILES_BYTES] = sizes ? d->snapshot_bytes + d->log_bytes : -1,
+        [WEB_FREE_BYTES] = d->free_bytes,
+        [WEB_DISK_BYTES] = d->total_bytes,
+        [WEB_MEMORY_BYTES] = d->resident_bytes,
+        [WEB_SNAPSHOT_SECONDS] = d->snapshot_seconds,
+        [WEB_SNAPSHOT_BEHIND] = h->snapshot_behind,
+        [WEB_QUIET_MS] = h->quiet_ms,
+    };
+    clave__web_take_figures(g->web, clave_now(), figures);
 }
 
-static void gate_on_measured(uv_async_t *a)
+static void gate_on_told(uv_async_t *a)
 {
+    static const enum lock_cause causes[] = {
+        [GONE_DELETED] = LOCK_RELEASED,
+        [GONE_DELETED_BY_OTHER] = LOCK_BROKEN,
+        [GONE_SESSION_CLOSED] = LOCK_CLOSED,
+        [GONE_SESSION_EXPIRED] = LOCK_EXPIRED,
+    };
     struct gate *g = a->data;
-    gate_server_stats_pass_on(g->figures, g->web);
+    struct server_news *news = g->news;
+    pthread_mutex_lock(&news->mutex);
+    size_t n = news->nends;
+    memcpy(news->taken, news->ends, n * sizeof *news->ends);
+    news->nends = 0;
+    bool measured = news->measured;
+    news->measured = false;
+    const struct server_health health = news->health;
+    pthread_mutex_unlock(&news->mutex);
+    for (size_t i = 0; i < n; i++)
+        clave__web_tell_cause(g->web, news->taken[i].czxid, causes[news->taken[i].how]);
+    if (measured)
+        gate_take_figures(g, &health);
 }
 
 void gate_server_health(struct gate *g, const struct server_health *health)
 {
-    assert(g->figures); /* it is in a server */
-    gate_server_stats_put(g->figures, health);
+    assert(g->news); /* it is in a server */
+    pthread_mutex_lock(&g->news->mutex);
+    g->news->health = *health;
+    g->news->measured = true;
+    pthread_mutex_unlock(&g->news->mutex);
+    uv_async_send(&g->told);
 }
 
 void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
 {
-    assert(g->ends);
-    gate_end_cause_put(g->ends, czxid, how);
+    struct server_news *news = g->news;
+    assert(news);
+    pthread_mutex_lock(&news->mutex);
+    if (news->nends < MOST_ENDS)
+        news->ends[news->nends++] = (struct end){czxid, how};
+    pthread_mutex_unlock(&news->mutex);
+    uv_async_send(&g->told);
 }
 
 static void gate_on_audited(void *arg)
@@ -369,12 +429,14 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
         err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
     if (err == CLAVE_OK && o->data_dir)
         err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
-    if (err == CLAVE_OK && o->in_server)
-        err = gate_end_cause_new(&g->ends, &g->mem, &g->ended);
-    if (err == CLAVE_OK && o->in_server)
-        err = gate_server_stats_new(&g->figures, &g->mem, &g->measured);
+    if (err == CLAVE_OK && o->in_server) {
+        g->news = clave__mem_zalloc(&g->mem, sizeof *g->news);
+        err = g->news ? CLAVE_OK : CLAVE_ENOMEM;
+    }
     if (err != CLAVE_OK)
         return err;
+    if (g->news)
+        pthread_mutex_init(&g->news->mutex, NULL);
     g->env = (struct web_env){.arg = g,
                               .client_open = gate_client_open,
                               .client_free = gate_client_free,
@@ -544,7 +606,7 @@ clave_err gate_check(const struct gate_options *o, const struct fault *f)
         clave__findings_add(&all, gate_make_tls(&tls, o, &all.next));
     clave_tls_free(tls);
     if (o->audit)
-        clave__findings_add(&all, gate_audit_check(o->audit, &all.next));
+        clave__findings_add(&all, clave__audit_log_check(o->audit, &all.next));
     return all.err;
 }
 
@@ -590,10 +652,9 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     uv_async_init(&g->loop, &g->stop, gate_on_stop);
     uv_async_init(&g->loop, &g->changed, gate_on_changed);
     uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
-    uv_async_init(&g->loop, &g->ended, gate_on_ended_nodes);
-    uv_async_init(&g->loop, &g->measured, gate_on_measured);
-    g->measured.data = g->ended.data = g->replayed.data = g->timer.data = g->prepare.data =
-        g->stop.data = g->changed.data = g;
+    uv_async_init(&g->loop, &g->told, gate_on_told);
+    g->told.data = g->replayed.data = g->timer.data = g->prepare.data = g->stop.data =
+        g->changed.data = g;
     pthread_mutex_init(&g->mutex, NULL);
     err = gate_refused(clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g), f);
     if (err == CLAVE_OK)
@@ -656,10 +717,10 @@ void gate_free(struct gate *g)
     gate_audit_close(g->audit);
     clave__notifier_close(&g->audit_done);
     uv_close((uv_handle_t *)&g->replayed, NULL);
-    uv_close((uv_handle_t *)&g->ended, NULL);
-    uv_close((uv_handle_t *)&g->measured, NULL);
-    gate_end_cause_free(g->ends);
-    gate_server_stats_free(g->figures);
+    uv_close((uv_handle_t *)&g->told, NULL);
+    if (g->news)
+        pthread_mutex_destroy(&g->news->mutex);
+    clave__mem_free(&g->mem, g->news);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     int left = uv_loop_close(&g->loop);
     assert(left == 0);

@@ -10,8 +10,6 @@
  *   secret_file        whether others can read a file with secrets
  *   gate_audit         the file of who changed what
  *   gate_replay        what happened to the locks before, of a server's logs
- *   gate_end_cause     why nodes ended, as the server in the same process tells it
- *   gate_server_stats  how the server in the same process is
  *   gate_jansson       the library that parses bodies
  * The verb is src/cmd/serve/gate.c. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
