@@ -88,7 +88,7 @@ struct clave_async_persistent_node {
     clave_async_persistent_node_cb *close_cb;
     void *close_arg;
     struct client_task leave;
-    unsigned refs; /* the user, a request under way, and running calls */
+    unsigned refs; /* the user, a request under way, the pause before one, and running calls */
 };
 
 static void node_go(clave_async_persistent_node *n);
@@ -111,7 +111,10 @@ static void node_drop(clave_async_persistent_node *n)
     clave__mem_free(n->mem, n->acls);
     clave__mem_free(n->mem, n->touch);
     clave__mem_free(n->mem, n->path);
+    clave_async_client *c = n->client;
+    clave__client_unlisten(&n->listener);
     clave__mem_free(n->mem, n);
+    clave__client_unref(c);
 }
 
 static clave_err node_copy_data(const clave_async_persistent_node *n, const void *data, size_t len,
@@ -188,7 +191,7 @@ static bool node_is_of_a_former_session(const clave_async_persistent_node *n, in
     return false;
 }
 
-/* In another session nothing is known any more. Once it is freed, only the answers tell of one. */
+/* In another session nothing is known any more. */
 static void node_note_session(clave_async_persistent_node *n)
 {
     int64_t id = clave_async_client_session_id(n->client);
@@ -267,6 +270,21 @@ static void node_see(clave_async_persistent_node *n, const clave_stat *stat)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
+/* Nothing is asked in the next `ms`. */
+static void node_pause(clave_async_persistent_node *n, int64_t ms)
+{
+    n->refs += !n->pause.armed;
+    clave__client_timer_set(n->client, &n->pause, clave__client_now(n->client) + ms);
+}
+
+static void node_end_pause(clave_async_persistent_node *n)
+{
+    if (!n->pause.armed)
+        return;
+    clave__client_timer_clear(n->client, &n->pause);
+    node_drop(n);
+}
+
 /* A request has failed. One that may succeed later is repeated after a pause that grows, the first
  * time without one: it waits for a connection by itself. */
 static void node_trouble(clave_async_persistent_node *n, clave_err err)
@@ -278,8 +296,7 @@ static void node_trouble(clave_async_persistent_node *n, clave_err err)
         for (int32_t i = 1; i < n->failures && ms < PAUSE_MAX_MS; i++)
             ms *= 2;
         n->failures++;
-        if (!n->closing)
-            clave__client_timer_set(n->client, &n->pause, clave__client_now(n->client) + ms);
+        node_pause(n, ms);
     } else {
         n->stuck = true;
         node_tell_writers(n, err);
@@ -573,13 +590,14 @@ static clave_err node_ask(clave_async_persistent_node *n)
 static bool node_has_to_ask(const clave_async_persistent_node *n)
 {
     bool keeps = n->mine && (n->written < n->wanted || n->touch_due);
-    return !n->stuck && !n->pause.armed && (n->need != NEED_NOTHING || keeps);
+    return !n->stuck && (n->need != NEED_NOTHING || keeps);
 }
 
-/* The only place that asks the server: sends the next request, unless one is under way. */
+/* The only place that asks the server: sends the next request, unless one is under way or has to
+ * wait. */
 static void node_go(clave_async_persistent_node *n)
 {
-    if (n->asking || n->over || (!n->closing && !node_has_to_ask(n)))
+    if (n->asking || n->over || n->pause.armed || (!n->closing && !node_has_to_ask(n)))
         return;
     n->asking = true; /* it may also end within */
     n->sent = n->wanted;
@@ -588,8 +606,8 @@ static void node_go(clave_async_persistent_node *n)
     if (err == CLAVE_OK && !n->over)
         return;
     n->asking = false;
-    if (err == CLAVE_ENOMEM && n->closing && !n->freed)
-        clave__client_timer_set(n->client, &n->pause, clave__client_now(n->client) + PAUSE_MS);
+    if (err == CLAVE_ENOMEM && n->closing)
+        node_pause(n, PAUSE_MS);
     else if (err != CLAVE_OK && n->closing)
         node_finish(n, err);
     else if (err != CLAVE_OK)
@@ -599,8 +617,10 @@ static void node_go(clave_async_persistent_node *n)
 
 static void node_on_pause(struct timer *t, int64_t now)
 {
+    clave_async_persistent_node *n = LIST_ENTRY(t, struct clave_async_persistent_node, pause);
     (void)now;
-    node_go(LIST_ENTRY(t, struct clave_async_persistent_node, pause));
+    node_go(n);
+    node_drop(n);
 }
 
 static void node_on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev,
@@ -625,6 +645,9 @@ static void node_on_state(struct listener *l, clave_state state, clave_err why)
     clave_async_persistent_node *n = LIST_ENTRY(l, struct clave_async_persistent_node, listener);
     (void)why;
     n->refs++;
+    if (state == CLAVE_STATE_CLOSED || state == CLAVE_STATE_CONNECTED ||
+        state == CLAVE_STATE_RECONNECTED)
+        node_end_pause(n);
     if (state == CLAVE_STATE_LOST && node_is_ephemeral(n)) {
         n->mine = false;
         node_tell_absent(n, CLAVE_EEXPIRED);
@@ -636,7 +659,6 @@ static void node_on_state(struct listener *l, clave_state state, clave_err why)
             node_finish(n, CLAVE_ECLOSED);
     } else if (state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED) {
         n->stuck = false;
-        clave__client_timer_clear(n->client, &n->pause);
         node_note_session(n);
         if (n->need == NEED_NOTHING)
             n->need = NEED_LOOK;
@@ -651,6 +673,7 @@ static void node_on_leave(struct client_task *t)
 {
     clave_async_persistent_node *n = LIST_ENTRY(t, struct clave_async_persistent_node, leave);
     n->refs++;
+    node_end_pause(n);
     node_tell_writers(n, CLAVE_ECANCELED);
     if (n->over && !n->asking)
         node_finish(n, CLAVE_ECLOSED);
@@ -677,20 +700,17 @@ void clave_async_persistent_node_free(clave_async_persistent_node *n)
 {
     if (!n)
         return;
-    clave_async_client *c = n->client;
     n->closing = n->freed = true;
     n->close_cb = NULL;
     for (struct list *e = n->writers.next; e != &n->writers; e = e->next)
         LIST_ENTRY(e, struct node_writer, link)->cb = NULL;
     list_remove(&n->leave.link);
-    clave__client_unlisten(&n->listener);
-    clave__client_timer_clear(c, &n->pause);
-    clave__client_timer_clear(c, &n->touch_timer);
+    clave__client_timer_clear(n->client, &n->touch_timer);
+    node_end_pause(n);
     clave_async_watch_free(n->watch);
     n->watch = NULL;
     node_go(n);
     node_drop(n);
-    clave__client_unref(c);
 }
 
 clave_err clave_async_persistent_node_set(clave_async_persistent_node *n, const void *data,

@@ -2,6 +2,7 @@
  * the instances that are followed. Curator's tests of x-discovery bear their names. */
 #include "clave/async/instances.h"
 #include "lib/failmem.h"
+#include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -709,4 +710,71 @@ TEST(only_one_service_is_picked_from)
     follow(&s, p, NULL);
     assert_int_equal(clave_async_instances_pick(s.d, CLAVE_PICK_RANDOM, &e), CLAVE_EINVAL);
     end(p, &s);
+}
+
+/* ---- a server that puts requests off --------------------------------------------------------- */
+
+/* An instance has gone; whether anything about it is still under way has to be asked. */
+static void ask_one_that_puts_it_off(bool frees)
+{
+    CLOSED_BY(fake_close) struct fake_server f;
+    static const struct wire_reply none;
+    static const char *const names[] = {"i1"};
+    struct wire_reply m = {.data = clave__jbytes("{\"name\":\"web\",\"id\":\"i1\"}"),
+                           .stat = {.czxid = 1, .mzxid = 1, .pzxid = 1, .num_children = 1}};
+    clave_async_instances *d;
+    clave_instances_options o = CLAVE_INSTANCES_OPTIONS_INIT;
+    o.service = "web";
+    fake_open(&f, NULL);
+    fake_connect(&f, true);
+    assert_int_equal(clave_async_instances_new(&d, f.c, &o, NULL, NULL), CLAVE_OK);
+    fake_expect(&f, OP_ADD_WATCH);
+    fake_answer(&f, CLAVE_OK, &none);
+    fake_expect(&f, OP_GET_DATA);
+    fake_answer(&f, CLAVE_OK, &m);
+    fake_expect(&f, OP_GET_CHILDREN2);
+    m.names = fake_names(names, 1);
+    fake_answer(&f, CLAVE_OK, &m);
+    fake_expect(&f, OP_GET_DATA);
+    m.stat.num_children = 0;
+    fake_answer(&f, CLAVE_OK, &m);
+    clave_instances_entry e;
+    assert_int_equal(clave_async_instances_pick(d, CLAVE_PICK_ROUND_ROBIN, &e), CLAVE_OK);
+    fake_event(&f, EVENT_DELETED, "/services/web/i1");
+    fake_expect(&f, OP_EXISTS);
+    int64_t at = f.now;
+    for (int64_t pause = 100; pause <= 400; pause *= 2) {
+        fake_answer(&f, CLAVE_ETHROTTLED, NULL);
+        fake_advance_to(&f, at + pause - 1);
+        assert_true(fake_is_quiet(&f));
+        fake_advance_to(&f, at + pause);
+        fake_expect(&f, OP_EXISTS);
+        at = f.now;
+    }
+    assert_int_equal(clave_async_instances_pick(d, CLAVE_PICK_ROUND_ROBIN, &e), CLAVE_OK);
+    fake_answer(&f, CLAVE_ETHROTTLED, NULL);
+    if (frees) {
+        clave_async_instances_free(d);
+        fake_expect(&f, OP_REMOVE_WATCHES);
+        fake_answer(&f, CLAVE_OK, NULL);
+        fake_advance_to(&f, at + 800);
+        assert_true(fake_is_quiet(&f));
+        return;
+    }
+    fake_advance_to(&f, at + 800);
+    fake_expect(&f, OP_EXISTS);
+    fake_answer(&f, CLAVE_OK, &m);
+    assert_int_equal(clave_async_instances_pick(d, CLAVE_PICK_ROUND_ROBIN, &e), CLAVE_ENONODE);
+    assert_true(fake_is_quiet(&f));
+    clave_async_instances_free(d);
+}
+
+TEST(a_server_that_puts_the_question_off_is_asked_again_after_pauses)
+{
+    ask_one_that_puts_it_off(false);
+}
+
+TEST(what_pauses_may_be_freed)
+{
+    ask_one_that_puts_it_off(true);
 }

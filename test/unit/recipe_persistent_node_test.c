@@ -3,6 +3,7 @@
  * bear their names. */
 #include "clave/async/persistent_node.h"
 #include "lib/failmem.h"
+#include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -832,4 +833,66 @@ TEST(an_invalid_node_is_refused)
     assert_int_equal(clave_async_persistent_node_new(&n, c, "/a", &o), CLAVE_EINVAL);
     assert_null(n);
     clave_async_persistent_node_free(NULL);
+}
+
+/* ---- a server that puts requests off --------------------------------------------------------- */
+
+/* A create whose answer is lost, and nobody wants the node any more: the proof that it is not there
+ * is asked for, and put off. */
+static void leave_in_doubt(struct fake_server *f, clave_async_persistent_node **n, struct keeper *k,
+                           bool frees)
+{
+    fake_open(f, NULL);
+    fake_connect(f, true);
+    assert_int_equal(clave_async_persistent_node_new(n, f->c, "/a", NULL), CLAVE_OK);
+    fake_take_output(f);
+    fake_hang_up(f);
+    if (frees)
+        clave_async_persistent_node_free(*n);
+    else
+        assert_int_equal(clave_async_persistent_node_close(*n, on_done, k), CLAVE_OK);
+    fake_dial(f);
+    fake_answer_handshake(f, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_expect(f, OP_MULTI);
+    fake_answer(f, CLAVE_ETHROTTLED, NULL);
+    fake_config(f, true);
+}
+
+TEST(one_that_is_closed_asks_a_server_that_puts_it_off_again_after_pauses)
+{
+    for (int frees = 0; frees <= 1; frees++) {
+        CLOSED_BY(fake_close) struct fake_server f;
+        struct keeper k = {0};
+        clave_async_persistent_node *n;
+        leave_in_doubt(&f, &n, &k, frees);
+        int64_t at = f.now;
+        for (int64_t pause = 100; pause <= 400; pause *= 2) {
+            fake_advance_to(&f, at + pause - 1);
+            assert_true(fake_is_quiet(&f));
+            fake_advance_to(&f, at + pause);
+            fake_expect(&f, OP_MULTI);
+            at = f.now;
+            if (pause < 400)
+                fake_answer(&f, CLAVE_ETHROTTLED, NULL);
+        }
+        fake_answer_checks(&f, CLAVE_OK);
+        fake_expect(&f, OP_EXISTS);
+        fake_answer(&f, CLAVE_ENONODE, NULL);
+        assert_int_equal(k.answers, !frees);
+        assert_int_equal(k.err, CLAVE_OK);
+        assert_true(fake_is_quiet(&f));
+        if (!frees)
+            clave_async_persistent_node_free(n);
+    }
+}
+
+/* What is paused ends with its client. */
+TEST(one_that_is_freed_and_pauses_goes_with_its_client)
+{
+    struct fake_server f;
+    struct keeper k = {0};
+    clave_async_persistent_node *n;
+    leave_in_doubt(&f, &n, &k, true);
+    assert_true(fake_is_quiet(&f));
+    fake_close(&f);
 }

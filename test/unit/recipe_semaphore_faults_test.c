@@ -2,6 +2,7 @@
  * the limit, every callback once, nothing left. Curator's tests bear their names. */
 #include "lib/async_grants.h"
 #include "lib/failmem.h"
+#include "lib/fake_server.h"
 #include "lib/semaphore_user.h"
 #include "lib/unit.h"
 #include "recipe/reattach.h"
@@ -496,4 +497,29 @@ TEST(no_lease_is_asked_for_after_the_deadline)
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_EBUSY);
     memnet_freeze(p, 0, false);
+}
+
+/* Nothing but a reconnect would have made it look again, and a server that puts requests off keeps
+ * the connection. */
+TEST(a_limit_is_read_again_by_a_server_that_puts_it_off)
+{
+    CLOSED_BY(fake_close) struct fake_server f;
+    clave_async_semaphore *s;
+    clave_semaphore_options o = CLAVE_SEMAPHORE_OPTIONS_INIT;
+    o.limit_path = "/n";
+    fake_open(&f, NULL);
+    fake_connect(&f, true);
+    assert_int_equal(clave_async_semaphore_new(&s, f.c, "/a", &o), CLAVE_OK);
+    for (int i = 0; i < 3; i++) {
+        fake_expect(&f, OP_GET_DATA);
+        fake_answer(&f, CLAVE_ETHROTTLED, NULL);
+        fake_advance_to(&f, f.now + 999);
+        assert_true(fake_is_quiet(&f));
+        fake_advance_to(&f, f.now + 1);
+    }
+    fake_expect(&f, OP_GET_DATA);
+    fake_answer(&f, CLAVE_OK,
+                &(struct wire_reply){.data = clave__jbytes_n("\0\0\0\3", 4), .stat = {.mzxid = 9}});
+    assert_int_equal(clave_async_semaphore_limit(s), 3);
+    clave_async_semaphore_free(s);
 }

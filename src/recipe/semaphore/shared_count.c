@@ -24,6 +24,12 @@ uint32_t clave__shared_count_decode(const void *data, size_t len)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
+/* An error that may pass without a reconnect, after which the count is read anyway. */
+static bool shared_count_may_go_on(clave_err err)
+{
+    return err == CLAVE_ENOMEM || err == CLAVE_ETHROTTLED;
+}
+
 static void shared_count_begin(struct shared_count *c)
 {
     c->busy++;
@@ -48,7 +54,7 @@ static void shared_count_look_later(struct shared_count *c)
 
 static void shared_count_fail(struct shared_count *c, clave_err err)
 {
-    if (err == CLAVE_ENOMEM)
+    if (shared_count_may_go_on(err))
         shared_count_look_later(c);
     if (c->owner)
         c->events->failed(c->owner, err);
@@ -78,7 +84,7 @@ static void shared_count_on_made(clave_async_client *c, const clave_result *res,
     /* It exists, whoever created it; otherwise reading it will tell. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
         shared_count_look(count);
-    else if (res->err == CLAVE_ENOMEM)
+    else if (shared_count_may_go_on(res->err))
         shared_count_look_later(count);
     else if (class_ == CLAVE_CLASS_FINAL)
         shared_count_fail(count, res->err);
@@ -92,7 +98,7 @@ static void shared_count_on_awaited(clave_async_client *c, const clave_result *r
     if (res->err == CLAVE_OK)
         shared_count_look(
             count); /* it was created in the meantime; otherwise the watch will tell */
-    else if (res->err == CLAVE_ENOMEM)
+    else if (shared_count_may_go_on(res->err))
         shared_count_look_later(count);
     shared_count_end(count);
 }
@@ -133,7 +139,7 @@ static void shared_count_on_reply(struct node_watch *w, const clave_result *res)
         shared_count_make(c);
     else if (c->owner && res->err == CLAVE_OK)
         shared_count_found(c, res);
-    else if (res->err == CLAVE_ENOMEM)
+    else if (shared_count_may_go_on(res->err))
         shared_count_look_later(c);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
         shared_count_fail(c, res->err);
