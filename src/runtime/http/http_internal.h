@@ -13,7 +13,7 @@
 #include "runtime/http/http_parse.h"
 #include "runtime/http/http_server.h"
 
-/* ---- which connection makes room (http_evict.c) ---------------------------------------------- */
+/* ---- which connection makes room ------------------------------------------------------------- */
 
 /* Decides which connection is closed when there is no room for another one.
  *
@@ -40,44 +40,18 @@ enum { HTTP_SHARE_BUCKETS = 32 };
 enum http_standing { HTTP_TURNED_AWAY, HTTP_UNASKED, HTTP_ASKING, HTTP_KNOWN, HTTP_STANDINGS };
 
 struct http_shares {
-    const struct clave_mem *mem;
     struct map by_address;
     struct list with[HTTP_SHARE_BUCKETS]; /* addresses, by the logarithm of the number of their
                                              unknown connections */
     struct list idle; /* connections of exempt addresses that were answered, oldest first */
 };
 
-struct http_address; /* opaque */
-
-/* Part of a connection. */
-struct http_evict {
-    struct list link;
-    struct http_address *of; /* NULL: it is not in any share */
-    enum http_standing standing;
-};
-
-clave_err clave__http_shares_init(struct http_shares *all, const struct clave_mem *mem,
-                                  uint64_t seed);
-/* All connections must have left. */
-void clave__http_shares_fini(struct http_shares *all);
-/* Adds a connection of this peer. ENOMEM. */
-clave_err clave__http_evict_join(struct http_shares *all, struct http_evict *s,
-                                 const struct peer_addr *peer, bool is_exempt);
-/* True if the connection is of an exempt address. Its requests may come from different senders, so
- * it is never HTTP_KNOWN. */
-bool clave__http_evict_is_exempt(const struct http_evict *s);
-/* Changes the standing; HTTP_KNOWN never changes. HTTP_UNASKED: it was answered, and is idle. */
-void clave__http_evict_set(struct http_shares *all, struct http_evict *s, enum http_standing to);
-void clave__http_evict_leave(struct http_shares *all, struct http_evict *s);
-/* The connection that has to make room; NULL: none. */
-struct http_evict *clave__http_shares_victim(struct http_shares *all);
-
 /* ---- a server, a connection, an exchange ----------------------------------------------------- */
 
 /* The size of one read from a client. */
 enum { HTTP_READ_SIZE = 32 * 1024 };
 
-struct http_connection;
+struct http_address; /* opaque: whose connections are counted together */
 
 struct http {
     struct http_options o;
@@ -87,9 +61,6 @@ struct http {
     uv_check_t new_turn; /* begins a turn, after the loop's input */
     int handles;         /* open handles and connections; the last one to close frees the server */
     bool is_stopped;
-    void (*go_on)(struct http_connection *c); /* continues a connection that is ready */
-    uint64_t (*expire)(
-        struct http *h); /* called by the timer; returns when it is to be called again */
     struct list listeners;
     struct list in_state[HTTP_STATES]; /* connections, ordered by when they will be disconnected */
     struct list all;                   /* connections, ordered by age */
@@ -115,9 +86,10 @@ struct http {
 
 struct http_connection {
     struct channel channel;
-    struct list link, by_age, in_ready;
+    struct list link, by_age, in_ready, in_standing;
     struct http *http;
-    struct http_evict share;
+    struct http_address *from; /* NULL: it is not counted */
+    enum http_standing standing;
     void *kept; /* the owner's, if the sender is known */
     enum http_state state;
     bool is_tls;
@@ -132,75 +104,20 @@ struct http_connection {
     struct peer_addr peer;
 };
 
-struct http_exchange {
-    struct http_connection *of;
-    struct http_head head;
-    struct http_parse parse;
-    struct web_request q;
-    struct web_answer *answer; /* NULL: none yet */
-    struct web_answer *own;    /* NULL: the answer, if there is one, is the owner's */
-    void *user;
-    uint64_t taken_at;        /* when everything sent before had been taken, by the loop's clock */
-    struct buf out;           /* what is to be sent next */
-    bool is_due;              /* waiting to begin, in a turn that has time for it */
-    bool is_begun, is_over;   /* what the owner was told */
-    bool is_whole;            /* all of the request has arrived */
-    bool is_faulty;           /* what follows cannot be understood */
-    bool has_head;            /* the head of the answer was made */
-    bool is_chunked, is_done; /* the answer is chunked; its last piece was made */
-    bool has_made_piece;      /* others should have their turn now */
-    bool is_put_off;          /* it has more to send, in another turn */
-    bool is_broken;           /* its answer ends prematurely */
-    bool closes;              /* the connection closes after the answer */
-};
-
-/* ---- turns and times (http_schedule.c) ------------------------------------------------------- */
-
-void clave__http_turns_begin(struct http *h);
-void clave__http_turns_end(struct http *h);
-/* The connection continues in the next turn. */
-void clave__http_ready(struct http_connection *c);
-/* True if other connections, and other work of the loop, should come first now. */
-bool clave__http_turn_is_over(struct http *h);
-/* A connection is gone or may be closed, so another one may be accepted. */
-void clave__http_gone(struct http *h);
-/* A handle or a connection is closed; the last one frees the server. */
-void clave__http_release(struct http *h);
-/* Changes the state; nothing else does. */
-void clave__http_connection_enter(struct http_connection *c, enum http_state to);
-/* Disconnects the connections that have taken too long. Returns when the next one will have. */
-uint64_t clave__http_connections_expire(struct http *h);
-/* Logs a line, at most once a second. */
-void clave__http_connection_warn(struct http_connection *c, const char *what, const char *why);
-
 /* ---- connections (http_connection.c) --------------------------------------------------------- */
 
+clave_err clave__http_shares_init(struct http *h, uint64_t seed);
+void clave__http_turns_begin(struct http *h);
+void clave__http_turns_end(struct http *h);
 /* Takes over the socket, even if it fails. */
 void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls,
                                  bool is_proxied);
 void clave__http_connection_close(struct http_connection *c);
-/* Reads and sends what there is. */
-void clave__http_connection_go_on(struct http_connection *c);
 /* Sends the last bytes, as far as that is possible at once. */
 void clave__http_connection_flush(struct http_connection *c);
-
-/* ---- exchanges (http_exchange.c) ------------------------------------------------------------- */
-
-/* NULL: no memory. */
-struct http_exchange *clave__http_exchange_new(struct http_connection *c);
-/* Frees the exchange. The owner is told that it is over if it was told that it began. */
-void clave__http_exchange_free(struct http_exchange *x);
-/* Reads bytes of the request; returns how many were used up. */
-size_t clave__http_exchange_read(struct http_exchange *x, const void *p, size_t n);
-/* True if more of the request should be read. */
-bool clave__http_exchange_reads(const struct http_exchange *x);
-/* The head of the request is complete: tells the owner. */
-void clave__http_exchange_begin(struct http_exchange *x);
-/* True if nothing more has to be sent or made. */
-bool clave__http_exchange_is_sent(const struct http_exchange *x);
-
-/* The next bytes of the answer. 0: none at the moment, or it is_broken. */
-size_t clave__http_output(struct http_exchange *x, const void **p);
-void clave__http_output_sent(struct http_exchange *x, size_t n);
+/* The connection that has to make room; NULL: none. */
+struct http_connection *clave__http_victim(struct http *h);
+/* Another connection may be accepted, as one is gone or may be closed. */
+void clave__http_gone(struct http *h);
 
 #endif

@@ -1,8 +1,7 @@
-/* http_server.c - see http_server.h: addresses, accepting, and what a turn of the loop does.
+/* http_server.c - see http_server.h: addresses, accepting, starting and stopping.
  *
  * The listening sockets are those of listen.c, so addresses mean the same as they do for ZooKeeper
- * clients. All connections share the time of a turn of the loop; those that are not done with it
- * are in `ready`. */
+ * clients. */
 #include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -62,18 +61,11 @@ static size_t http_max_shaking(const struct http *h)
     return h->o.max_connections / 4 + 1;
 }
 
-static struct http_connection *http_of_share(struct http_evict *s)
-{
-    return LIST_ENTRY(s, struct http_connection, share);
-}
-
 /* The connection that has to make room for a new one; NULL: none, so the new one waits. */
 static struct http_connection *http_victim(struct http *h, bool shakes)
 {
-    if (h->nconnections >= h->o.max_connections) {
-        struct http_evict *share = clave__http_shares_victim(&h->shares);
-        return share ? http_of_share(share) : NULL;
-    }
+    if (h->nconnections >= h->o.max_connections)
+        return clave__http_victim(h);
     if (shakes &&
         h->nshaking >= http_max_shaking(h)) /* the one that has been shaking hands for longest */
         return LIST_ENTRY(h->in_state[HTTP_SHAKING].next, struct http_connection, link);
@@ -166,13 +158,11 @@ static clave_err http_init(struct http *h, const struct http_options *o)
     list_init(&h->ready);
     for (int state = 0; state < HTTP_STATES; state++)
         list_init(&h->in_state[state]);
-    clave_err err = clave__http_shares_init(&h->shares, o->mem, clave_random_seed());
+    clave_err err = clave__http_shares_init(h, clave_random_seed());
     if (err != CLAVE_OK)
         return err;
     if (o->tls)
         clave__tls_context_ref(o->tls);
-    h->go_on = clave__http_connection_go_on;
-    h->expire = clave__http_connections_expire;
     clave__http_turns_begin(h);
     return CLAVE_OK;
 }

@@ -2,15 +2,11 @@
  * gate.
  *
  * Map of src/runtime/http:
- *   http_server      addresses, accepting, limits, the loop's turns
- *   http_connection  one connection: its bytes, its peer, TLS
- *   http_schedule    when it goes on; its state, and how long that may last
- *   http_proxy       what a proxy says of a client before, by proxy_protocol
- *   http_share       which connection goes when there is no room for another
- *   http_exchange    one request and its answer
- *   http_output      an answer as bytes: its head, its length or its chunks
- *   http_parse       a request of bytes: http_head, by a library, and http_chunks
- *   http_library     that library, loaded when it is needed
+ *   http_server      addresses, accepting, limits
+ *   http_connection  one connection: its bytes, its peer, TLS; its requests, and their answers as
+ *                    bytes; when it goes on, how long its state may last, and which one makes room
+ *   http_parse       a request of bytes, by a library that is loaded when it is needed; chunks
+ *   proxy_protocol   what a proxy says of a client before
  *
  *   HTTP_SHAKING        head          all of it          _answer, the client does not take it
  *       └──▶ HTTP_IDLE ──────▶ HTTP_BODY ──▶ HTTP_WAITING ──▶ HTTP_SENDING ──▶ HTTP_WAITING
