@@ -1,4 +1,4 @@
-/* http_host.c - see http_host.h. Called by runtime/server/admin.c and web/http/authorization.c. */
+/* http_host.c - see http_host.h. Called by runtime/server/admin.c and web/http. */
 #include "base/http_host.h"
 
 #include <string.h>
@@ -16,17 +16,17 @@ static char http_host_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static bool http_host_same(const char *a, size_t na, const char *b, size_t nb)
+bool clave__http_begins(const char *text, const char *s, size_t n)
 {
-    bool same = na == nb;
-    for (size_t i = 0; same && i < na; i++)
-        same = http_host_lower(a[i]) == http_host_lower(b[i]);
-    return same;
+    size_t i = 0;
+    while (i < n && http_host_lower(text[i]) == http_host_lower(s[i]))
+        i++;
+    return i == n;
 }
 
 bool clave__http_name_is(const char *text, size_t n, const char *name)
 {
-    return http_host_same(text, n, name, strlen(name));
+    return strlen(name) == n && clave__http_begins(name, text, n);
 }
 
 size_t clave__http_host_len(const char *host)
@@ -50,7 +50,7 @@ bool clave__http_host_is_ours(const char *host, const char *names)
     for (size_t len; names && *names; names += len) {
         names += strspn(names, ", ");
         len = strcspn(names, ", ");
-        if (http_host_same(names, len, host, n))
+        if (len == n && clave__http_begins(names, host, n))
             return true;
     }
     return false;

@@ -11,6 +11,8 @@
 
 /* The n bytes at `text` are this name, whatever the case of its letters, as names in HTTP are. */
 bool clave__http_name_is(const char *text, size_t n, const char *name);
+/* `text` begins with the n bytes at `s`, whatever their case. */
+bool clave__http_begins(const char *text, const char *s, size_t n);
 /* The length of its name or address, without a port; 0: it is malformed. */
 size_t clave__http_host_len(const char *host);
 /* It is an address, which no name server gives out, or localhost; or one of `names`, which has

@@ -6,8 +6,8 @@
  *   web_internal  what every part of it shares: struct web
  *   routes        the one table of all endpoints
  *   own_client    the ZooKeeper session of requests that have none of their own
- *   http/         a request and its answer: exchange; target, request: what it says; authorization,
- *                 admission: whether it may; sender: what each sender may have; answer
+ *   http/         a request and its answer: exchange; request: what it says; admission: whom it is
+ *                 from, and whether it may; sender: what each sender may have; answer
  *   session/      HTTP sessions and what they hold
  *   observe/      src/observe fed from a cache of the tree; its events and metrics
  *   api/          the endpoints, one file a family: thin (api.h)
@@ -134,10 +134,9 @@ struct web_options {
                          from the seed; only for tests, since later draws reveal it */
     bool key_is_shared; /* other gates may have the key, so what this one remembers of a session is
                            proved before it is reported */
-    const struct jansson *jansson; /* borrowed */
-    const struct web_access
-        *access; /* borrowed until another is set; NULL: see http/authorization.h */
-    const struct web_asset *assets; /* borrowed */
+    const struct jansson *jansson;   /* borrowed */
+    const struct web_access *access; /* borrowed until another is set; NULL: see http/admission.h */
+    const struct web_asset *assets;  /* borrowed */
     size_t nassets;
     int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
     const clave_auth *auths;    /* its identities; borrowed during _new */

@@ -6,7 +6,7 @@
 #define CLAVE_TEST_WEBRIG_H
 
 #include "lib/memnet.h"
-#include "web/http/authorization.h"
+#include "web/http/admission.h"
 #include "web/web.h"
 
 enum { WEBRIG_CALLS = 64, WEBRIG_AUDITS = 64 };

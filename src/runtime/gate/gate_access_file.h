@@ -10,7 +10,7 @@
 #define CLAVE_RUNTIME_GATE_GATE_ACCESS_FILE_H
 
 #include "runtime/start_error.h"
-#include "web/http/authorization.h"
+#include "web/http/admission.h"
 
 struct gate_access; /* opaque: a struct web_access with its texts */
 

@@ -25,7 +25,7 @@
 #include "runtime/thread_start.h"
 #include "runtime/tls/tls_context.h"
 #include "web/api/api.h"
-#include "web/http/authorization.h"
+#include "web/http/admission.h"
 
 enum { MAX_METRIC_PATHS = 64, MOST_ENDS = 4096 };
 

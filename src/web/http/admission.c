@@ -1,13 +1,469 @@
-/* admission.c - the checks that a request passes before it begins. Called by web.c, by request.c
- * for the body, and by handlers that wait, ask a server or make a session. Invariant: a request
- * whose head is refused has reached no handler. */
-#include "web/http/exchange.h"
+/* admission.c - whether a request may begin and go on: its head, whom it is from, what that sender
+ * may do, and what it may take of what all senders share. Called by web.c, by request.c for the
+ * body, by handlers that ask for a role, wait, ask a server or make a session, and by the driver,
+ * which reads the configuration. Invariants: what is not named is refused; a request whose head is
+ * refused has reached no handler. */
+#include "web/http/admission.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/http_host.h"
+#include "base/ip_range.h"
+#include "web/http/exchange.h"
 #include "web/http/sender.h"
+
+/* ==== what a sender may ======================================================================= */
+
+/* ---- roles ---------------------------------------------------------------------------------- */
+
+static const char *const role_names[] = {
+    [WEB_NONE] = "none",   [WEB_READ] = "read",   [WEB_LOCK] = "lock",
+    [WEB_WRITE] = "write", [WEB_ADMIN] = "admin",
+};
+
+const char *clave__web_role_name(enum web_role role)
+{
+    return role_names[role];
+}
+
+bool clave__web_role_parse(const char *name, enum web_role *out)
+{
+    for (int role = WEB_READ; role <= WEB_ADMIN; role++) {
+        if (strcmp(name, role_names[role]) == 0) {
+            *out = (enum web_role)role;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `path` has `len` bytes. */
+static bool access_prefix_covers(const char *prefix, const char *path, size_t len)
+{
+    size_t n = strlen(prefix);
+    while (n > 0 && prefix[n - 1] == '/')
+        n--;
+    return n <= len && memcmp(path, prefix, n) == 0 && (n == len || path[n] == '/');
+}
+
+/* Locking creates nodes, which do not belong below the server's own /zookeeper. */
+static bool access_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                          const char *path, size_t len)
+{
+    if (role == WEB_LOCK && path && access_prefix_covers("/zookeeper", path, len))
+        role = WEB_WRITE;
+    for (size_t i = 0; i < n; i++)
+        if (grants[i].role >= role && (!path || access_prefix_covers(grants[i].prefix, path, len)))
+            return true;
+    return role == WEB_NONE;
+}
+
+bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                          const char *path)
+{
+    return access_covers(grants, n, role, path, path ? strlen(path) : 0);
+}
+
+/* ---- who ------------------------------------------------------------------------------------ */
+
+static const struct web_grant all_of_it = {WEB_ADMIN, "/"};
+static const struct web_grant read_and_lock = {WEB_LOCK, "/"};
+static const struct web_user owner = {
+    .name = "owner", .uid = -1, .grants = &all_of_it, .ngrants = 1};
+static const struct web_user loopback = {
+    .name = "loopback", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
+static const struct web_user machine = {
+    .name = "fleetlock", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
+
+/* The time does not depend on where the two differ. */
+static bool access_token_is(const char *token, const char *given, size_t n)
+{
+    size_t len = strlen(token);
+    volatile unsigned char differ = len != n;
+    for (size_t i = 0; i < n; i++)
+        differ |= (unsigned char)(given[i] ^ token[len ? i % len : 0]);
+    return differ == 0;
+}
+
+/* The token of "Bearer TOKEN"; NULL: it is something else. */
+static const char *access_bearer_token(const char *authorization, size_t *n)
+{
+    size_t scheme = strlen("bearer ");
+    if (!clave__http_begins(authorization, "bearer ", scheme))
+        return NULL;
+    const char *token = authorization + scheme + strspn(authorization + scheme, " ");
+    *n = strcspn(token, " ");
+    return *n > 0 ? token : NULL;
+}
+
+static enum access_found access_find_by_token(const struct web_access *a, const char *authorization,
+                                              const struct web_user **out)
+{
+    size_t n = 0;
+    const char *token = access_bearer_token(authorization, &n);
+    enum access_found found = ACCESS_WRONG_TOKEN;
+    for (size_t i = 0; a && token && i < a->nusers; i++) {
+        if (a->users[i].token && access_token_is(a->users[i].token, token, n)) {
+            *out = &a->users[i];
+            found = ACCESS_KNOWN;
+        }
+    }
+    return found;
+}
+
+static const struct web_user *access_find_by_peer(const struct web_access *a,
+                                                  const struct web_peer *peer)
+{
+    for (size_t i = 0; a && i < a->nusers; i++) {
+        const struct web_user *u = &a->users[i];
+        bool uid = peer->is_unix && peer->uid >= 0 && u->uid == peer->uid;
+        bool subject =
+            peer->tls_subject && u->tls_subject && strcmp(u->tls_subject, peer->tls_subject) == 0;
+        if (uid || subject)
+            return u;
+    }
+    if (peer->is_unix && (peer->uid == 0 || (a && peer->uid >= 0 && peer->uid == a->owner_uid)))
+        return &owner;
+    return peer->is_loopback && (!a || a->nusers == 0) ? &loopback : NULL;
+}
+
+enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
+                                     const char *authorization, const struct web_user **out)
+{
+    *out = NULL;
+    if (authorization)
+        return access_find_by_token(a, authorization, out);
+    *out = access_find_by_peer(a, peer);
+    return *out ? ACCESS_KNOWN : ACCESS_NOBODY;
+}
+
+/* ---- hosts and origins ---------------------------------------------------------------------- */
+
+/* True if the host is named by one of the origins: "https://gate.example:8443". */
+static bool access_is_public(const struct web_access *a, const char *host, size_t n)
+{
+    for (size_t i = 0; a && i < a->norigins; i++) {
+        const char *name = strstr(a->origins[i], "://") + 3;
+        if (strcspn(name, ":") == n && clave__http_begins(name, host, n))
+            return true;
+    }
+    return false;
+}
+
+static bool head_host_ok(const struct web_access *a, const char *host)
+{
+    if (!host || clave__http_host_is_ours(host, NULL))
+        return true;
+    size_t n = clave__http_host_len(host);
+    if (n == 0)
+        return false;
+    for (size_t i = 0; a && i < a->nhosts; i++)
+        if (clave__http_name_is(host, n, a->hosts[i]))
+            return true;
+    return access_is_public(a, host, n);
+}
+
+static bool head_origin_ok(const struct web_access *a, const char *origin, const char *host,
+                           bool is_tls)
+{
+    if (!origin)
+        return true;
+    for (size_t i = 0; a && i < a->norigins; i++)
+        if (clave__http_name_is(origin, strlen(origin), a->origins[i]))
+            return true;
+    const char *at = strstr(origin, "://");
+    if (is_tls && strncmp(origin, "https://", 8) != 0)
+        return false;
+    return host && at && clave__http_name_is(at + 3, strlen(at + 3), host);
+}
+
+/* ---- behind a proxy --------------------------------------------------------------------------
+ *
+ * A proxy that is named in the configuration is believed what X-Forwarded-For says: the last
+ * address in it that is not such a proxy's is the client's. Nobody else is believed; but a request
+ * with such a header is from no program of this machine: neither "loopback" nor a user of a Unix
+ * socket. */
+
+/* Of "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT" the address alone; *n becomes its length. */
+static const char *forwarded_host(const char *text, size_t *n)
+{
+    const char *colon = memchr(text, ':', *n), *bracket = memchr(text, ']', *n);
+    if (*n > 0 && text[0] == '[') {
+        *n = bracket ? (size_t)(bracket - text - 1) : 0;
+        return text + 1;
+    }
+    if (colon && !memchr(colon + 1, ':', *n - (size_t)(colon + 1 - text)))
+        *n = (size_t)(colon - text);
+    return text;
+}
+
+static bool forwarded_parse(struct ip_range *out, const char *text, size_t n)
+{
+    const char *host = forwarded_host(text, &n);
+    return !memchr(host, '/', n) && clave__ip_range_parse(out, host, n);
+}
+
+static bool forwarded_is_loopback(const struct ip_range *address)
+{
+    static const struct ip_range v4 = {.family = 4, .ip = {127}, .bits = 8};
+    static const struct ip_range v6 = {.family = 6, .ip = {[15] = 1}, .bits = 128};
+    return clave__ip_range_has(&v4, address) || clave__ip_range_has(&v6, address);
+}
+
+static bool forwarded_is_proxy(const struct web_access *a, const struct ip_range *address)
+{
+    for (size_t i = 0; i < a->nproxies; i++)
+        if (clave__ip_range_has(&a->proxies[i], address))
+            return true;
+    return false;
+}
+
+bool clave__forwarded_is_proxy(const struct web_access *a, const struct web_peer *peer)
+{
+    struct ip_range address;
+    if (!a || peer->is_unix)
+        return a && a->unix_proxies;
+    return peer->address && forwarded_parse(&address, peer->address, strlen(peer->address)) &&
+           forwarded_is_proxy(a, &address);
+}
+
+/* The last entry of the first *n bytes of a list, without the blanks around it; *n becomes what is
+ * before it. Returns its length. */
+static size_t forwarded_last(const char *list, size_t *n, const char **entry)
+{
+    size_t end = *n, at;
+    while (end > 0 && (list[end - 1] == ' ' || list[end - 1] == '\t'))
+        end--;
+    for (at = end; at > 0 && list[at - 1] != ','; at--) {
+    }
+    *n = at > 0 ? at - 1 : 0;
+    *entry = list + at + strspn(list + at, " \t");
+    return *entry < list + end ? (size_t)(list + end - *entry) : 0;
+}
+
+/* Returns NULL if no trusted proxy has named the client. */
+static const char *forwarded_client(struct web_exchange *x, bool *is_loopback)
+{
+    const struct web_access *a = x->web->o.access;
+    size_t nlists = 0;
+    while (clave__web_header_at(x, "X-Forwarded-For", nlists))
+        nlists++;
+    for (; nlists > 0; nlists--) {
+        const char *list = clave__web_header_at(x, "X-Forwarded-For", nlists - 1), *entry;
+        size_t left = strlen(list);
+        while (left > 0) {
+            struct ip_range address;
+            size_t n = forwarded_last(list, &left, &entry);
+            if (!forwarded_parse(&address, entry, n))
+                return NULL;
+            if (forwarded_is_proxy(a, &address))
+                continue;
+            *is_loopback = forwarded_is_loopback(&address);
+            return clave__web_strndup(x, entry, n);
+        }
+    }
+    return NULL;
+}
+
+static bool forwarded_is_passed_on(const struct web_exchange *x)
+{
+    static const char *const headers[] = {"Forwarded",        "X-Forwarded-For",
+                                          "X-Forwarded-Host", "X-Forwarded-Proto",
+                                          "X-Real-IP",        "Via"};
+    return clave__web_header_beyond(x, headers, sizeof headers / sizeof *headers, 0);
+}
+
+/* A loopback address that a proxy on another machine reports is that machine's own. */
+static void head_find_peer(struct web_exchange *x)
+{
+    bool is_loopback = false;
+    const char *client = NULL;
+    x->peer = x->q->peer;
+    x->is_passed_on = forwarded_is_passed_on(x);
+    if (clave__forwarded_is_proxy(x->web->o.access, &x->q->peer)) {
+        x->is_passed_on = true;
+        client = forwarded_client(x, &is_loopback);
+        x->peer.is_tls |= clave__web_header_is(x, "X-Forwarded-Proto", "https");
+    }
+    if (!x->is_passed_on)
+        return;
+    x->peer.is_loopback = is_loopback && (x->q->peer.is_loopback || x->q->peer.is_unix);
+    x->peer.is_unix = false;
+    x->peer.uid = -1;
+    if (client)
+        x->peer.address = client;
+}
+
+const char *clave__web_prefix(const struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    return a && a->prefix && (x->has_prefix || x->is_passed_on) ? a->prefix : "";
+}
+
+/* ---- whom a request is from ------------------------------------------------------------------ */
+
+static bool access_copy_user(struct web_exchange *x, const struct web_user *u)
+{
+    const char *name = u->name ? u->name : "";
+    x->who.name = clave__web_strndup(x, name, strlen(name));
+    x->who.grants = clave__web_alloc(x, (u->ngrants + 1) * sizeof *u->grants);
+    if (!x->who.name || !x->who.grants)
+        return false;
+    for (size_t i = 0; i < u->ngrants; i++) {
+        const char *prefix = u->grants[i].prefix;
+        x->who.grants[i].role = u->grants[i].role;
+        x->who.grants[i].prefix = clave__web_strndup(x, prefix, strlen(prefix));
+        if (!x->who.grants[i].prefix)
+            return false;
+        x->who.ngrants = i + 1;
+    }
+    return true;
+}
+
+/* True if this is a machine of a fleet at an endpoint that is open to it. If a proxy has passed the
+ * request on, the machine's address must be known. */
+static bool access_is_machine(const struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    const char *text = x->peer.address;
+    struct ip_range address;
+    bool is_client = !x->is_passed_on || text != x->q->peer.address;
+    if (!a || !x->route || !(x->route->flags & ROUTE_FLEETLOCK) || !text || !is_client ||
+        !forwarded_parse(&address, text, strlen(text)))
+        return false;
+    for (size_t i = 0; i < a->nfleets; i++)
+        if (clave__ip_range_has(&a->fleets[i], &address))
+            return true;
+    return false;
+}
+
+static bool head_identify(struct web_exchange *x)
+{
+    const struct web_user *u;
+    const char *authorization = clave__web_header(x, "Authorization");
+    x->who.name = "";
+    x->who.ngrants = 0; /* of another access, in which the sender was known */
+    x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
+    if (x->who.found == ACCESS_NOBODY && access_is_machine(x)) {
+        x->who.found = ACCESS_KNOWN;
+        u = &machine;
+    }
+    x->who.is_known = u && u != &loopback && u != &machine; /* which are no proof of their own */
+    if (x->who.found != ACCESS_KNOWN || access_copy_user(x, u))
+        return true;
+    x->who.name = "";
+    x->who.ngrants = 0;
+    return false;
+}
+
+/* ---- what it may ----------------------------------------------------------------------------- */
+
+static const char guard_mark[] = ";token=";
+
+/* The end of a guard that has its mark here: after its number, where the text ends or another
+ * guard follows. NULL: it is no mark, but in the path. */
+static const char *guard_end(const char *mark)
+{
+    const char *end = mark + sizeof guard_mark - 1;
+    end += strspn(end, "-0123456789");
+    const char *next = end + strspn(end, " \t");
+    if (*next == '\0')
+        return end;
+    return *next == ',' && next[1 + strspn(next + 1, " \t")] == '/' ? end : NULL;
+}
+
+bool clave__guard_next(const char **text, size_t *len, const char **number, size_t *digits)
+{
+    const char *begin = *text, *mark = strstr(begin, guard_mark), *end = NULL;
+    while (mark && !(end = guard_end(mark)))
+        mark = strstr(mark + 1, guard_mark);
+    if (!mark)
+        return false;
+    *len = (size_t)(mark - begin);
+    *number = mark + sizeof guard_mark - 1;
+    *digits = (size_t)(end - *number);
+    *text = end + strspn(end, ", \t");
+    return true;
+}
+
+/* True if `path` is "PATH-once", the parent of the records of this lock, or one of the records. */
+static bool access_is_record(const char *path, const char *lock, size_t n)
+{
+    static const char suffix[] = "-once";
+    size_t m = sizeof suffix - 1;
+    if (strncmp(path, lock, n) != 0 || strncmp(path + n, suffix, m) != 0)
+        return false;
+    const char *rest = path + n + m;
+    return *rest == '\0' || (*rest == '/' && rest[1] != '\0' && !strchr(rest + 1, '/'));
+}
+
+/* The sender may lock what guards the request, and `path` is beside that. NULL: the body has paths,
+ * each of which its handler asks about. */
+static bool access_may_record(const struct web_exchange *x, const char *path)
+{
+    const char *text, *number;
+    size_t len, digits;
+    for (size_t i = 0; (text = clave__web_header_at(x, "Clave-Guard", i)) != NULL; i++) {
+        for (const char *lock = text; clave__guard_next(&text, &len, &number, &digits);
+             lock = text) {
+            if ((!path || access_is_record(path, lock, len)) &&
+                access_covers(x->who.grants, x->who.ngrants, WEB_LOCK, lock, len))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path)
+{
+    return clave__access_covers(x->who.grants, x->who.ngrants, role, path) ||
+           (role == WEB_WRITE && access_may_record(x, path));
+}
+
+void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path)
+{
+    assert(!clave__web_may(x, role, path));
+    if (x->who.found == ACCESS_KNOWN && !x->who.is_known) {
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
+                          "%s needs the role \"%s\"%s%s, which only a token gives: (umask 077; "
+                          "echo $(openssl rand -hex 16) %s >tokens) makes one, --http-tokens "
+                          "tokens tells the gate, and Authorization: Bearer TOKEN is sent",
+                          x->who.name, clave__web_role_name(role), path ? " on " : "",
+                          path ? path : "", clave__web_role_name(role));
+        return;
+    }
+    if (x->who.found == ACCESS_KNOWN) {
+        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
+                          "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
+                          "the gate",
+                          x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
+                          path ? " on " : "", path ? path : "");
+        return;
+    }
+    clave__web_set_header(x, "WWW-Authenticate", "Bearer");
+    clave__web_refuse(x, 401, CLAVE_EAUTHFAILED, NULL, "%s",
+                      x->who.found == ACCESS_WRONG_TOKEN
+                          ? "unknown token: it is not in the gate's file of tokens"
+                          : "a token is needed: Authorization: Bearer TOKEN");
+}
+
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
+{
+    if (!clave__web_may(x, role, path)) {
+        clave__web_refuse_role(x, role, path);
+        return false;
+    }
+    struct web_need *need = clave__web_alloc(x, sizeof *need);
+    if (!need)
+        return clave__web_refuse(x, 503, CLAVE_ENOMEM, path, "out of memory");
+    *need = (struct web_need){x->needs, role, path};
+    x->needs = need;
+    return true;
+}
+
+/* ==== a head that may begin =================================================================== */
 
 enum { MAX_HEADER_BYTES = 16384 };
 
@@ -102,7 +558,7 @@ static bool head_host(struct web_exchange *x)
 {
     const char *host = head_named_host(x);
     bool missing = x->q->must_have_host && !clave__web_header(x, "Host");
-    if (!missing && (!host || clave__access_host_ok(x->web->o.access, host)))
+    if (!missing && (!host || head_host_ok(x->web->o.access, host)))
         return true;
     if (missing)
         return clave__web_bad_request(x, "a request of HTTP/1.1 has the header Host");
@@ -220,8 +676,8 @@ static bool head_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
-    if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
-                                 head_named_host(x), x->peer.is_tls))
+    if (!head_origin_ok(x->web->o.access, clave__web_header(x, "Origin"), head_named_host(x),
+                        x->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;
@@ -243,7 +699,7 @@ static const char *head_path(const struct web_exchange *x)
 
 static bool head_sender(struct web_exchange *x)
 {
-    if (!clave__web_identify(x))
+    if (!head_identify(x))
         return clave__web_refuse(x, 503, CLAVE_ENOMEM, NULL, "out of memory");
     bool may = clave__web_may(x, x->route->role, head_path(x));
     if (!may)
@@ -326,7 +782,7 @@ static bool head_query(struct web_exchange *x)
 bool clave__web_admit(struct web_exchange *x)
 {
     assert(!x->route && !x->answered);
-    clave__web_find_peer(x);
+    head_find_peer(x);
     return head_sizes(x) && head_framing(x) && head_target(x) && head_host(x) && head_route(x) &&
            head_origin(x) && head_sender(x) && head_narrowing(x) && head_query(x) &&
            clave__web_may_receive(x, x->q->body_length);
@@ -347,8 +803,8 @@ static const struct web_need *head_missing(const struct web_exchange *x, struct 
 bool clave__web_admit_again(struct web_exchange *x)
 {
     const char *name = x->who.name; /* who began it, for the audit */
-    clave__web_find_peer(x);
-    if (!x->route || !clave__web_identify(x))
+    head_find_peer(x);
+    if (!x->route || !head_identify(x))
         return true;
     if (x->who.found != ACCESS_KNOWN)
         x->who.name = name;
@@ -417,6 +873,16 @@ static bool limit_enter(struct web_exchange *x, enum sender_share share)
     return found == SENDER_MAY;
 }
 
+/* There is room for one more, which the caller counts. */
+static bool limit_has_room(struct web_exchange *x, enum sender_share share)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_may(x, share, 1, &most);
+    if (found != SENDER_MAY)
+        limit_refuse(x, share, found, most);
+    return found == SENDER_MAY;
+}
+
 bool clave__web_may_wait(struct web_exchange *x)
 {
     return limit_enter(x, SENDER_WAITS);
@@ -424,11 +890,7 @@ bool clave__web_may_wait(struct web_exchange *x)
 
 bool clave__web_may_keep_waiting(struct web_exchange *x)
 {
-    size_t most = 0;
-    enum sender_found found = clave__shares_may(x, SENDER_WAITS, 1, &most);
-    if (found != SENDER_MAY)
-        limit_refuse(x, SENDER_WAITS, found, most);
-    return found == SENDER_MAY;
+    return limit_has_room(x, SENDER_WAITS);
 }
 
 bool clave__web_may_call(struct web_exchange *x)
@@ -438,11 +900,7 @@ bool clave__web_may_call(struct web_exchange *x)
 
 bool clave__web_may_make_session(struct web_exchange *x)
 {
-    size_t most = 0;
-    enum sender_found found = clave__shares_may(x, SENDER_SESSIONS, 1, &most);
-    if (found != SENDER_MAY)
-        limit_refuse(x, SENDER_SESSIONS, found, most);
-    return found == SENDER_MAY && clave__web_may_call(x);
+    return limit_has_room(x, SENDER_SESSIONS) && clave__web_may_call(x);
 }
 
 /* The total of all senders does not matter here: when another gate fails, this one inherits

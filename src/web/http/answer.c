@@ -428,47 +428,6 @@ void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *w
     clave__web_problem_as(x, clave__web_status(x, err), err, what, path);
 }
 
-void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path)
-{
-    assert(!clave__web_may(x, role, path));
-    if (x->who.found == ACCESS_KNOWN && !x->who.is_known) {
-        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
-                          "%s needs the role \"%s\"%s%s, which only a token gives: (umask 077; "
-                          "echo $(openssl rand -hex 16) %s >tokens) makes one, --http-tokens "
-                          "tokens tells the gate, and Authorization: Bearer TOKEN is sent",
-                          x->who.name, clave__web_role_name(role), path ? " on " : "",
-                          path ? path : "", clave__web_role_name(role));
-        return;
-    }
-    if (x->who.found == ACCESS_KNOWN) {
-        clave__web_refuse(x, 403, CLAVE_ENOAUTH, path,
-                          "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
-                          "the gate",
-                          x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
-                          path ? " on " : "", path ? path : "");
-        return;
-    }
-    clave__web_set_header(x, "WWW-Authenticate", "Bearer");
-    clave__web_refuse(x, 401, CLAVE_EAUTHFAILED, NULL, "%s",
-                      x->who.found == ACCESS_WRONG_TOKEN
-                          ? "unknown token: it is not in the gate's file of tokens"
-                          : "a token is needed: Authorization: Bearer TOKEN");
-}
-
-bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
-{
-    if (!clave__web_may(x, role, path)) {
-        clave__web_refuse_role(x, role, path);
-        return false;
-    }
-    struct web_need *need = clave__web_alloc(x, sizeof *need);
-    if (!need)
-        return clave__web_refuse(x, 503, CLAVE_ENOMEM, path, "out of memory");
-    *need = (struct web_need){x->needs, role, path};
-    x->needs = need;
-    return true;
-}
-
 /* ==== long lists ============================================================================== */
 
 struct pieces {

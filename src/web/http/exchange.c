@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/http_host.h"
 #include "base/path.h"
 #include "web/http/sender.h"
 
@@ -126,24 +127,11 @@ bool clave__web_expected(struct web_exchange *x)
 
 /* ---- what was asked ------------------------------------------------------------------------- */
 
-static char exchange_header_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
-static bool exchange_header_is(const char *a, const char *b)
-{
-    while (*a && exchange_header_lower(*a) == exchange_header_lower(*b)) {
-        a++;
-        b++;
-    }
-    return exchange_header_lower(*a) == exchange_header_lower(*b);
-}
-
 const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip)
 {
+    size_t n = strlen(name);
     for (size_t i = 0; i < x->q->nheaders; i++)
-        if (exchange_header_is(x->q->headers[i].name, name) && skip-- == 0)
+        if (clave__http_name_is(name, n, x->q->headers[i].name) && skip-- == 0)
             return x->q->headers[i].value;
     return NULL;
 }
@@ -156,7 +144,7 @@ const char *clave__web_header(const struct web_exchange *x, const char *name)
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value)
 {
     const char *given = clave__web_header(x, name);
-    return given && exchange_header_is(given, value);
+    return given && clave__http_name_is(given, strlen(given), value);
 }
 
 const char *clave__web_header_beyond(const struct web_exchange *x, const char *const *names,
@@ -296,23 +284,20 @@ static const char *target_add_arg(struct target *t, char *text)
     return NULL;
 }
 
-/* Returns the length of `lower` if the text begins with it, ignoring case, else 0. */
-static size_t target_scheme(const char *text, const char *lower)
+/* The length of the scheme that the text begins with; 0: none of HTTP's. */
+static size_t target_scheme(const char *text)
 {
-    size_t n = 0;
-    for (; lower[n]; n++) {
-        char c = text[n] >= 'A' && text[n] <= 'Z' ? (char)(text[n] | 0x20) : text[n];
-        if (c != lower[n])
-            return 0;
-    }
-    return n;
+    size_t plain = strlen("http://"), tls = strlen("https://");
+    if (clave__http_begins(text, "http://", plain))
+        return plain;
+    return clave__http_begins(text, "https://", tls) ? tls : 0;
 }
 
 /* A client that takes the gate for a proxy sends the whole URI (RFC 9112, 3.2.2). Moves the host to
  * the front, which makes room for the slash of an empty path. Returns the path. */
 static char *target_take_host(struct target *t, char *text)
 {
-    size_t scheme = target_scheme(text, "http://") + target_scheme(text, "https://");
+    size_t scheme = target_scheme(text);
     if (scheme == 0)
         return text;
     size_t n = strcspn(text + scheme, "/?");

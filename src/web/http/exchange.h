@@ -2,13 +2,13 @@
  * the request says, the memory that lasts as long as it, and how it is answered; with struct route,
  * a line of the table of endpoints. The folder:
  *
- *   exchange       the life of an exchange, its memory, the target and headers of its request
- *   admission      whether a request may begin, and take some of what all senders share
- *   authorization  whom a request is from, and what that sender may do
- *   sender         how much each sender has of what all of them share
- *   request        what a request says: body, query, conditions
- *   answer         how a handler ends
- *   http_metrics   how requests went
+ *   exchange      the life of an exchange, its memory, the target and headers of its request
+ *   admission     whom a request is from, what that sender may do, and whether the request may
+ *                 begin, and take some of what all senders share
+ *   sender        how much each sender has of what all of them share
+ *   request       what a request says: body, query, conditions
+ *   answer        how a handler ends
+ *   http_metrics  how requests went
  *
  * A handler reads `params`, _query, _header and _body, and ends by one call of answer.c, at once or
  * later. A handler that waits does one of two things:
@@ -33,7 +33,7 @@
 
 #include "base/json_writer.h"
 #include "base/prometheus.h"
-#include "web/http/authorization.h"
+#include "web/http/admission.h"
 #include "web/http/jansson.h"
 #include "web/web_internal.h"
 
@@ -312,13 +312,6 @@ __attribute__((format(printf, 5, 6))) bool clave__web_refuse(struct web_exchange
 __attribute__((format(printf, 2, 3))) bool clave__web_bad_request(struct web_exchange *x,
                                                                   const char *fmt, ...);
 
-/* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
-void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
-/* The sender has the role on the path, which is valid as long as the exchange. It is asked for
- * again when the access has changed while the request waits. false: it has answered 401, 403 or
- * 503. */
-bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
-
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
  * is a verb: "cannot create /a: no such node"; `path` may be NULL. */
@@ -431,48 +424,6 @@ bool clave__condition_failed(const struct condition *k, clave_err err);
 /* The request's If-None-Match names this entity tag, which has its quotes: its sender knows it. "*"
  * names any but `none`. */
 bool clave__condition_knows(const struct web_exchange *x, const char *etag, const char *none);
-
-/* ==== admission.c: whether a request may begin ================================================ */
-
-/* Its head is checked before any of its body is read: sizes, framing, target, host, route, origin,
- * sender and role, arguments, room for its body; in this order. Further on, whatever takes some of
- * what all senders share (waiting, a session, memory) is asked for here. Invariant: a request that
- * is refused here has changed nothing. */
-
-/* Sets target, route, params and who. false: it has answered with what is wrong. */
-bool clave__web_admit(struct web_exchange *x);
-
-/* The access has changed. Returns false if the sender may not make this request any more. */
-bool clave__web_admit_again(struct web_exchange *x);
-/* The result of the latest of these. A request that acts in several steps asks before each step,
- * because a step under way is not called off. */
-bool clave__web_may_still(const struct web_exchange *x);
-/* Answers 401 or 403 if the sender may not go on. */
-void clave__web_refuse_now(struct web_exchange *x);
-
-/* ==== limits ================================================================================== */
-
-/* The longest that a request waits for news, whatever its `Prefer: wait` says, in milliseconds. */
-enum { LONGEST_POLL_MS = 300000 };
-
-/* The request is about to wait, or to be answered by a stream. false: too many do, and it has
- * answered 429 or 503. */
-bool clave__web_may_wait(struct web_exchange *x);
-/* The request is about to leave behind something that waits after its answer. false: as _may_wait.
- */
-bool clave__web_may_keep_waiting(struct web_exchange *x);
-/* The request is about to ask a server, which may be slow. false: as _may_wait. Always true of a
- * route that needs nothing of what all share. */
-bool clave__web_may_call(struct web_exchange *x);
-/* The request is about to make a session for its sender. false: it has answered 429 or 503. */
-bool clave__web_may_make_session(struct web_exchange *x);
-/* The request is about to take up a session that another gate has made: likewise, but only
- * the sender's own part counts. */
-bool clave__web_may_take_up(struct web_exchange *x);
-/* The body will have n bytes in all. false: it has answered 413, 429 or 503. */
-bool clave__web_may_receive(struct web_exchange *x, int64_t n);
-/* Whether its body may be parsed, which takes at most n bytes. */
-bool clave__web_may_parse(struct web_exchange *x, size_t n);
 
 /* ==== http_metrics.c: how requests went ======================================================= */
 

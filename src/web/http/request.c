@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/http_host.h"
 #include "base/path.h"
 
 void *clave__web_must_alloc(struct web_exchange *x, size_t n)
@@ -47,12 +48,9 @@ static const struct jansson *body_lib(const struct web_exchange *x)
 bool clave__web_has_type(const struct web_exchange *x, const char *type)
 {
     const char *given = clave__web_header(x, "Content-Type");
-    for (; given && *type; type++, given++) {
-        char c = *given >= 'A' && *given <= 'Z' ? (char)(*given | 0x20) : *given;
-        if (c != *type)
-            return false;
-    }
-    return given && (*given == '\0' || *given == ';' || *given == ' ');
+    size_t n = strlen(type);
+    return given && clave__http_begins(given, type, n) &&
+           (given[n] == '\0' || given[n] == ';' || given[n] == ' ');
 }
 
 /* An upper bound of the memory that jansson needs for this text, estimated from the characters that
@@ -275,16 +273,6 @@ static int64_t prefer_seconds(const char *at, const char *end)
     return any ? s * 1000 : -1;
 }
 
-/* The word begins with `name`, in whatever case. */
-static bool prefer_is(const char *word, const char *name)
-{
-    while (*name && (*word | 0x20) == *name) {
-        word++;
-        name++;
-    }
-    return *name == '\0';
-}
-
 bool clave__prefer_find_wait(const char *at, int64_t *ms)
 {
     static const char wait[] = "wait";
@@ -297,7 +285,8 @@ bool clave__prefer_find_wait(const char *at, int64_t *ms)
         }
         bool is_whole = *at == ',' || *at == '\0';
         at += strcspn(at, ",");
-        if (prefer_end_of_word(name) - name != sizeof wait - 1 || !prefer_is(name, wait))
+        if (prefer_end_of_word(name) - name != sizeof wait - 1 ||
+            !clave__http_begins(name, wait, sizeof wait - 1))
             continue;
         *ms = is_whole ? prefer_seconds(value, end) : -1;
         return true;

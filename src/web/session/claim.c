@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "client/client_for_gate.h"
 #include "recipe/contender/contender_grant.h"
-#include "web/http/authorization.h"
+#include "web/http/admission.h"
 #include "web/http/exchange.h"
 #include "web/observe/observe.h"
 

@@ -4,7 +4,7 @@
 #define CLAVE_SIM_HTTP_ROLES_H
 
 #include "http/http_places.h"
-#include "web/http/authorization.h"
+#include "web/http/admission.h"
 
 struct http_role_file {
     struct web_grant grants[HTTP_SITES + 2];

@@ -1,9 +1,15 @@
-/* authorization.h - whom a request is from, and what that sender may do: tokens, uids of Unix
- * sockets, client certificates, each with a role below a path; which hosts and origins a request
- * may name; and the client's address when a proxy has passed the request on. The driver makes a
- * struct web_access from its configuration and hands it to the engine, which decides. */
-#ifndef CLAVE_WEB_HTTP_AUTHORIZATION_H
-#define CLAVE_WEB_HTTP_AUTHORIZATION_H
+/* admission.h - whom a request is from, what that sender may do, and whether the request may begin
+ * and take some of what all senders share.
+ *
+ * A sender is known by a token, the uid at a Unix socket or a client certificate, each with a role
+ * below a path. The driver makes a struct web_access from its configuration, which also says which
+ * hosts and origins a request may name, and which proxies are believed; the engine decides.
+ *
+ * The head of a request is checked before any of its body is read: sizes, framing, target, host,
+ * route, origin, sender and role, arguments, room for its body; in this order. Further on, whatever
+ * takes some of what all senders share (waiting, a session, memory) is asked for here. */
+#ifndef CLAVE_WEB_HTTP_ADMISSION_H
+#define CLAVE_WEB_HTTP_ADMISSION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,16 +73,6 @@ enum access_found clave__access_find(const struct web_access *a, const struct we
 bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
                           const char *path);
 
-/* True if the Host header names this gate: "localhost", an address, or one of a->hosts. This
- * detects pages that were loaded under another name which now leads here (DNS rebinding). NULL: the
- * request has none; those of browsers always have one. */
-bool clave__access_host_ok(const struct web_access *a, const char *host);
-/* True if the Origin header is NULL, this host's, or one of a->origins. If the request has come by
- * TLS, a page that was loaded without it is foreign, since anyone on the network path could have
- * written it. */
-bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
-                             bool is_tls);
-
 /* The guard at *text, in the value of a Clave-Guard header, "PATH;token=NUMBER, ...": its path are
  * the first *len bytes, its number has *digits. Moves *text on to the next one. false: it is none.
  */
@@ -84,35 +80,57 @@ bool clave__guard_next(const char **text, size_t *len, const char **number, size
 
 /* ---- of a request ---------------------------------------------------------------------------- */
 
-/* Sets x->who, from the peer and the header Authorization. false: no memory. */
-bool clave__web_identify(struct web_exchange *x);
 /* True if the sender has the role on this path; NULL: on any path. A sender that may lock a path
  * may also write the records of `clave lock --once` beside it, PATH-once/KEY, in a request that
  * holds the lock: Clave-Guard names the lock, and the handler has the servers check it. */
 bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
-
-/* ==== behind a proxy ========================================================================== */
-
-/* Whom a request is from that a proxy has passed on.
- *
- * A proxy that is named in the configuration is believed what X-Forwarded-For says: the last
- * address in it that is not such a proxy's is the client's. Nobody else is believed; but a request
- * with such a header is from no program of this machine: neither "loopback" nor a user of a Unix
- * socket. */
-
-struct ip_range;
-struct web_access;
-struct web_exchange;
-struct web_peer;
-
-/* "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT". false: it is none. */
-bool clave__forwarded_parse(struct ip_range *out, const char *text, size_t n);
+/* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
+void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
+/* The sender has the role on the path, which is valid as long as the exchange. It is asked for
+ * again when the access has changed while the request waits. false: it has answered 401, 403 or
+ * 503. */
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
 /* True if the connection comes from a proxy that the configuration names. */
 bool clave__forwarded_is_proxy(const struct web_access *a, const struct web_peer *peer);
-/* Sets x->peer, from the connection's peer and the headers. */
-void clave__web_find_peer(struct web_exchange *x);
 /* What clients put before a path of the gate, which begins with '/': the prefix behind a proxy, and
  * "" for a request that came straight here without it. */
 const char *clave__web_prefix(const struct web_exchange *x);
+
+/* ---- whether it may begin -------------------------------------------------------------------- */
+
+/* Sets target, route, params and who. false: it has answered with what is wrong. */
+bool clave__web_admit(struct web_exchange *x);
+
+/* The access has changed. Returns false if the sender may not make this request any more. */
+bool clave__web_admit_again(struct web_exchange *x);
+/* The result of the latest of these. A request that acts in several steps asks before each step,
+ * because a step under way is not called off. */
+bool clave__web_may_still(const struct web_exchange *x);
+/* Answers 401 or 403 if the sender may not go on. */
+void clave__web_refuse_now(struct web_exchange *x);
+
+/* ---- what it may take ------------------------------------------------------------------------ */
+
+/* The longest that a request waits for news, whatever its `Prefer: wait` says, in milliseconds. */
+enum { LONGEST_POLL_MS = 300000 };
+
+/* The request is about to wait, or to be answered by a stream. false: too many do, and it has
+ * answered 429 or 503. */
+bool clave__web_may_wait(struct web_exchange *x);
+/* The request is about to leave behind something that waits after its answer. false: as _may_wait.
+ */
+bool clave__web_may_keep_waiting(struct web_exchange *x);
+/* The request is about to ask a server, which may be slow. false: as _may_wait. Always true of a
+ * route that needs nothing of what all share. */
+bool clave__web_may_call(struct web_exchange *x);
+/* The request is about to make a session for its sender. false: it has answered 429 or 503. */
+bool clave__web_may_make_session(struct web_exchange *x);
+/* The request is about to take up a session that another gate has made: likewise, but only
+ * the sender's own part counts. */
+bool clave__web_may_take_up(struct web_exchange *x);
+/* The body will have n bytes in all. false: it has answered 413, 429 or 503. */
+bool clave__web_may_receive(struct web_exchange *x, int64_t n);
+/* Whether its body may be parsed, which takes at most n bytes. */
+bool clave__web_may_parse(struct web_exchange *x, size_t n);
 
 #endif
