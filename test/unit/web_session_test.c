@@ -3,7 +3,6 @@
 #include "lib/unit.h"
 #include "lib/webrig.h"
 #include "web/session/http_session.h"
-#include "web/session/http_session_secret.h"
 
 struct user {
     char id[32], secret[96], header[160];

@@ -146,37 +146,40 @@ bool clave__session_request_looks_once(struct session_request *k)
     return true;
 }
 
-static void session_refuse(struct web_exchange *x, clave_err err)
+/* Reads the secret. false: it has answered. */
+static bool session_request_unseal(struct web_exchange *x, struct sealed_session *out)
 {
     static const struct problem foreign = {
         .status = 403, .err = CLAVE_ENOAUTH, .code = "EOTHERKEY"};
-    if (err == CLAVE_EAUTHFAILED)
+    const char *secret = clave__web_header(x, "Clave-Session");
+    if (secret && clave__unseal(x->web->sessions->key, secret, out))
+        return true;
+    if (secret)
         clave__web_problem(x, &foreign,
                            "this gate cannot read the secret in Clave-Session: it was made with "
                            "another key, as before a restart without --http-key, or is not as POST "
                            "/v1/sessions returned it. What is held stays held for its valid_ms");
     else
-        clave__web_problem_err(x, err, "attach to the session", NULL);
+        clave__web_refuse(x, 401, CLAVE_ENOAUTH, NULL,
+                          "the header Clave-Session is missing: the secret of a "
+                          "session, see POST /v1/sessions");
+    return false;
 }
 
 static void session_request_begin(struct web_exchange *x, const char *id, session_step *live,
                                   session_step *informed, request_client *go)
 {
     static const struct exchange_owner owner = {.leave = clave__session_request_leave};
-    const char *secret = clave__web_header(x, "Clave-Session");
+    struct http_sessions *ss = x->web->sessions;
+    struct sealed_session sealed;
     struct http_session *s;
     char own[24];
-    if (!secret) {
-        clave__web_refuse(x, 401, CLAVE_ENOAUTH, NULL,
-                          "the header Clave-Session is missing: the secret of a "
-                          "session, see POST /v1/sessions");
+    if (!session_request_unseal(x, &sealed) ||
+        (!clave__http_session_by_id(ss, sealed.id) && !clave__web_may_take_up(x)))
         return;
-    }
-    if (!clave__http_session_is_here(x->web->sessions, secret) && !clave__web_may_take_up(x))
-        return;
-    clave_err err = clave__http_session_find(x->web->sessions, secret, clave__web_sender(x), &s);
+    clave_err err = clave__http_session_find(ss, &sealed, clave__web_sender(x), &s);
     if (err != CLAVE_OK) {
-        session_refuse(x, err);
+        clave__web_problem_err(x, err, "attach to the session", NULL);
         return;
     }
     struct session_request *k = clave__session_request_new(x, s, &owner);

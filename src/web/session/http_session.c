@@ -3,7 +3,8 @@
  * - A session is LIVE only with the ZooKeeper session of its id.
  * - A LIVE session without a request has its timer set, by which it ends: no session outlives a
  *   silent client for long. An ENDED one has its timer set, by which it is freed.
- * - What is proven was committed after the proof was asked for. */
+ * - What is proven was committed after the proof was asked for.
+ * - The tag of a secret is compared in a time that does not depend on where it differs. */
 #include "web/session/http_session.h"
 
 #include <assert.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/hash/sha1.h"
 #include "client/client_for_gate.h"
 #include "web/http/exchange.h"
 #include "web/http/sender.h"
@@ -26,6 +29,110 @@ enum { PROOF_ATTEMPTS = 8 };
 enum { PAUSE_PROOFS = 2, LEAST_PAUSE_MS = 8, PAUSE_DOUBLINGS = 8, PAUSE_PART = 16 };
 #define MARK_PREFIX SESSION_MARKS "/gone-"
 enum { MARK_MS = 60000, FEW_MARKS = 64, MOST_MARKS = 4096 };
+
+/* ==== its secret ============================================================================== */
+
+enum { SHA1_BLOCK = 64, MOST_INPUT = 1 + SEAL_PLAIN + SEAL_AUTHS };
+
+static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
+                      uint8_t out[SHA1_LEN])
+{
+    uint8_t inner[SHA1_BLOCK + MOST_INPUT], outer[SHA1_BLOCK + SHA1_LEN];
+    assert(n <= MOST_INPUT);
+    memset(inner, 0x36, SHA1_BLOCK);
+    memset(outer, 0x5c, SHA1_BLOCK);
+    for (size_t i = 0; i < SEAL_KEY; i++) {
+        inner[i] ^= key[i];
+        outer[i] ^= key[i];
+    }
+    memcpy(inner + SHA1_BLOCK, p, n);
+    clave__sha1(inner, SHA1_BLOCK + n, outer + SHA1_BLOCK);
+    clave__sha1(outer, sizeof outer, out);
+}
+
+/* The uses of the key never share an input: the first byte tells them apart. */
+static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t *plain, size_t n,
+                     uint8_t tag[SEAL_TAG])
+{
+    assert(n < MOST_INPUT);
+    uint8_t in[MOST_INPUT] = {'t'}, mac[SHA1_LEN];
+    memcpy(in + 1, plain, n);
+    seal_hmac(key, in, 1 + n, mac);
+    memcpy(tag, mac, SEAL_TAG);
+}
+
+static void seal_mix(const uint8_t key[SEAL_KEY], const uint8_t tag[SEAL_TAG], uint8_t *text,
+                     size_t n)
+{
+    uint8_t in[2 + SEAL_TAG] = {'s'}, mac[SHA1_LEN];
+    memcpy(in + 2, tag, SEAL_TAG);
+    for (size_t i = 0; i < n; i++) {
+        if (i % SHA1_LEN == 0) {
+            in[1] = (uint8_t)(i / SHA1_LEN);
+            seal_hmac(key, in, sizeof in, mac);
+        }
+        text[i] ^= mac[i % SHA1_LEN];
+    }
+}
+
+static void seal_put(uint8_t *at, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = (uint8_t)(v >> (8 * (n - 1 - i)));
+}
+
+static uint64_t seal_get(const uint8_t *at, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v = v << 8 | at[i];
+    return v;
+}
+
+void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+                 char out[SEAL_TEXT + 1])
+{
+    uint8_t bytes[SEAL_MOST], *plain = bytes + SEAL_TAG;
+    size_t n = SEAL_PLAIN + s->nauths;
+    assert(s->nauths <= SEAL_AUTHS);
+    seal_put(plain, (uint64_t)s->id, 8);
+    memcpy(plain + 8, s->passwd, sizeof s->passwd);
+    seal_put(plain + 24, (uint32_t)s->ttl_ms, 4);
+    memcpy(plain + SEAL_PLAIN, s->auths, s->nauths);
+    seal_tag(key, plain, n, bytes);
+    seal_mix(key, bytes, plain, n);
+    clave__base64url(bytes, SEAL_TAG + n, out);
+}
+
+bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out)
+{
+    uint8_t bytes[SEAL_MOST], tag[SEAL_TAG], *plain = bytes + SEAL_TAG, differs = 0;
+    size_t n = strlen(text), len = 0;
+    if (n > SEAL_TEXT || !clave__base64url_decode(text, n, bytes, &len) ||
+        len < SEAL_TAG + SEAL_PLAIN)
+        return false;
+    len -= SEAL_TAG;
+    seal_mix(key, bytes, plain, len);
+    seal_tag(key, plain, len, tag);
+    for (size_t i = 0; i < SEAL_TAG; i++)
+        differs |= tag[i] ^ bytes[i];
+    if (differs)
+        return false;
+    out->id = (int64_t)seal_get(plain, 8);
+    memcpy(out->passwd, plain + 8, sizeof out->passwd);
+    out->ttl_ms = (int32_t)seal_get(plain + 24, 4);
+    out->nauths = len - SEAL_PLAIN;
+    memcpy(out->auths, plain + SEAL_PLAIN, out->nauths);
+    return true;
+}
+
+void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1])
+{
+    uint8_t in[1 + CLAVE_UUID_TEXT] = {'u'}, mac[SHA1_LEN];
+    memcpy(in + 1, uuid, CLAVE_UUID_TEXT);
+    seal_hmac(key, in, sizeof in, mac);
+    clave__uuid_mix(uuid, seal_get(mac, 8), seal_get(mac + 8, 8));
+}
 
 /* ==== marks of claims that were given back ==================================================== */
 
@@ -701,25 +808,16 @@ static bool http_session_is_doubtful(const struct http_session *s)
            clave__http_session_is_shared(s);
 }
 
-bool clave__http_session_is_here(const struct http_sessions *ss, const char *secret)
+clave_err clave__http_session_find(struct http_sessions *ss, const struct sealed_session *sealed,
+                                   struct sender *of, struct http_session **out)
 {
-    struct sealed_session sealed;
-    return clave__unseal(ss->key, secret, &sealed) && clave__http_session_by_id(ss, sealed.id);
-}
-
-clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
-                                   struct http_session **out)
-{
-    struct sealed_session sealed;
+    struct http_session *s = clave__http_session_by_id(ss, sealed->id);
     *out = NULL;
-    if (!clave__unseal(ss->key, secret, &sealed))
-        return CLAVE_EAUTHFAILED;
-    struct http_session *s = clave__http_session_by_id(ss, sealed.id);
     if (s && http_session_is_doubtful(s)) {
         clave__http_session_end(s, CLAVE_ECONNLOSS, true);
         s = NULL;
     }
-    clave_err err = s ? CLAVE_OK : http_session_resume(ss, of, &sealed, &s);
+    clave_err err = s ? CLAVE_OK : http_session_resume(ss, of, sealed, &s);
     if (err != CLAVE_OK)
         return err;
     clave__http_session_enter(s);

@@ -1,11 +1,10 @@
 /* http_session.h - one HTTP session: one ZooKeeper session, held for a client that only sends
  * requests now and then. The folder:
  *
- *   http_session.c         a session: made, attached to, proved, silent, ended
- *   http_session_secret.c  the secret that proves it
- *   claim.c                what it holds or waits for: the state machine of one claim
- *   claim_kinds.c          on which recipe: a table
- *   session_claims.c       all claims of a session; those that another gate made or gave back
+ *   http_session.c    a session: made, attached to, proved, silent, ended; the secret that proves
+ * it claim.c           what it holds or waits for: the state machine of one claim claim_kinds.c on
+ * which recipe: a table session_claims.c  all claims of a session; those that another gate made or
+ * gave back
  *
  * Three times matter, in this order: the client's deadline (the client counts it from when it sent
  * its newest request; see "validity" below); the gate's end of a session that it hears nothing of,
@@ -38,9 +37,47 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/rand.h"
 #include "client/timer.h"
-#include "web/session/http_session_secret.h"
 #include "web/web_internal.h"
+
+/* ==== its secret ============================================================================== */
+
+/* What proves a session: the ZooKeeper session's id, password and timeout, and the identities that
+ * its client gave, as a text that only gates with the same key can make or read. So any of them can
+ * attach to the session, and none has to store anything.
+ *
+ * It is a deterministic authenticated encryption (as SIV, RFC 5297: a MAC of the plain text is the
+ * tag and starts the key stream) with HMAC-SHA-1 as the pseudo-random function: one session has one
+ * secret on every gate. Nobody learns the password from it, and a changed text is no secret. */
+
+enum {
+    SEAL_KEY = 32,
+    SEAL_TAG = 16,
+    SEAL_AUTHS = 1024, /* most bytes of identities */
+    SEAL_PLAIN = 28,   /* without any */
+    SEAL_MOST = SEAL_TAG + SEAL_PLAIN + SEAL_AUTHS,
+    SEAL_TEXT = (SEAL_MOST * 8 + 5) / 6, /* most characters, without the NUL */
+};
+
+struct sealed_session {
+    int64_t id;
+    uint8_t passwd[16];
+    int32_t ttl_ms;
+    size_t nauths;          /* bytes of `auths` */
+    char auths[SEAL_AUTHS]; /* "digest:user:password", each with its NUL */
+};
+
+/* A session without identities has a text of 59 characters. */
+void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+                 char out[SEAL_TEXT + 1]);
+/* false: no gate with this key has made it. */
+bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out);
+
+/* Makes of a UUID that was drawn another one, which only who has the key can tell from it. */
+void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1]);
+
+/* ==== a session =============================================================================== */
 
 struct http_session;
 struct sender;
@@ -168,13 +205,10 @@ struct session_terms {
  * Others as clave_async_client_new. */
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out);
-/* The session that a secret proves, attached to if it is not here, for `of` (NULL: no memory for
- * that); its client is present until _leave. EAUTHFAILED: no secret of this key. Others as
- * clave_async_client_new. */
-clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
-                                   struct http_session **out);
-/* It need not be attached to. */
-bool clave__http_session_is_here(const struct http_sessions *ss, const char *secret);
+/* The session that a secret has proved, attached to if it is not here, for `of` (NULL: no memory
+ * for that); its client is present until _leave. Errors as clave_async_client_new. */
+clave_err clave__http_session_find(struct http_sessions *ss, const struct sealed_session *sealed,
+                                   struct sender *of, struct http_session **out);
 /* Of a session that is or was LIVE here, by its public id. NULL: there is none. */
 struct http_session *clave__http_session_by_id(const struct http_sessions *ss, int64_t id);
 
