@@ -7,9 +7,12 @@
  * its renewals: if somebody has deleted the node, it is made anew.
  *
  * Invariants: a node counts as the session's by its ephemeralOwner alone; that there is none is
- * said after a commit on the session's connection, so that no server that lags hides it; a node of
- * another session is left alone, unless its replacement was asked for, and then it goes in the
- * transaction that makes the new one. */
+ * said after a commit on the session's connection, so that no server that lags hides it; what a
+ * request changes or deletes is a node that it has seen to be its session's, or one whose
+ * replacement was asked for, at the version that it has seen. Servers compare versions and no
+ * owners: if the path has changed hands since the look, and the new node has come to the same
+ * version, the change meets that one. A write notices by the owner in its answer and looks again; a
+ * delete cannot notice. A replaced node goes in the transaction that makes the new one. */
 #include "web/api/api.h"
 
 #include <inttypes.h>

@@ -6,6 +6,9 @@
 
 #include "http/http_world.h"
 
+/* A copy counts as current for so long. */
+enum { COPY_CURRENT_MS = 2000 };
+
 bool http_copy_is_asked(const struct http_call *c)
 {
     return !strstr(c->target, "?token=") &&
@@ -66,18 +69,28 @@ static void copy_judge_missing(const struct http_call *c, unsigned site, const c
     }
 }
 
-/* That of an ensemble follows one member, which may be behind. What is sent is older by the time
- * from the clock that the age was read from: that was read after the request had been sent. */
+/* What is sent is older by the time from the clock that the age was read from: that was read after
+ * the request had been sent. */
+int64_t http_copy_from(const struct http_call *c, bool untold)
+{
+    const char *now = strstr(c->answer, "\"current\": true");
+    if (!now && !untold)
+        return -1;
+    int64_t age_ms = now ? http_json_int(now, "age_ms") : COPY_CURRENT_MS;
+    int64_t from = c->sent_at - age_ms * MS - 2 * MS - c->from->of->timeout_us / 32;
+    return from > 0 ? from : 0;
+}
+
+/* That of an ensemble follows one member, which may be behind. */
 void http_copy_told(struct http_call *c)
 {
     struct http_world *h = c->from->of;
-    const char *now = strstr(c->answer, "\"current\": true");
+    int64_t from = http_copy_from(c, false);
     char holders[HTTP_ANSWER];
     bool whole = strlen(c->answer) < sizeof c->answer - 1;
-    if (!now || !whole || c->gate->nservers > 1 || !h->server->server ||
+    if (from < 0 || !whole || c->gate->nservers > 1 || !h->server->server ||
         checker_is_beyond(h->checker))
         return;
-    int64_t from = c->sent_at - http_json_int(now, "age_ms") * MS - 2 * MS - h->timeout_us / 32;
     for (unsigned i = 0; i < HTTP_SITES; i++) {
         const char *path = h->sites[i].layout.path;
         bool election = h->sites[i].layout.kind == LOCK_LATCH;

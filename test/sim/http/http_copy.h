@@ -7,6 +7,9 @@
 #include "http/http_call.h"
 
 bool http_copy_is_asked(const struct http_call *c);
+/* What the answer says of the copy was so at a moment since then, in true time; -1: it does not say
+ * that it is current. `untold`: it is, and how old it may be is not in the body. */
+int64_t http_copy_from(const struct http_call *c, bool untold);
 /* Its answer is on its way. */
 void http_copy_told(struct http_call *c);
 

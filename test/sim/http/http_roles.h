@@ -8,7 +8,7 @@
 
 struct http_role_file {
     struct web_grant grants[HTTP_SITES + 2];
-    struct web_user users[3];
+    struct web_user users[4];
     struct web_access access;
 };
 

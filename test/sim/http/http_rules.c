@@ -25,6 +25,13 @@ static const char *const rules[HTTP_RULES] = {
     [RULE_OVER_IS_TRUE] = "what is said to be over, or to wait, is not owned all the time",
     [RULE_SLOT_ROOM] = "a slot is taken over HTTP while fewer are owned than the limit says",
     [RULE_SLOT_TOKENS] = "tokens of a slot over HTTP grow",
+    [RULE_COUNT_ONCE] = "a counter changes by what was asked for over HTTP, each request once",
+    [RULE_COUNT_STAYS] = "a change of a counter that was acknowledged over HTTP is made and stays",
+    [RULE_COUNT_IS_TRUE] = "what an answer says of a counter was so since it was asked",
+    [RULE_NODE_IS_TRUE] = "a node that an answer says a session has was there since it was asked",
+    [RULE_NODE_STAYS] = "after a certain answer that a session has its node nothing older ends it",
+    [RULE_NODE_OVER] = "after a certain answer that it has none nothing older makes it",
+    [RULE_LIST_IS_TRUE] = "a list of members or instances is as they were within its age",
 };
 
 void http_rule_broken(struct world *w, enum http_rule rule, const char *fmt, ...)

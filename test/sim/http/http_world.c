@@ -5,7 +5,7 @@
 
 #include "inspector.h"
 
-enum { HTTP_SHARE = 250, HTTP_TEAM = 350, HTTP_FLEET = 400 };
+enum { HTTP_SHARE = 250, HTTP_TEAM = 350, HTTP_FLEET = 400, HTTP_GROUP = 400 };
 
 const struct http_site *http_site(const struct http_world *h, unsigned site)
 {
@@ -39,6 +39,7 @@ void http_world_look(struct http_world *h)
         http_places_look(h);
         http_told_look(h);
         http_fleet_look(&h->fleet);
+        http_group_look(&h->group);
     }
     for (size_t i = 0; i < h->nusers; i++) {
         struct http_user *u = &h->users[i];
@@ -241,6 +242,17 @@ static void http_draw_access(struct http_world *h)
     }
 }
 
+/* With numbers of its own, so that the others draw the same ones as without it. */
+static void http_draw_group(struct http_world *h)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, h->w->seed ^ 0x67726f);
+    struct rand_state *before = world_use_rng(h->w, &rng);
+    if (h->nusers > 0 && world_chance(h->w, HTTP_GROUP))
+        http_group_draw(&h->group, h);
+    world_use_rng(h->w, before);
+}
+
 void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
                      struct ensemble *ensemble, int64_t timeout_us)
 {
@@ -271,7 +283,8 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
     }
     if (h->nusers > 0 && world_chance(w, HTTP_FLEET))
         http_fleet_init(&h->fleet, h);
-    if (h->has_team || h->fleet.n > 0)
+    http_draw_group(h);
+    if (h->has_team || h->fleet.n + h->group.n > 0)
         http_draw_access(h);
     http_balancer_init(&h->balancer, h);
     world_use_rng(w, before);
@@ -289,6 +302,7 @@ void http_world_start(struct http_world *h)
     if (h->has_team)
         http_team_start(&h->team);
     http_fleet_start(&h->fleet);
+    http_group_start(&h->group);
     http_balancer_start(&h->balancer);
     if (h->has_team && world_chance(h->w, 500))
         world_set(h->w, &h->role, h->w->now + world_wait(h->w, 3 * h->timeout_us));
@@ -307,6 +321,7 @@ void http_world_evening(struct http_world *h)
     if (h->has_team)
         http_team_finish(&h->team, world_chance(h->w, 300));
     http_fleet_finish(&h->fleet);
+    http_group_finish(&h->group);
     http_balancer_finish(&h->balancer);
     for (size_t i = 0; i < h->nusers; i++)
         http_user_finish(&h->users[i], world_chance(h->w, 400));
@@ -333,6 +348,8 @@ bool http_world_is_quiet(const struct http_world *h)
     if (h->has_team && !h->team.gone)
         return false;
     if (h->fleet.n > 0 && (!h->server->server || !http_fleet_is_quiet(&h->fleet)))
+        return false;
+    if (h->group.n > 0 && (!h->server->server || !http_group_is_quiet(&h->group)))
         return false;
     for (size_t i = 0; i < HTTP_SITES && h->nusers > 0; i++)
         if (!h->server->server || !http_site_is_empty(h, &h->sites[i]))
@@ -361,6 +378,7 @@ void http_world_fini(struct http_world *h)
     if (h->has_team)
         http_team_fini(&h->team);
     http_fleet_fini(&h->fleet);
+    http_group_fini(&h->group);
     http_balancer_fini(&h->balancer);
     for (size_t i = 0; i < h->ngates; i++)
         gate_fini(&h->gates[i]);

@@ -13,6 +13,7 @@
 #include "ensemble.h"
 #include "http/http_balancer.h"
 #include "http/http_fleet.h"
+#include "http/http_group.h"
 #include "http/http_rules.h"
 #include "http/http_team.h"
 #include "http/http_told.h"
@@ -44,6 +45,7 @@ struct http_world {
     bool has_team;
     struct http_balancer balancer;
     struct http_fleet fleet; /* of no machine: there is none */
+    struct http_group group; /* of no program: there is none */
     bool may[HTTP_SITES];    /* what it may lock */
     struct http_roles roles[HTTP_GATES];
     struct alarm role; /* changes */
