@@ -251,10 +251,21 @@ export interface Client {
   look(path: string, options?: { fresh?: boolean }): Promise<Lock | null>;
   /** A number that several programs change. Does not contact the gate. */
   counter(path: string): Counter;
+  /** Is a member of the group at `path`: a node PATH/ID that stays until it leaves, the client is closed or the process
+   * ends. It goes on at another gate, and in the next session when one was lost. Rejects with ENODEEXISTS when another
+   * session has the id. */
+  join(path: string, options?: JoinOptions): Promise<Membership>;
+  /** Is an instance of a service in the same way: a node BASE/SERVICE/ID in Curator's JSON. Takes the place of an instance
+   * of this id, so a program that is started again is there at once. */
+  register(service: string, options: RegisterOptions): Promise<Registration>;
   /** Who is in a group: the nodes below its path. */
   members(path: string): Promise<Member[]>;
-  /** The instances of a service below /services. */
-  instances(service: string): Promise<Instance[]>;
+  /** The instances of a service below `base` ('/services'). */
+  instances(service: string, options?: { base?: string }): Promise<Instance[]>;
+  /** The members of a group now, and after every change. */
+  watchMembers(path: string, options?: { signal?: Signal }): AsyncGenerator<Member[], void, void>;
+  /** The instances of a service now, and after every change. */
+  watchInstances(service: string, options?: { base?: string; signal?: Signal }): AsyncGenerator<Instance[], void, void>;
   /** The lock now, and after every change. */
   watch(path: string, options?: { signal?: Signal }): AsyncGenerator<Lock | null, void, void>;
   /** A node, after everything that was committed before. null: there is none. */
@@ -277,6 +288,77 @@ export interface Counter {
   set(value: number | bigint): Promise<bigint>;
   /** false: it is not `expected`, and nothing was done. */
   compareAndSet(expected: number | bigint, value: number | bigint): Promise<boolean>;
+}
+
+/** `present` is false with the reason why: ELOST, a new session is begun; ENODEEXISTS, another session has the id. It is
+ * tried again with each renewal. */
+export type OnChange = (present: boolean, error: ClaveError | null) => void;
+
+export interface JoinOptions {
+  /** Unique in the group. Default: a UUID. */
+  id?: string;
+  data?: string | Uint8Array;
+  /** Takes the place of another session's node of this id, such as that of this program before it crashed. */
+  replace?: boolean;
+  onChange?: OnChange;
+  /** Gives up joining. */
+  signal?: Signal;
+}
+
+export interface InstanceOptions {
+  /** The host or IP at which others reach it. */
+  address?: string;
+  port?: number | bigint;
+  sslPort?: number | bigint;
+  /** Any JSON. */
+  payload?: unknown;
+  /** '{scheme}://{address}:{port}/v1': how others make a URI of it. */
+  uri?: string;
+  /** false: it is registered, and others do not use it. */
+  enabled?: boolean;
+}
+
+export interface RegisterOptions extends InstanceOptions {
+  address: string;
+  /** Unique in the service. Default: a UUID. */
+  id?: string;
+  /** The parent of the services ('/services'). */
+  base?: string;
+  onChange?: OnChange;
+  /** Gives up registering. */
+  signal?: Signal;
+}
+
+/** A node that stays. It keeps the process alive. */
+export interface Kept {
+  readonly path: string;
+  readonly id: string;
+  /** It is there, as far as the gates have told. */
+  readonly present: boolean;
+  /** Why it is not. */
+  readonly error: ClaveError | null;
+  /** It keeps the process alive no more, or again. */
+  unref(): this;
+  ref(): this;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface Membership extends Kept {
+  /** Sets its data, now and whenever it is made anew. Rejects when no gate has done it in time: then it is done later. */
+  set(data: string | Uint8Array): Promise<void>;
+  /** Resolves when it is no member any more. */
+  leave(options?: { within?: Duration }): Promise<void>;
+}
+
+export interface Registration extends Kept {
+  readonly service: string;
+  /** Changes what is given. Rejects when no gate has done it in time: then it is done later. */
+  update(changes: InstanceOptions): Promise<void>;
+  enable(): Promise<void>;
+  /** It stays registered, and others do not use it. */
+  disable(): Promise<void>;
+  /** Resolves when it is not registered any more. */
+  unregister(options?: { within?: Duration }): Promise<void>;
 }
 
 export interface Member {
@@ -303,6 +385,9 @@ export interface Instance {
   payload: unknown;
   registered: number | null;
   type: string | null;
+  /** Curator's UriSpec, and the URI that it makes of this instance. */
+  uri_spec: unknown;
+  uri: string | null;
 }
 
 /** `code` is a name of clave/err.h, `problem` the gate's answer (RFC 9457). */

@@ -52,7 +52,7 @@ static const struct route routes[] = {
     /* services.c */
     {"GET", "/v1/services", WEB_READ, clave__web_get_services, "base format ready fresh", 0},
     {"GET", "/v1/services/{id}", WEB_READ, clave__web_get_services, "base format ready fresh", 0},
-    {"PUT", "/v1/services/{service}/{id}", WEB_WRITE, clave__web_put_service, "base", 0},
+    {"PUT", "/v1/services/{service}/{id}", WEB_WRITE, clave__web_put_service, "base replace", 0},
     {"DELETE", "/v1/services/{service}/{id}", WEB_WRITE, clave__web_delete_service, "base",
      ROUTE_OWN},
     /* members.c, counters.c */

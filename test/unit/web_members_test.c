@@ -184,6 +184,11 @@ TEST(an_instance_is_registered)
          v.id); /* a program that was started again */
     lists(r, "/v1/services/web?fresh", "\"state\": \"disabled\"");
     must(r, &u, "DELETE /v1/services/web/a", NULL, 409, "");
+    char target[80];
+    snprintf(target, sizeof target, "PUT /v1/services/web/a?replace=%s", u.id);
+    must(r, &u, target, "{\"address\": \"h\"}", 409, "is at /services/web/a\"");
+    must(r, &v, target, "{\"address\": \"h\"}", 200, v.id);
+    must(r, &v, "PUT /v1/services/web/a?replace=u", "{\"address\": \"h\"}", 400, "replace is");
     must(r, &v, "DELETE /v1/services/web/a", NULL, 204, "");
     must(r, &v, "PUT /v1/services/web/b?base=/s", "{\"address\": \"h\"}", 201,
          "\"path\": \"/s/web/b\"");

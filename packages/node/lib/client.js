@@ -7,19 +7,27 @@ const { LostError, UnreachableError, refused } = require('./errors.js');
 const { Hold } = require('./hold.js');
 const { runOnce } = require('./once.js');
 const { call, path: checked, take } = require('./options.js');
+const { Membership, Registration } = require('./registration.js');
 const { Claim, Session } = require('./session.js');
 const { Slots } = require('./slots.js');
-const { elapsed, orAborted, backoff, after } = require('./time.js');
+const { orAborted, backoff, after } = require('./time.js');
 const { Transport, znode } = require('./transport.js');
 
 const IDLE_MS = 2000; // a session without claims is kept for the next one
 const CLAIMS_A_SESSION = 500;
 const CLOSE_MS = 5000;
+const OPEN_MS = 10_000; // for a session to begin
 
 const CONNECT = { token: 'bearer', ttl: 'duration', name: 'text', ca: 'pem', cert: 'pem', key: 'pem' };
 const HOLD = { wait: 'duration', signal: 'signal', name: 'text', command: 'text', maxHold: 'duration', lockDelay: 'duration' };
 const { wait: _, ...LEAD } = HOLD;
 const SEMAPHORE = { limit: 'count', permits: 'count', ...HOLD };
+
+/** The URL of a list, with its query. */
+function instancesOf(service, { base = '/services' }, what) {
+  if (typeof service !== 'string' || service === '') throw new TypeError(`${what}: a service is a name, unlike ${typeof service === 'string' ? JSON.stringify(service) : String(service)}`);
+  return `/v1/services/${encodeURIComponent(service)}?base=${encodeURIComponent(checked(base, `${what}: base`))}`;
+}
 
 class Client {
   #transport;
@@ -137,12 +145,36 @@ class Client {
     return (await this.#list(`/v1/members${znode(checked(path, 'members'))}?fresh`, path)).members;
   }
 
-  /** The instances of a service: [{id, address, port, state, payload, ...}]. */
+  /** The instances of a service below `base` ('/services'): [{id, address, port, state, payload, ...}]. */
   async instances(service, options) {
-    if (typeof service !== 'string' || service === '') throw new TypeError(`instances: a service is a name, unlike ${typeof service === 'string' ? JSON.stringify(service) : String(service)}`);
-    take(options, {}, 'instances');
-    return (await this.#list(`/v1/services/${encodeURIComponent(service)}?fresh`)).instances;
+    return (await this.#list(`${instancesOf(service, take(options, { base: 'text' }, 'instances'), 'instances')}&fresh`)).instances;
   }
+
+  /** The members of a group now, and after every change. */
+  watchMembers(path, options) {
+    const { signal } = take(options, { signal: 'signal' }, 'watchMembers');
+    return this.#changes(path, `/v1/members${znode(checked(path, 'watchMembers'))}`, (told) => told.members, signal);
+  }
+
+  /** The instances of a service now, and after every change. */
+  watchInstances(service, options) {
+    const { signal, ...rest } = take(options, { base: 'text', signal: 'signal' }, 'watchInstances');
+    return this.#changes(service, instancesOf(service, rest, 'watchInstances'), (told) => told.instances, signal);
+  }
+
+  // ---- being found -------------------------------------------------------------------------------------------------
+
+  /** Is a member of the group at `path` while this process lives, or until it leaves: see lib/registration.js. */
+  async join(path, options) {
+    return Membership.join(this.#transport, this.#keeper, path, options);
+  }
+
+  /** Is an instance of a service while this process lives, or until it is unregistered. */
+  async register(service, options) {
+    return Registration.register(this.#transport, this.#keeper, service, options);
+  }
+
+  #keeper = { place: (kept, signal) => this.#placeNode(kept, signal), schedule: () => this.#schedule() };
 
   async #list(target, path) {
     const what = `cannot list ${target}`;
@@ -153,25 +185,25 @@ class Client {
 
   /** The lock now, and after every change: `for await (const lock of client.watch('/jobs/x'))`. */
   watch(path, options) {
-    checked(path, 'watch');
-    return this.#changes(path, take(options, { signal: 'signal' }, 'watch').signal);
+    const { signal } = take(options, { signal: 'signal' }, 'watch');
+    return this.#changes(path, `/v1/locks${znode(checked(path, 'watch'))}`, (told) => told, signal);
   }
 
-  async *#changes(path, signal) {
+  async *#changes(what, target, tell, signal) {
     for (let etag = null, failures = 0; !this.#closed; ) {
       const headers = etag === null ? {} : { 'if-none-match': etag };
       let answer = null;
       try {
-        answer = await this.#transport.attempt('GET', `/v1/locks${znode(path)}`, { headers, wait: etag === null ? 0 : 30, waits: true, signal });
+        answer = await this.#transport.attempt('GET', target, { headers, wait: etag === null ? 0 : 30, waits: true, signal });
       } catch {
         if (signal?.aborted) return;
       }
       if (answer?.status === 200 || answer?.status === 404) {
         etag = answer.headers.etag ?? '"none"';
         failures = 0;
-        yield answer.status === 200 ? answer.told : null;
+        yield answer.status === 200 ? tell(answer.told) : null;
       } else if (answer && answer.status !== 304 && answer.status < 500 && answer.status !== 429) {
-        throw refused(answer.status, answer.told, `cannot watch ${path}`, path);
+        throw refused(answer.status, answer.told, `cannot watch ${what}`);
       } else if (answer?.status !== 304) {
         await this.#transport.pause(backoff(failures++), signal).catch(() => {});
         if (signal?.aborted) return;
@@ -245,7 +277,7 @@ class Client {
     for (;;) {
       const claim = this.#place({ path, ...terms, ...more });
       try {
-        await this.#opened(claim, signal, limit, left());
+        await this.#opened(claim.session, path, signal, limit, left());
         await claim.session.acquire(claim, left(), signal);
       } catch (error) {
         claim.session.drop(claim);
@@ -260,7 +292,7 @@ class Client {
   }
 
   /** Waits until the session of the claim has begun, at most `ms`. */
-  async #opened({ session, terms: { path } }, signal, limit, ms) {
+  async #opened(session, path, signal, limit, ms) {
     if (session.id !== undefined) return;
     const given = new AbortController();
     const what = `cannot have ${path}`;
@@ -282,8 +314,30 @@ class Client {
 
   /** A claim in a session that may have more, or a new one. */
   #place(terms) {
+    const session = this.#session();
+    const claim = new Claim(session, terms);
+    session.claims.add(claim);
+    return claim;
+  }
+
+  /** The same of a node that stays, when the session has begun. */
+  async #placeNode(kept, signal) {
+    const session = this.#session();
+    session.nodes.add(kept);
+    try {
+      await this.#opened(session, kept.path, signal, OPEN_MS, OPEN_MS);
+    } catch (error) {
+      session.forget(kept);
+      throw error;
+    } finally {
+      this.#schedule();
+    }
+    return session;
+  }
+
+  #session() {
     if (this.#closed) throw new LostError('the client is closed', { code: 'ECLOSED' });
-    let session = [...this.#sessions].find((s) => !s.over && !s.haunted && s.claims.size < CLAIMS_A_SESSION);
+    let session = [...this.#sessions].find((s) => !s.over && !s.haunted && s.claims.size + s.nodes.size < CLAIMS_A_SESSION);
     if (!session) {
       session = new Session(this.#transport, this.#options);
       this.#sessions.add(session);
@@ -299,9 +353,7 @@ class Client {
       );
       session.opening.catch(() => {}); // each of its claims tells
     }
-    const claim = new Claim(session, terms);
-    session.claims.add(claim);
-    return claim;
+    return session;
   }
 
   /** The servers bound a session's time. */
@@ -324,7 +376,7 @@ class Client {
   #tick() {
     for (const session of this.#sessions) {
       if (!session.id) continue;
-      const idle = session.claims.size === 0 && session.left.size === 0 && elapsed(session.idleSince) >= IDLE_MS;
+      const idle = session.idle >= IDLE_MS;
       if (session.over || idle) {
         this.#sessions.delete(session);
         if (idle) session.close(1000).catch(() => {}); // or it ends by itself

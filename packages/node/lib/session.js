@@ -99,6 +99,8 @@ class Session {
     this.ttl = ttl;
     this.claims = new Set(); // waiting or held
     this.left = new Set(); // given up, and perhaps still at the gates
+    this.nodes = new Set(); // that stay: of members and instances (kept.js)
+    this.ghosts = new Set(); // of those, given up, and perhaps still there
     this.over = null; // the error that ended it
     this.idleSince = stamp();
     this.dueIn = 0; // of the next renewal, after `renewed`
@@ -186,10 +188,28 @@ class Session {
     }
   }
 
+  /** Whether it has nothing, and for how long: milliseconds. */
+  get idle() {
+    return this.claims.size + this.left.size + this.nodes.size === 0 ? elapsed(this.idleSince) : 0;
+  }
+
   /** Forgets a place. */
   drop(claim) {
     this.claims.delete(claim);
     if (this.claims.size === 0) this.idleSince = stamp();
+  }
+
+  /** Forgets a node that was given up. */
+  forget(kept) {
+    this.nodes.delete(kept);
+    if (this.nodes.size === 0) this.idleSince = stamp();
+  }
+
+  /** The same, but it may still be there, or come back: a request for it may arrive late. */
+  haunt(kept) {
+    this.forget(kept);
+    this.haunted = true;
+    if (!this.over) this.ghosts.add(kept);
   }
 
   /** Gives up a place, whatever is known of it. */
@@ -322,7 +342,7 @@ class Session {
 
   /** Whether it keeps the process alive. */
   get isRefed() {
-    for (const claim of this.claims) if (claim.isRefed) return true;
+    for (const all of [this.claims, this.nodes]) for (const { isRefed } of all) if (isRefed) return true;
     return false;
   }
 
@@ -348,12 +368,10 @@ class Session {
       if (answer.status === 200) {
         done = true;
         this.#heard(answer);
+        for (const kept of this.nodes) kept.renewed();
+        for (const kept of this.ghosts) this.#lay(kept);
         await this.#confirm(answer, timeout);
-      } else if (isUnreadable(answer)) {
-        this.haunted = true;
-        if (this.claims.size === 0) this.#end(refused(403, answer.told, 'the session'));
-      } else if (answer.status === 410 || answer.status === 403 || answer.status === 404)
-        this.#end(refused(answer.status, answer.told, 'the session'));
+      } else if (!this.isOver(answer) && [403, 404, 410].includes(answer.status)) this.#end(refused(answer.status, answer.told, 'the session'));
     } catch {
       // no answer: the deadlines stay
     } finally {
@@ -361,6 +379,27 @@ class Session {
       this.dueIn = done ? this.ttl / 3 : this.ttl / 20;
       this.renewing = false;
     }
+  }
+
+  /** Whether the answer to a request of the session says that it has ended, or that no gate can read it: then what it
+   * holds is held until its deadline, and nodes go to another session. */
+  isOver(answer) {
+    if (isUnreadable(answer)) {
+      this.haunted = true;
+      const moved = [...this.nodes];
+      this.nodes.clear();
+      for (const kept of moved) kept.moved(null);
+      if (this.claims.size === 0) this.#end(refused(403, answer.told, 'the session'));
+      return true;
+    }
+    if (answer.status !== 410 || answer.told?.path) return false; // with a path, it is the claim's end
+    this.#end(refused(410, answer.told, 'the session'));
+    return true;
+  }
+
+  async #lay(kept) {
+    const within = this.ttl / 4;
+    if (await kept.remove(within).catch(() => false)) this.ghosts.delete(kept);
   }
 
   async #confirm(answer, timeout) {
@@ -400,8 +439,9 @@ class Session {
       claim.wake?.();
       claim.lose(over);
     }
-    this.claims.clear();
-    this.left.clear();
+    const ended = [...this.nodes];
+    for (const set of [this.claims, this.left, this.nodes, this.ghosts]) set.clear();
+    for (const kept of ended) kept.moved(over);
     this.watching?.abort();
   }
 

@@ -118,8 +118,8 @@ class Transport {
     if (this.gates[this.at] === gate) this.next();
   }
 
-  /** Attempts until there is an answer that is no passing refusal, for `within` ms. `repeatable`: a request whose
-   * answer was lost may be sent again. `writes`: such a one may have been done when there is no answer in the end. */
+  /** Attempts until there is an answer that is no passing refusal, for `within` ms; `lost` of it: that of an earlier
+   * attempt was lost, which may still arrive at a gate. `repeatable`: a request whose answer was lost may be sent again. `writes`: such a one may have been done when there is no answer in the end. */
   async ask(method, target, { repeatable = true, writes = false, within = TRY_MS, what = `${method} ${target}`, path, ...request } = {}) {
     const begun = stamp();
     const most = Math.min(TRY_MS, repeatable ? within / this.gates.length : within); // a silent gate leaves time for the others
@@ -131,7 +131,7 @@ class Transport {
         const left = Math.max(1, within - elapsed(begun));
         const answer = await this.attempt(method, target, { timeout: Math.min(most, left), ...request });
         const done = !NOT_DONE.has(answer.status); // perhaps
-        if (!PASSING.has(answer.status) || (done && !repeatable)) return answer;
+        if (!PASSING.has(answer.status) || (done && !repeatable)) return { ...answer, lost };
         last = this.fault;
         lost ||= done;
       } catch (error) {

@@ -25,9 +25,9 @@ test('members and instances are listed', async () => {
   const client = rig.client();
   assert.deepEqual(await client.members('/node/group'), []);
   assert.deepEqual(await client.instances('web'), []);
-  await assert.rejects(client.instances('web', { bas: '/x' }), { name: 'TypeError', message: /no option "bas"$/ });
+  await assert.rejects(client.instances('web', { bas: '/x' }), { name: 'TypeError', message: /no option "bas", only base$/ });
   await assert.rejects(client.members('/node/group', { bas: '/x' }), { name: 'TypeError', message: /no option "bas"$/ });
-  await assert.rejects(client.instances('web', '/x'), { name: 'TypeError', message: /must be left out, not "\/x"/ });
+  await assert.rejects(client.instances('web', '/x'), { name: 'TypeError', message: /must be an object, such as \{base: ...\}, not "\/x"/ });
   await assert.rejects(client.members(), TypeError);
   await assert.rejects(client.instances(), { name: 'TypeError', message: /a service is a name, unlike undefined/ });
   await assert.rejects(client.instances(''), TypeError);

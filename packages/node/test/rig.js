@@ -59,8 +59,9 @@ class Rig {
     for (let i = 0; i < gates; i++) {
       const gate = { port: await freePort() };
       gate.url = `http://127.0.0.1:${gate.port}`;
-      gate.start = async () => {
-        gate.process = await start(['gate', '--connect', this.connect, '--http', `127.0.0.1:${gate.port}`, '--http-key', `${this.data}/key`, '--http-tokens', this.tokens]);
+      gate.start = async (hasKey = true) => {
+        const key = hasKey ? ['--http-key', `${this.data}/key`] : [];
+        gate.process = await start(['gate', '--connect', this.connect, '--http', `127.0.0.1:${gate.port}`, '--http-tokens', this.tokens, ...key]);
       };
       if (i === 0) fs.writeFileSync(`${this.data}/key`, require('node:crypto').randomBytes(32).toString('hex'), { mode: 0o600 });
       await gate.start();

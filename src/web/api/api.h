@@ -218,6 +218,8 @@ struct own_node {
     bool replace;     /* another session's goes */
     int64_t replaces; /* then only that of this session; 0: of any */
 };
+/* Sets n->replaces if ?replace is the id of a session. false: it has answered 400. */
+bool clave__own_node_read_replace(struct web_exchange *x, struct own_node *n);
 void clave__web_put_own_node(struct web_exchange *x, const struct own_node *n);
 /* The session has it no more: 204; 404: it had none. */
 void clave__web_delete_own_node(struct web_exchange *x, const char *path);

@@ -264,7 +264,7 @@ static void own_node_conflict(struct web_exchange *x, int64_t owner)
                               .arg = &owner};
     if (owner)
         clave__web_problem(x, &p, "the node of session %" PRId64 " is at %s%s", owner, r->node.path,
-                           r->removes ? "" : "; ?replace takes its place");
+                           r->removes || r->node.replace ? "" : "; ?replace takes its place");
     else
         clave__web_problem(
             x, &p, "%s is not an ephemeral node and belongs to no session: choose another id",
@@ -435,6 +435,14 @@ static void own_node_request(struct web_exchange *x, const struct own_node *n, b
         clave__request_client(x, removes ? own_node_begin_leave : own_node_begin);
 }
 
+bool clave__own_node_read_replace(struct web_exchange *x, struct own_node *n)
+{
+    const char *text = clave__web_query(x, "replace");
+    bool is_any = !text || !*text || strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
+    return is_any || clave__web_parse_int(text, &n->replaces) ||
+           clave__web_bad_request(x, "replace is the id of a session, or it has no value");
+}
+
 void clave__web_put_own_node(struct web_exchange *x, const struct own_node *n)
 {
     own_node_request(x, n, false);
@@ -447,19 +455,11 @@ void clave__web_delete_own_node(struct web_exchange *x, const char *path)
 
 void clave__web_put_member(struct web_exchange *x)
 {
-    const char *replace = clave__web_query(x, "replace");
-    int64_t replaces = 0;
-    if (replace && *replace && strcmp(replace, "1") != 0 && strcmp(replace, "true") != 0 &&
-        !clave__web_parse_int(replace, &replaces)) {
-        clave__web_bad_request(x, "replace is the id of a session, or it has no value");
-        return;
-    }
-    const struct own_node n = {.path = x->params[0],
-                               .data = clave__web_body_bytes(x),
-                               .len = clave__web_body_len(x),
-                               .replace = replace != NULL,
-                               .replaces = replaces};
-    if (clave__param_path(x))
+    struct own_node n = {.path = x->params[0],
+                         .data = clave__web_body_bytes(x),
+                         .len = clave__web_body_len(x),
+                         .replace = clave__web_query(x, "replace") != NULL};
+    if (clave__own_node_read_replace(x, &n) && clave__param_path(x))
         clave__web_put_own_node(x, &n);
 }
 

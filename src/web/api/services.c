@@ -254,11 +254,12 @@ static char *service_data(struct web_exchange *x, size_t *len)
 }
 
 /* As with Curator, the place of an instance that is registered already is taken: a program that is
- * started again is there at once. */
+ * started again is there at once. With the id of a session in ?replace only that one's is, so that
+ * two programs with one id do not take it from each other for ever. */
 void clave__web_put_service(struct web_exchange *x)
 {
     struct own_node n = {.path = service_path(x), .replace = true};
-    if (!n.path || !clave__web_must(x, WEB_WRITE, n.path))
+    if (!n.path || !clave__own_node_read_replace(x, &n) || !clave__web_must(x, WEB_WRITE, n.path))
         return;
     n.data = service_data(x, &n.len);
     if (n.data)

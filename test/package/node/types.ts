@@ -1,5 +1,5 @@
 // Compiled with tsc --strict.
-import { connect, BusyError, type Client, type Hold, type OnceResult } from 'clave';
+import { connect, BusyError, type Client, type Hold, type Membership, type OnceResult, type Registration } from 'clave';
 import { fenceFile, fencePostgres } from 'clave/fence';
 import { coordinator } from 'clave/node-cron';
 import { startGate } from 'clave/testing';
@@ -21,7 +21,16 @@ export async function types(): Promise<void> {
   for await (const term of clave.lead('/svc')) await term.publish('me');
   const sum: bigint = await clave.counter('/n').add(1);
   const ids: string[] = (await clave.members('/g')).map((m) => m.id);
-  const ports: (number | null)[] = (await clave.instances('web')).map((i) => i.port);
+  const ports: (number | null)[] = (await clave.instances('web', { base: '/s' })).map((i) => i.port);
+  const member: Membership = await clave.join('/g', { id: 'a', data: new Uint8Array(), replace: true, onChange: (there, error) => void [there, error?.code] });
+  await member.set('x');
+  await member.leave({ within: '2s' });
+  await using web: Registration = await clave.register('web', { address: 'h', port: 80, payload: ports, uri: '{address}' });
+  await web.update({ enabled: false, payload: null });
+  for await (const list of clave.watchInstances('web')) list[0]?.uri?.toUpperCase();
+  for await (const list of clave.watchMembers('/g', { signal: AbortSignal.timeout(1) })) list.map((m) => m.id);
+  // @ts-expect-error an address is needed
+  await clave.register('web', { port: 80 });
   for await (const seen of clave.watch('/x')) seen?.holders.map((p) => p.host);
   cron.schedule('* * * * *', () => {}, { name: 'n', distributed: true, runCoordinator: coordinator(clave) });
   try {
