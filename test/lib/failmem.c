@@ -48,3 +48,8 @@ void failmem_arm(struct failmem *f, size_t first, size_t fails)
     f->fails = fails;
     f->failed = false;
 }
+
+void failmem_disarm(struct failmem *f)
+{
+    f->first = 0;
+}

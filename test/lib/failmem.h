@@ -23,5 +23,7 @@ void failmem_init(struct failmem *f);
 /* Of the allocations from now on, `fails` in a row fail, beginning with number `first`. With
  * first 0 all succeed. */
 void failmem_arm(struct failmem *f, size_t first, size_t fails);
+/* From now on all succeed; `failed` stays. */
+void failmem_disarm(struct failmem *f);
 
 #endif

@@ -1,6 +1,6 @@
 /* Creates whose outcome is to be certain although their names are the caller's own
  * (CLAVE_CREATE_CERTAIN): each has its one node in the end, whatever answer was lost. */
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -193,38 +193,23 @@ TEST(what_it_cannot_tell_is_refused)
                      CLAVE_EINVAL);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail, 20)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 2, TIMEOUT);
     struct made m[CREATES] = {{0}};
     memnet_settle(p);
     assert_int_equal(memnet_create(p, 1, "/q"), CLAVE_OK);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 1});
-    failmem_arm(&mem, which, 2);
+    failmem_arm(mem, which, 2);
     size_t asked = 0, nodes = 0;
     for (size_t i = 0; i < CREATES; i++)
         asked += ask(p, 0, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &m[i]) == CLAVE_OK;
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     for (size_t i = 0; i < CREATES; i++) {
         asked -= m[i].answers;
         nodes += m[i].answers && m[i].err == CLAVE_OK;
     }
     assert_int_equal(asked, 0);
     assert_int_equal(memnet_list(p, 1, "/q", NULL, 0), nodes);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 20);
 }

@@ -5,7 +5,7 @@
 #include "clave/async/leader.h"
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -383,16 +383,13 @@ TEST(never_two_leaders_whatever_happens)
     assert_true(terms > 60 * 3);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 40)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, TIMEOUT);
     struct candidate s[2] = {{0}};
     memnet_settle(p);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 1});
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     size_t n = 0;
     while (n < 2 && candidate_open_plain(&s[n], p, 0, node, NULL, NULL) == CLAVE_OK)
         candidate_start(&s[n++]);
@@ -401,8 +398,7 @@ static bool one_allocation_fails(size_t which)
         if (clave_async_latch_state_of(s[i].l) == CLAVE_LATCH_STARTED)
             candidate_resign(&s[i]);
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     memnet_advance(p, 3000);
     assert_true(candidate_count_leaders(s, n) <= 1);
     for (size_t i = 0; i < n; i++) {
@@ -416,15 +412,4 @@ static bool one_allocation_fails(size_t which)
     close_all(s, n);
     memnet_advance(p, 3000);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 40);
 }

@@ -2,7 +2,7 @@
  * bear their names. */
 #include "base/rand.h"
 #include "clave/async/counter.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -334,24 +334,20 @@ TEST(twenty_contenders_and_a_server_that_is_killed)
     }
 }
 
-static bool count_through_failure(size_t first)
+TEST_EACH_ALLOCATION(any_allocation_may_fail, 8)
 {
-    struct failmem f;
     struct tally t = {0};
-    failmem_init(&f);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &f.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 2, TIMEOUT);
     memnet_settle(p);
     t.p = p;
-    failmem_arm(&f, first, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = clave_async_counter_new(&t.n, p->clients[A].c, "/c/n");
     assert_int_equal(err == CLAVE_OK, t.n != NULL);
     if (err == CLAVE_OK)
         err = clave_async_counter_add(t.n, 1, on_done, &t);
     memnet_settle(p);
     memnet_advance(p, 3000);
-    bool failed = f.failed;
-    failmem_arm(&f, 0, 0);
+    failmem_disarm(mem);
     if (err == CLAVE_OK) {
         assert_int_equal(t.answers, 1);
         assert_int_equal(t.err, CLAVE_OK);
@@ -359,17 +355,6 @@ static bool count_through_failure(size_t first)
     }
     clave_async_counter_free(t.n);
     memnet_settle(p);
-    memnet_free(p);
-    assert_int_equal(f.live, 0);
-    return failed;
-}
-
-TEST(any_allocation_may_fail)
-{
-    size_t first = 1;
-    while (count_through_failure(first))
-        first++;
-    assert_true(first > 8);
 }
 
 TEST(an_end_is_told)

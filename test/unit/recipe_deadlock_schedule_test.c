@@ -1,7 +1,7 @@
 /* Acquires that look for the deadlock they are in: who gives up, and that all others go on. */
 #include "clave/async/multilock.h"
 #include "lib/deadlock_cycle.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/semaphore_user.h"
 #include "lib/unit.h"
 
@@ -278,34 +278,20 @@ TEST(who_leaves_while_it_looks_hears_no_more)
 }
 
 /* Whatever has failed, in the end it is looked at again. */
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 40)
 {
-    struct failmem f;
     struct deadlock_cycle r;
-    failmem_init(&f);
-    struct memnet *p = memnet_new(
-        &(struct memnet_options){.clients = 2, .timeout_ms = CYCLE_TIMEOUT, .mem = &f.mem});
+    struct memnet *p = memnet_on(mem, 2, CYCLE_TIMEOUT);
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
     cycle_open(&r, p, 2, &o);
     cycle_wait(&r, 0);
     cycle_wait(&r, 1);
-    failmem_arm(&f, which, 1);
+    failmem_arm(mem, which, 1);
     memnet_advance(p, 10 * DELAY);
-    bool failed = f.failed;
-    failmem_arm(&f, 0, 0);
+    failmem_disarm(mem);
     assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
     assert_int_equal(r.wants[1].err, CLAVE_EDEADLOCK);
     cycle_close(&r);
-    assert_int_equal(f.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 40);
 }
 
 /* ---- many ---------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* The pause after a holder that was lost: when it is, when it is not, and from when it counts. */
 #include "clave/async/lock_delay.h"
 #include "lib/async_grants.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 #include "recipe/lock/held_mark.h"
@@ -463,35 +463,20 @@ TEST(misuse)
     assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 10)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, 6000);
     struct holder a;
     enter(&a, p, 0);
     assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = ask(&a);
     memnet_settle(p);
     if (err == CLAVE_OK && begins(&a))
         (void)clave_async_delay_end(a.delay, on_ended, &a);
     memnet_settle(p);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     memnet_advance(p, 3000);
     assert_true(err == CLAVE_ENOMEM || a.answers == 1);
     leave(&a);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 10);
 }

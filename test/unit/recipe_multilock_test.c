@@ -2,7 +2,7 @@
  * Curator's tests bear their names. */
 #include "clave/async/multilock.h"
 #include "lib/async_grants.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -393,54 +393,36 @@ TEST(arguments_are_checked)
 
 /* ---- faults ---------------------------------------------------------------------------- */
 
-TEST(any_message_may_be_lost_once)
+TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 4)
 {
-    static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
-                              OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
-                              OP_PING,    MEMNET_HANDSHAKE};
-    static const struct {
-        enum memnet_direction way;
-        enum memnet_action fate;
-    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
-                {MEMNET_REQUEST, MEMNET_PASS_CUT},
-                {MEMNET_REPLY, MEMNET_LOSE},
-                {MEMNET_REPLY, MEMNET_PASS_CUT}};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 4; i++) {
-        struct memnet *p = world(2);
-        struct multilock_owner a, b;
-        cycle_open(&a, p, 0, "/a", "/b", NULL);
-        cycle_open(&b, p, 1, "/c", "/b", "/a");
-        memnet_rule(p, (struct memnet_rule){i % 2, ways[i / 2 % 4].way, ops[i / 32],
-                                            ways[i / 2 % 4].fate, (unsigned)(i / 8 % 4)});
-        multilock_owner_acquire(&a, OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        multilock_owner_acquire(&b, OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        assert_true(multilock_owner_holds(&a));
-        assert_false(multilock_owner_holds(&b));
-        assert_int_equal(multilock_owner_release(&a), CLAVE_OK);
-        memnet_advance(p, 3000);
-        assert_true(multilock_owner_holds(&b));
-        assert_int_equal(multilock_owner_release(&b), CLAVE_OK);
-        memnet_advance(p, 3000);
-        assert_int_equal(a.answers + b.answers, 2);
-        assert_int_equal(a.lost + b.lost, 0);
-        memnet_assert_no_leftovers(p);
-        cycle_close(&a);
-        cycle_close(&b);
-        memnet_free(p);
-    }
+    struct multilock_owner a, b;
+    cycle_open(&a, p, 0, "/a", "/b", NULL);
+    cycle_open(&b, p, 1, "/c", "/b", "/a");
+    memnet_rule(p, loss);
+    multilock_owner_acquire(&a, OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    multilock_owner_acquire(&b, OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    assert_true(multilock_owner_holds(&a));
+    assert_false(multilock_owner_holds(&b));
+    assert_int_equal(multilock_owner_release(&a), CLAVE_OK);
+    memnet_advance(p, 3000);
+    assert_true(multilock_owner_holds(&b));
+    assert_int_equal(multilock_owner_release(&b), CLAVE_OK);
+    memnet_advance(p, 3000);
+    assert_int_equal(a.answers + b.answers, 2);
+    assert_int_equal(a.lost + b.lost, 0);
+    memnet_assert_no_leftovers(p);
+    cycle_close(&a);
+    cycle_close(&b);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 40)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, TIMEOUT);
     struct multilock_owner a;
     const clave_multilock_part parts[] = {{.path = "/b"}, {.path = "/a"}};
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = multilock_owner_new(&a, p, 0, parts, 2);
     assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
     if (err == CLAVE_OK) {
@@ -457,18 +439,6 @@ static bool one_allocation_fails(size_t which)
         cycle_close(&a);
     }
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 40);
 }

@@ -1,6 +1,7 @@
 /* The mutex when connections, sessions, servers and nodes go: never two holders, never a
  * left-over, every callback once. The tests of Curator's acceptance list bear their names. */
 #include "lib/async_grants.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -370,43 +371,28 @@ TEST(a_release_over_a_lost_connection_is_made_up_for)
 
 /* Every kind of message of a contended acquire and release, lost or its reply lost, at A
  * or at B: both hold once, in turn, and nothing is left. */
-TEST(any_message_may_be_lost_once)
+TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 3)
 {
-    static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
-                              OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
-                              OP_PING,    MEMNET_HANDSHAKE};
-    static const struct {
-        enum memnet_direction way;
-        enum memnet_action fate;
-    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
-                {MEMNET_REQUEST, MEMNET_PASS_CUT},
-                {MEMNET_REPLY, MEMNET_LOSE},
-                {MEMNET_REPLY, MEMNET_PASS_CUT}};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 3; i++) {
-        struct memnet *p = world(2);
-        struct mutex_owner a, b;
-        owner_open(&a, p, 0, "/x/l", NULL);
-        owner_open(&b, p, 1, "/x/l", NULL);
-        memnet_rule(p, (struct memnet_rule){i % 2, ways[i / 2 % 4].way, ops[i / 24],
-                                            ways[i / 2 % 4].fate, (unsigned)(i / 8 % 3)});
-        owner_acquire(&a, OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        owner_acquire(&b, OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        assert_true(owner_holds(&a));
-        assert_false(owner_holds(&b));
-        assert_int_equal(owner_release(&a), CLAVE_OK);
-        memnet_advance(p, 3000);
-        assert_true(owner_holds(&b));
-        assert_int_equal(a.answers, 1);
-        assert_int_equal(b.answers, 1);
-        assert_int_equal(owner_release(&b), CLAVE_OK);
-        memnet_advance(p, 3000);
-        memnet_assert_no_leftovers(p);
-        owner_close(&a);
-        owner_close(&b);
-        memnet_free(p);
-    }
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/x/l", NULL);
+    owner_open(&b, p, 1, "/x/l", NULL);
+    memnet_rule(p, loss);
+    owner_acquire(&a, OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    assert_true(owner_holds(&a));
+    assert_false(owner_holds(&b));
+    assert_int_equal(owner_release(&a), CLAVE_OK);
+    memnet_advance(p, 3000);
+    assert_true(owner_holds(&b));
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(owner_release(&b), CLAVE_OK);
+    memnet_advance(p, 3000);
+    memnet_assert_no_leftovers(p);
+    owner_close(&a);
+    owner_close(&b);
 }
 
 /* ---- freshness ------------------------------------------------------------------------- */

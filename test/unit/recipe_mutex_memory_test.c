@@ -1,6 +1,6 @@
 /* The mutex when memory runs out: an error that is told or an attempt that is made up for, never
  * a grant that is none, and nothing left. */
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -30,15 +30,12 @@ static void acquire_and_wait(struct memnet *p, struct mutex_owner *a, struct mut
     assert_int_equal(owner_holds(b), b->answers && b->err == CLAVE_OK);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 40)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, TIMEOUT);
     struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .data = "x", .len = 1, .revocable = true};
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = owner_open(&a, p, 0, "/x/l", &o);
     assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
     if (err == CLAVE_OK) {
@@ -47,19 +44,7 @@ static bool one_allocation_fails(size_t which)
         owner_close(&a);
     }
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     /* A watch may stay: to have the server forget it takes memory as well. */
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 40);
 }

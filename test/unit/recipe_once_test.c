@@ -2,7 +2,7 @@
  * answer, a runner or its memory fails. */
 #include "clave/async/once.h"
 #include "lib/async_grants.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -442,13 +442,10 @@ TEST(misuse)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 15)
 {
     static const clave_acl open[] = {{CLAVE_PERM_ALL, "world", "anyone"}};
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, 6000);
     struct runner a;
     enter(&a, p, 0, HOUR);
     a.o.acls = open;
@@ -456,7 +453,7 @@ static bool one_allocation_fails(size_t which)
     assert_int_equal(run(&a, true), CLAVE_OK);
     memnet_advance(p, HOUR);
     assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = ask(&a);
     memnet_settle(p);
     assert_true(err == CLAVE_ENOMEM || a.answers == 1 ||
@@ -464,20 +461,8 @@ static bool one_allocation_fails(size_t which)
     bool runs = err == CLAVE_OK && a.answers == 1 && a.err == CLAVE_OK;
     if (runs && clave_async_once_end(a.once, true, on_ended, &a) == CLAVE_OK)
         memnet_advance(p, 1000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     memnet_advance(p, 3000);
     assert_true(err == CLAVE_ENOMEM || a.answers == 1);
     leave(&a);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 15);
 }

@@ -2,7 +2,7 @@
  * Curator's tests of PersistentNode, PersistentEphemeralNode, PersistentTtlNode and GroupMember
  * bear their names. */
 #include "clave/async/persistent_node.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
@@ -777,23 +777,19 @@ TEST(it_may_be_freed_in_its_event)
     end(p);
 }
 
-static bool stay_through_failure(size_t first)
+TEST_EACH_ALLOCATION(any_allocation_may_fail, 8)
 {
-    struct failmem f;
     struct keeper k = {0};
-    failmem_init(&f);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 3, .timeout_ms = TIMEOUT, .mem = &f.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 3, TIMEOUT);
     memnet_settle(p);
-    failmem_arm(&f, first, 1);
+    failmem_arm(mem, which, 1);
     const clave_persistent_node_options o = {
-        .size = sizeof o, .kind = first % 2 ? CLAVE_KEPT_EPHEMERAL_SEQUENTIAL : 0};
+        .size = sizeof o, .kind = which % 2 ? CLAVE_KEPT_EPHEMERAL_SEQUENTIAL : 0};
     clave_err err = clave_async_persistent_node_new(&k.n, p->clients[A].c, "/group/a", &o);
     assert_int_equal(err == CLAVE_OK, k.n != NULL);
     memnet_settle(p);
     memnet_advance(p, 3000);
-    bool failed = f.failed;
-    failmem_arm(&f, 0, 0);
+    failmem_disarm(mem);
     if (err == CLAVE_OK) {
         assert_true(clave_async_persistent_node_is_present(k.n));
         assert_int_equal(memnet_list(p, OTHER, "/group", NULL, 0), 1);
@@ -802,17 +798,6 @@ static bool stay_through_failure(size_t first)
     memnet_settle(p);
     if (err == CLAVE_OK)
         assert_int_equal(memnet_list(p, OTHER, "/group", NULL, 0), 0);
-    memnet_free(p);
-    assert_int_equal(f.live, 0);
-    return failed;
-}
-
-TEST(any_allocation_may_fail)
-{
-    size_t first = 1;
-    while (stay_through_failure(first))
-        first++;
-    assert_true(first > 8);
 }
 
 TEST(an_invalid_node_is_refused)

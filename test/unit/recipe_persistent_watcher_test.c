@@ -2,7 +2,7 @@
  * tests of PersistentWatcher bear their names. */
 #include "clave/async/cache.h"
 #include "clave/async/persistent_watcher.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
@@ -381,23 +381,18 @@ TEST(a_cache_follows_on_a_server_before_3_6)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static bool watch_through_failure(size_t first)
+TEST_EACH_ALLOCATION(any_allocation_may_fail, 4)
 {
-    struct failmem mem;
     struct story s = {0};
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct memnet *p = memnet_on(mem, 2, TIMEOUT);
     memnet_settle(p);
-    failmem_arm(&mem, first, 1);
+    failmem_arm(mem, which, 1);
     clave_err err =
         clave_async_persistent_watcher_new(&s.w, p->clients[USER].c, "/a", NULL, on_event, &s);
-    bool failed = mem.failed;
     memnet_settle(p);
     memnet_cut(p, USER);
     memnet_advance(p, 3000);
-    failed = failed || mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     memnet_advance(p, 3000);
     if (err == CLAVE_OK) {
         assert_true(clave_async_persistent_watcher_is_armed(s.w));
@@ -409,16 +404,6 @@ static bool watch_through_failure(size_t first)
         assert_null(s.w);
     }
     end(p, &s);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(any_allocation_may_fail)
-{
-    size_t first = 1;
-    while (watch_through_failure(first))
-        first++;
-    assert_true(first > 4);
 }
 
 TEST(an_invalid_watcher_is_refused)

@@ -3,7 +3,7 @@
  */
 #include "lib/async_grants.h"
 #include "lib/candidate.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -67,38 +67,28 @@ TEST(it_is_one_queue_with_a_program_written_by_hand)
 
 /* Every kind of message of acquires and releases by two owners of one lock, whose nodes nothing
  * but their order tells apart, and a third process. */
-TEST(any_message_may_be_lost_once)
+TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 4)
 {
-    static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
-                              OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         MEMNET_HANDSHAKE};
-    static const enum memnet_action fates[] = {MEMNET_LOSE, MEMNET_PASS_CUT};
-    for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 4; i++) {
-        CLOSED_BY(memnet_freed) struct memnet *p = world(2);
-        struct mutex_owner a[3];
-        open_lock(&a[0], p, 0);
-        owner_share(&a[1], &a[0], 1);
-        open_lock(&a[2], p, 1);
-        memnet_rule(p, (struct memnet_rule){.client = i % 2,
-                                            .way = i / 2 % 2 ? MEMNET_REPLY : MEMNET_REQUEST,
-                                            .op = ops[i / 32],
-                                            .fate = fates[i / 4 % 2],
-                                            .skip = i / 8 % 4});
-        for (size_t n = 0; n < 3; n++)
-            owner_begin_acquire(&a[n], OWNER_FOREVER);
-        for (unsigned turns = 0; turns < 3; turns++) {
-            memnet_advance(p, 3000);
-            size_t holder = owner_holds(&a[0]) ? 0 : owner_holds(&a[1]) ? 1 : 2;
-            assert_int_equal(owner_holds(&a[0]) + owner_holds(&a[1]) + owner_holds(&a[2]), 1);
-            assert_int_equal(memnet_list(p, 1, "/l", NULL, 0), 3 - turns);
-            owner_release(&a[holder]);
-        }
+    struct mutex_owner a[3];
+    open_lock(&a[0], p, 0);
+    owner_share(&a[1], &a[0], 1);
+    open_lock(&a[2], p, 1);
+    memnet_rule(p, loss);
+    for (size_t n = 0; n < 3; n++)
+        owner_begin_acquire(&a[n], OWNER_FOREVER);
+    for (unsigned turns = 0; turns < 3; turns++) {
         memnet_advance(p, 3000);
-        for (size_t n = 0; n < 3; n++)
-            assert_int_equal(a[n].answers, 1);
-        memnet_assert_no_leftovers(p);
-        owner_close(&a[0]);
-        owner_close(&a[2]);
+        size_t holder = owner_holds(&a[0]) ? 0 : owner_holds(&a[1]) ? 1 : 2;
+        assert_int_equal(owner_holds(&a[0]) + owner_holds(&a[1]) + owner_holds(&a[2]), 1);
+        assert_int_equal(memnet_list(p, 1, "/l", NULL, 0), 3 - turns);
+        owner_release(&a[holder]);
     }
+    memnet_advance(p, 3000);
+    for (size_t n = 0; n < 3; n++)
+        assert_int_equal(a[n].answers, 1);
+    memnet_assert_no_leftovers(p);
+    owner_close(&a[0]);
+    owner_close(&a[2]);
 }
 
 TEST(a_node_of_the_old_session_is_never_adopted)
@@ -288,24 +278,20 @@ TEST(a_failover_costs_the_same_with_any_number)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 20)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 2, TIMEOUT);
     struct mutex_owner a = {0};
     memnet_settle(p);
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 1});
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = owner_open_simple(&a, p, 0, "/l", "lock_", NULL);
     bool open = err == CLAVE_OK;
     if (open)
         err = owner_acquire(&a, 10000);
     assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     assert_int_equal(a.answers, err == CLAVE_OK);
     bool holds = open && owner_holds(&a);
     assert_int_equal(holds, a.answers && a.err == CLAVE_OK);
@@ -314,15 +300,4 @@ static bool one_allocation_fails(size_t which)
         owner_close(&a);
     memnet_advance(p, 3000);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 20);
 }

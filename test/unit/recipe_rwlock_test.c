@@ -1,7 +1,7 @@
 /* The read-write lock: who waits for whom, downgrade and upgrade, and what happens to both
  * when messages, sessions and memory fail. Curator's tests bear their names. */
 #include "lib/async_grants.h"
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/mutex_owner.h"
 #include "lib/unit.h"
 
@@ -385,21 +385,14 @@ TEST(a_downgrade_of_a_write_that_is_gone_queues_as_any_read)
 /* The answer to the downgrade's create is lost, or the request itself: it is found out. */
 TEST(a_downgrade_survives_lost_messages)
 {
-    static const struct {
-        enum memnet_direction way;
-        enum memnet_action fate;
-    } cases[] = {{MEMNET_REQUEST, MEMNET_LOSE},
-                 {MEMNET_REQUEST, MEMNET_PASS_CUT},
-                 {MEMNET_REPLY, MEMNET_LOSE},
-                 {MEMNET_REPLY, MEMNET_PASS_CUT}};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t way = 0; way < LOSSES; way++) {
         CLOSED_BY(memnet_left_clean) struct memnet *p = world(2);
         CLOSED_BY(rwlock_owner_close) struct rwlock_owner a, b;
         rwlock_owner_open(&a, p, 0, "/rw", NULL);
         rwlock_owner_open(&b, p, 1, "/rw", NULL);
         owner_acquire(&a.write, OWNER_FOREVER);
         owner_acquire(&b.write, OWNER_FOREVER);
-        memnet_rule(p, (struct memnet_rule){0, cases[i].way, OP_MULTI, cases[i].fate, 0});
+        memnet_rule(p, loss_of(way, OP_MULTI));
         owner_acquire(&a.read, OWNER_FOREVER);
         memnet_advance(p, 2000);
         assert_true(owner_holds(&a.read));
@@ -656,42 +649,25 @@ static void play(struct memnet *p, struct rwlock_owner *a, struct rwlock_owner *
     assert_int_equal(b->read.answers + c->write.answers, 2);
 }
 
-TEST(any_message_may_be_lost_once)
+TEST_EACH_LOSS(any_message_may_be_lost_once, 3, TIMEOUT, 3)
 {
-    static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
-                              OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
-                              OP_PING,    MEMNET_HANDSHAKE};
-    static const struct {
-        enum memnet_direction way;
-        enum memnet_action fate;
-    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
-                {MEMNET_REQUEST, MEMNET_PASS_CUT},
-                {MEMNET_REPLY, MEMNET_LOSE},
-                {MEMNET_REPLY, MEMNET_PASS_CUT}};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 3 * 3; i++) {
-        CLOSED_BY(memnet_freed) struct memnet *p = world(3);
-        struct rwlock_owner s[3];
-        for (size_t k = 0; k < 3; k++)
-            rwlock_owner_open(&s[k], p, k, "/x/rw", NULL);
-        memnet_rule(p, (struct memnet_rule){i % 3, ways[i / 3 % 4].way, ops[i / 36],
-                                            ways[i / 3 % 4].fate, (unsigned)(i / 12 % 3)});
-        play(p, &s[0], &s[1], &s[2]);
-        memnet_assert_no_leftovers(p);
-        for (size_t k = 0; k < 3; k++)
-            rwlock_owner_close(&s[k]);
-    }
+    struct rwlock_owner s[3];
+    for (size_t k = 0; k < 3; k++)
+        rwlock_owner_open(&s[k], p, k, "/x/rw", NULL);
+    memnet_rule(p, loss);
+    play(p, &s[0], &s[1], &s[2]);
+    memnet_assert_no_leftovers(p);
+    for (size_t k = 0; k < 3; k++)
+        rwlock_owner_close(&s[k]);
 }
 
 /* Each allocation of a downgrade's whole life fails once: an error that is told, or an attempt
  * that is made up for; never a grant that is not one, and nothing is left. */
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 30)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, TIMEOUT);
     struct rwlock_owner a;
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     if (rwlock_owner_open(&a, p, 0, "/rw", NULL) == CLAVE_OK) {
         clave_err write = owner_acquire(&a.write, OWNER_FOREVER);
         memnet_advance(p, 3000);
@@ -718,20 +694,8 @@ static bool one_allocation_fails(size_t which)
         rwlock_owner_close(&a);
     }
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     memnet_assert_no_leftovers(p);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 30);
 }
 
 /* A writer that waits behind a write that becomes a read is granted after the read: its token

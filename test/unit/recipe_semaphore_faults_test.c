@@ -1,6 +1,7 @@
 /* The counting semaphore when leases, sessions, servers, messages and memory go: never above
  * the limit, every callback once, nothing left. Curator's tests bear their names. */
 #include "lib/async_grants.h"
+#include "lib/each_fault.h"
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
 #include "lib/semaphore_user.h"
@@ -316,57 +317,39 @@ TEST(free_cancels_what_waits_and_releases_what_is_held)
 }
 
 /* Any message of A's or B's, or its answer, is lost once: both get their leases in turn. */
-TEST(any_message_may_be_lost_once)
+TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 5)
 {
-    static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
-                              OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
-                              OP_PING,    MEMNET_HANDSHAKE};
-    static const struct {
-        enum memnet_direction way;
-        enum memnet_action fate;
-    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
-                {MEMNET_REQUEST, MEMNET_PASS_CUT},
-                {MEMNET_REPLY, MEMNET_LOSE},
-                {MEMNET_REPLY, MEMNET_PASS_CUT}};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 5; i++) {
-        struct memnet *p = world(2);
-        struct semaphore_user a, b;
-        semaphore_user_open(&a, p, 0, 2);
-        semaphore_user_open(&b, p, 1, 2);
-        memnet_rule(p, (struct memnet_rule){i % 2, ways[i / 2 % 4].way, ops[i / 40],
-                                            ways[i / 2 % 4].fate, (unsigned)(i / 8 % 5)});
-        semaphore_user_acquire(&a, 2, OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        semaphore_user_acquire(&b, 2, OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        assert_int_equal(a.n, 2);
-        assert_int_equal(b.n, 0);
-        semaphore_user_release(&a);
-        memnet_advance(p, 3000);
-        assert_int_equal(b.n, 0);
-        semaphore_user_release(&a);
-        memnet_advance(p, 3000);
-        assert_int_equal(b.n, 2);
-        assert_int_equal(a.answers + b.answers, 2);
-        assert_int_equal(a.lost + b.lost, 0);
-        semaphore_user_release(&b);
-        semaphore_user_release(&b);
-        memnet_advance(p, 3000);
-        memnet_assert_no_leftovers(p);
-        semaphore_user_close(&a);
-        semaphore_user_close(&b);
-        memnet_free(p);
-    }
+    struct semaphore_user a, b;
+    semaphore_user_open(&a, p, 0, 2);
+    semaphore_user_open(&b, p, 1, 2);
+    memnet_rule(p, loss);
+    semaphore_user_acquire(&a, 2, OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    semaphore_user_acquire(&b, 2, OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    assert_int_equal(a.n, 2);
+    assert_int_equal(b.n, 0);
+    semaphore_user_release(&a);
+    memnet_advance(p, 3000);
+    assert_int_equal(b.n, 0);
+    semaphore_user_release(&a);
+    memnet_advance(p, 3000);
+    assert_int_equal(b.n, 2);
+    assert_int_equal(a.answers + b.answers, 2);
+    assert_int_equal(a.lost + b.lost, 0);
+    semaphore_user_release(&b);
+    semaphore_user_release(&b);
+    memnet_advance(p, 3000);
+    memnet_assert_no_leftovers(p);
+    semaphore_user_close(&a);
+    semaphore_user_close(&b);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 40)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 1, TIMEOUT);
     struct semaphore_user a;
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     clave_err err = semaphore_user_open_with(
         &a, p, 0, (clave_semaphore_options){.limit = 2, .limit_path = "/n", .data = "x", .len = 1});
     assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
@@ -383,21 +366,9 @@ static bool one_allocation_fails(size_t which)
         semaphore_user_close(&a);
     }
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     /* A watch may stay: to have the server forget it takes memory as well. */
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 40);
 }
 
 static void on_limit_written(clave_async_client *c, const clave_result *res, void *arg)

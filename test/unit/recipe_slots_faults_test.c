@@ -1,6 +1,6 @@
 /* Slots when sessions, servers, messages and memory go: never above the limit, every callback once,
  * what was taken is said to be, and nobody waits who has gone. */
-#include "lib/failmem.h"
+#include "lib/each_fault.h"
 #include "lib/slot_user.h"
 #include "lib/unit.h"
 
@@ -403,40 +403,28 @@ TEST(a_give_whose_answer_is_lost_is_repeated)
 }
 
 /* Any message of A's or B's, or its answer, is lost once. */
-TEST(any_message_may_be_lost_once)
+TEST_EACH_LOSS(any_message_may_be_lost_once, 2, TIMEOUT, 5)
 {
-    static const int ops[] = {OP_CREATE2, OP_GET_CHILDREN2, OP_GET_DATA,
-                              OP_DELETE,  OP_NOTIFICATION,  OP_MULTI,
-                              OP_SYNC,    OP_PING,          MEMNET_HANDSHAKE};
-    static const struct {
-        enum memnet_direction way;
-        enum memnet_action fate;
-    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
-                {MEMNET_REQUEST, MEMNET_PASS_CUT},
-                {MEMNET_REPLY, MEMNET_LOSE},
-                {MEMNET_REPLY, MEMNET_PASS_CUT}};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 5; i++) {
-        struct memnet *p = world(2);
-        struct slot_user a, b;
-        slot_user_open(&a, p, 0, 1);
-        slot_user_open(&b, p, 1, 1);
-        memnet_rule(p, (struct memnet_rule){i % 2, ways[i / 2 % 4].way, ops[i / 40],
-                                            ways[i / 2 % 4].fate, (unsigned)(i / 8 % 5)});
-        slot_user_take(&a, "a", OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        assert_true(a.taken);
-        slot_user_take(&b, "b", OWNER_FOREVER);
-        memnet_advance(p, 3000);
-        assert_int_equal(b.answers, 0);
-        slot_user_give(&a, "a", a.token);
-        memnet_advance(p, 3000);
-        assert_int_equal(a.gives, 1);
-        assert_int_equal(a.give_err, CLAVE_OK);
-        assert_int_equal(b.answers, 1);
-        assert_true(b.taken);
-        assert_int_equal(slot_user_owned(p), 1);
-        close_two(&a, &b);
-    }
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    memnet_rule(p, loss);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    assert_true(a.taken);
+    slot_user_take(&b, "b", OWNER_FOREVER);
+    memnet_advance(p, 3000);
+    assert_int_equal(b.answers, 0);
+    slot_user_give(&a, "a", a.token);
+    memnet_advance(p, 3000);
+    assert_int_equal(a.gives, 1);
+    assert_int_equal(a.give_err, CLAVE_OK);
+    assert_int_equal(b.answers, 1);
+    assert_true(b.taken);
+    assert_int_equal(slot_user_owned(p), 1);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    memnet_assert_no_leftovers(p);
 }
 
 /* ---- ends --------------------------------------------------------------------------------------
@@ -590,15 +578,12 @@ static void use_all(struct memnet *p, struct slot_user *a)
         assert_int_equal(a->given, a->token);
 }
 
-static bool one_allocation_fails(size_t which)
+TEST_EACH_ALLOCATION(every_allocation_may_fail_once, 100)
 {
-    struct failmem mem;
-    failmem_init(&mem);
-    struct memnet *p =
-        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    CLOSED_BY(memnet_freed) struct memnet *p = memnet_on(mem, 2, TIMEOUT);
     struct slot_user a = {.p = p};
     memnet_settle(p);
-    failmem_arm(&mem, which, 1);
+    failmem_arm(mem, which, 1);
     const clave_slots_options o = {.size = sizeof o, .limit = 1};
     clave_err err = clave_async_slots_new(&a.s, p->clients[0].c, "/s", &o);
     assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
@@ -607,18 +592,6 @@ static bool one_allocation_fails(size_t which)
         slot_user_close(&a);
     }
     memnet_advance(p, 3000);
-    bool failed = mem.failed;
-    failmem_arm(&mem, 0, 0);
+    failmem_disarm(mem);
     assert_int_equal(memnet_stats(p).ephemerals, 0);
-    memnet_free(p);
-    assert_int_equal(mem.live, 0);
-    return failed;
-}
-
-TEST(every_allocation_may_fail_once)
-{
-    size_t which = 1;
-    while (one_allocation_fails(which))
-        which++;
-    assert_true(which > 100);
 }
