@@ -28,6 +28,17 @@ struct play {
     }                                                                                              \
     static void name(bool each)
 
+/* The same, with `y` set up that way. */
+#define TEST_PLAYED(name)                                                                          \
+    static void name##_in(struct play *y);                                                         \
+    TEST_BOTH(name)                                                                                \
+    {                                                                                              \
+        CLOSED_BY(play_end) struct play y;                                                         \
+        play_init(&y, each);                                                                       \
+        name##_in(&y);                                                                             \
+    }                                                                                              \
+    static void name##_in(struct play *y)
+
 clave_cache_options play_options(void);
 void play_init(struct play *y, bool each);
 /* Makes the cache, which begins to load. `o` may be NULL. */

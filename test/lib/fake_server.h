@@ -56,6 +56,17 @@ void fake_answer_handshake(struct fake_server *s, int64_t session, int32_t timeo
                            bool read_only);
 /* All of it: dial, a session, and (when asked) the kind of server. */
 void fake_connect(struct fake_server *s, bool standalone);
+/* A test (unit.h) with `s`, whose client is connected to a standalone server. */
+#define TEST_CONNECTED(name)                                                                       \
+    static void name##_to(struct fake_server *s);                                                  \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        CLOSED_BY(fake_close) struct fake_server s;                                                \
+        fake_open(&s, NULL);                                                                       \
+        fake_connect(&s, true);                                                                    \
+        name##_to(&s);                                                                             \
+    }                                                                                              \
+    static void name##_to(struct fake_server *s)
 /* The question for /zookeeper/config, and its answer. */
 void fake_config(struct fake_server *s, bool standalone);
 /* The transport goes. */

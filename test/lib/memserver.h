@@ -39,6 +39,26 @@ void memserver_open(struct memserver *d, const struct server_options *o);
 /* Not yet serving: for recovery. */
 clave_err memserver_open_bare(struct memserver *d, const struct server_options *o);
 void memserver_start(struct memserver *d);
+/* A test (unit.h) with `d`, which serves; and with `c`, connected to it with a session of its own.
+ */
+#define TEST_SERVER(name)                                                                          \
+    static void name##_on(struct memserver *d);                                                    \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        CLOSED_BY(memserver_close) struct memserver d;                                             \
+        memserver_open(&d, NULL);                                                                  \
+        name##_on(&d);                                                                             \
+    }                                                                                              \
+    static void name##_on(struct memserver *d)
+#define TEST_SESSION(name, timeout_ms)                                                             \
+    static void name##_in(struct memserver *d, struct memserver_conn *c);                          \
+    TEST_SERVER(name)                                                                              \
+    {                                                                                              \
+        CLOSED_BY(memserver_hang_up) struct memserver_conn c;                                      \
+        memserver_connect(&c, d, timeout_ms);                                                      \
+        name##_in(d, &c);                                                                          \
+    }                                                                                              \
+    static void name##_in(__attribute__((unused)) struct memserver *d, struct memserver_conn *c)
 /* Every connection must have been closed with memserver_hang_up, or by the server. */
 void memserver_close(struct memserver *d);
 

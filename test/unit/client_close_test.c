@@ -4,31 +4,28 @@
 
 enum { T = FAKE_TIMEOUT };
 
-TEST(close_lets_requests_go_first)
+TEST_CONNECTED(close_lets_requests_go_first)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, outcome_cb, &got), CLAVE_OK);
-    clave_async_client_close(s.c, s.now);
-    assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, NULL, NULL), CLAVE_ECLOSED);
-    fake_expect(&s, OP_SET_DATA);
-    int32_t xid = s.q.xid;
-    fake_expect(&s, OP_CLOSE_SESSION);
-    int32_t close_xid = s.q.xid;
+    assert_int_equal(clave_async_set(s->c, "/x", "1", 1, -1, outcome_cb, &got), CLAVE_OK);
+    clave_async_client_close(s->c, s->now);
+    assert_int_equal(clave_async_set(s->c, "/x", "1", 1, -1, NULL, NULL), CLAVE_ECLOSED);
+    fake_expect(s, OP_SET_DATA);
+    int32_t xid = s->q.xid;
+    fake_expect(s, OP_CLOSE_SESSION);
+    int32_t close_xid = s->q.xid;
     struct wire_reply m = {0};
-    fake_answer_to(&s, xid, OP_SET_DATA, CLAVE_OK, &m);
+    fake_answer_to(s, xid, OP_SET_DATA, CLAVE_OK, &m);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
-    assert_int_not_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    fake_answer_to(&s, close_xid, OP_CLOSE_SESSION, CLAVE_OK, NULL);
-    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_hang_up(&s);
-    assert_int_equal(clave_async_client_wants(s.c), 0);
-    assert_true(clave_async_client_deadline(s.c) == CLAVE_NEVER);
+    assert_int_not_equal(clave_async_client_state(s->c), CLAVE_STATE_CLOSED);
+    fake_answer_to(s, close_xid, OP_CLOSE_SESSION, CLAVE_OK, NULL);
+    fake_expect_state(s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
+    fake_hang_up(s);
+    assert_int_equal(clave_async_client_wants(s->c), 0);
+    assert_true(clave_async_client_deadline(s->c) == CLAVE_NEVER);
 }
 
 TEST(close_tries_until_the_session_must_be_over)
@@ -96,19 +93,16 @@ TEST(a_session_of_another_client_can_be_closed)
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
 }
 
-TEST(abandon_leaves_the_session_to_the_server)
+TEST_CONNECTED(abandon_leaves_the_session_to_the_server)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_get(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
-    clave_async_client_abandon(s.c, s.now);
+    assert_int_equal(clave_async_get(s->c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
+    clave_async_client_abandon(s->c, s->now);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ECLOSED);
-    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    assert_true(fake_is_quiet(&s));
+    assert_int_equal(clave_async_client_state(s->c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
+    assert_true(fake_is_quiet(s));
 }
 
 /* Closed while the handshake is out, and the connection goes: there may be a session whose

@@ -43,23 +43,21 @@ static void create_protected(struct fake_server *s, struct outcome *out, char pa
     assert_string_equal(path + strlen(path) - 3, "-x-");
 }
 
-TEST(create_and_listing_are_one_flight)
+TEST_CONNECTED(create_and_listing_are_one_flight)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[128];
-    connected(&s);
-    create_protected(&s, &a, path);
-    int32_t create = s.q.xid;
-    assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/a/b"));
-    int32_t list = s.q.xid;
+    create_protected(s, &a, path);
+    int32_t create = s->q.xid;
+    assert_true(path_is(fake_expect(s, OP_GET_CHILDREN2), "/a/b"));
+    int32_t list = s->q.xid;
     strcat(path, "0000000003");
     struct wire_reply m = created(path, FAKE_SESSION);
-    fake_answer_to(&s, create, OP_CREATE2, CLAVE_OK, &m);
+    fake_answer_to(s, create, OP_CREATE2, CLAVE_OK, &m);
     assert_int_equal(a.times, 0);
     const char *names[] = {path + 5, "other"};
     m = (struct wire_reply){.names = fake_names(names, 2)};
-    fake_answer_to(&s, list, OP_GET_CHILDREN2, CLAVE_OK, &m);
+    fake_answer_to(s, list, OP_GET_CHILDREN2, CLAVE_OK, &m);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
     assert_string_equal(a.path, path);
@@ -68,50 +66,46 @@ TEST(create_and_listing_are_one_flight)
     assert_string_equal(a.first_name, path + 5);
 }
 
-TEST(missing_parents_cost_one_more_flight)
+TEST_CONNECTED(missing_parents_cost_one_more_flight)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[128];
-    connected(&s);
-    create_protected(&s, &a, path);
-    int32_t xid = s.q.xid;
-    fake_expect(&s, OP_GET_CHILDREN2);
-    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    assert_true(path_is(fake_expect(&s, OP_CREATE_CONTAINER), "/a"));
-    assert_true(path_is(fake_expect(&s, OP_CREATE_CONTAINER), "/a/b"));
-    assert_true(path_is(fake_expect(&s, OP_CREATE2), path));
-    fake_expect(&s, OP_GET_CHILDREN2);
-    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+    create_protected(s, &a, path);
+    int32_t xid = s->q.xid;
+    fake_expect(s, OP_GET_CHILDREN2);
+    fake_answer_to(s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
+    fake_answer_to(s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
+    assert_true(path_is(fake_expect(s, OP_CREATE_CONTAINER), "/a"));
+    assert_true(path_is(fake_expect(s, OP_CREATE_CONTAINER), "/a/b"));
+    assert_true(path_is(fake_expect(s, OP_CREATE2), path));
+    fake_expect(s, OP_GET_CHILDREN2);
+    fake_answer_to(s, xid++, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
     struct wire_reply m = created("/a/b", 0);
-    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_OK, &m);
+    fake_answer_to(s, xid++, OP_CREATE_CONTAINER, CLAVE_OK, &m);
     strcat(path, "0000000000");
     m = created(path, FAKE_SESSION);
-    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_OK, &m);
-    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_EAUTHFAILED, NULL);
+    fake_answer_to(s, xid++, OP_CREATE2, CLAVE_OK, &m);
+    fake_answer_to(s, xid++, OP_GET_CHILDREN2, CLAVE_EAUTHFAILED, NULL);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
     assert_false(a.has_names); /* only the listing failed */
 }
 
-TEST(why_a_parent_could_not_be_made_is_told)
+TEST_CONNECTED(why_a_parent_could_not_be_made_is_told)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[128];
-    connected(&s);
-    create_protected(&s, &a, path);
-    int32_t xid = s.q.xid;
-    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENOAUTH, NULL);
-    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENONODE, NULL);
-    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
+    create_protected(s, &a, path);
+    int32_t xid = s->q.xid;
+    fake_answer_to(s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
+    fake_answer_to(s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
+    fake_answer_to(s, xid++, OP_CREATE_CONTAINER, CLAVE_ENOAUTH, NULL);
+    fake_answer_to(s, xid++, OP_CREATE_CONTAINER, CLAVE_ENONODE, NULL);
+    fake_answer_to(s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
+    fake_answer_to(s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ENOAUTH);
-    assert_string_equal(clave_async_client_errmsg(s.c), "cannot create /a: not authorised");
+    assert_string_equal(clave_async_client_errmsg(s->c), "cannot create /a: not authorised");
 }
 
 static const clave_create_options with_parents = {.size = sizeof with_parents,
@@ -130,68 +124,62 @@ static void create_below(struct fake_server *s, struct outcome *out, const char 
     fake_answer_to(s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
 }
 
-TEST(a_bound_that_a_parent_meets_is_told)
+TEST_CONNECTED(a_bound_that_a_parent_meets_is_told)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    create_below(&s, &a, "/a/bc/d", CLAVE_EBADARGS);
-    fake_expect(&s, OP_CREATE_CONTAINER);
-    fake_expect(&s, OP_CREATE_CONTAINER);
-    fake_expect(&s, OP_CREATE2);
-    assert_string_equal(clave_async_client_errmsg(s.c), "no fault so far");
-    fake_answer(&s, CLAVE_ENONODE, NULL);
+    create_below(s, &a, "/a/bc/d", CLAVE_EBADARGS);
+    fake_expect(s, OP_CREATE_CONTAINER);
+    fake_expect(s, OP_CREATE_CONTAINER);
+    fake_expect(s, OP_CREATE2);
+    assert_string_equal(clave_async_client_errmsg(s->c), "no fault so far");
+    fake_answer(s, CLAVE_ENONODE, NULL);
     assert_int_equal(a.err, CLAVE_EBADARGS);
     assert_string_equal(
-        clave_async_client_errmsg(s.c),
+        clave_async_client_errmsg(s->c),
         "cannot create /a: the server refused the arguments: a name of 1 bytes, a path of 2, or a "
         "depth of 1 may be beyond the server's limits (clave serve --max-name, --max-path, "
         "--max-depth); the server's log says which");
 }
 
 /* The root may be: the server looks at that before it sees that /a exists. */
-TEST(an_ancestor_that_is_closed_to_us_is_no_fault)
+TEST_CONNECTED(an_ancestor_that_is_closed_to_us_is_no_fault)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    create_below(&s, &a, "/a/b/c", CLAVE_ENOAUTH);
-    fake_expect(&s, OP_CREATE_CONTAINER);
-    fake_expect(&s, OP_CREATE_CONTAINER);
-    fake_expect(&s, OP_CREATE2);
+    create_below(s, &a, "/a/b/c", CLAVE_ENOAUTH);
+    fake_expect(s, OP_CREATE_CONTAINER);
+    fake_expect(s, OP_CREATE_CONTAINER);
+    fake_expect(s, OP_CREATE2);
     struct wire_reply m = created("/a/b/c", 0);
-    fake_answer(&s, CLAVE_OK, &m);
+    fake_answer(s, CLAVE_OK, &m);
     assert_int_equal(a.err, CLAVE_OK);
-    assert_string_equal(clave_async_client_errmsg(s.c), "no fault so far");
-    fake_hang_up(&s);
-    assert_string_equal(clave_async_client_errmsg(s.c), "script:1 closed the connection");
+    assert_string_equal(clave_async_client_errmsg(s->c), "no fault so far");
+    fake_hang_up(s);
+    assert_string_equal(clave_async_client_errmsg(s->c), "script:1 closed the connection");
 }
 
-TEST(ancestors_that_never_stay_are_told)
+TEST_CONNECTED(ancestors_that_never_stay_are_told)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[300] = "/a/b/", told[300];
-    connected(&s);
     memset(path + 5, 'n', 200);
     memcpy(path + 127, "\xc3\xa4", 2); /* a character that is not cut */
-    create_below(&s, &a, path, CLAVE_ENODEEXISTS);
+    create_below(s, &a, path, CLAVE_ENODEEXISTS);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(a.times, 0);
-        fake_expect(&s, OP_CREATE_CONTAINER);
-        fake_expect(&s, OP_CREATE_CONTAINER);
-        fake_expect(&s, OP_CREATE2);
-        int32_t xid = s.q.xid;
-        fake_answer(&s, CLAVE_ENONODE, NULL);
+        fake_expect(s, OP_CREATE_CONTAINER);
+        fake_expect(s, OP_CREATE_CONTAINER);
+        fake_expect(s, OP_CREATE2);
+        int32_t xid = s->q.xid;
+        fake_answer(s, CLAVE_ENONODE, NULL);
         if (a.times == 0) {
-            fake_answer_to(&s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
-            fake_answer_to(&s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+            fake_answer_to(s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+            fake_answer_to(s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
         }
     }
     assert_int_equal(a.err, CLAVE_ENONODE);
     snprintf(told, sizeof told,
              "cannot create %.127s...: its ancestors were removed again each time", path);
-    assert_string_equal(clave_async_client_errmsg(s.c), told);
+    assert_string_equal(clave_async_client_errmsg(s->c), told);
 }
 
 /* The answer to a protected create is lost; what then comes of it. */
@@ -304,42 +292,38 @@ TEST(a_create_that_is_lost_each_time_ends_or_pauses)
 }
 
 /* Its size is no reason for those. */
-TEST(a_large_create_outlives_losses_that_are_not_the_servers)
+TEST_CONNECTED(a_large_create_outlives_losses_that_are_not_the_servers)
 {
     static char data[70000];
     static const enum loss losses[] = {LOSS_SILENCE, LOSS_SILENCE, LOSS_SILENCE, LOSS_HANG_UP,
                                        LOSS_HANG_UP, LOSS_SILENCE, LOSS_HANG_UP};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_create(s.c, "/x", data, sizeof data, &o, outcome_cb, &a),
+    assert_int_equal(clave_async_create(s->c, "/x", data, sizeof data, &o, outcome_cb, &a),
                      CLAVE_OK);
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
-        fake_expect(&s, OP_CREATE2);
-        lose_and_search(&s, losses[i]);
+        fake_expect(s, OP_CREATE2);
+        lose_and_search(s, losses[i]);
     }
-    fake_expect(&s, OP_CREATE2);
+    fake_expect(s, OP_CREATE2);
     assert_int_equal(a.times, 0);
 }
 
 /* A named one that has not left fails with its connection, too. The first loss is such a one. */
-TEST(a_large_create_of_which_nothing_left_counts_no_loss)
+TEST_CONNECTED(a_large_create_of_which_nothing_left_counts_no_loss)
 {
     static char data[70000];
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
     struct client_named_create n = {.path = "/x",
                                     .data = data,
                                     .len = sizeof data,
                                     .o = &o,
                                     .uuid = "01234567-89ab-4def-8123-456789abcdef"};
-    assert_int_equal(clave__client_create_named(s.c, &n, outcome_cb, &a), CLAVE_OK);
+    assert_int_equal(clave__client_create_named(s->c, &n, outcome_cb, &a), CLAVE_OK);
     for (int i = 0; i < 3; i++)
-        lose_and_search(&s, LOSS_HANG_UP);
-    fake_expect(&s, OP_CREATE2);
+        lose_and_search(s, LOSS_HANG_UP);
+    fake_expect(s, OP_CREATE2);
     assert_int_equal(a.times, 0);
 }
 
@@ -368,30 +352,27 @@ TEST(a_search_goes_on_in_the_next_session)
 /* Of an ancestor and the create after it only the ancestor had left when the connection went:
  * nobody knows whether it was made, and the create failed for it. (Seed 1004798,
  * docs/evidence/simulation.md.) */
-TEST(an_ancestor_whose_answer_was_lost_is_made_again)
+TEST_CONNECTED(an_ancestor_whose_answer_was_lost_is_made_again)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     const void *p;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/a/b", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
-    fake_expect(&s, OP_CREATE2);
-    fake_answer(&s, CLAVE_ENONODE, NULL);
-    assert_true(clave_async_client_output(s.c, &p) > 4);
+    assert_int_equal(clave_async_create(s->c, "/a/b", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
+    fake_expect(s, OP_CREATE2);
+    fake_answer(s, CLAVE_ENONODE, NULL);
+    assert_true(clave_async_client_output(s->c, &p) > 4);
     const uint8_t *frame = p;
-    clave_async_client_sent(s.c, s.now, 4 + (size_t)(frame[2] << 8 | frame[3]));
-    fake_hang_up(&s);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
-    fake_expect(&s, OP_CREATE2);
-    fake_answer(&s, CLAVE_ENONODE, NULL);
-    fake_config(&s, true);
-    fake_expect(&s, OP_CREATE_CONTAINER);
-    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a")});
-    fake_expect(&s, OP_CREATE2);
-    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a/b")});
+    clave_async_client_sent(s->c, s->now, 4 + (size_t)(frame[2] << 8 | frame[3]));
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_expect(s, OP_CREATE2);
+    fake_answer(s, CLAVE_ENONODE, NULL);
+    fake_config(s, true);
+    fake_expect(s, OP_CREATE_CONTAINER);
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a")});
+    fake_expect(s, OP_CREATE2);
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a/b")});
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
 }
@@ -443,19 +424,16 @@ TEST(a_deposed_leader_does_not_tell_that_a_create_was_not_done)
 }
 
 /* The root has no parent to list: that was told as the create's fault. */
-TEST(a_create_of_the_root_is_answered_by_the_server)
+TEST_CONNECTED(a_create_of_the_root_is_answered_by_the_server)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome got = {0};
     clave_create_options o = {.size = sizeof o, .with_names = true};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
-    assert_null(strstr(clave_async_client_errmsg(s.c), "not valid"));
-    int32_t xid = fake_expect(&s, OP_CREATE2)->xid;
-    fake_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
-    fake_expect(&s, OP_GET_CHILDREN2);
-    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.names = fake_names(NULL, 0)});
+    assert_int_equal(clave_async_create(s->c, "/", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
+    assert_null(strstr(clave_async_client_errmsg(s->c), "not valid"));
+    int32_t xid = fake_expect(s, OP_CREATE2)->xid;
+    fake_answer_to(s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
+    fake_expect(s, OP_GET_CHILDREN2);
+    fake_answer(s, CLAVE_OK, &(struct wire_reply){.names = fake_names(NULL, 0)});
     assert_int_equal(got.err, CLAVE_ENODEEXISTS);
 }
 
@@ -551,44 +529,40 @@ static void attach_again(struct fake_server *s)
 }
 
 /* The other one may have had the session in between. */
-TEST(a_named_create_that_never_left_is_looked_for_first)
+TEST_CONNECTED(a_named_create_that_never_left_is_looked_for_first)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     char path[160] = "/a/b/_c_01234567-89ab-4def-8123-456789abcdef-x-";
-    connected(&s);
-    create_named(&s, &a, false);
-    attach_again(&s);
+    create_named(s, &a, false);
+    attach_again(s);
     assert_int_equal(a.times, 0);
-    search_for_it(&s, FATE_FOUND, path);
+    search_for_it(s, FATE_FOUND, path);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
     assert_string_equal(a.path, path);
-    assert_true(fake_is_quiet(&s));
+    assert_true(fake_is_quiet(s));
 }
 
 /* The server of the second one need not know yet what the other process has done meanwhile. */
-TEST(a_search_for_a_name_proves_nothing_on_the_next_connection)
+TEST_CONNECTED(a_search_for_a_name_proves_nothing_on_the_next_connection)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    create_named(&s, &a, true);
-    fake_expect(&s, OP_MULTI);
-    fake_answer_checks(&s, CLAVE_OK);
-    fake_expect(&s, OP_GET_CHILDREN2);
-    attach_again(&s);
-    fake_expect(&s, OP_GET_CHILDREN2);
+    create_named(s, &a, true);
+    fake_expect(s, OP_MULTI);
+    fake_answer_checks(s, CLAVE_OK);
+    fake_expect(s, OP_GET_CHILDREN2);
+    attach_again(s);
+    fake_expect(s, OP_GET_CHILDREN2);
     struct wire_reply none = {.names = fake_names(NULL, 0)};
-    fake_answer(&s, CLAVE_OK, &none);
-    fake_config(&s, true);
-    assert_true(fake_is_quiet(&s));
-    fake_advance_to(&s, clave_async_client_deadline(s.c));
-    fake_expect(&s, OP_MULTI);
-    fake_answer_checks(&s, CLAVE_OK);
-    fake_expect(&s, OP_GET_CHILDREN2);
-    fake_answer(&s, CLAVE_OK, &none);
-    fake_expect(&s, OP_CREATE2);
+    fake_answer(s, CLAVE_OK, &none);
+    fake_config(s, true);
+    assert_true(fake_is_quiet(s));
+    fake_advance_to(s, clave_async_client_deadline(s->c));
+    fake_expect(s, OP_MULTI);
+    fake_answer_checks(s, CLAVE_OK);
+    fake_expect(s, OP_GET_CHILDREN2);
+    fake_answer(s, CLAVE_OK, &none);
+    fake_expect(s, OP_CREATE2);
 }
 
 static bool is_in_the_way(void *arg, const char *path)
@@ -638,18 +612,16 @@ TEST(a_node_of_the_session_excludes_another)
 }
 
 /* Before 3.6; the node itself is found all the same. */
-TEST(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children)
+TEST_CONNECTED(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     const char *own = "_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001";
-    connected(&s);
-    create_alone(&s, &a);
-    fake_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
-    fake_expect(&s, OP_MULTI);
-    fake_answer_checks(&s, CLAVE_OK);
-    assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/a/b"));
+    create_alone(s, &a);
+    fake_answer(s, CLAVE_EUNIMPLEMENTED, NULL);
+    fake_expect(s, OP_MULTI);
+    fake_answer_checks(s, CLAVE_OK);
+    assert_true(path_is(fake_expect(s, OP_GET_CHILDREN2), "/a/b"));
     struct wire_reply m = {.names = fake_names(&own, 1)};
-    fake_answer(&s, CLAVE_OK, &m);
-    fake_expect(&s, OP_EXISTS);
+    fake_answer(s, CLAVE_OK, &m);
+    fake_expect(s, OP_EXISTS);
 }

@@ -125,16 +125,13 @@ static void see(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* An answer that says "expired" is none of those that keep a session. */
-TEST(an_expired_session_promises_nothing_to_its_last_callback)
+TEST_CONNECTED(an_expired_session_promises_nothing_to_its_last_callback)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct seen g = {0}, next = {0};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_delete(s.c, "/a", -1, see, &g), CLAVE_OK);
-    assert_int_equal(clave_async_delete(s.c, "/b", -1, see, &next), CLAVE_OK);
-    fake_expect(&s, OP_DELETE);
-    fake_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(clave_async_delete(s->c, "/a", -1, see, &g), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s->c, "/b", -1, see, &next), CLAVE_OK);
+    fake_expect(s, OP_DELETE);
+    fake_answer(s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(g.times, 1);
     assert_int_equal(g.err, CLAVE_EEXPIRED);
     assert_int_equal(g.state, CLAVE_STATE_LOST);
@@ -145,20 +142,17 @@ TEST(an_expired_session_promises_nothing_to_its_last_callback)
 
 /* From closeSession on the server may end the session at any moment, also when the connection
  * goes before the answer. */
-TEST(nothing_is_promised_after_close)
+TEST_CONNECTED(nothing_is_promised_after_close)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
-    assert_true(clave_async_client_hold_deadline(s.c) > s.now);
-    clave_async_client_close(s.c, s.now);
-    assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
-    fake_expect(&s, OP_DELETE);
-    fake_expect(&s, OP_CLOSE_SESSION);
-    fake_hang_up(&s);
-    fake_dial(&s);
-    assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
+    assert_int_equal(clave_async_delete(s->c, "/a", -1, NULL, NULL), CLAVE_OK);
+    assert_true(clave_async_client_hold_deadline(s->c) > s->now);
+    clave_async_client_close(s->c, s->now);
+    assert_true(clave_async_client_hold_deadline(s->c) == INT64_MIN);
+    fake_expect(s, OP_DELETE);
+    fake_expect(s, OP_CLOSE_SESSION);
+    fake_hang_up(s);
+    fake_dial(s);
+    assert_true(clave_async_client_hold_deadline(s->c) == INT64_MIN);
 }
 
 /* Cut off from its quorum a leader re-attached a holder, as Apache's does for up to syncLimit

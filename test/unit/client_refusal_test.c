@@ -201,35 +201,29 @@ TEST(a_heartbeat_that_another_would_refuse_too_is_sent_again)
 
 /* A read-only server ends no session: what it holds would stay for a timeout, and the caller was
  * told that it is closed. */
-TEST(a_server_that_refuses_to_close_is_left)
+TEST_CONNECTED(a_server_that_refuses_to_close_is_left)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    s.told = s.nstates;
-    clave_async_client_close(s.c, s.now);
-    fake_expect(&s, OP_CLOSE_SESSION);
-    fake_answer(&s, CLAVE_ENOTREADONLY, NULL);
-    is_left(&s, CLAVE_ENOTREADONLY, "close");
-    fake_advance_to(&s, clave_async_client_deadline(s.c));
-    assert_int_equal(fake_dial(&s).session_id, FAKE_SESSION);
-    fake_answer_handshake(&s, FAKE_SESSION, T, false);
-    fake_expect(&s, OP_CLOSE_SESSION);
-    fake_answer(&s, CLAVE_OK, NULL);
-    fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    s->told = s->nstates;
+    clave_async_client_close(s->c, s->now);
+    fake_expect(s, OP_CLOSE_SESSION);
+    fake_answer(s, CLAVE_ENOTREADONLY, NULL);
+    is_left(s, CLAVE_ENOTREADONLY, "close");
+    fake_advance_to(s, clave_async_client_deadline(s->c));
+    assert_int_equal(fake_dial(s).session_id, FAKE_SESSION);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_CLOSE_SESSION);
+    fake_answer(s, CLAVE_OK, NULL);
+    fake_expect_state(s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_CLOSED, CLAVE_OK);
 }
 
-TEST(one_that_has_ended_by_itself_is_closed)
+TEST_CONNECTED(one_that_has_ended_by_itself_is_closed)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    s.told = s.nstates;
-    clave_async_client_close(s.c, s.now);
-    fake_expect(&s, OP_CLOSE_SESSION);
-    fake_answer(&s, CLAVE_EEXPIRED, NULL);
-    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    s->told = s->nstates;
+    clave_async_client_close(s->c, s->now);
+    fake_expect(s, OP_CLOSE_SESSION);
+    fake_answer(s, CLAVE_EEXPIRED, NULL);
+    fake_expect_state(s, CLAVE_STATE_CLOSED, CLAVE_OK);
 }
 
 /* ---- a server that wants an identity --------------------------------------------------- */
@@ -381,21 +375,18 @@ TEST(watches_quotas_and_answers_have_bounds_too)
 }
 
 /* A server that has no room for the watches of a client that comes back disconnects it. */
-TEST(watches_that_are_not_set_again_are_told)
+TEST_CONNECTED(watches_that_are_not_set_again_are_told)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     clave_async_watch *w;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_watch_new(&w, s.c, NULL, NULL), CLAVE_OK);
-    assert_int_equal(clave_async_exists(s.c, "/a", w, NULL, NULL), CLAVE_OK);
-    fake_expect(&s, OP_EXISTS);
-    fake_answer(&s, CLAVE_ENONODE, NULL);
-    fake_hang_up(&s);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION, T, false);
-    fake_expect(&s, OP_SET_WATCHES);
-    fake_hang_up(&s);
-    assert_non_null(strstr(clave_async_client_errmsg(s.c), "--max-connection-watches"));
+    assert_int_equal(clave_async_watch_new(&w, s->c, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s->c, "/a", w, NULL, NULL), CLAVE_OK);
+    fake_expect(s, OP_EXISTS);
+    fake_answer(s, CLAVE_ENONODE, NULL);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_SET_WATCHES);
+    fake_hang_up(s);
+    assert_non_null(strstr(clave_async_client_errmsg(s->c), "--max-connection-watches"));
     clave_async_watch_free(w);
 }

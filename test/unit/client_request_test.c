@@ -56,89 +56,79 @@ TEST(requests_wait_for_the_connection_and_go_in_order)
                         "cannot delete /b: the node has another version");
 }
 
-TEST(a_reply_out_of_order_ends_the_connection)
+TEST_CONNECTED(a_reply_out_of_order_ends_the_connection)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
-    fake_expect(&s, OP_SET_DATA);
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(s, OP_SET_DATA);
     struct wire_reply m = {0};
-    fake_answer_to(&s, s.q.xid + 1, OP_SET_DATA, CLAVE_OK, &m);
+    fake_answer_to(s, s->q.xid + 1, OP_SET_DATA, CLAVE_OK, &m);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
 }
 
-TEST(a_reply_that_is_cut_short_ends_the_connection)
+TEST_CONNECTED(a_reply_that_is_cut_short_ends_the_connection)
 {
     static const uint8_t short_stat[] = {0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 0,
                                          0, 0, 0, 9,  0, 0, 0, 0, 1, 2, 3, 4};
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
-    fake_expect(&s, OP_SET_DATA);
-    assert_int_equal(s.q.xid, 2);
-    fake_feed(&s, short_stat, sizeof short_stat);
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(s, OP_SET_DATA);
+    assert_int_equal(s->q.xid, 2);
+    fake_feed(s, short_stat, sizeof short_stat);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
 }
 
-TEST(a_lost_write_is_unknown_and_never_sent_twice)
+TEST_CONNECTED(a_lost_write_is_unknown_and_never_sent_twice)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome sent = {0}, unsent = {0};
-    connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &sent), CLAVE_OK);
-    fake_expect(&s, OP_SET_DATA);
-    assert_int_equal(clave_async_set(s.c, "/b", "x", 1, -1, outcome_cb, &unsent), CLAVE_OK);
-    fake_hang_up(&s); /* of the second not a byte had left */
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &sent), CLAVE_OK);
+    fake_expect(s, OP_SET_DATA);
+    assert_int_equal(clave_async_set(s->c, "/b", "x", 1, -1, outcome_cb, &unsent), CLAVE_OK);
+    fake_hang_up(s); /* of the second not a byte had left */
     assert_int_equal(sent.err, CLAVE_ECONNLOSS);
     assert_int_equal(unsent.times, 0);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION, T, false);
-    fake_expect(&s, OP_SET_DATA);
-    assert_true(path_is(&s.q, "/b"));
-    fake_config(&s, true);
-    assert_true(fake_is_quiet(&s));
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_SET_DATA);
+    assert_true(path_is(&s->q, "/b"));
+    fake_config(s, true);
+    assert_true(fake_is_quiet(s));
     assert_int_equal(sent.times, 1);
 }
 
 /* A frame that left in part cannot have been done. */
-TEST(a_write_that_left_in_part_was_not_sent)
+TEST_CONNECTED(a_write_that_left_in_part_was_not_sent)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
     const void *p;
-    connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
-    size_t n = clave_async_client_output(s.c, &p);
-    clave_async_client_sent(s.c, s.now, n - 1);
-    fake_hang_up(&s);
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    size_t n = clave_async_client_output(s->c, &p);
+    clave_async_client_sent(s->c, s->now, n - 1);
+    fake_hang_up(s);
     assert_int_equal(a.times, 0);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION, T, false);
-    fake_expect(&s, OP_SET_DATA);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_SET_DATA);
 }
 
-TEST(a_lost_read_is_sent_again_three_times)
+TEST_CONNECTED(a_lost_read_is_sent_again_three_times)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
+    assert_int_equal(clave_async_get(s->c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
     for (int i = 0; i < 3; i++) {
-        fake_expect(&s, OP_GET_DATA);
-        fake_hang_up(&s);
+        fake_expect(s, OP_GET_DATA);
+        fake_hang_up(s);
         assert_int_equal(a.times, 0);
-        if (clave_async_client_wants(s.c) == 0)
-            fake_advance_to(&s, clave_async_client_deadline(s.c));
-        fake_dial(&s);
-        fake_answer_handshake(&s, FAKE_SESSION, T, false);
+        if (clave_async_client_wants(s->c) == 0)
+            fake_advance_to(s, clave_async_client_deadline(s->c));
+        fake_dial(s);
+        fake_answer_handshake(s, FAKE_SESSION, T, false);
     }
-    fake_expect(&s, OP_GET_DATA);
-    fake_hang_up(&s);
+    fake_expect(s, OP_GET_DATA);
+    fake_hang_up(s);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
 }
@@ -158,66 +148,60 @@ TEST(a_read_may_wait_before_it_is_sent_again)
     fake_expect(&s, OP_GET_DATA);
 }
 
-TEST(the_end_of_the_session_ends_what_waits)
+TEST_CONNECTED(the_end_of_the_session_ends_what_waits)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome read = {0}, unsent = {0}, later = {0};
-    connected(&s);
-    assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &read), CLAVE_OK);
-    fake_expect(&s, OP_GET_DATA);
-    fake_hang_up(&s);
-    assert_int_equal(clave_async_delete(s.c, "/b", -1, outcome_cb, &unsent), CLAVE_OK);
-    fake_advance_to(&s, s.now + 2 * T);
-    assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
+    assert_int_equal(clave_async_get(s->c, "/a", NULL, outcome_cb, &read), CLAVE_OK);
+    fake_expect(s, OP_GET_DATA);
+    fake_hang_up(s);
+    assert_int_equal(clave_async_delete(s->c, "/b", -1, outcome_cb, &unsent), CLAVE_OK);
+    fake_advance_to(s, s->now + 2 * T);
+    assert_int_equal(s->states[s->nstates - 1], CLAVE_STATE_LOST);
     assert_int_equal(read.err, CLAVE_ENOTSENT);
     assert_int_equal(unsent.err, CLAVE_ENOTSENT);
     /* The next session is at work again. */
-    assert_int_equal(clave_async_delete(s.c, "/c", -1, outcome_cb, &later), CLAVE_OK);
-    fake_hang_up(&s); /* the dial that had been going on */
-    fake_advance_to(&s, s.now + 2000);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
-    fake_expect(&s, OP_DELETE);
-    fake_answer(&s, CLAVE_OK, NULL);
+    assert_int_equal(clave_async_delete(s->c, "/c", -1, outcome_cb, &later), CLAVE_OK);
+    fake_hang_up(s); /* the dial that had been going on */
+    fake_advance_to(s, s->now + 2000);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION + 1, T, false);
+    fake_expect(s, OP_DELETE);
+    fake_answer(s, CLAVE_OK, NULL);
     assert_int_equal(later.err, CLAVE_OK);
 }
 
-TEST(an_expired_session_is_believed_at_once)
+TEST_CONNECTED(an_expired_session_is_believed_at_once)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
-    fake_expect(&s, OP_SET_DATA);
-    fake_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(clave_async_set(s->c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(s, OP_SET_DATA);
+    fake_answer(s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(a.err, CLAVE_EEXPIRED);
-    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
-    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    fake_expect_state(s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
+    fake_expect_state(s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
 }
 
-TEST(what_cannot_be_sent_is_refused_at_once)
+TEST_CONNECTED(what_cannot_be_sent_is_refused_at_once)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     static char big[2 << 20];
-    connected(&s);
-    assert_int_equal(clave_async_set(s.c, "a", "x", 1, -1, NULL, NULL), CLAVE_EPATH);
-    assert_non_null(strstr(clave_async_client_errmsg(s.c), "\"a\""));
-    assert_int_equal(clave_async_get(s.c, "/a/", NULL, NULL, NULL), CLAVE_EPATH);
-    assert_int_equal(clave_async_set(s.c, "/a", big, sizeof big, -1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_async_create(s.c, "/a", big, sizeof big, NULL, NULL, NULL),
+    assert_int_equal(clave_async_set(s->c, "a", "x", 1, -1, NULL, NULL), CLAVE_EPATH);
+    assert_non_null(strstr(clave_async_client_errmsg(s->c), "\"a\""));
+    assert_int_equal(clave_async_get(s->c, "/a/", NULL, NULL, NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_set(s->c, "/a", big, sizeof big, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_create(s->c, "/a", big, sizeof big, NULL, NULL, NULL),
                      CLAVE_ETOOBIG);
-    assert_non_null(strstr(clave_async_client_errmsg(s.c), "1048575"));
+    assert_non_null(strstr(clave_async_client_errmsg(s->c), "1048575"));
     char path[489];
     memset(path, 'n', sizeof path);
     path[0] = '/';
     path[sizeof path - 1] = '\0';
-    assert_int_equal(clave_async_create(s.c, path, big, 1048560, NULL, NULL, NULL), CLAVE_ETOOBIG);
-    assert_non_null(strstr(clave_async_client_errmsg(s.c),
+    assert_int_equal(clave_async_create(s->c, path, big, 1048560, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_non_null(strstr(clave_async_client_errmsg(s->c),
                            "nnn... is larger than the 1048575 bytes of one frame"));
     clave_create_options o = {.size = sizeof o, .mode = CLAVE_PERSISTENT_TTL};
-    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
-    assert_true(fake_is_quiet(&s));
+    assert_int_equal(clave_async_create(s->c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
+    assert_true(fake_is_quiet(s));
 }
 
 TEST(a_chroot_is_put_in_front_and_taken_off)
@@ -236,71 +220,65 @@ TEST(a_chroot_is_put_in_front_and_taken_off)
     assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/app"));
 }
 
-TEST(a_multi_tells_each_of_its_ops)
+TEST_CONNECTED(a_multi_tells_each_of_its_ops)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
     clave_op ops[] = {{.kind = CLAVE_OP_CHECK, .path = "/l", .version = -1},
                       {.kind = CLAVE_OP_CREATE, .path = "/n-", .mode = CLAVE_EPHEMERAL_SEQUENTIAL},
                       {.kind = CLAVE_OP_SET, .path = "/d", .data = "x", .len = 1, .version = 2}};
-    assert_int_equal(clave_async_multi(s.c, ops, 3, outcome_cb, &a), CLAVE_OK);
-    fake_expect(&s, OP_MULTI);
-    assert_int_equal(s.q.body.multi.count, 3);
+    assert_int_equal(clave_async_multi(s->c, ops, 3, outcome_cb, &a), CLAVE_OK);
+    fake_expect(s, OP_MULTI);
+    assert_int_equal(s->q.body.multi.count, 3);
     CLOSED_BY(clave__buf_fini) struct buf b;
-    clave__buf_init(&b, &s.mem, 4096);
+    clave__buf_init(&b, &s->mem, 4096);
     struct jwriter w = clave__jwriter(&b);
     static const int32_t errs[] = {0, CLAVE_ENODEEXISTS, CLAVE_ERUNTIME};
     for (int i = 0; i < 3; i++)
         clave__wire_put_result(&w, &(struct wire_result){.op = OP_ERROR, .err = errs[i]});
     clave__wire_put_ops_end(&w);
     struct wire_reply m = {.results = {3, clave__buf_bytes(&b), clave__buf_len(&b)}};
-    fake_answer(&s, CLAVE_OK, &m);
+    fake_answer(s, CLAVE_OK, &m);
     assert_int_equal(a.err, CLAVE_ENODEEXISTS);
     assert_int_equal(a.nops, 3);
 }
 
 /* ---- guaranteed deletes -------------------------------------------------------------- */
 
-TEST(a_guaranteed_delete_is_asked_for_until_it_is_done)
+TEST_CONNECTED(a_guaranteed_delete_is_asked_for_until_it_is_done)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", outcome_cb, &a), CLAVE_OK);
-    fake_expect(&s, OP_DELETE);
-    fake_hang_up(&s);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION, T, false);
-    fake_expect(&s, OP_DELETE);
-    assert_int_equal(s.q.body.check.version, -1);
-    fake_answer(&s, CLAVE_ETHROTTLED, NULL);
+    assert_int_equal(clave_async_delete_guaranteed(s->c, "/n", outcome_cb, &a), CLAVE_OK);
+    fake_expect(s, OP_DELETE);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_DELETE);
+    assert_int_equal(s->q.body.check.version, -1);
+    fake_answer(s, CLAVE_ETHROTTLED, NULL);
     assert_int_equal(a.times, 0);
-    fake_config(&s, true);
-    fake_advance_to(&s, s.now + 100);
-    fake_expect(&s, OP_DELETE);
-    fake_answer(&s, CLAVE_ENONODE, NULL); /* the one before had been done */
+    fake_config(s, true);
+    fake_advance_to(s, s->now + 100);
+    fake_expect(s, OP_DELETE);
+    fake_answer(s, CLAVE_ENONODE, NULL); /* the one before had been done */
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
 }
 
-TEST(a_guaranteed_delete_ends_with_its_session)
+TEST_CONNECTED(a_guaranteed_delete_ends_with_its_session)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome a = {0};
-    connected(&s);
-    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", outcome_cb, &a), CLAVE_OK);
-    fake_expect(&s, OP_DELETE);
-    fake_hang_up(&s);
-    fake_dial(&s);
-    fake_answer_handshake(&s, 0, 0, false);
+    assert_int_equal(clave_async_delete_guaranteed(s->c, "/n", outcome_cb, &a), CLAVE_OK);
+    fake_expect(s, OP_DELETE);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, 0, 0, false);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_EEXPIRED);
-    fake_hang_up(&s);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
-    fake_config(&s, true);
-    assert_true(fake_is_quiet(&s)); /* another session's node of that name is not touched */
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION + 1, T, false);
+    fake_config(s, true);
+    assert_true(fake_is_quiet(s)); /* another session's node of that name is not touched */
 }
 
 /* The sync is sent at once after a lost answer, else after the question about the ensemble. */
@@ -498,33 +476,27 @@ TEST(identities_without_their_parts_are_refused)
     assert_null(c);
 }
 
-TEST(no_acls_are_none_whatever_their_count)
+TEST_CONNECTED(no_acls_are_none_whatever_their_count)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     clave_create_options o = {.size = sizeof o, .nacls = 3};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
     for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
         o.flags = flags;
-        assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
-        assert_int_equal(fake_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
+        assert_int_equal(clave_async_create(s->c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
+        assert_int_equal(fake_expect(s, OP_CREATE2)->body.create.acl.count, 1);
     }
 }
 
 /* Lengths that no frame has are refused before anything looks at the bytes. */
-TEST(more_than_a_frame_is_too_big)
+TEST_CONNECTED(more_than_a_frame_is_too_big)
 {
     size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
-    CLOSED_BY(fake_close) struct fake_server s;
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_create(s->c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_set(s->c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_multi(s->c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
     op.kind = CLAVE_OP_CREATE;
-    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_true(fake_is_quiet(&s));
+    assert_int_equal(clave_async_multi(s->c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_true(fake_is_quiet(s));
 }
 
 /* A server closes the connection when it has read how long the request is; the client hears no more
@@ -683,16 +655,13 @@ TEST(a_server_that_refuses_an_identity_is_dialled_again_at_once)
 }
 
 /* A node has no children: the result has names all the same, none of them. */
-TEST(an_empty_list_is_a_list)
+TEST_CONNECTED(an_empty_list_is_a_list)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct outcome out = {0};
     struct wire_reply none = {.names = {0, NULL, 0}};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_children(s.c, "/a", NULL, outcome_cb, &out), CLAVE_OK);
-    fake_expect(&s, OP_GET_CHILDREN2);
-    fake_answer(&s, CLAVE_OK, &none);
+    assert_int_equal(clave_async_children(s->c, "/a", NULL, outcome_cb, &out), CLAVE_OK);
+    fake_expect(s, OP_GET_CHILDREN2);
+    fake_answer(s, CLAVE_OK, &none);
     assert_int_equal(out.times, 1);
     assert_int_equal(out.err, CLAVE_OK);
     assert_true(out.has_names);

@@ -95,20 +95,17 @@ TEST(another_timeout_than_requested_is_said_once)
     assert_int_equal(w.n, 2);
 }
 
-TEST(another_session_than_asked_for_is_a_loss)
+TEST_CONNECTED(another_session_than_asked_for_is_a_loss)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    fake_hang_up(&s);
-    fake_dial(&s);
-    fake_answer_handshake(&s, FAKE_SESSION + 5, T, false);
-    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EREPLACED);
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_hang_up(&s);
-    assert_int_equal(fake_dial(&s).session_id, 0);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION + 5, T, false);
+    fake_expect_state(s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    fake_expect_state(s, CLAVE_STATE_LOST, CLAVE_EREPLACED);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
+    fake_hang_up(s);
+    assert_int_equal(fake_dial(s).session_id, 0);
 }
 
 TEST(a_read_only_server_is_told_of)
@@ -124,57 +121,48 @@ TEST(a_read_only_server_is_told_of)
 }
 
 /* Without holds the session is given up when it must have ended, and not before. */
-TEST(lost_comes_a_timeout_after_the_last_sign_of_life)
+TEST_CONNECTED(lost_comes_a_timeout_after_the_last_sign_of_life)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    int64_t sent = s.now; /* of the newest answered request */
-    s.now += 300;
-    fake_hang_up(&s);
-    fake_advance_to(&s, sent + T - 1);
-    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    assert_true(fake_expects_no_state(&s));
-    assert_int_equal(clave_async_client_session_id(s.c), FAKE_SESSION);
-    fake_advance_to(&s, sent + T);
-    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
-    assert_int_equal(clave_async_client_session_id(s.c), 0);
+    int64_t sent = s->now; /* of the newest answered request */
+    s->now += 300;
+    fake_hang_up(s);
+    fake_advance_to(s, sent + T - 1);
+    fake_expect_state(s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    assert_true(fake_expects_no_state(s));
+    assert_int_equal(clave_async_client_session_id(s->c), FAKE_SESSION);
+    fake_advance_to(s, sent + T);
+    fake_expect_state(s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
+    assert_int_equal(clave_async_client_session_id(s->c), 0);
 }
 
-TEST(silence_ends_a_connection)
+TEST_CONNECTED(silence_ends_a_connection)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    int64_t quiet = s.now;
-    assert_int_equal(clave_async_client_deadline(s.c), quiet + T / 3);
-    fake_advance_to(&s, quiet + T / 3);
-    fake_expect(&s, OP_PING);
-    assert_int_equal(s.q.xid, XID_PING);
-    fake_advance_to(&s, quiet + T * 2 / 3 - 1);
-    assert_true(fake_is_quiet(&s)); /* one at a time */
-    assert_true(clave_async_client_is_connected(s.c));
-    fake_advance_to(&s, quiet + T * 2 / 3);
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
+    int64_t quiet = s->now;
+    assert_int_equal(clave_async_client_deadline(s->c), quiet + T / 3);
+    fake_advance_to(s, quiet + T / 3);
+    fake_expect(s, OP_PING);
+    assert_int_equal(s->q.xid, XID_PING);
+    fake_advance_to(s, quiet + T * 2 / 3 - 1);
+    assert_true(fake_is_quiet(s)); /* one at a time */
+    assert_true(clave_async_client_is_connected(s->c));
+    fake_advance_to(s, quiet + T * 2 / 3);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
+    fake_expect_state(s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
 }
 
-TEST(pings_keep_a_connection)
+TEST_CONNECTED(pings_keep_a_connection)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
     for (int i = 0; i < 100; i++) {
-        fake_advance_to(&s, clave_async_client_deadline(s.c));
-        fake_expect(&s, OP_PING);
-        s.now += 20;
-        fake_answer_ping(&s);
-        assert_int_equal(clave_async_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
+        fake_advance_to(s, clave_async_client_deadline(s->c));
+        fake_expect(s, OP_PING);
+        s->now += 20;
+        fake_answer_ping(s);
+        assert_int_equal(clave_async_client_hold_deadline(s->c), s->now - 20 + T - MARGIN);
     }
-    assert_int_equal(clave__client_requests_sent(s.c, OP_PING), 100);
-    assert_true(clave_async_client_is_connected(s.c));
+    assert_int_equal(clave__client_requests_sent(s->c, OP_PING), 100);
+    assert_true(clave_async_client_is_connected(s->c));
 }
 
 TEST(opcodes_are_counted_apart)
@@ -334,43 +322,37 @@ TEST(a_new_connection_counts_when_it_has_committed_something)
     clave__client_unhold(s.c, &h.hold);
 }
 
-TEST(a_new_connection_to_a_standalone_server_counts_at_once)
+TEST_CONNECTED(a_new_connection_to_a_standalone_server_counts_at_once)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    hold(&s, &h, "/l/n");
-    s.now += T / 2;
-    fake_hang_up(&s);
-    fake_dial(&s);
-    s.now += 30;
-    fake_answer_handshake(&s, FAKE_SESSION, T, false);
-    fake_config(&s, true);
-    assert_int_equal(clave_async_client_hold_deadline(s.c), s.now + T - MARGIN);
-    assert_true(fake_is_quiet(&s));
-    clave__client_unhold(s.c, &h.hold);
+    hold(s, &h, "/l/n");
+    s->now += T / 2;
+    fake_hang_up(s);
+    fake_dial(s);
+    s->now += 30;
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_config(s, true);
+    assert_int_equal(clave_async_client_hold_deadline(s->c), s->now + T - MARGIN);
+    assert_true(fake_is_quiet(s));
+    clave__client_unhold(s->c, &h.hold);
 }
 
 /* A machine that slept: the loss is reported before the bytes that came meanwhile are read. */
-TEST(what_comes_in_late_is_no_sign_of_life)
+TEST_CONNECTED(what_comes_in_late_is_no_sign_of_life)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct holder h;
     struct outcome got = {0};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    hold(&s, &h, "/l/n");
-    assert_int_equal(clave_async_exists(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
-    fake_expect(&s, OP_EXISTS);
-    s.now += T - MARGIN;
-    fake_answer(&s, CLAVE_ENONODE, NULL);
-    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
-    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
+    hold(s, &h, "/l/n");
+    assert_int_equal(clave_async_exists(s->c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_expect(s, OP_EXISTS);
+    s->now += T - MARGIN;
+    fake_answer(s, CLAVE_ENONODE, NULL);
+    fake_expect_state(s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
+    fake_expect_state(s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
     assert_int_equal(got.times, 1);
     assert_int_equal(clave_err_classify(got.err), CLAVE_CLASS_RETRY);
-    clave__client_unhold(s.c, &h.hold);
+    clave__client_unhold(s->c, &h.hold);
 }
 
 TEST(a_heartbeat_finds_a_node_that_has_gone)
@@ -657,16 +639,13 @@ TEST(a_session_without_a_number_is_none)
 }
 
 /* A server whose bytes make no sense is asked again after a pause, not at once for ever. */
-TEST(a_server_that_answers_nonsense_is_dialled_after_a_pause)
+TEST_CONNECTED(a_server_that_answers_nonsense_is_dialled_after_a_pause)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    assert_int_equal(clave_async_get(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
-    fake_expect(&s, OP_GET_DATA);
-    fake_answer(&s, CLAVE_OK, NULL); /* without a body */
-    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    fake_hang_up(&s);
-    assert_int_equal(clave_async_client_wants(s.c), 0);
-    assert_true(clave_async_client_deadline(s.c) > s.now);
+    assert_int_equal(clave_async_get(s->c, "/x", NULL, NULL, NULL), CLAVE_OK);
+    fake_expect(s, OP_GET_DATA);
+    fake_answer(s, CLAVE_OK, NULL); /* without a body */
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
+    fake_hang_up(s);
+    assert_int_equal(clave_async_client_wants(s->c), 0);
+    assert_true(clave_async_client_deadline(s->c) > s->now);
 }

@@ -468,19 +468,16 @@ TEST(the_path_of_an_event_outlives_what_its_callback_asks_for)
 
 /* One change is the event of two watches, and the first callback wants to use both anew. The
  * second has its event still to come: it would have been taken for one of its next path. */
-TEST(a_watch_is_in_use_until_its_event_was_delivered)
+TEST_CONNECTED(a_watch_is_in_use_until_its_event_was_delivered)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct seen a, b;
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
-    watch(&s, &a);
-    watch(&s, &b);
-    arm(&s, &a, ASK_GET, "/a", CLAVE_OK);
-    arm(&s, &b, ASK_GET, "/a", CLAVE_OK);
+    watch(s, &a);
+    watch(s, &b);
+    arm(s, &a, ASK_GET, "/a", CLAVE_OK);
+    arm(s, &b, ASK_GET, "/a", CLAVE_OK);
     a.other = &b;
     b.other = &a;
-    fake_event(&s, EVENT_DATA_CHANGED, "/a");
+    fake_event(s, EVENT_DATA_CHANGED, "/a");
     assert_int_equal(a.events + b.events, 2);
     assert_int_equal(a.refused + b.refused, 1);
     assert_string_equal(a.path, "/a");

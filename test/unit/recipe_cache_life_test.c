@@ -131,17 +131,15 @@ TEST_BOTH(a_cache_may_be_freed_in_any_event)
 }
 
 /* TestPersistentWatcher.testAfterClientClose (CURATOR-729): it ends with its client. */
-TEST_BOTH(a_cache_ends_with_its_client)
+TEST_PLAYED(a_cache_ends_with_its_client)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_open(&y, "/t", NULL);
-    clave_async_client_close(y.p->clients[USER].c, y.p->now);
-    memnet_settle(y.p);
-    assert_int_equal(y.m.ended, 1);
-    assert_int_equal(y.m.why, CLAVE_ECLOSED);
-    assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
+    play_create(y, "/t");
+    play_open(y, "/t", NULL);
+    clave_async_client_close(y->p->clients[USER].c, y->p->now);
+    memnet_settle(y->p);
+    assert_int_equal(y->m.ended, 1);
+    assert_int_equal(y->m.why, CLAVE_ECLOSED);
+    assert_int_equal(clave_async_cache_status_of(y->cache).count, 1);
 }
 
 static void visit_children(struct play *y, const char *path, clave_err err, size_t n)

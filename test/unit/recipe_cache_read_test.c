@@ -90,26 +90,24 @@ static void assert_data(const struct play *y, const char *path, bool has_data, s
 }
 
 /* Each read of a multiRead has an error of its own. */
-TEST_BOTH(a_node_that_may_not_be_read_hides_no_other)
+TEST_PLAYED(a_node_that_may_not_be_read_hides_no_other)
 {
-    CLOSED_BY(play_end) struct play y;
     const clave_acl unreadable = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_create(&y, "/t/b");
-    play_create(&y, "/t/c");
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_create(y, "/t/b");
+    play_create(y, "/t/c");
     assert_int_equal(
-        clave_async_set_acl(y.p->clients[ACTOR].c, "/t/b", &unreadable, 1, -1, NULL, NULL),
+        clave_async_set_acl(y->p->clients[ACTOR].c, "/t/b", &unreadable, 1, -1, NULL, NULL),
         CLAVE_OK);
-    play_set(&y, "/t/a", "12");
-    play_set(&y, "/t/c", "345");
-    play_open(&y, "/t", NULL);
-    assert_int_equal(y.m.initialized, 1);
-    assert_int_equal(y.m.count, 4);
-    assert_data(&y, "/t/a", true, 2);
-    assert_data(&y, "/t/b", false, 0);
-    assert_data(&y, "/t/c", true, 3);
+    play_set(y, "/t/a", "12");
+    play_set(y, "/t/c", "345");
+    play_open(y, "/t", NULL);
+    assert_int_equal(y->m.initialized, 1);
+    assert_int_equal(y->m.count, 4);
+    assert_data(y, "/t/a", true, 2);
+    assert_data(y, "/t/b", false, 0);
+    assert_data(y, "/t/c", true, 3);
 }
 
 /* The answer to a multiRead is too long for the client: the nodes are read one at a time. */
@@ -188,23 +186,21 @@ TEST_BOTH(a_node_made_again_while_it_is_read_is_watched)
 
 /* A node is deleted and made again while its parent is listed, and it itself after that: it is read
  * nevertheless, as its own listing says nothing of the new one. */
-TEST_BOTH(a_node_made_again_while_it_is_listed_is_read)
+TEST_PLAYED(a_node_made_again_while_it_is_listed_is_read)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_open(&y, "/t", NULL);
-    memnet_rule(y.p, (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
-    play_create(&y, "/t/b");
-    play_create(&y, "/t/a/x");
-    play_delete(&y, "/t/a/x");
-    play_delete(&y, "/t/a");
-    play_create(&y, "/t/a");
-    memnet_clear(y.p);
-    memnet_settle(y.p);
-    assert_int_equal(y.m.count, 3);
-    play_assert_equals_the_tree(&y);
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_open(y, "/t", NULL);
+    memnet_rule(y->p, (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    play_create(y, "/t/b");
+    play_create(y, "/t/a/x");
+    play_delete(y, "/t/a/x");
+    play_delete(y, "/t/a");
+    play_create(y, "/t/a");
+    memnet_clear(y->p);
+    memnet_settle(y->p);
+    assert_int_equal(y->m.count, 3);
+    play_assert_equals_the_tree(y);
 }
 
 /* So many messages of the user, and no more. */

@@ -5,25 +5,23 @@
 /* ---- CuratorCache ---------------------------------------------------------------------------- */
 
 /* TestTreeCache.testStartup, testBasics and testUpdate as well, TestNodeCache.testBasics. */
-TEST_BOTH(testAfterInitialized)
+TEST_PLAYED(testAfterInitialized)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_create(&y, "/t/a/b");
-    play_set(&y, "/t/a/b", "x");
-    play_open(&y, "/t", NULL);
-    play_told(&y, "+/t +/t/a +/t/a/b=x initialized ");
-    assert_true(clave_async_cache_status_of(y.cache).current);
-    assert_int_equal(clave_async_cache_status_of(y.cache).count, 3);
-    play_create(&y, "/t/c");
-    play_set(&y, "/t/c", "1");
-    play_set(&y, "/t/c", "2");
-    play_create(&y, "/t/c/d");
-    play_delete(&y, "/t/c/d");
-    play_delete(&y, "/t/c");
-    play_told(&y, "+/t/c ~/t/c=1 ~/t/c=2 +/t/c/d -/t/c/d -/t/c ");
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_create(y, "/t/a/b");
+    play_set(y, "/t/a/b", "x");
+    play_open(y, "/t", NULL);
+    play_told(y, "+/t +/t/a +/t/a/b=x initialized ");
+    assert_true(clave_async_cache_status_of(y->cache).current);
+    assert_int_equal(clave_async_cache_status_of(y->cache).count, 3);
+    play_create(y, "/t/c");
+    play_set(y, "/t/c", "1");
+    play_set(y, "/t/c", "2");
+    play_create(y, "/t/c/d");
+    play_delete(y, "/t/c/d");
+    play_delete(y, "/t/c");
+    play_told(y, "+/t/c ~/t/c=1 ~/t/c=2 +/t/c/d -/t/c/d -/t/c ");
 }
 
 /* TestPathChildrenCache has it too. */
@@ -86,121 +84,111 @@ TEST(testGreaterThan64kZNodes)
 }
 
 /* TestCuratorCacheEdges. What happens while there is no connection becomes events. */
-TEST_BOTH(testReconnectConsistency)
+TEST_PLAYED(testReconnectConsistency)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/stays");
-    play_create(&y, "/t/goes");
-    play_create(&y, "/t/goes/below");
-    play_create(&y, "/t/changes");
-    play_create(&y, "/t/again");
-    play_open(&y, "/t", NULL);
-    assert_int_equal(y.m.created, 6);
-    y.m.nstory = 0;
-    memnet_refuse(y.p, USER, true);
-    memnet_settle(y.p);
-    play_delete(&y, "/t/goes/below");
-    play_delete(&y, "/t/goes");
-    play_set(&y, "/t/changes", "x");
-    play_delete(&y, "/t/again");
-    play_create(&y, "/t/again");
-    play_create(&y, "/t/comes");
-    play_create(&y, "/t/comes/too");
-    play_told(&y, "stale ");
-    assert_false(clave_async_cache_status_of(y.cache).current);
-    memnet_refuse(y.p, USER, false);
-    memnet_advance(y.p, 3000);
-    assert_true(memnet_saw(y.p, USER, CLAVE_STATE_RECONNECTED));
-    assert_false(memnet_saw(y.p, USER, CLAVE_STATE_LOST));
-    assert_int_equal(y.m.resynced, 1);
-    assert_int_equal(y.m.created, 6 + 3);
-    assert_int_equal(y.m.changed, 1);
-    assert_int_equal(y.m.deleted, 3);
-    assert_int_equal(clave_async_cache_status_of(y.cache).count, 6);
-    play_create(&y, "/t/after");
-    assert_non_null(cache_mirror_find(&y.m, "/t/after"));
+    play_create(y, "/t");
+    play_create(y, "/t/stays");
+    play_create(y, "/t/goes");
+    play_create(y, "/t/goes/below");
+    play_create(y, "/t/changes");
+    play_create(y, "/t/again");
+    play_open(y, "/t", NULL);
+    assert_int_equal(y->m.created, 6);
+    y->m.nstory = 0;
+    memnet_refuse(y->p, USER, true);
+    memnet_settle(y->p);
+    play_delete(y, "/t/goes/below");
+    play_delete(y, "/t/goes");
+    play_set(y, "/t/changes", "x");
+    play_delete(y, "/t/again");
+    play_create(y, "/t/again");
+    play_create(y, "/t/comes");
+    play_create(y, "/t/comes/too");
+    play_told(y, "stale ");
+    assert_false(clave_async_cache_status_of(y->cache).current);
+    memnet_refuse(y->p, USER, false);
+    memnet_advance(y->p, 3000);
+    assert_true(memnet_saw(y->p, USER, CLAVE_STATE_RECONNECTED));
+    assert_false(memnet_saw(y->p, USER, CLAVE_STATE_LOST));
+    assert_int_equal(y->m.resynced, 1);
+    assert_int_equal(y->m.created, 6 + 3);
+    assert_int_equal(y->m.changed, 1);
+    assert_int_equal(y->m.deleted, 3);
+    assert_int_equal(clave_async_cache_status_of(y->cache).count, 6);
+    play_create(y, "/t/after");
+    assert_non_null(cache_mirror_find(&y->m, "/t/after"));
 }
 
 /* Each node of it is told, children first, whatever the order of the table they are in. */
-TEST_BOTH(a_large_subtree_goes)
+TEST_PLAYED(a_large_subtree_goes)
 {
     enum { MANY = 1500 };
-    CLOSED_BY(play_end) struct play y;
     char path[64];
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/dir");
-    play_create_many(&y, "/t/dir", MANY);
-    play_open(&y, "/t", NULL);
-    memnet_refuse(y.p, USER, true);
-    memnet_settle(y.p);
+    play_create(y, "/t");
+    play_create(y, "/t/dir");
+    play_create_many(y, "/t/dir", MANY);
+    play_open(y, "/t", NULL);
+    memnet_refuse(y->p, USER, true);
+    memnet_settle(y->p);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(path, sizeof path, "/t/dir/%05u", i);
-        clave_async_delete(y.p->clients[ACTOR].c, path, -1, NULL, NULL);
+        clave_async_delete(y->p->clients[ACTOR].c, path, -1, NULL, NULL);
     }
-    play_delete(&y, "/t/dir");
-    memnet_refuse(y.p, USER, false);
-    memnet_advance(y.p, 3000);
-    assert_int_equal(y.m.deleted, MANY + 1);
-    assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
+    play_delete(y, "/t/dir");
+    memnet_refuse(y->p, USER, false);
+    memnet_advance(y->p, 3000);
+    assert_int_equal(y->m.deleted, MANY + 1);
+    assert_int_equal(clave_async_cache_status_of(y->cache).count, 1);
 }
 
 /* TestCuratorCacheEdges. */
-TEST_BOTH(testServerLoss)
+TEST_PLAYED(testServerLoss)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_open(&y, "/t", NULL);
-    play_told(&y, "+/t +/t/a initialized ");
-    memnet_stop_server(y.p);
-    memnet_settle(y.p);
-    play_told(&y, "stale ");
-    memnet_start_server(y.p);
-    memnet_advance(y.p, 3000);
-    play_told(&y, "resynced ");
-    play_create(&y, "/t/b");
-    play_told(&y, "+/t/b ");
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_open(y, "/t", NULL);
+    play_told(y, "+/t +/t/a initialized ");
+    memnet_stop_server(y->p);
+    memnet_settle(y->p);
+    play_told(y, "stale ");
+    memnet_start_server(y->p);
+    memnet_advance(y->p, 3000);
+    play_told(y, "resynced ");
+    play_create(y, "/t/b");
+    play_told(y, "+/t/b ");
 }
 
 /* Compared by version alone, Curator's cache sees no change here. */
-TEST_BOTH(a_node_created_again_with_its_version_is_another)
+TEST_PLAYED(a_node_created_again_with_its_version_is_another)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_open(&y, "/t", NULL);
-    memnet_refuse(y.p, USER, true);
-    memnet_settle(y.p);
-    play_delete(&y, "/t/a");
-    play_create(&y, "/t/a");
-    memnet_refuse(y.p, USER, false);
-    memnet_advance(y.p, 3000);
-    play_told(&y, "+/t +/t/a initialized stale -/t/a +/t/a resynced ");
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_open(y, "/t", NULL);
+    memnet_refuse(y->p, USER, true);
+    memnet_settle(y->p);
+    play_delete(y, "/t/a");
+    play_create(y, "/t/a");
+    memnet_refuse(y->p, USER, false);
+    memnet_advance(y->p, 3000);
+    play_told(y, "+/t +/t/a initialized stale -/t/a +/t/a resynced ");
 }
 
 /* TestNodeCache, TestPathChildrenCache and TestTreeCache; a recipe's own session is another's end.
  */
-TEST_BOTH(testKilledSession)
+TEST_PLAYED(testKilledSession)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_open(&y, "/t", NULL);
-    memnet_kill_session(y.p, USER);
-    memnet_settle(y.p);
-    play_create(&y, "/t/b");
-    memnet_advance(y.p, 3000);
-    assert_true(memnet_saw(y.p, USER, CLAVE_STATE_LOST));
-    assert_int_equal(y.m.resynced, 1);
-    assert_int_equal(y.m.created, 3);
-    play_set(&y, "/t/b", "x");
-    assert_int_equal(y.m.changed, 1);
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_open(y, "/t", NULL);
+    memnet_kill_session(y->p, USER);
+    memnet_settle(y->p);
+    play_create(y, "/t/b");
+    memnet_advance(y->p, 3000);
+    assert_true(memnet_saw(y->p, USER, CLAVE_STATE_LOST));
+    assert_int_equal(y->m.resynced, 1);
+    assert_int_equal(y->m.created, 3);
+    play_set(y, "/t/b", "x");
+    assert_int_equal(y->m.changed, 1);
 }
 
 /* ---- TestCuratorCacheConsistency ---------------------------------------------------------------
@@ -310,53 +298,47 @@ TEST_BOTH(testDeleteThenCreate)
 /* ---- PathChildrenCache ----------------------------------------------------------------------- */
 
 /* The parents come later. TestTreeCache.testStartEmpty, testStartEmptyDeeper. */
-TEST_BOTH(testParentContainerMissing)
+TEST_PLAYED(testParentContainerMissing)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_open(&y, "/a/b", NULL);
-    play_told(&y, "initialized ");
-    play_create(&y, "/a");
-    play_told(&y, "");
-    play_create(&y, "/a/b");
-    play_create(&y, "/a/b/c");
-    play_told(&y, "+/a/b +/a/b/c ");
+    play_open(y, "/a/b", NULL);
+    play_told(y, "initialized ");
+    play_create(y, "/a");
+    play_told(y, "");
+    play_create(y, "/a/b");
+    play_create(y, "/a/b/c");
+    play_told(y, "+/a/b +/a/b/c ");
 }
 
 /* CURATOR-476: the child goes between its listing and its reading. */
-TEST_BOTH(testInitializedEvenIfChildDeleted)
+TEST_PLAYED(testInitializedEvenIfChildDeleted)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_create(&y, "/t/b");
-    play_begin(&y, "/t", NULL);
-    memnet_rule(y.p,
-                each ? (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 1}
-                     : (struct memnet_rule){USER, MEMNET_REQUEST, OP_MULTI_READ, MEMNET_HOLD, 0});
-    memnet_settle(y.p);
-    play_delete(&y, "/t/a");
-    assert_int_equal(y.m.initialized, 0);
-    memnet_clear(y.p);
-    memnet_settle(y.p);
-    assert_int_equal(y.m.initialized, 1);
-    assert_int_equal(y.m.count, 2);
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_create(y, "/t/b");
+    play_begin(y, "/t", NULL);
+    memnet_rule(
+        y->p, y->each ? (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 1}
+                      : (struct memnet_rule){USER, MEMNET_REQUEST, OP_MULTI_READ, MEMNET_HOLD, 0});
+    memnet_settle(y->p);
+    play_delete(y, "/t/a");
+    assert_int_equal(y->m.initialized, 0);
+    memnet_clear(y->p);
+    memnet_settle(y->p);
+    assert_int_equal(y->m.initialized, 1);
+    assert_int_equal(y->m.count, 2);
 }
 
 /* TestPathChildrenCache.testWithBadConnect, TestTreeCache.testServerNotStartedYet. */
-TEST_BOTH(testWithBadConnect)
+TEST_PLAYED(testWithBadConnect)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    memnet_stop_server(y.p);
-    memnet_settle(y.p);
-    play_open(&y, "/t", NULL);
-    play_told(&y, "");
-    memnet_start_server(y.p);
-    memnet_advance(y.p, 3000);
-    play_told(&y, "+/t initialized ");
+    play_create(y, "/t");
+    memnet_stop_server(y->p);
+    memnet_settle(y->p);
+    play_open(y, "/t", NULL);
+    play_told(y, "");
+    memnet_start_server(y->p);
+    memnet_advance(y->p, 3000);
+    play_told(y, "+/t initialized ");
 }
 
 /* An event while the first load is under way is not lost. */
@@ -420,36 +402,32 @@ TEST_BOTH(testSelector)
     assert_true(asked >= 6);
 }
 
-TEST_BOTH(testFromRoot)
+TEST_PLAYED(testFromRoot)
 {
-    CLOSED_BY(play_end) struct play y;
     clave_cache_node n;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_open(&y, "/", NULL);
-    assert_non_null(cache_mirror_find(&y.m, "/zookeeper"));
-    play_create(&y, "/t/a");
-    play_create(&y, "/u");
-    assert_non_null(cache_mirror_find(&y.m, "/t/a"));
-    assert_int_equal(clave_async_cache_get(y.cache, "/", &n), CLAVE_OK);
+    play_create(y, "/t");
+    play_open(y, "/", NULL);
+    assert_non_null(cache_mirror_find(&y->m, "/zookeeper"));
+    play_create(y, "/t/a");
+    play_create(y, "/u");
+    assert_non_null(cache_mirror_find(&y->m, "/t/a"));
+    assert_int_equal(clave_async_cache_get(y->cache, "/", &n), CLAVE_OK);
     assert_int_equal(n.stat.num_children, 3);
-    assert_int_equal(clave_async_cache_get(y.cache, "/u", &n), CLAVE_OK);
-    assert_int_equal(clave_async_cache_get(y.cache, "u", &n), CLAVE_ENONODE);
-    assert_int_equal(clave_async_cache_get(y.cache, "/u/", &n), CLAVE_ENONODE);
+    assert_int_equal(clave_async_cache_get(y->cache, "/u", &n), CLAVE_OK);
+    assert_int_equal(clave_async_cache_get(y->cache, "u", &n), CLAVE_ENONODE);
+    assert_int_equal(clave_async_cache_get(y->cache, "/u/", &n), CLAVE_ENONODE);
 }
 
-TEST_BOTH(testDeleteThenCreateRoot)
+TEST_PLAYED(testDeleteThenCreateRoot)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_open(&y, "/t", NULL);
-    play_delete(&y, "/t/a");
-    play_delete(&y, "/t");
-    play_create(&y, "/t");
-    play_create(&y, "/t/b");
-    play_told(&y, "+/t +/t/a initialized -/t/a -/t +/t +/t/b ");
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_open(y, "/t", NULL);
+    play_delete(y, "/t/a");
+    play_delete(y, "/t");
+    play_create(y, "/t");
+    play_create(y, "/t/b");
+    play_told(y, "+/t +/t/a initialized -/t/a -/t +/t +/t/b ");
 }
 
 /* ---- a steady stream of changes -------------------------------------------------------------- */
@@ -499,28 +477,26 @@ static bool is_told_before(const struct play *y, const char *what, const char *t
 }
 
 /* The load has an end, and so has the comparison after a reconnect, whatever changes meanwhile. */
-TEST_BOTH(it_is_current_under_a_steady_stream_of_changes)
+TEST_PLAYED(it_is_current_under_a_steady_stream_of_changes)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_create(&y, "/t/b");
-    play_create(&y, "/t/b/c");
-    play_begin(&y, "/t", NULL);
-    play_stream(&y);
-    assert_int_equal(y.m.initialized, 1);
-    assert_true(is_told_before(&y, "+/t/b/c ", "initialized "));
-    y.m.nstory = 0;
-    memnet_sever(y.p, USER);
-    set_alone(&y, "/t/b/c", "y");
-    memnet_connect(y.p, USER);
-    play_stream(&y);
-    assert_int_equal(y.m.resynced, 1);
-    assert_true(is_told_before(&y, "stale ", "~/t/b/c=y "));
-    assert_true(is_told_before(&y, "~/t/b/c=y ", "resynced "));
-    memnet_settle(y.p);
-    play_assert_equals_the_tree(&y);
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_create(y, "/t/b");
+    play_create(y, "/t/b/c");
+    play_begin(y, "/t", NULL);
+    play_stream(y);
+    assert_int_equal(y->m.initialized, 1);
+    assert_true(is_told_before(y, "+/t/b/c ", "initialized "));
+    y->m.nstory = 0;
+    memnet_sever(y->p, USER);
+    set_alone(y, "/t/b/c", "y");
+    memnet_connect(y->p, USER);
+    play_stream(y);
+    assert_int_equal(y->m.resynced, 1);
+    assert_true(is_told_before(y, "stale ", "~/t/b/c=y "));
+    assert_true(is_told_before(y, "~/t/b/c=y ", "resynced "));
+    memnet_settle(y->p);
+    play_assert_equals_the_tree(y);
 }
 
 /* What did not fit is read as soon as there is room, also while other nodes change. */

@@ -58,61 +58,55 @@ static bool visit_nothing(const clave_cache_node *node, void *arg)
 }
 
 /* Its name is known; what is below it is not. */
-TEST_BOTH(an_unreadable_node_is_known_by_its_name)
+TEST_PLAYED(an_unreadable_node_is_known_by_its_name)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/a");
-    play_create_closed(&y, "/t/b");
-    play_create(&y, "/t/b/below");
-    play_open(&y, "/t", NULL);
-    assert_int_equal(y.m.initialized, 1);
-    assert_int_equal(y.m.count, 3);
-    assert_unreadable(&y, "/t/a", false);
-    assert_unreadable(&y, "/t/b", true);
-    assert_int_equal(clave_async_cache_children(y.cache, "/t/b", visit_nothing, NULL),
+    play_create(y, "/t");
+    play_create(y, "/t/a");
+    play_create_closed(y, "/t/b");
+    play_create(y, "/t/b/below");
+    play_open(y, "/t", NULL);
+    assert_int_equal(y->m.initialized, 1);
+    assert_int_equal(y->m.count, 3);
+    assert_unreadable(y, "/t/a", false);
+    assert_unreadable(y, "/t/b", true);
+    assert_int_equal(clave_async_cache_children(y->cache, "/t/b", visit_nothing, NULL),
                      CLAVE_ENOAUTH);
-    assert_int_equal(cache_mirror_find(&y.m, "/t")->stat.num_children, 2);
-    assert_true(clave_async_cache_status_of(y.cache).complete);
+    assert_int_equal(cache_mirror_find(&y->m, "/t")->stat.num_children, 2);
+    assert_true(clave_async_cache_status_of(y->cache).complete);
 }
 
 /* By a child watch of their parent. */
-TEST_BOTH(unreadable_siblings_come_and_go)
+TEST_PLAYED(unreadable_siblings_come_and_go)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create_closed(&y, "/t/1");
-    play_open(&y, "/t", NULL);
-    play_told(&y, "+/t +/t/1 initialized ");
-    play_create_closed(&y, "/t/2");
-    play_told(&y, "+/t/2 ");
-    play_delete(&y, "/t/1");
-    play_told(&y, "-/t/1 ");
-    play_create(&y, "/t/3");
-    play_told(&y, "+/t/3 ");
-    play_delete(&y, "/t/2"); /* the last of them */
-    play_told(&y, "-/t/2 ");
-    play_create_closed(&y, "/t/4");
-    play_told(&y, "+/t/4 ");
-    play_delete(&y, "/t/3");
-    play_told(&y, "-/t/3 ");
+    play_create(y, "/t");
+    play_create_closed(y, "/t/1");
+    play_open(y, "/t", NULL);
+    play_told(y, "+/t +/t/1 initialized ");
+    play_create_closed(y, "/t/2");
+    play_told(y, "+/t/2 ");
+    play_delete(y, "/t/1");
+    play_told(y, "-/t/1 ");
+    play_create(y, "/t/3");
+    play_told(y, "+/t/3 ");
+    play_delete(y, "/t/2"); /* the last of them */
+    play_told(y, "-/t/2 ");
+    play_create_closed(y, "/t/4");
+    play_told(y, "+/t/4 ");
+    play_delete(y, "/t/3");
+    play_told(y, "-/t/3 ");
 }
 
 /* Nobody tells of its end, only the listing of its parent. */
-TEST_BOTH(a_node_that_became_unreadable_is_missed_when_it_is_gone)
+TEST_PLAYED(a_node_that_became_unreadable_is_missed_when_it_is_gone)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create(&y, "/t/1");
-    play_create_closed(&y, "/t/2");
-    play_open(&y, "/t", NULL);
-    play_set_acl(&y, "/t/1", &closed);
-    play_told(&y, y.m.story);
-    play_delete(&y, "/t/1");
-    play_told(&y, "-/t/1 ");
+    play_create(y, "/t");
+    play_create(y, "/t/1");
+    play_create_closed(y, "/t/2");
+    play_open(y, "/t", NULL);
+    play_set_acl(y, "/t/1", &closed);
+    play_told(y, y->m.story);
+    play_delete(y, "/t/1");
+    play_told(y, "-/t/1 ");
 }
 
 /* What an access list has changed is found when the connection is back. */
@@ -291,23 +285,21 @@ TEST(a_refresh_reads_what_can_differ)
 }
 
 /* Also over the end of the session, with which its watches go. */
-TEST_BOTH(they_are_followed_in_the_next_session)
+TEST_PLAYED(they_are_followed_in_the_next_session)
 {
-    CLOSED_BY(play_end) struct play y;
-    play_init(&y, each);
-    play_create(&y, "/t");
-    play_create_closed(&y, "/t/1");
-    play_open(&y, "/t", NULL);
-    play_told(&y, y.m.story);
-    memnet_kill_session(y.p, USER);
-    memnet_settle(y.p);
-    memnet_advance(y.p, PLAY_TIMEOUT);
-    assert_true(clave_async_cache_status_of(y.cache).current);
-    play_told(&y, y.m.story);
-    play_create_closed(&y, "/t/2");
-    play_told(&y, "+/t/2 ");
-    play_delete(&y, "/t/1");
-    play_told(&y, "-/t/1 ");
+    play_create(y, "/t");
+    play_create_closed(y, "/t/1");
+    play_open(y, "/t", NULL);
+    play_told(y, y->m.story);
+    memnet_kill_session(y->p, USER);
+    memnet_settle(y->p);
+    memnet_advance(y->p, PLAY_TIMEOUT);
+    assert_true(clave_async_cache_status_of(y->cache).current);
+    play_told(y, y->m.story);
+    play_create_closed(y, "/t/2");
+    play_told(y, "+/t/2 ");
+    play_delete(y, "/t/1");
+    play_told(y, "-/t/1 ");
 }
 
 /* It is deleted before the cache knows more of it than that it may not be read. */

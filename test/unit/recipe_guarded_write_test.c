@@ -299,16 +299,13 @@ TEST(participants_that_vanish_meanwhile_are_left_out)
 }
 
 /* The server says that the session is over: the grant is as well, and nothing was done. */
-TEST(a_guarded_write_of_an_expired_session_is_lost)
+TEST_CONNECTED(a_guarded_write_of_an_expired_session_is_lost)
 {
-    CLOSED_BY(fake_close) struct fake_server s;
     struct answer o = {0};
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
-    fake_open(&s, NULL);
-    fake_connect(&s, true);
     struct write_guard lock = {.nodes = (const char *const[]){"/l/a"}, .n = 1};
-    assert_int_equal(clave__guarded_write_one(s.c, lock, &op, on_result, &o), CLAVE_OK);
-    fake_expect(&s, OP_MULTI);
-    fake_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(clave__guarded_write_one(s->c, lock, &op, on_result, &o), CLAVE_OK);
+    fake_expect(s, OP_MULTI);
+    fake_answer(s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(o.err, CLAVE_ELOST);
 }

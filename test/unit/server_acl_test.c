@@ -262,21 +262,19 @@ TEST(who_am_i)
         assert_true(clave__jbytes_eq(clave__jget_bytes(&ids), clave__jbytes(expected[i])));
 }
 
-TEST(wrong_authentication_closes)
+TEST_SERVER(wrong_authentication_closes)
 {
     static const struct {
         const char *scheme, *auth;
     } bad[] = {{"world", "anyone"}, {"auth", ""},      {"super", "x"},  {"", "x"},
                {NULL, "x"},         {"Digest", "a:b"}, {"digest", NULL}};
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-        memserver_connect(&c, &d, 10000);
+        memserver_connect(&c, d, 10000);
         assert_int_equal(authenticate(&c, bad[i].scheme, bad[i].auth), CLAVE_EAUTHFAILED);
         assert_null(c.c);
     }
-    assert_int_equal(memserver_stats(&d).sessions, 7); /* they go on without a connection */
+    assert_int_equal(memserver_stats(d).sessions, 7); /* they go on without a connection */
 }
 
 TEST(a_connection_has_so_many_users)

@@ -37,7 +37,7 @@ static void expect(struct memserver *d, const char *name, const char *text)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-TEST(strings_are_escaped)
+TEST_SERVER(strings_are_escaped)
 {
     static const struct {
         const char *in;
@@ -53,11 +53,9 @@ TEST(strings_are_escaped)
         {"\xc0\xaf", 2, "\"\\ufffd\\ufffd\""},            /* overlong */
         {"\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""}, /* a surrogate */
     };
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLOSED_BY(clave__buf_fini) struct buf b;
-        clave__buf_init(&b, &d.mem, MOST);
+        clave__buf_init(&b, &d->mem, MOST);
         struct json j = clave__json_to(&b);
         clave__json_bytes(&j, NULL, cases[i].in, cases[i].n);
         assert_int_equal(j.err, CLAVE_OK);
@@ -65,12 +63,10 @@ TEST(strings_are_escaped)
     }
 }
 
-TEST(values_have_commas_between_them)
+TEST_SERVER(values_have_commas_between_them)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(clave__buf_fini) struct buf b;
-    memserver_open(&d, NULL);
-    clave__buf_init(&b, &d.mem, MOST);
+    clave__buf_init(&b, &d->mem, MOST);
     struct json j = clave__json_to(&b);
     clave__json_open(&j, NULL, '{');
     clave__json_int(&j, "a", INT64_MIN);
@@ -91,100 +87,90 @@ TEST(values_have_commas_between_them)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-TEST(every_command_ends_with_its_name_and_no_error)
+TEST_SERVER(every_command_ends_with_its_name_and_no_error)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     char end[80];
     size_t n = 0;
-    memserver_open(&d, NULL);
     for (const char *name; (name = clave__admin_name(n)); n++) {
         const char *error = strcmp(name, "leader") == 0 ? "\"server is not initialized\"" : "null";
         snprintf(end, sizeof end, "\"command\": \"%s\", \"error\": %s}\n", name, error);
-        expect(&d, name, end);
+        expect(d, name, end);
     }
     assert_int_equal(n, 19);
-    expect(&d, "ruok", "{\"command\": \"ruok\", \"error\": null}\n");
-    expect(&d, "mntr", "\"command\": \"monitor\"");
-    expect(&d, "env", "\"command\": \"environment\"");
+    expect(d, "ruok", "{\"command\": \"ruok\", \"error\": null}\n");
+    expect(d, "mntr", "\"command\": \"monitor\"");
+    expect(d, "env", "\"command\": \"environment\"");
 }
 
-TEST(unknown_commands_are_told)
+TEST_SERVER(unknown_commands_are_told)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(clave__buf_fini) struct buf b;
-    memserver_open(&d, NULL);
-    clave__buf_init(&b, &d.mem, MOST);
-    assert_int_equal(answer(&d, "\"x", &b), CLAVE_EINVAL);
+    clave__buf_init(&b, &d->mem, MOST);
+    assert_int_equal(answer(d, "\"x", &b), CLAVE_EINVAL);
     assert_string_equal(text_of(&b), "{\"command\": \"\\\"x\", \"error\": \"Unknown command\"}\n");
 }
 
-TEST(sessions_and_watches_are_listed)
+TEST_SERVER(sessions_and_watches_are_listed)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     char text[200];
-    memserver_open(&d, NULL);
-    expect(&d, "dump",
+    expect(d, "dump",
            "{\"expiry_time_to_session_ids\": {}, \"session_id_to_ephemeral_paths\": {}, ");
-    expect(&d, "wchc", "{\"session_id_to_watched_paths\": {}, ");
-    memserver_connect(&a, &d, 10000);
-    memserver_connect(&b, &d, 10000);
+    expect(d, "wchc", "{\"session_id_to_watched_paths\": {}, ");
+    memserver_connect(&a, d, 10000);
+    memserver_connect(&b, d, 10000);
     memserver_watch(&a, OP_EXISTS, "/no\"ne");
     memserver_watch(&b, OP_EXISTS, "/no\"ne");
     memserver_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
-    expect(&d, "wchs", "{\"num_connections\": 2, \"num_paths\": 1, \"num_total_watches\": 2, ");
+    expect(d, "wchs", "{\"num_connections\": 2, \"num_paths\": 1, \"num_total_watches\": 2, ");
     snprintf(text, sizeof text, "{\"path_to_session_ids\": {\"/no\\\"ne\": [%lld, %lld]}, ",
              (long long)a.session, (long long)b.session);
-    expect(&d, "wchp", text);
+    expect(d, "wchp", text);
     snprintf(text, sizeof text, "\"%lld\": [\"/no\\\"ne\"]", (long long)b.session);
-    expect(&d, "wchc", text);
+    expect(d, "wchc", text);
     /* Both end at the same time: one key for the two. */
     snprintf(text, sizeof text, ": [%lld, %lld]}",
              (long long)(a.session < b.session ? a.session : b.session),
              (long long)(a.session < b.session ? b.session : a.session));
-    expect(&d, "dump", text);
+    expect(d, "dump", text);
     snprintf(text, sizeof text, "\"session_id\": %lld, \"last_operation\": \"EXIS\", ",
              (long long)b.session);
-    expect(&d, "cons", text);
-    expect(&d, "cons", "\"secure_connections\": []");
-    expect(&d, "mntr", "\"num_alive_connections\": 2, ");
+    expect(d, "cons", text);
+    expect(d, "cons", "\"secure_connections\": []");
+    expect(d, "mntr", "\"num_alive_connections\": 2, ");
 }
 
-TEST(resets_count_anew)
+TEST_SERVER(resets_count_anew)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 10000);
+    memserver_connect(&a, d, 10000);
     memserver_watch(&a, OP_EXISTS, "/none");
-    expect(&d, "cons", "\"packets_received\": 2, \"packets_sent\": 2, ");
-    expect(&d, "crst", "{\"command\": \"connection_stat_reset\"");
-    expect(&d, "cons", "\"packets_received\": 0, \"packets_sent\": 0, ");
-    expect(&d, "srvr", "\"packets_received\": 2, \"packets_sent\": 2, ");
-    expect(&d, "srst", "{\"command\": \"stat_reset\"");
-    expect(&d, "srvr", "\"packets_received\": 0, \"packets_sent\": 0, ");
+    expect(d, "cons", "\"packets_received\": 2, \"packets_sent\": 2, ");
+    expect(d, "crst", "{\"command\": \"connection_stat_reset\"");
+    expect(d, "cons", "\"packets_received\": 0, \"packets_sent\": 0, ");
+    expect(d, "srvr", "\"packets_received\": 2, \"packets_sent\": 2, ");
+    expect(d, "srst", "{\"command\": \"stat_reset\"");
+    expect(d, "srvr", "\"packets_received\": 0, \"packets_sent\": 0, ");
 }
 
 /* Nothing that is half an answer is taken for one. */
-TEST(what_does_not_fit_is_an_error)
+TEST_SERVER(what_does_not_fit_is_an_error)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     struct buf b;
     size_t n = 0;
-    memserver_open(&d, NULL);
     for (const char *name; (name = clave__admin_name(n)); n++) {
-        clave__buf_init(&b, &d.mem, MOST);
-        assert_int_equal(answer(&d, name, &b), CLAVE_OK);
+        clave__buf_init(&b, &d->mem, MOST);
+        assert_int_equal(answer(d, name, &b), CLAVE_OK);
         size_t whole = clave__buf_len(&b);
         clave__buf_fini(&b);
         for (size_t most = 0; most < whole; most++) {
-            clave__buf_init(&b, &d.mem, most);
-            assert_int_equal(answer(&d, name, &b), CLAVE_ETOOBIG);
+            clave__buf_init(&b, &d->mem, most);
+            assert_int_equal(answer(d, name, &b), CLAVE_ETOOBIG);
             clave__buf_fini(&b);
         }
     }
-    clave__buf_init(&b, &d.mem, 1000);
-    assert_int_equal(clave__metrics(d.s, PROMETHEUS_TEXT, &b), CLAVE_ETOOBIG);
+    clave__buf_init(&b, &d->mem, 1000);
+    assert_int_equal(clave__metrics(d->s, PROMETHEUS_TEXT, &b), CLAVE_ETOOBIG);
     clave__buf_fini(&b);
 }
 
@@ -219,22 +205,20 @@ TEST(without_memory_there_is_no_answer)
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
-TEST(figures_are_told_once_each)
+TEST_SERVER(figures_are_told_once_each)
 {
     static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99, 5000, 90000};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a;
     struct buf b;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 10000);
+    memserver_connect(&a, d, 10000);
     memserver_watch(&a, OP_EXISTS, "/none");
-    clave__buf_init(&b, &d.mem, MOST);
-    clave__server_set_driver_stats(d.s, &known);
-    clave__server_note_fsync(d.s, 4001);
-    clave__server_note_fsync(d.s, 15);
-    clave__server_note_fsync(d.s, 551);
-    assert_int_equal(clave__metrics(d.s, PROMETHEUS_TEXT, &b), CLAVE_OK);
+    clave__buf_init(&b, &d->mem, MOST);
+    clave__server_set_driver_stats(d->s, &known);
+    clave__server_note_fsync(d->s, 4001);
+    clave__server_note_fsync(d->s, 15);
+    clave__server_note_fsync(d->s, 551);
+    assert_int_equal(clave__metrics(d->s, PROMETHEUS_TEXT, &b), CLAVE_OK);
     const char *page = text_of(&b);
     static const char *const lines[] = {
         "# TYPE watch_count gauge\nwatch_count 1\n",
@@ -271,9 +255,9 @@ TEST(figures_are_told_once_each)
     }
     assert_int_equal(page[strlen(page) - 1], '\n');
     clave__buf_fini(&b);
-    clave__buf_init(&b, &d.mem, MOST);
-    clave__server_set_driver_stats(d.s, &unknown);
-    assert_int_equal(clave__metrics(d.s, PROMETHEUS_TEXT, &b), CLAVE_OK);
+    clave__buf_init(&b, &d->mem, MOST);
+    clave__server_set_driver_stats(d->s, &unknown);
+    assert_int_equal(clave__metrics(d->s, PROMETHEUS_TEXT, &b), CLAVE_OK);
     assert_null(strstr(text_of(&b), "process_")); /* not known: not told */
     assert_null(strstr(text_of(&b), "_dir_"));
     clave__buf_fini(&b);

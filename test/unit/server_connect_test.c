@@ -29,24 +29,20 @@ TEST(passwords_are_apaches)
 
 /* ---- the handshake --------------------------------------------------------------------------- */
 
-TEST(timeouts_are_negotiated)
+TEST_SERVER(timeouts_are_negotiated)
 {
     static const int32_t asked[][2] = {{-1, 4000},     {0, 4000},         {3999, 4000},
                                        {4000, 4000},   {10000, 10000},    {40000, 40000},
                                        {40001, 40000}, {INT32_MAX, 40000}};
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-        memserver_connect(&c, &d, asked[i][0]);
+        memserver_connect(&c, d, asked[i][0]);
         assert_int_equal(c.timeout_ms, asked[i][1]);
     }
 }
 
-TEST(read_only_is_answered_when_asked)
+TEST_SERVER(read_only_is_answered_when_asked)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
     for (int asked = 0; asked < 2; asked++) {
         struct wire_connect_request q = {.protocol_version = 99,
                                          .timeout_ms = 5000,
@@ -55,7 +51,7 @@ TEST(read_only_is_answered_when_asked)
                                          .has_read_only = asked};
         struct wire_connect_response r;
         CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-        memserver_dial(&c, &d);
+        memserver_dial(&c, d);
         assert_true(memserver_handshake(&c, &q, &r));
         assert_int_equal(r.has_read_only, asked);
         assert_false(r.read_only);
@@ -63,14 +59,12 @@ TEST(read_only_is_answered_when_asked)
     }
 }
 
-TEST(ids_come_from_the_wall_clock)
+TEST_SERVER(ids_come_from_the_wall_clock)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
-    memserver_open(&d, NULL);
-    uint64_t first = (uint64_t)memserver_wall(&d) << 24 >> 8 | (uint64_t)1 << 56;
-    memserver_connect(&a, &d, 5000);
-    memserver_connect(&b, &d, 5000);
+    uint64_t first = (uint64_t)memserver_wall(d) << 24 >> 8 | (uint64_t)1 << 56;
+    memserver_connect(&a, d, 5000);
+    memserver_connect(&b, d, 5000);
     assert_true((uint64_t)a.session == first);
     assert_true((uint64_t)b.session == first + 1);
 }
@@ -80,22 +74,20 @@ static bool closed_in_silence(const struct memserver_conn *c)
     return !c->c && clave__buf_len(&c->in) == 0;
 }
 
-TEST(a_client_from_the_future_is_closed)
+TEST_SERVER(a_client_from_the_future_is_closed)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     struct wire_connect_request q = {.timeout_ms = 5000, .passwd = JBYTES_NULL};
     struct wire_connect_response r;
-    memserver_open(&d, NULL);
-    memserver_dial(&c, &d);
+    memserver_dial(&c, d);
     q.last_zxid_seen = 1;
     assert_false(memserver_handshake(&c, &q, &r));
     assert_true(closed_in_silence(&c));
     memserver_hang_up(&c);
-    assert_int_equal(memserver_stats(&d).last_zxid, 0);
-    memserver_connect(&c, &d, 5000);
+    assert_int_equal(memserver_stats(d).last_zxid, 0);
+    memserver_connect(&c, d, 5000);
     memserver_hang_up(&c);
-    memserver_dial(&c, &d);
+    memserver_dial(&c, d);
     assert_true(memserver_handshake(&c, &q, &r)); /* by now there is a zxid 1 */
     memserver_hang_up(&c);
 }
@@ -117,39 +109,35 @@ static void assert_refused(struct memserver *d, int64_t id, const uint8_t *passw
     assert_int_equal(memserver_stats(d).last_zxid, zxid);
 }
 
-TEST(wrong_sessions_are_refused)
+TEST_SERVER(wrong_sessions_are_refused)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn c, other;
     uint8_t bad[WIRE_PASSWORD_LEN];
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 5000);
+    memserver_connect(&c, d, 5000);
     memcpy(bad, c.passwd, sizeof bad);
     bad[15] ^= 1;
     clave__session_password(c.session + 1, other.passwd);
-    assert_refused(&d, c.session + 1, other.passwd, sizeof other.passwd); /* unknown */
+    assert_refused(d, c.session + 1, other.passwd, sizeof other.passwd); /* unknown */
     assert_non_null(c.c);
-    assert_refused(&d, c.session, bad, sizeof bad);
+    assert_refused(d, c.session, bad, sizeof bad);
     assert_null(c.c); /* as Apache: before it looks at the password */
-    assert_refused(&d, c.session, c.passwd, 15);
-    assert_refused(&d, c.session, c.passwd, 0);
+    assert_refused(d, c.session, c.passwd, 15);
+    assert_refused(d, c.session, c.passwd, 0);
     assert_true(memserver_resume(&other, &c)); /* and the session is none the worse */
 }
 
-TEST(a_session_goes_on)
+TEST_SERVER(a_session_goes_on)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     struct wire_stat st;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 5000);
+    memserver_connect(&a, d, 5000);
     assert_int_equal(memserver_create(&a, "/e", "x", MODE_EPHEMERAL), CLAVE_OK);
-    int64_t zxid = memserver_stats(&d).last_zxid;
+    int64_t zxid = memserver_stats(d).last_zxid;
     assert_true(memserver_resume(&b, &a));
     assert_null(a.c);
     assert_int_equal(b.session, a.session);
     assert_memory_equal(b.passwd, a.passwd, sizeof a.passwd);
-    assert_int_equal(memserver_stats(&d).last_zxid, zxid); /* nothing is logged */
+    assert_int_equal(memserver_stats(d).last_zxid, zxid); /* nothing is logged */
     assert_int_equal(memserver_stat(&b, "/e", &st), CLAVE_OK);
     assert_true(st.ephemeral_owner == a.session);
 }
@@ -184,7 +172,7 @@ TEST(pipelined_behind_the_handshake)
     }
 }
 
-TEST(bytes_that_are_not_the_protocol)
+TEST_SERVER(bytes_that_are_not_the_protocol)
 {
     static const struct {
         const char *name;
@@ -202,16 +190,14 @@ TEST(bytes_that_are_not_the_protocol)
         {"telnet", "\xff\xf4\xff\xfd", 4},
         {"lead", "lead", 4},
     };
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-        memserver_dial(&c, &d);
+        memserver_dial(&c, d);
         memserver_send(&c, bad[i].bytes, bad[i].n);
         if (!closed_in_silence(&c))
             fail_msg("%s: not closed", bad[i].name);
     }
-    assert_int_equal(memserver_stats(&d).last_zxid, 0);
+    assert_int_equal(memserver_stats(d).last_zxid, 0);
 }
 
 TEST(a_frame_of_the_maximum_is_taken)
@@ -306,86 +292,74 @@ TEST(requests_keep_a_session_alive)
     assert_int_equal(memserver_stats(&d).sessions, 0);
 }
 
-TEST(a_resumed_session_has_its_time_anew)
+TEST_SERVER(a_resumed_session_has_its_time_anew)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn a, b;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 4000);
+    memserver_connect(&a, d, 4000);
     memserver_hang_up(&a);
-    memserver_advance(&d, 3000);
+    memserver_advance(d, 3000);
     assert_true(memserver_resume(&b, &a));
     memserver_hang_up(&b);
-    memserver_advance(&d, 3000);
-    assert_int_equal(memserver_stats(&d).sessions, 1);
-    memserver_advance(&d, 3000);
-    assert_int_equal(memserver_stats(&d).sessions, 0);
+    memserver_advance(d, 3000);
+    assert_int_equal(memserver_stats(d).sessions, 1);
+    memserver_advance(d, 3000);
+    assert_int_equal(memserver_stats(d).sessions, 0);
     assert_false(memserver_resume(&b, &a));
     memserver_hang_up(&b);
 }
 
 /* The clock jumps when a machine was suspended; nothing may loop or stay due. */
-TEST(a_long_pause)
+TEST_SESSION(a_long_pause, 40000)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 40000);
-    d.now += (int64_t)90 * 24 * 3600 * 1000;
-    clave__server_tick(d.s, d.now, memserver_wall(&d));
-    memserver_settle(&d);
-    assert_null(c.c);
-    assert_int_equal(memserver_stats(&d).sessions, 0);
-    assert_true(clave__server_deadline(d.s) == INT64_MAX);
+    d->now += (int64_t)90 * 24 * 3600 * 1000;
+    clave__server_tick(d->s, d->now, memserver_wall(d));
+    memserver_settle(d);
+    assert_null(c->c);
+    assert_int_equal(memserver_stats(d).sessions, 0);
+    assert_true(clave__server_deadline(d->s) == INT64_MAX);
 }
 
-TEST(a_connection_needs_a_session_in_time)
+TEST_SERVER(a_connection_needs_a_session_in_time)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn idle, slow;
-    memserver_open(&d, NULL);
-    memserver_dial(&idle, &d);
-    memserver_dial(&slow, &d);
+    memserver_dial(&idle, d);
+    memserver_dial(&slow, d);
     memserver_send(&slow, "\0\0", 2);
-    memserver_advance(&d, 9999);
+    memserver_advance(d, 9999);
     assert_non_null(idle.c);
-    memserver_advance(&d, 1);
+    memserver_advance(d, 1);
     assert_true(closed_in_silence(&idle));
     assert_true(closed_in_silence(&slow));
 }
 
-TEST(expiry_takes_the_ephemerals)
+TEST_SERVER(expiry_takes_the_ephemerals)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
     struct wire_stat st;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 4000);
-    memserver_connect(&b, &d, 40000);
+    memserver_connect(&a, d, 4000);
+    memserver_connect(&b, d, 40000);
     assert_int_equal(memserver_create(&a, "/one", "", MODE_EPHEMERAL), CLAVE_OK);
     assert_int_equal(memserver_create(&a, "/two", "", MODE_EPHEMERAL), CLAVE_OK);
     assert_int_equal(memserver_create(&a, "/stays", "", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(memserver_watch(&b, OP_EXISTS, "/one"), CLAVE_OK);
     assert_int_equal(memserver_watch(&b, OP_GET_CHILDREN, "/"), CLAVE_OK);
-    int64_t zxid = memserver_stats(&d).last_zxid;
-    memserver_advance(&d, 6000);
+    int64_t zxid = memserver_stats(d).last_zxid;
+    memserver_advance(d, 6000);
     assert_null(a.c);
     assert_string_equal(memserver_events(&b), "DELETED /one, CHILDREN /");
-    assert_int_equal(memserver_stats(&d).last_zxid, zxid + 1); /* one for all */
-    assert_int_equal(memserver_stats(&d).ephemerals, 0);
+    assert_int_equal(memserver_stats(d).last_zxid, zxid + 1); /* one for all */
+    assert_int_equal(memserver_stats(d).ephemerals, 0);
     assert_int_equal(memserver_stat(&b, "/one", &st), CLAVE_ENONODE);
     assert_int_equal(memserver_stat(&b, "/two", &st), CLAVE_ENONODE);
     assert_int_equal(memserver_stat(&b, "/stays", &st), CLAVE_OK);
 }
 
-TEST(closing_is_answered_then_closed)
+TEST_SERVER(closing_is_answered_then_closed)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn a, b;
     struct wire_reply_header h;
     struct jreader r;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 4000);
+    memserver_connect(&a, d, 4000);
     assert_int_equal(memserver_create(&a, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
     assert_int_equal(memserver_watch(&a, OP_EXISTS, "/e"), CLAVE_OK);
     memserver_request(&a, OP_CLOSE_SESSION, NULL);
@@ -397,8 +371,8 @@ TEST(closing_is_answered_then_closed)
     assert_false(memserver_resume(&b, &a));
     memserver_hang_up(&a);
     memserver_hang_up(&b);
-    assert_int_equal(memserver_stats(&d).sessions, 0);
-    assert_int_equal(memserver_stats(&d).watches, 0);
+    assert_int_equal(memserver_stats(d).sessions, 0);
+    assert_int_equal(memserver_stats(d).watches, 0);
 }
 
 /* ---- words --------------------------------------------------------------------------------------
@@ -419,54 +393,48 @@ static const char *ask(struct memserver *d, const char *word)
     return answer;
 }
 
-TEST(words_are_answered)
+TEST_SERVER(words_are_answered)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     char line[128];
-    memserver_open(&d, NULL);
-    assert_string_equal(ask(&d, "ruok"), "imok");
-    assert_string_equal(ask(&d, "isro"), "rw");
-    assert_string_equal(ask(&d, "dump"),
+    assert_string_equal(ask(d, "ruok"), "imok");
+    assert_string_equal(ask(d, "isro"), "rw");
+    assert_string_equal(ask(d, "dump"),
                         "dump is not executed because it is not in the whitelist.\n");
-    assert_non_null(strstr(ask(&d, "srvr"), "\nZxid: 0x0\nMode: standalone\nNode count: 5\n"));
-    assert_non_null(strstr(ask(&d, "srvr"), "\nLatency min/avg/max: 0/0.0/0\n"));
-    memserver_connect(&c, &d, 10000);
+    assert_non_null(strstr(ask(d, "srvr"), "\nZxid: 0x0\nMode: standalone\nNode count: 5\n"));
+    assert_non_null(strstr(ask(d, "srvr"), "\nLatency min/avg/max: 0/0.0/0\n"));
+    memserver_connect(&c, d, 10000);
     memserver_call(&c, OP_PING, NULL, NULL);
-    const char *cons = ask(&d, "cons");
+    const char *cons = ask(d, "cons");
     snprintf(line, sizeof line,
              " /127.0.0.1:42100[1](queued=0,recved=2,sent=2,sid=0x%llx,lop=PING,",
              (unsigned long long)c.session);
     if (strncmp(cons, line, strlen(line)) != 0)
         fail_msg("%s", cons);
     assert_non_null(strstr(cons, ",to=10000,lcxid=0x0,lzxid=0x1,"));
-    assert_non_null(strstr(ask(&d, "stat"), "Clients:\n /127.0.0.1:42100[1](queued=0,"));
-    const char *mntr = ask(&d, "mntr");
+    assert_non_null(strstr(ask(d, "stat"), "Clients:\n /127.0.0.1:42100[1](queued=0,"));
+    const char *mntr = ask(d, "mntr");
     assert_non_null(strstr(mntr, "zk_server_state\tstandalone\n"));
     assert_non_null(strstr(mntr, "zk_num_alive_connections\t2\n"));
     assert_non_null(strstr(mntr, "zk_global_sessions\t1\n"));
     assert_non_null(
-        strstr(ask(&d, "conf"), "tickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\n"));
-    assert_non_null(strstr(ask(&d, "envi"), "Environment:\nzookeeper.version=3.9."));
+        strstr(ask(d, "conf"), "tickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\n"));
+    assert_non_null(strstr(ask(d, "envi"), "Environment:\nzookeeper.version=3.9."));
 }
 
 /* Milliseconds from being read to being sendable: what waits for the disk counts. */
-TEST(latency_is_counted)
+TEST_SESSION(latency_is_counted, 10000)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 10000);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(memserver_call(&c, OP_PING, NULL, NULL), CLAVE_OK);
-    d.disk_stands = true;
+        assert_int_equal(memserver_call(c, OP_PING, NULL, NULL), CLAVE_OK);
+    d->disk_stands = true;
     union wire_body b = memserver_create_body("/slow", "", MODE_PERSISTENT);
-    memserver_request(&c, OP_CREATE, &b);
-    assert_string_equal(ask(&d, "ruok"), "imok"); /* waits for nothing */
-    assert_non_null(strstr(ask(&d, "srvr"), "Outstanding: 1\nZxid: 0x1\n"));
-    memserver_advance(&d, 10);
-    memserver_flush(&d);
-    d.disk_stands = false;
-    memserver_settle(&d);
-    assert_non_null(strstr(ask(&d, "srvr"), "Latency min/avg/max: 0/2.5/10\n"));
+    memserver_request(c, OP_CREATE, &b);
+    assert_string_equal(ask(d, "ruok"), "imok"); /* waits for nothing */
+    assert_non_null(strstr(ask(d, "srvr"), "Outstanding: 1\nZxid: 0x1\n"));
+    memserver_advance(d, 10);
+    memserver_flush(d);
+    d->disk_stands = false;
+    memserver_settle(d);
+    assert_non_null(strstr(ask(d, "srvr"), "Latency min/avg/max: 0/2.5/10\n"));
 }

@@ -21,25 +21,21 @@ static const char *newest_hex(const struct memserver *d)
 
 /* Measured on a fresh Apache 3.8.0: all but the id, the time and the checksum over them; and but
  * what Apache does not read: the dbid, which says that batches are marked, and the mark. */
-TEST(the_first_record_is_apaches)
+TEST_SESSION(the_first_record_is_apaches, 10000)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 10000);
-    assert_int_equal(d.log.tail, 16 + 62);
-    assert_memory_equal(d.log.data, "ZKLG\0\0\0\2clave\0\0\1", 16);
-    const struct buf *log = &d.log;
+    assert_int_equal(d->log.tail, 16 + 62);
+    assert_memory_equal(d->log.data, "ZKLG\0\0\0\2clave\0\0\1", 16);
+    const struct buf *log = &d->log;
     assert_int_equal(record_int(log, 16), 0);
     assert_int_equal(record_int(log, 16 + 8), 0x31);
-    assert_true(record_long(log, 16 + 12) == c.session);
+    assert_true(record_long(log, 16 + 12) == c->session);
     assert_int_equal(record_int(log, 16 + 20), 0);
     assert_int_equal(record_long(log, 16 + 24), 1);
-    assert_true(record_long(log, 16 + 32) == memserver_wall(&d));
-    assert_string_equal(newest_hex(&d), "fffffff6"
-                                        "00002710"
-                                        "00000002"
-                                        "0000000051c6d660");
+    assert_true(record_long(log, 16 + 32) == memserver_wall(d));
+    assert_string_equal(newest_hex(d), "fffffff6"
+                                       "00002710"
+                                       "00000002"
+                                       "0000000051c6d660");
     assert_int_equal(log->data[16 + 61], 'B');
 }
 
@@ -170,76 +166,66 @@ TEST(nothing_leaves_before_it_is_durable)
 }
 
 /* Each reply leaves with its own zxid, also when the disk is slower than the requests. */
-TEST(replies_leave_as_the_disk_goes_on)
+TEST_SESSION(replies_leave_as_the_disk_goes_on, 10000)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 10000);
-    d.disk_stands = true;
+    d->disk_stands = true;
     for (int i = 0; i < 100; i++) {
         union wire_body b = memserver_create_body("/s-", "", MODE_PERSISTENT_SEQUENTIAL);
-        memserver_request(&c, OP_CREATE, &b);
+        memserver_request(c, OP_CREATE, &b);
     }
     for (int64_t zxid = 2; zxid < 102; zxid++) {
-        assert_false(memserver_next(&c, &h, &r));
-        clave__server_durable(d.s, zxid);
-        memserver_settle(&d);
-        assert_true(memserver_next(&c, &h, &r));
+        assert_false(memserver_next(c, &h, &r));
+        clave__server_durable(d->s, zxid);
+        memserver_settle(d);
+        assert_true(memserver_next(c, &h, &r));
         assert_int_equal(h.zxid, zxid);
     }
 }
 
 /* A refusal shows that the session is gone, the closing itself does not. */
-TEST(a_refusal_waits_for_the_end_of_the_session)
+TEST_SERVER(a_refusal_waits_for_the_end_of_the_session)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 4000);
-    d.disk_stands = true;
-    memserver_advance(&d, 6000);
+    memserver_connect(&a, d, 4000);
+    d->disk_stands = true;
+    memserver_advance(d, 6000);
     assert_null(a.c);
     assert_false(memserver_resume(&b, &a));
     assert_int_equal(arrived(&b), 0);
     assert_non_null(b.c);
-    memserver_flush(&d);
-    memserver_settle(&d);
+    memserver_flush(d);
+    memserver_settle(d);
     assert_int_equal(arrived(&b), 40);
     assert_null(b.c);
 }
 
-TEST(a_disk_that_stands_stops_the_reading)
+TEST_SESSION(a_disk_that_stands_stops_the_reading, 10000)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
     int32_t sent = 0, answered = 0;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 10000);
-    d.disk_stands = true;
-    while (clave__server_conn_wants_read(c.c)) {
+    d->disk_stands = true;
+    while (clave__server_conn_wants_read(c->c)) {
         union wire_body b = memserver_create_body("/s-", "", MODE_PERSISTENT_SEQUENTIAL);
-        memserver_request(&c, OP_CREATE, &b);
+        memserver_request(c, OP_CREATE, &b);
         assert_true(++sent < 100000);
     }
-    size_t nodes = memserver_stats(&d).nodes;
+    size_t nodes = memserver_stats(d).nodes;
     union wire_body b = memserver_create_body("/late", "", MODE_PERSISTENT);
-    memserver_request(&c, OP_CREATE, &b); /* was on its way: it is kept */
-    assert_int_equal(memserver_stats(&d).nodes, nodes);
-    memserver_advance(&d, 60000);
-    assert_int_equal(memserver_stats(&d).sessions, 1); /* what it sent was not read: not silent */
-    d.disk_stands = false;
-    memserver_flush(&d);
-    memserver_settle(&d);
-    assert_int_equal(memserver_stats(&d).nodes, nodes + 1);
-    while (memserver_next(&c, &h, &r))
+    memserver_request(c, OP_CREATE, &b); /* was on its way: it is kept */
+    assert_int_equal(memserver_stats(d).nodes, nodes);
+    memserver_advance(d, 60000);
+    assert_int_equal(memserver_stats(d).sessions, 1); /* what it sent was not read: not silent */
+    d->disk_stands = false;
+    memserver_flush(d);
+    memserver_settle(d);
+    assert_int_equal(memserver_stats(d).nodes, nodes + 1);
+    while (memserver_next(c, &h, &r))
         answered += h.err == 0;
     assert_int_equal(answered, sent + 1);
-    assert_true(clave__server_conn_wants_read(c.c));
+    assert_true(clave__server_conn_wants_read(c->c));
 }
 
 TEST(a_client_that_does_not_read)

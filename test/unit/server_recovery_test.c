@@ -74,42 +74,38 @@ TEST(a_log_brings_everything_back)
     assert_int_equal(memserver_stats(&e).ephemerals, 0);
 }
 
-TEST(the_log_in_pieces)
+TEST_SERVER(the_log_in_pieces)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
-    scenario(&d);
-    for (size_t cut = SERVER_LOG_HEADER; cut < d.log.tail; cut = record_end(&d.log, cut)) {
+    scenario(d);
+    for (size_t cut = SERVER_LOG_HEADER; cut < d->log.tail; cut = record_end(&d->log, cut)) {
         CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
         CLOSED_BY(clave__buf_fini) struct buf second;
-        assert_int_equal(replay(&e, d.log.data, cut, &r), CLAVE_OK);
-        clave__buf_init(&second, &d.mem, SIZE_MAX / 4);
-        clave__buf_append(&second, d.log.data, SERVER_LOG_HEADER);
-        clave__buf_append(&second, d.log.data + cut, d.log.tail - cut);
+        assert_int_equal(replay(&e, d->log.data, cut, &r), CLAVE_OK);
+        clave__buf_init(&second, &d->mem, SIZE_MAX / 4);
+        clave__buf_append(&second, d->log.data, SERVER_LOG_HEADER);
+        clave__buf_append(&second, d->log.data + cut, d->log.tail - cut);
         assert_int_equal(clave__server_replay_log(e.s, second.data, second.tail, &r), CLAVE_OK);
         /* Once more, from the beginning: all of it is known. */
-        assert_int_equal(clave__server_replay_log(e.s, d.log.data, d.log.tail, &r), CLAVE_OK);
-        assert_int_equal(r.valid_len, d.log.tail);
-        assert_same(&d, &e);
+        assert_int_equal(clave__server_replay_log(e.s, d->log.data, d->log.tail, &r), CLAVE_OK);
+        assert_int_equal(r.valid_len, d->log.tail);
+        assert_same(d, &e);
     }
 }
 
-TEST(a_log_cut_at_every_byte)
+TEST_SERVER(a_log_cut_at_every_byte)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
-    scenario(&d);
+    scenario(d);
     size_t whole = SERVER_LOG_HEADER;
     int64_t zxid = 0;
-    for (size_t cut = 0; cut <= d.log.tail; cut++) {
+    for (size_t cut = 0; cut <= d->log.tail; cut++) {
         CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
-        if (cut > whole && cut == record_end(&d.log, whole)) {
+        if (cut > whole && cut == record_end(&d->log, whole)) {
             whole = cut;
             zxid++;
         }
-        assert_int_equal(replay(&e, d.log.data, cut, &r), CLAVE_OK);
+        assert_int_equal(replay(&e, d->log.data, cut, &r), CLAVE_OK);
         assert_int_equal(r.last_zxid, zxid);
         assert_int_equal(memserver_stats(&e).last_zxid, zxid);
         assert_int_equal(r.valid_len, cut < SERVER_LOG_HEADER ? 0 : whole);
@@ -118,7 +114,7 @@ TEST(a_log_cut_at_every_byte)
 }
 
 /* What a power cut may leave after the last record: none of it was acknowledged. */
-TEST(torn_tails)
+TEST_SERVER(torn_tails)
 {
     static const struct {
         const char *name;
@@ -129,50 +125,44 @@ TEST(torn_tails)
         {"forty bytes", 40, 0},  {"forty, padding", 40, 9000}, {"one zero", 0, 1},
         {"a short head", 0, 11}, {"a head of zeros", 0, 12},
     };
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
-    scenario(&d);
-    size_t last = record_newest(&d.log);
+    scenario(d);
+    size_t last = record_newest(&d->log);
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
-        size_t n = d.log.tail + tails[i].append;
+        size_t n = d->log.tail + tails[i].append;
         uint8_t *copy = calloc(1, n);
         assert_non_null(copy);
-        memcpy(copy, d.log.data, d.log.tail - tails[i].from_end);
+        memcpy(copy, d->log.data, d->log.tail - tails[i].from_end);
         assert_int_equal(replay(&e, copy, n, &r), CLAVE_OK);
         assert_true(r.torn);
-        assert_int_equal(r.valid_len, tails[i].from_end ? last : d.log.tail);
+        assert_int_equal(r.valid_len, tails[i].from_end ? last : d->log.tail);
         free(copy);
     }
 }
 
-TEST(every_flipped_bit_in_a_payload_is_found)
+TEST_SERVER(every_flipped_bit_in_a_payload_is_found)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
-    scenario(&d);
-    for (size_t at = SERVER_LOG_HEADER; at < d.log.tail; at = record_end(&d.log, at)) {
-        for (size_t i = at + 12; i < record_end(&d.log, at) - 1; i++) {
+    scenario(d);
+    for (size_t at = SERVER_LOG_HEADER; at < d->log.tail; at = record_end(&d->log, at)) {
+        for (size_t i = at + 12; i < record_end(&d->log, at) - 1; i++) {
             CLOSED_BY(memserver_close) struct memserver e;
             struct log_replay r;
             char offset[64];
-            d.log.data[i] ^= 1;
-            assert_int_equal(replay(&e, d.log.data, d.log.tail, &r), CLAVE_ECORRUPT);
+            d->log.data[i] ^= 1;
+            assert_int_equal(replay(&e, d->log.data, d->log.tail, &r), CLAVE_ECORRUPT);
             snprintf(offset, sizeof offset, "offset %zu,", at);
             assert_non_null(strstr(r.fault, offset));
-            d.log.data[i] ^= 1;
+            d->log.data[i] ^= 1;
         }
     }
 }
 
 /* Damage in the middle is never taken for an end. */
-TEST(holes_are_refused)
+TEST_SERVER(holes_are_refused)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
-    scenario(&d);
-    size_t first = SERVER_LOG_HEADER, second = record_end(&d.log, first);
+    scenario(d);
+    size_t first = SERVER_LOG_HEADER, second = record_end(&d->log, first);
     const struct {
         const char *name;
         size_t from, n;
@@ -182,17 +172,17 @@ TEST(holes_are_refused)
         {"a head", first, 12, "hole at offset 16"},
         {"a length", second + 8, 4, "hole at offset 78"},
         {"an end mark", second - 1, 1, "hole at offset 16"},
-        {"two records", first, record_end(&d.log, second) - first, "hole at offset 16"},
+        {"two records", first, record_end(&d->log, second) - first, "hole at offset 16"},
         {"magic", 0, 4, "ZKLG"},
     };
     for (size_t i = 0; i < sizeof holes / sizeof *holes; i++) {
         CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
-        uint8_t *copy = calloc(1, d.log.tail + 5000);
+        uint8_t *copy = calloc(1, d->log.tail + 5000);
         assert_non_null(copy);
-        memcpy(copy, d.log.data, d.log.tail);
+        memcpy(copy, d->log.data, d->log.tail);
         memset(copy + holes[i].from, 0, holes[i].n);
-        if (replay(&e, copy, d.log.tail + 5000, &r) != CLAVE_ECORRUPT)
+        if (replay(&e, copy, d->log.tail + 5000, &r) != CLAVE_ECORRUPT)
             fail_msg("%s: taken", holes[i].name);
         if (!strstr(r.fault, holes[i].says))
             fail_msg("%s: %s", holes[i].name, r.fault);
@@ -201,13 +191,11 @@ TEST(holes_are_refused)
 }
 
 /* Leaves out, repeats or swaps whole records. */
-TEST(zxids_have_to_follow)
+TEST_SERVER(zxids_have_to_follow)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
-    scenario(&d);
-    size_t a = SERVER_LOG_HEADER, b = record_end(&d.log, a), c = record_end(&d.log, b),
-           create = record_end(&d.log, c), end = d.log.tail;
+    scenario(d);
+    size_t a = SERVER_LOG_HEADER, b = record_end(&d->log, a), c = record_end(&d->log, b),
+           create = record_end(&d->log, c), end = d->log.tail;
     const struct {
         size_t from[3], to[3];
         const char *says;
@@ -221,10 +209,10 @@ TEST(zxids_have_to_follow)
         CLOSED_BY(memserver_close) struct memserver e;
         struct log_replay r;
         CLOSED_BY(clave__buf_fini) struct buf log;
-        clave__buf_init(&log, &d.mem, SIZE_MAX / 4);
-        clave__buf_append(&log, d.log.data, SERVER_LOG_HEADER);
+        clave__buf_init(&log, &d->mem, SIZE_MAX / 4);
+        clave__buf_append(&log, d->log.data, SERVER_LOG_HEADER);
         for (size_t k = 0; k < 3 && orders[i].to[k]; k++)
-            clave__buf_append(&log, d.log.data + orders[i].from[k],
+            clave__buf_append(&log, d->log.data + orders[i].from[k],
                               orders[i].to[k] - orders[i].from[k]);
         assert_int_equal(replay(&e, log.data, log.tail, &r), CLAVE_ECORRUPT);
         if (!strstr(r.fault, orders[i].says))

@@ -285,20 +285,18 @@ TEST(the_rule_is_switched_off_meanwhile)
 
 /* Connections from before meet it with their next request, and end no session that holds something.
  */
-TEST(while_it_serves)
+TEST_SERVER(while_it_serves)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn c, held;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 30000);
+    memserver_connect(&c, d, 30000);
     assert_int_equal(memserver_create(&c, "/a", "", 0), CLAVE_OK);
-    struct server_options o = d.o;
+    struct server_options o = d->o;
     o.require_auth = "digest";
-    memserver_connect(&held, &d, SESSION_MS);
+    memserver_connect(&held, d, SESSION_MS);
     assert_int_equal(memserver_create(&held, "/held", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
+    assert_int_equal(clave__server_change(d->s, &o), CLAVE_OK);
     assert_int_equal(memserver_create(&c, "/b", "", 0), CLAVE_ESASLREQUIRED);
     assert_int_equal(memserver_call(&held, OP_PING, NULL, NULL), CLAVE_OK);
     assert_int_equal(memserver_call(&held, OP_CLOSE_SESSION, NULL, NULL), CLAVE_ESASLREQUIRED);
-    assert_true(is_held(&d));
+    assert_true(is_held(d));
 }

@@ -131,29 +131,27 @@ TEST(ids_are_given_once)
 }
 
 /* They make no other client wait, and one that is heard in between is alive. */
-TEST(thousands_expire_a_few_at_a_time)
+TEST_SERVER(thousands_expire_a_few_at_a_time)
 {
     enum { MANY = 2000 };
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c, last;
-    memserver_open(&d, NULL);
     for (int i = 0; i < MANY; i++) {
-        memserver_connect(&c, &d, 4000);
+        memserver_connect(&c, d, 4000);
         memserver_hang_up(&c);
     }
-    memserver_connect(&last, &d, 4000);
-    memserver_advance(&d, clave__server_deadline(d.s) - d.now);
-    size_t left = memserver_stats(&d).sessions;
+    memserver_connect(&last, d, 4000);
+    memserver_advance(d, clave__server_deadline(d->s) - d->now);
+    size_t left = memserver_stats(d).sessions;
     while (left == MANY + 1) {
-        memserver_advance(&d, clave__server_deadline(d.s) - d.now);
-        left = memserver_stats(&d).sessions;
+        memserver_advance(d, clave__server_deadline(d->s) - d->now);
+        left = memserver_stats(d).sessions;
     }
     assert_in_range(left, MANY / 2, MANY);
-    assert_true(clave__server_deadline(d.s) == d.now + 1);
+    assert_true(clave__server_deadline(d->s) == d->now + 1);
     memserver_call(&last, OP_PING, NULL, NULL);
-    while (clave__server_deadline(d.s) == d.now + 1)
-        memserver_advance(&d, 1);
-    assert_int_equal(memserver_stats(&d).sessions, 1);
+    while (clave__server_deadline(d->s) == d->now + 1)
+        memserver_advance(d, 1);
+    assert_int_equal(memserver_stats(d).sessions, 1);
     memserver_hang_up(&last);
 }
 
@@ -183,47 +181,41 @@ TEST(the_older_connection_is_cut_off)
 }
 
 /* Back and forth: there is one connection at any time, and the session is the same. */
-TEST(taken_over_again_and_again)
+TEST_SERVER(taken_over_again_and_again)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c[2];
-    memserver_open(&d, NULL);
-    memserver_connect(&c[0], &d, 10000);
+    memserver_connect(&c[0], d, 10000);
     assert_int_equal(memserver_create(&c[0], "/e", "", MODE_EPHEMERAL), CLAVE_OK);
     for (size_t i = 0; i < 50; i++) {
         struct memserver_conn *from = &c[i % 2], *to = &c[(i + 1) % 2];
         assert_true(memserver_resume(to, from));
         assert_null(from->c);
         memserver_hang_up(from);
-        assert_int_equal(memserver_stats(&d).connections, 1);
+        assert_int_equal(memserver_stats(d).connections, 1);
         assert_int_equal(memserver_set(to, "/e", "", (int32_t)i), CLAVE_OK);
-        memserver_advance(&d, 3000);
+        memserver_advance(d, 3000);
     }
-    assert_int_equal(memserver_stats(&d).sessions, 1);
+    assert_int_equal(memserver_stats(d).sessions, 1);
     memserver_hang_up(&c[0]);
 }
 
 /* Requests after closeSession are ignored. */
-TEST(nothing_is_done_behind_the_close)
+TEST_SESSION(nothing_is_done_behind_the_close, 10000)
 {
     static const uint8_t bytes[] = {
         0, 0, 0, 8,   0, 0, 0, 7, 0xff, 0xff, 0xff, 0xf5, /* closeSession */
         0, 0, 0, 22,  0, 0, 0, 8, 0,    0,    0,    5,    0,
         0, 0, 1, '/', 0, 0, 0, 1, 'x',  0xff, 0xff, 0xff, 0xff, /* setData "/" */
     };
-    CLOSED_BY(memserver_close) struct memserver d;
-    CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
-    memserver_open(&d, NULL);
-    memserver_connect(&c, &d, 10000);
-    memserver_send(&c, bytes, sizeof bytes);
-    assert_null(c.c);
-    assert_true(memserver_next(&c, &h, &r));
+    memserver_send(c, bytes, sizeof bytes);
+    assert_null(c->c);
+    assert_true(memserver_next(c, &h, &r));
     assert_int_equal(h.xid, 7);
     assert_int_equal(h.err, CLAVE_OK);
-    assert_false(memserver_next(&c, &h, &r));
-    assert_int_equal(memserver_stats(&d).requests[OP_SET_DATA], 0);
+    assert_false(memserver_next(c, &h, &r));
+    assert_int_equal(memserver_stats(d).requests[OP_SET_DATA], 0);
 }
 
 /* A process that stood still has not read what its clients sent: they are heard first. */
@@ -369,21 +361,19 @@ TEST(the_time_for_a_session_begins_with_the_turn)
 }
 
 /* A thousand sessions end together: one transaction each, within milliseconds. */
-TEST(many_end_together)
+TEST_SERVER(many_end_together)
 {
     enum { MANY = 1000 };
     static struct memserver_conn c[MANY];
-    CLOSED_BY(memserver_close) struct memserver d;
-    memserver_open(&d, NULL);
     for (size_t i = 0; i < MANY; i++) {
-        memserver_connect(&c[i], &d, 4000);
+        memserver_connect(&c[i], d, 4000);
         assert_int_equal(memserver_create(&c[i], "/e-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
     }
-    int64_t zxid = memserver_stats(&d).last_zxid;
-    memserver_advance(&d, 6000);
+    int64_t zxid = memserver_stats(d).last_zxid;
+    memserver_advance(d, 6000);
     for (int i = 0; i < 10; i++)
-        memserver_advance(&d, 1);
-    struct server_stats st = memserver_stats(&d);
+        memserver_advance(d, 1);
+    struct server_stats st = memserver_stats(d);
     assert_int_equal(st.sessions, 0);
     assert_int_equal(st.ephemerals, 0);
     assert_int_equal(st.connections, 0);

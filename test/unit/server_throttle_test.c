@@ -105,53 +105,47 @@ TEST(answers_that_are_not_read)
 
 /* A turn of the driver's loop takes as little as is left of it: many long answers are no one turn.
  */
-TEST(a_long_answer_counts_as_many)
+TEST_SERVER(a_long_answer_counts_as_many)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn c;
     struct wire_stat stat;
-    memserver_open(&d, NULL);
-    make_big(&d, "/big");
-    memserver_connect(&c, &d, 30000);
-    uint64_t before = clave__server_taken(d.s);
+    make_big(d, "/big");
+    memserver_connect(&c, d, 30000);
+    uint64_t before = clave__server_taken(d->s);
     assert_int_equal(memserver_stat(&c, "/big", &stat), CLAVE_OK);
-    assert_int_equal(clave__server_taken(d.s), before + 1);
+    assert_int_equal(clave__server_taken(d->s), before + 1);
     ask_for(&c, "/big");
-    assert_in_range(clave__server_taken(d.s), before + 2 + BIG / 1024, before + 3 + BIG / 1024);
+    assert_in_range(clave__server_taken(d->s), before + 2 + BIG / 1024, before + 3 + BIG / 1024);
 }
 
 /* A peer that has not shown that it is a client gets no memory for long messages. */
-TEST(a_stranger_has_a_short_frame)
+TEST_SERVER(a_stranger_has_a_short_frame)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn c;
     static const uint8_t head[] = {0, 0x0f, 0xff, 0xff};
-    memserver_open(&d, NULL);
-    memserver_dial(&c, &d);
+    memserver_dial(&c, d);
     memserver_send(&c, head, sizeof head);
     assert_true(!c.c || clave__server_conn_wants_close(c.c));
     memserver_hang_up(&c);
-    memserver_connect(&c, &d, 30000);
+    memserver_connect(&c, d, 30000);
     memserver_send(&c, head, sizeof head);
     assert_true(clave__server_conn_wants_read(c.c));
     memserver_hang_up(&c);
 }
 
-TEST(options_change)
+TEST_SERVER(options_change)
 {
-    CLOSED_BY(memserver_close) struct memserver d;
     CLOSED_BY(memserver_hang_up) struct memserver_conn a, b;
-    memserver_open(&d, NULL);
-    memserver_connect(&a, &d, 1);
+    memserver_connect(&a, d, 1);
     assert_int_equal(a.timeout_ms, 4000);
     struct server_options o = {.min_session_ms = 6000, .max_connections = 2};
-    assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
-    memserver_connect(&b, &d, 1);
+    assert_int_equal(clave__server_change(d->s, &o), CLAVE_OK);
+    memserver_connect(&b, d, 1);
     assert_int_equal(b.timeout_ms, 6000);
     struct peer_addr peer = {.family = 0};
-    assert_null(clave__server_accept(d.s, &peer, NULL));
+    assert_null(clave__server_accept(d->s, &peer, NULL));
     /* The session there is goes on as it was. */
-    memserver_advance(&d, 3000);
+    memserver_advance(d, 3000);
     assert_int_equal(memserver_create(&a, "/a", "", 0), CLAVE_OK);
 }
 

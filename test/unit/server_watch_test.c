@@ -600,22 +600,20 @@ TEST(nobody_is_told_of_what_they_may_not_read)
 }
 
 /* Every watcher is told once, and nothing is left. */
-TEST(many_watchers)
+TEST_SERVER(many_watchers)
 {
     enum { PATHS = 1000, WATCHERS = 10 };
-    CLOSED_BY(memserver_close) struct memserver d;
     struct memserver_conn writer, c[WATCHERS];
     char path[16], event[32];
-    memserver_open(&d, NULL);
-    memserver_connect(&writer, &d, 40000);
+    memserver_connect(&writer, d, 40000);
     for (size_t i = 0; i < WATCHERS; i++) {
-        memserver_connect(&c[i], &d, 40000);
+        memserver_connect(&c[i], d, 40000);
         for (int n = 0; n < PATHS; n++) {
             snprintf(path, sizeof path, "/n%d", n);
             assert_int_equal(memserver_watch(&c[i], OP_EXISTS, path), CLAVE_ENONODE);
         }
     }
-    assert_int_equal(memserver_stats(&d).watches, PATHS * WATCHERS);
+    assert_int_equal(memserver_stats(d).watches, PATHS * WATCHERS);
     for (int n = 0; n < PATHS; n += 2) {
         snprintf(path, sizeof path, "/n%d", n);
         snprintf(event, sizeof event, "CREATED %s", path);
@@ -623,11 +621,11 @@ TEST(many_watchers)
         for (size_t i = 0; i < WATCHERS; i++)
             assert_string_equal(memserver_events(&c[i]), event);
     }
-    assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * WATCHERS);
+    assert_int_equal(memserver_stats(d).watches, PATHS / 2 * WATCHERS);
     for (size_t i = 0; i < WATCHERS; i++) {
         memserver_hang_up(&c[i]);
-        memserver_advance(&d, 1);
-        assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * (WATCHERS - 1 - i));
+        memserver_advance(d, 1);
+        assert_int_equal(memserver_stats(d).watches, PATHS / 2 * (WATCHERS - 1 - i));
     }
     memserver_hang_up(&writer);
 }
