@@ -891,6 +891,25 @@ TEST(without_memory_a_longest_hold_ends)
     }
 }
 
+/* The session is being closed, so that the end cannot be said any more. */
+TEST(a_longest_hold_ends_while_its_session_is_closed)
+{
+    struct user u;
+    char target[64], header[128];
+    struct webrig *r = two_gates(&u);
+    webrig_end(ends(r, user_sends(r, &u, "POST", 5, KEYED, limited[0].body), 201));
+    memnet_rule(r->net,
+                (struct memnet_rule){U_FIRST, MEMNET_REPLY, OP_CLOSE_SESSION, MEMNET_HOLD, 0});
+    snprintf(target, sizeof target, "/v1/sessions/%s", u.id);
+    snprintf(header, sizeof header, "Clave-Session: %s", u.secret);
+    struct webrig_call *c = webrig_request(r, "DELETE", target, header, NULL);
+    webrig_advance(r, 4100);
+    memnet_clear(r->net);
+    webrig_end(ends(r, c, 204));
+    assert_int_equal(places(r, 0), 0);
+    webrig_free(r);
+}
+
 /* What a released claim had told other gates is gone with it, at whichever gate that was. */
 TEST(a_release_leaves_no_note)
 {

@@ -941,8 +941,8 @@ static void claim_give_sign(struct session_request *k)
         (void)clave__web_admit_claim(x, c); /* without memory it keeps its previous sender */
         k->polls = true;
         k->poll = (struct claim_poll){.done = on_claim_alive, .wants_end = true};
-        x->begun = c->state == CLAIM_HELD && clave__claim_alive(c, &k->poll, x->arrived);
-        if (!x->begun)
+        x->begun = true;
+        if (!clave__claim_alive(c, &k->poll, x->arrived))
             clave__web_refuse(x, 503, CLAVE_EUNREACHABLE, x->deed.path,
                               "it is not known yet whether %s is held here: ask again",
                               x->deed.path);

@@ -396,7 +396,8 @@ static void claim_take_time(struct claim *c)
  * anew. */
 
 enum { HOLD_PATH = sizeof CLAIM_HOLD_NOTE + CLAVE_UUID_TEXT + 24, HOLD_DATA = 24 };
-enum { NO_NODE = -1 }; /* its version */
+enum { NO_NODE = -1 };    /* its version */
+enum { PAUSE_PART = 16 }; /* of a ttl, before what has failed is tried again */
 static const char is_over[] = "over", is_silent[] = "silent";
 
 static bool claim_limit_is_known(const struct claim *c)
@@ -457,15 +458,17 @@ static void claim_limit_learnt(struct http_session *s)
         clave__http_session_known(s);
 }
 
-/* No further request about the limit follows. The claim may be freed by this. */
-static void claim_limit_rest(struct claim *c)
+/* No further request about the limit follows, before `from` at least. The claim may be freed by
+ * this. */
+static void claim_limit_rest(struct claim *c, int64_t from)
 {
     struct http_session *s = c->part.s;
     bool holds = c->state == CLAIM_DOUBTED || c->state == CLAIM_HELD;
     bool learns = c->longest.learns;
+    int64_t at = claim_limit_at(c);
     c->longest.asks = c->longest.learns = false;
     if (holds && claim_limit_is_known(c))
-        clave__web_timer_set(s->all->web, &c->longest.due, claim_limit_at(c));
+        clave__web_timer_set(s->all->web, &c->longest.due, at > from ? at : from);
     if (learns)
         claim_limit_learnt(s);
 }
@@ -480,12 +483,14 @@ static void claim_limit_tell_signs(struct claim *c, clave_err err)
     claim_tell_those(c, claim_is_news);
 }
 
-/* The request failed, or its answer is of no use: the next proof asks again. */
+/* The request failed, or its answer is of no use: the next proof asks again, or if the end could
+ * not be said on this connection, that is tried again. */
 static void claim_limit_give_up(struct claim *c, clave_err err)
 {
-    c->part.s->looked_on = 0;
+    struct http_session *s = c->part.s;
+    s->looked_on = 0;
     claim_limit_tell_signs(c, err);
-    claim_limit_rest(c);
+    claim_limit_rest(c, s->all->web->now + s->ttl_ms / PAUSE_PART);
 }
 
 static void claim_limit_sent(struct claim *c, clave_err err)
@@ -505,7 +510,7 @@ static bool claim_limit_goes_on(struct claim *c, clave_err err)
         return false;
     }
     if (s->state != HTTP_SESSION_LIVE || (c->state != CLAIM_DOUBTED && c->state != CLAIM_HELD)) {
-        claim_limit_rest(c);
+        claim_limit_rest(c, 0);
         return false;
     }
     if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL)
@@ -525,7 +530,7 @@ static void claim_limit_over(struct claim *c)
         gone_at = claim_told_until(c);
     clave__web_timer_set(s->all->web, &c->longest.due, gone_at > now ? gone_at : now);
     claim_move(c, CLAIM_SPENT);
-    claim_limit_rest(c);
+    claim_limit_rest(c, 0);
 }
 
 static void claim_limit_on_said(clave_async_client *client, const clave_result *res, void *arg)
@@ -571,7 +576,7 @@ static void claim_limit_next(struct claim *c)
     else if (c->longest.signs > c->longest.answered)
         claim_limit_sign(c);
     else
-        claim_limit_rest(c);
+        claim_limit_rest(c, 0);
 }
 
 /* ---- the node's time ---- */
@@ -773,8 +778,9 @@ static void claim_limit_sign(struct claim *c)
 bool clave__claim_alive(struct claim *c, struct claim_poll *p, int64_t arrived)
 {
     struct http_session *s = c->part.s;
-    assert(c->state == CLAIM_HELD && c->depend_ms > 0);
-    if (!s->attached || !claim_limit_is_known(c))
+    assert(c->depend_ms > 0);
+    claim_poll_begin(p, s->all->web);
+    if (c->state != CLAIM_HELD || !s->attached || !claim_limit_is_known(c))
         return false;
     c->longest.came_at = arrived;
     p->sign = ++c->longest.signs;

@@ -239,9 +239,9 @@ void clave__claims_await(struct http_session *s, struct claim_poll *p, int64_t u
 /* Which claims wait and which are held, as a number that each gate makes of the same ones. */
 uint64_t clave__claims_tag(const struct http_session *s);
 
-/* A sign of life from the work of a claim that is HELD and has depend_ms, in a request that has
- * arrived then. `done` runs when it is answered, when the claim has ended, or after a ttl. false:
- * not now, since the connection was lost. */
+/* A sign of life from the work of a claim that has depend_ms, in a request that has arrived then.
+ * `done` runs when it is answered, when the claim has ended, or after a ttl. false: it is not HELD
+ * on the present connection, as far as is known now. */
 bool clave__claim_alive(struct claim *c, struct claim_poll *p, int64_t arrived);
 /* For `done`. OK: the hold goes on by this sign, and its nodes were there. EOPTIMEOUT and errors of
  * class UNKNOWN: perhaps it does; the sign may be given again, at any gate. */

@@ -36,7 +36,7 @@ struct http_call {
     struct world *w;
     struct gate *gate;
     struct http_sender *from;
-    char target[160], headers[HTTP_HEADERS][192], body[224];
+    char target[160], headers[HTTP_HEADERS][192], body[256];
     struct web_header list[HTTP_HEADERS];
     struct web_request q;
     int64_t session;  /* that it is of, as far as its sender knows */

@@ -23,6 +23,8 @@ struct http_place {
     int64_t relied_to;         /* true time: until then somebody was told that it is held */
     int64_t told_at, named_at; /* that it is held: the first time, the last one; 0: never */
     int64_t told_to;           /* the same, counted from when the gate had read the request */
+    int64_t signed_at;         /* of http_signs.c: the newest sign of life of its work */
+    int64_t note_mzxid;        /* likewise: of the node that says so, as it was seen last */
     bool seen;
 };
 

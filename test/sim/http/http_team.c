@@ -201,12 +201,23 @@ static void worker_renew(struct team_worker *k)
     worker_ask(k, "POST", "/v1/sessions/", what);
 }
 
+static void worker_sign(struct team_worker *k)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%s/alive", k->team->keys[k->site]);
+    worker_ask(k, "POST", "/v1/claims/", what);
+}
+
 static void worker_choose(struct team_worker *k)
 {
     struct http_team *t = k->team;
     int64_t dice = world_between(t->w, 0, 99);
     k->site = (unsigned)world_between(t->w, 0, HTTP_SITES - 1);
     bool known = t->keys[k->site][0] != '\0';
+    if (known && http_site(t->of, k->site)->depend_ms > 0 && world_chance(t->w, 400)) {
+        worker_sign(k);
+        return;
+    }
     if (dice < 10 || team_clock(t) >= t->renew_at)
         worker_renew(k);
     else if (dice < 20)
@@ -303,7 +314,7 @@ static void worker_heard(struct team_worker *k, const struct http_call *c)
         team_out(t, c);
     else if (c->status == 200 && http_call_is(c, "POST", "/v1/sessions/"))
         t->renew_at = c->sent_ms + t->ttl_ms / 3;
-    else if (c->status < 300 && http_call_is(c, "POST", "/v1/claims") &&
+    else if (c->status < 300 && strcmp(c->target, "/v1/claims") == 0 &&
              c->session == t->sender.session)
         http_json(c->answer, "id", t->keys[k->site], sizeof t->keys[k->site]);
     k->again = (c->status == 0 || c->status >= 500) && world_chance(t->w, 700);

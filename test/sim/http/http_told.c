@@ -13,6 +13,7 @@ void http_told_sent(struct http_call *c)
 {
     static const char claims[] = "/v1/claims/", sessions[] = "/v1/sessions/";
     struct http_told *t = &c->from->of->told;
+    http_signs_sent(c);
     bool one = http_call_is(c, "DELETE", claims);
     if (c->sent_at == 0)
         c->sent_at = c->w->now;
@@ -81,10 +82,14 @@ static void told_note_over(struct http_call *c, const char *claim, bool spent)
     snprintf(o->claim, sizeof o->claim, "%s", claim);
 }
 
-/* Each claim of a session of which is told that its max_hold_ms is over. */
-static void told_spent(struct http_call *c)
+static bool told_is_spent(const char *cause)
 {
-    static const char mark[] = "\"cause\": \"max_hold\"";
+    return strcmp(cause, "max_hold") == 0 || strcmp(cause, "work_silent") == 0;
+}
+
+/* Each claim of a session of which is told that its time is over. */
+static void told_spent(struct http_call *c, const char *mark)
+{
     for (const char *at = c->answer; (at = strstr(at, mark)); at += strlen(mark)) {
         const char *from = at;
         char id[40] = "";
@@ -99,18 +104,21 @@ static void told_over(struct http_call *c)
 {
     static const char claims[] = "/v1/claims/";
     struct http_world *h = c->from->of;
-    char cause[32] = "";
+    char cause[32] = "", id[40];
+    bool signs = http_sign_claim(c, id);
     bool released = c->status == 204 && http_call_is(c, "DELETE", claims);
     for (size_t i = 0; i < h->places.nstanding; i++)
         if (h->places.standing[i]->gone == HTTP_NEVER)
             told_is_over(h, h->places.standing[i], NULL);
-    if (c->status == 410 && http_call_is(c, "GET", claims))
+    if (c->status == 410 && (signs || http_call_is(c, "GET", claims)))
         http_json(c->answer, "cause", cause, sizeof cause);
-    bool spent = strcmp(cause, "max_hold") == 0;
+    bool spent = told_is_spent(cause);
     if (released || spent || strcmp(cause, "released") == 0)
-        told_note_over(c, c->target + strlen(claims), spent);
-    if (c->status < 300)
-        told_spent(c);
+        told_note_over(c, signs ? id : c->target + strlen(claims), spent);
+    if (c->status < 300) {
+        told_spent(c, "\"cause\": \"max_hold\"");
+        told_spent(c, "\"cause\": \"work_silent\"");
+    }
 }
 
 /* ---- held ------------------------------------------------------------------------------------ */
@@ -181,6 +189,7 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     }
     told_is_barred(c, p, valid);
     told_is_overheld(c, p, valid);
+    http_signs_told(c, p, valid);
     if (p->gone == HTTP_NEVER)
         told_is_over(h, p, c);
     int64_t until = c->begun_at + valid * MS;
@@ -257,12 +266,15 @@ static void told_waiting(struct http_call *c)
     }
 }
 
-/* There is no such claim, is said. */
+/* There is no such claim, is said, or to a sign of life that it waits. */
 static void told_none(struct http_call *c)
 {
     struct http_world *h = c->from->of;
-    const char *id = c->target + strlen("/v1/claims/");
-    if (c->status != 404 || !http_call_is(c, "GET", "/v1/claims/") || !h->server->server ||
+    char claim[40];
+    bool signs = http_sign_claim(c, claim);
+    const char *id = signs ? claim : c->target + strlen("/v1/claims/");
+    bool none = c->status == 404 && (signs || http_call_is(c, "GET", "/v1/claims/"));
+    if (!(none || (c->status == 409 && signs)) || !h->server->server ||
         checker_is_beyond(h->checker))
         return;
     for (size_t i = 0; i < h->places.nstanding; i++) {
@@ -388,7 +400,7 @@ void http_told_answer(struct http_call *c)
         told_over(c);
         told_claims(c);
         told_waiting(c);
-    } else if (c->status == 404 || c->status == 410) {
+    } else if (c->status == 404 || c->status == 409 || c->status == 410) {
         told_over(c);
         told_none(c);
     }

@@ -19,7 +19,7 @@ struct http_deed {
 struct http_over {
     int64_t session, at;
     char claim[40];
-    bool spent; /* since its max_hold_ms was over */
+    bool spent; /* since its max_hold_ms was over, or its work was silent for its depend_ms */
 };
 
 /* A guarded write: of a node of its own. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/rand.h"
 #include "http/http_world.h"
 
@@ -64,7 +65,7 @@ static void user_send(struct http_user *u, struct http_call *c, int64_t limit_ms
     http_tell(u->w, u->name, c, "asks", "");
     u->call = c;
     u->asked_in = u->state;
-    u->renews = false;
+    u->renews = u->signs = false;
     u->call_limit_ms = c->sent_ms + limit_ms;
     user_wake_at(u, u->call_limit_ms);
 }
@@ -86,6 +87,14 @@ static void user_renew(struct http_user *u)
     snprintf(target, sizeof target, "/v1/sessions/%s/renew", u->session);
     user_send(u, user_begin(u, "POST", target), u->timeout_ms / 2);
     u->renews = true;
+}
+
+static void user_sign(struct http_user *u)
+{
+    char target[96];
+    snprintf(target, sizeof target, "/v1/claims/%s/alive", u->key);
+    user_send(u, user_begin(u, "POST", target), u->timeout_ms / 2);
+    u->signs = true;
 }
 
 static void user_prefer(struct http_user *u, struct http_call *c, int64_t *limit_ms)
@@ -177,7 +186,8 @@ static void user_decide(struct http_user *u)
     int64_t now = user_clock(u);
     if (u->state == USER_RESTING && now >= u->until && !u->leaves)
         user_want(u);
-    if (u->state == USER_ASKING && u->unsure && u->token == 0 && world_chance(u->w, 250)) {
+    if (u->state == USER_ASKING && u->unsure && u->token == 0 && world_chance(u->w, 250) &&
+        http_site(u->of, u->site)->depend_ms == 0) {
         user_stream(u);
         return;
     }
@@ -210,12 +220,14 @@ static void user_decide(struct http_user *u)
             user_claim(u);
         break;
     case USER_HOLDING:
-        if (now >= u->renew_at && world_chance(u->w, 300))
+        if (now >= u->sign_at)
+            user_sign(u);
+        else if (now >= u->renew_at && world_chance(u->w, 300))
             user_claim(u); /* which asks the same of this claim alone */
         else if (now >= u->renew_at)
             user_renew(u);
         else
-            user_wake_at(u, u->until < u->renew_at ? u->until : u->renew_at);
+            user_wake_at(u, deadline_earlier(u->sign_at, deadline_earlier(u->until, u->renew_at)));
         break;
     case USER_LEAVING:
         user_leave(u);
@@ -229,6 +241,20 @@ static void user_decide(struct http_user *u)
 }
 
 /* ---- what it hears --------------------------------------------------------------------------- */
+
+/* A third of depend_ms after the newest sign of life; the grant is the first one. */
+static void user_plan_sign(struct http_user *u, int64_t sent_ms, bool first)
+{
+    int64_t depend_ms = http_site(u->of, u->site)->depend_ms;
+    if (first)
+        u->sign_at = INT64_MAX;
+    if (depend_ms == 0 || (!first && !u->signs))
+        return;
+    if (first)
+        u->signs_left = world_chance(u->w, 500) ? (unsigned)world_between(u->w, 0, 6) : 1000;
+    u->sign_at = u->signs_left > 0 ? sent_ms + depend_ms / 3 : INT64_MAX;
+    u->signs_left -= u->signs_left > 0;
+}
 
 static void user_take_hold(struct http_user *u, const struct http_call *c, const char *text)
 {
@@ -255,6 +281,7 @@ static void user_take_hold(struct http_user *u, const struct http_call *c, const
         u->until = user_clock(u) + world_wait(u->w, u->hold_us) / MS;
     }
     u->renew_at = c->sent_ms + u->timeout_ms / 3;
+    user_plan_sign(u, c->sent_ms, first);
     if (first) {
         u->grants++;
         world_log(u->w, u->name, "holds %s with token %lld for %lld ms",

@@ -1,7 +1,7 @@
 /* http_user.h - a program that holds locks over HTTP, as its author would write it from the
  * documents: it counts every deadline from when it sent the request, by its own clock; asks again
  * what was not answered, at another gate too; renews; and stops before its deadline. It may be
- * stopped at any time, and its answers read late. */
+ * stopped at any time, and its answers read late. Its work may hang, and it renews all the same. */
 #ifndef CLAVE_SIM_HTTP_USER_H
 #define CLAVE_SIM_HTTP_USER_H
 
@@ -35,7 +35,7 @@ struct http_user {
     struct http_call *call; /* that it waits for; NULL: none */
     char unread[2048];      /* of a stream */
     enum http_user_state asked_in;
-    bool renews;           /* `call` renews */
+    bool renews, signs;    /* `call` renews; is a sign of life */
     bool has_answer;       /* it came, and is not read yet */
     int64_t paused_to;     /* true time */
     struct alarm alarm;    /* something to do, or the call takes too long */
@@ -49,7 +49,9 @@ struct http_user {
     char node[128];
     int64_t deadline;        /* by its clock; valid while token is not 0 */
     int64_t renew_at, until; /* by its clock: the next renewal; the end of the hold or the rest */
-    bool leaves;             /* the day is over */
+    int64_t sign_at; /* likewise: the next sign of life; INT64_MAX: none, its work hangs perhaps */
+    unsigned signs_left; /* then its work hangs */
+    bool leaves;         /* the day is over */
     int64_t seen_zxid;
     uint64_t seen_start;
     uint64_t grants, lost;

@@ -37,6 +37,7 @@ void http_world_look(struct http_world *h)
     unsigned held[HTTP_SITES] = {0};
     if (h->nusers > 0 && h->server->server) {
         http_places_look(h);
+        http_signs_look(h);
         http_told_look(h);
         http_fleet_look(&h->fleet);
         http_group_look(&h->group);
@@ -194,6 +195,20 @@ static void http_draw_site(struct http_world *h, unsigned i)
     s->grows = kind != LOCK_SEMAPHORE;
 }
 
+/* With numbers of its own, so that the others draw the same ones as without it. */
+static void http_draw_depend(struct http_site *s, struct http_world *h, struct rand_state *rng)
+{
+    struct world *w = h->w;
+    size_t n = strlen(s->body) - 1;
+    struct rand_state *before = world_use_rng(w, rng);
+    if (world_chance(w, 300)) {
+        s->depend_ms = world_between(w, h->timeout_us / MS / 16, 2 * h->timeout_us / MS);
+        snprintf(s->body + n, sizeof s->body - n, ", \"depend_ms\": %lld}",
+                 (long long)s->depend_ms);
+    }
+    world_use_rng(w, before);
+}
+
 static void http_draw_gate(struct http_world *h, unsigned i, struct net *n,
                            struct ensemble *ensemble)
 {
@@ -258,6 +273,7 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
 {
     struct world *w = c->w;
     *h = (struct http_world){.w = w, .server = c->server, .checker = c, .timeout_us = timeout_us};
+    struct rand_state signs;
     list_init(&h->calls);
     clave__rand_seed(&h->rng, w->seed ^ 0x68747470);
     h->fault.fire = on_http_fault;
@@ -270,8 +286,11 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
         h->fault_us = world_between(w, timeout_us / 4, 4 * timeout_us);
         h->faults = world_chance(w, 850);
     }
-    for (unsigned i = 0; i < HTTP_SITES && h->nusers > 0; i++)
+    clave__rand_seed(&signs, w->seed ^ 0x7369676e);
+    for (unsigned i = 0; i < HTTP_SITES && h->nusers > 0; i++) {
         http_draw_site(h, i);
+        http_draw_depend(&h->sites[i], h, &signs);
+    }
     for (unsigned i = 0; i < h->ngates; i++)
         http_draw_gate(h, i, n, ensemble);
     for (unsigned i = 0; i < h->nusers; i++)

@@ -15,6 +15,7 @@
 #include "http/http_fleet.h"
 #include "http/http_group.h"
 #include "http/http_rules.h"
+#include "http/http_signs.h"
 #include "http/http_team.h"
 #include "http/http_told.h"
 #include "http/http_user.h"
@@ -27,8 +28,9 @@ enum { HTTP_PPM = 7000 };
 
 struct http_site {
     struct lock_layout layout;
-    char body[160];      /* of POST /v1/claims */
+    char body[192];      /* of POST /v1/claims */
     int64_t max_hold_ms; /* 0: none */
+    int64_t depend_ms;   /* likewise */
     int64_t last_token;
     bool grows; /* its tokens are granted in their order */
 };
@@ -51,6 +53,7 @@ struct http_world {
     struct alarm role; /* changes */
     struct http_places places;
     struct http_told told;
+    struct http_signs signs;
     struct list calls;     /* that are under way */
     size_t ngates, nusers; /* 0: this seed has none */
     struct http_site sites[HTTP_SITES];
