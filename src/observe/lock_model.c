@@ -239,6 +239,10 @@ static void lock_node_read_identity(struct lock_node *p)
     p->limit = id.limit;
     p->owned = id.owner != NULL;
     p->delays = p->data && clave__lock_delay_field_is_set(p->data, p->ndata);
+    char ill[2];
+    p->unhealthy = p->data &&
+                   clave__identity_get_field(p->data, p->ndata, "unhealthy", ill, sizeof ill) &&
+                   ill[0] == '1';
     p->asked = p->asked || id.asked;
 }
 

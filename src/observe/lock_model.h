@@ -78,6 +78,8 @@ struct lock_node {
     /* If the holder before it is lost, it begins only after a lock delay. A candidate's node does
      * not tell. */
     bool delays;
+    /* It says that its work is: the check of `clave lock --health` fails, or it is being ended. */
+    bool unhealthy;
     /* The client is not allowed to read the node. Its name tells its kind and its place in the
      * queue, but nothing tells whose it is. */
     bool unreadable;

@@ -103,9 +103,9 @@ static void lock_who_label_slot(const struct lock_node *p, const clave_identity 
     const char *reason = clave__lock_who_field(p, "reason", text),
                *host = lock_who_first(id->host, NULL, NULL);
     snprintf(out->whose, sizeof out->whose, "%s", id->name);
-    snprintf(out->kept, sizeof out->kept, "%s%s%s", host, *host && reason ? ": " : "",
+    snprintf(out->said, sizeof out->said, "%s%s%s", host, *host && reason ? ": " : "",
              reason ? reason : "");
-    out->task = out->kept;
+    out->task = out->said;
 }
 
 void clave__lock_label(const struct lock_node *p, struct lock_label *out)
@@ -121,8 +121,12 @@ void clave__lock_label(const struct lock_node *p, struct lock_label *out)
     out->task = lock_who_first(id.name, id.command, NULL);
     if (!lock_who_is_placed(&id))
         out->task = id.name && *id.name ? lock_who_first(id.command, NULL, NULL) : "";
-    if (p->kept)
+    if (p->kept) {
         lock_who_label_slot(p, &id, out);
+    } else if (lock_who_is_placed(&id) && id.text && *id.text) {
+        snprintf(out->said, sizeof out->said, "%s (%s)", id.text, out->task);
+        out->task = *out->task ? out->said : id.text;
+    }
 }
 
 const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP])

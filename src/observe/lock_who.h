@@ -17,11 +17,11 @@ const char *clave__lock_who(const struct lock_node *p, char out[LOCK_WHO_CAP]);
  * that other clients wrote are left in both. */
 struct lock_label {
     char whose[LOCK_WHO_CAP];
-    const char *task; /* points into the text below, or "" */
+    const char *task; /* what it says of its state, and its command; points into the text below */
     const char *host; /* the same; NULL: unknown */
     int64_t pid;      /* 0: unknown */
     char data[LOCK_TEXT_CAP];
-    char kept[LOCK_TEXT_CAP]; /* for a slot: its task */
+    char said[LOCK_TEXT_CAP]; /* `task`, if it is put together */
 };
 void clave__lock_label(const struct lock_node *p, struct lock_label *out);
 

@@ -3,9 +3,11 @@
 The check of a test looks at a file: it fails while the file exists, with what the file says, and hangs if it says so."""
 import json
 import os
+import re
 import signal
 import unittest
 
+from gate_rig import Gate
 from harness import UNSAFE, Running, Served, clave, scratch
 from lock_rig import LONG, TICK, Holder, alive, queue, until
 
@@ -170,6 +172,26 @@ class Health(Served):
             self.recover()
             until(lambda: said() is None)
         holder.run.end(signal.SIGTERM)
+
+    def test_everybody_sees_what_its_check_said(self):
+        """And, once it is to be ended and cannot be for a while, that it is."""
+        gate = Gate(self.server.connect, "--http-metric-paths", "/seen").start()
+        self.addCleanup(gate.stop)
+        holders = lambda: gate.call("GET", "/v1/locks/seen")[2]["holders"]
+        count = re.compile(r'^clave_lock_unhealthy{path="/seen",kind="lock"} (\d)$', re.M)
+        counted = lambda: count.findall(gate.call("GET", "/metrics")[2].decode())
+        holder = self.holder("/seen", "--health-fails", "5", "--grace", "2s", script="trap '' TERM; while :; do sleep 0.05; done").started()
+        until(lambda: counted() == ["0"])
+        for ill, why in (("no disk", "the health check failed with exit code 3: no disk"),
+                         (None, "ending the command: the health check failed with exit code 3: no disk")):
+            if ill:
+                self.fall_ill(ill)
+            until(lambda why=why: queue(self.server, "/seen")[0]["text"] == why)
+            self.assertIn(f"({why})", clave("locks", "/seen", connect=self.server.connect).out)
+            self.assertIn(why, clave("top", "--once", "/seen", connect=self.server.connect).out)
+            until(lambda: counted() == ["1"])
+            until(lambda why=why: [h["text"] for h in holders()] == [why])
+        self.assertEqual(holder.run.end().code, 80)
 
     # ---- candidates
 

@@ -36,6 +36,7 @@ TEST(locks_of_all_clients_are_measured)
     assert_true(c->done);
     assert_has_line(c, "clave_lock_holders{path=\"/jobs/a\",kind=\"lock\"} 1");
     assert_has_line(c, "clave_lock_holders{path=\"other\",kind=\"lock\"} 3");
+    assert_has_line(c, "clave_lock_unhealthy{path=\"/jobs/a\",kind=\"lock\"} 0");
     assert_has_line(c, "clave_lock_waiters{path=\"other\",kind=\"lock\"} 0");
     assert_has_line(c, "clave_lock_left_over{path=\"/jobs/a\",kind=\"lock\"} 0");
     assert_has_line(c, "clave_lock_left_over{path=\"other\",kind=\"lock\"} 1");
@@ -59,6 +60,28 @@ TEST(locks_of_all_clients_are_measured)
     c = scene_get(&s, "/metrics", 200);
     assert_has_line(c,
                     "clave_http_requests_total{route=\"/metrics\",method=\"GET\",code=\"200\"} 4");
+    webrig_end(c);
+}
+
+/* `clave lock --health` says so in its node; a waiter that would say so is not counted. */
+TEST(holders_whose_work_is_not_healthy_are_counted)
+{
+    CLOSED_BY(scene_close) struct scene s;
+    static const char *const prefixes[] = {"/jobs"};
+    static const char ill[] = "clave/1\nhost=web1\nunhealthy=1\ntext=no disk\n";
+    scene_open(&s);
+    s.rig->web->o.metric_paths = prefixes;
+    s.rig->web->o.nmetric_paths = 1;
+    s.rig->web->o.max_metric_paths = 1;
+    scene_add(&s, "/jobs/a/_c_" UUID "-lock-0000000000", ill);
+    scene_add(&s, "/jobs/a/_c_" UUID "-lock-0000000001", ill);
+    scene_add(&s, "/x/_c_" UUID "-lock-0000000000", ill);
+    scene_add(&s, "/y/_c_" UUID "-lock-0000000000", ill);
+    scene_add(&s, "/z/_c_" UUID "-lock-0000000000", "clave/1\nhost=web1\nunhealthy=0\n");
+    scene_loaded(&s);
+    struct webrig_call *c = scene_get(&s, "/metrics", 200);
+    assert_has_line(c, "clave_lock_unhealthy{path=\"/jobs/a\",kind=\"lock\"} 1");
+    assert_has_line(c, "clave_lock_unhealthy{path=\"other\",kind=\"lock\"} 2");
     webrig_end(c);
 }
 

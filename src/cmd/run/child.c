@@ -313,14 +313,15 @@ void child_asked(struct runner *r)
 static void child_show_text(struct runner *r)
 {
     char text[HEALTH_WHY_CAP + 64], said[COMMAND_NOTIFY_CAP];
+    bool ailing = r->health.policy.failures > 0;
     if (r->holdout.pid != 0)
         return;
     command_notify_text(r, said);
     if (r->unhealthy)
         snprintf(text, sizeof text, "ending the command: %s", r->unhealthy_why);
     else
-        snprintf(text, sizeof text, "%s", r->health.policy.failures > 0 ? r->health.why : said);
-    held_text_set(&r->text, text);
+        snprintf(text, sizeof text, "%s", ailing ? r->health.why : said);
+    held_text_set(&r->text, text, r->unhealthy || ailing);
     clave_uv_flush(r->uv);
 }
 
@@ -522,7 +523,7 @@ static void child_on_holdout(struct runner *r, const struct holdout *h)
     lock_message_holdout(r->plan, h);
     sd_status_holdout(r);
     snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
-    held_text_set(&r->text, text);
+    held_text_set(&r->text, text, r->text.unhealthy);
     clave_uv_flush(r->uv);
 }
 

@@ -112,22 +112,25 @@ static void held_text_remove(char *data, size_t *n, const char *field)
 
 /* The new data of the node. The write changes the node's mtime; if that is what tells the time of
  * the grant, the time itself is added in digits. NULL: there is nothing to write, or no memory. */
-static char *held_text_compose(const clave_result *res, const char *text, size_t *n)
+static char *held_text_compose(const clave_result *res, const struct held_text *t, size_t *n)
 {
-    static const char said[] = "\ntext=";
+    static const char said[] = "\ntext=", ill[] = "\nunhealthy=";
     const struct clave_mem mem = clave__mem_or_default(
         NULL); /* the default allocator, so that free() may be used on what it returns */
-    const clave_identity more = {.text = *text ? text : NULL};
+    const clave_identity more = {.text = *t->text ? t->text : NULL};
     bool has = granted_field_find(res->data, res->len, said, sizeof said - 1);
-    char *copy = malloc(res->len + 1);
+    size_t cap = res->len + sizeof ill + 2;
+    char *copy = malloc(cap);
     size_t len = res->len;
-    if (!copy || !clave__identity_is_form(res->data, res->len) || (!has && !*text)) {
+    if (!copy || !clave__identity_is_form(res->data, res->len) || (!has && !*t->text)) {
         free(copy);
         return NULL;
     }
     if (len > 0)
         memcpy(copy, res->data, len);
     held_text_remove(copy, &len, said);
+    held_text_remove(copy, &len, ill);
+    len = clave__identity_put_field(copy, len, cap, "unhealthy", t->unhealthy ? "1" : NULL);
     char *data = clave__identity_extend(&mem, copy, len, &more, n), *out = NULL;
     free(copy);
     if (!data || !granted_field_find(data, *n, granted, sizeof granted - 1) ||
@@ -144,7 +147,7 @@ static void held_text_on_read(clave_async_client *c, const clave_result *res, vo
     struct held_text *t = arg;
     size_t n = 0;
     t->changed = false;
-    char *data = res->err == CLAVE_OK ? held_text_compose(res, t->text, &n) : NULL;
+    char *data = res->err == CLAVE_OK ? held_text_compose(res, t, &n) : NULL;
     if (!data || clave_async_set(c, t->node, data, n, res->stat->version, held_text_on_written,
                                  t) != CLAVE_OK)
         held_text_answered(t, res->err);
@@ -166,10 +169,12 @@ void held_text_init(struct held_text *t, clave_async_client *c, const struct run
         t->node = strdup(node);
 }
 
-void held_text_set(struct held_text *t, const char *text)
+void held_text_set(struct held_text *t, const char *text, bool unhealthy)
 {
-    if (!t->node || strncmp(t->text, text, sizeof t->text - 1) == 0)
+    assert(*text || !unhealthy);
+    if (!t->node || (t->unhealthy == unhealthy && strncmp(t->text, text, sizeof t->text - 1) == 0))
         return;
+    t->unhealthy = unhealthy;
     snprintf(t->text, sizeof t->text, "%s", text);
     t->changed = true;
     t->attempts = TEXT_ATTEMPTS;

@@ -60,6 +60,7 @@ static void metrics_put(struct metrics_page *p, const char *path, const char *ki
 
 enum lock_gauge {
     GAUGE_HOLDERS,
+    GAUGE_UNHEALTHY,
     GAUGE_WAITERS,
     GAUGE_LEFT_OVER,
     GAUGE_OLDEST_WAIT,
@@ -69,6 +70,7 @@ enum lock_gauge {
 
 static const struct prometheus_family lock_gauges[LOCK_GAUGES] = {
     {"clave_lock_holders", PROMETHEUS_GAUGE, 0, "Those who hold it."},
+    {"clave_lock_unhealthy", PROMETHEUS_GAUGE, 0, "Those of them whose work is not healthy."},
     {"clave_lock_waiters", PROMETHEUS_GAUGE, 0, "Those who wait for it."},
     {"clave_lock_left_over", PROMETHEUS_GAUGE, 0,
      "Nodes in its queue that no session owns: they never end by themselves."},
@@ -86,6 +88,9 @@ static bool metrics_gauge_value(const struct metrics_page *p, const struct metri
     switch (gauge) {
     case GAUGE_HOLDERS:
         *out = (int64_t)of->holders;
+        return true;
+    case GAUGE_UNHEALTHY:
+        *out = (int64_t)of->unhealthy;
         return true;
     case GAUGE_WAITERS:
         *out = (int64_t)of->waiters;
@@ -105,12 +110,18 @@ static bool metrics_gauge_value(const struct metrics_page *p, const struct metri
     return false;
 }
 
-static struct metrics_others metrics_gauges_of(const struct lock_queue *q)
+/* The unhealthy ones, whom only a walk finds, are counted if that gauge needs them. */
+static struct metrics_others metrics_gauges_of(const struct lock_queue *q, enum lock_gauge gauge)
 {
     const struct lock_node *holder = clave__lock_holder_after(q, NULL);
     const struct lock_node *waiter = clave__lock_waiter_after(q, NULL);
+    size_t unhealthy = 0;
+    for (const struct lock_node *p = gauge <= GAUGE_UNHEALTHY ? holder : NULL; p;
+         p = clave__lock_holder_after(q, p))
+        unhealthy += p->unhealthy;
     return (struct metrics_others){.n = 1,
                                    .holders = q->nholders,
+                                   .unhealthy = unhealthy,
                                    .waiters = clave__lock_nwaiters(q),
                                    .left_over = clave__lock_nleft_over(q),
                                    .queued = waiter ? waiter->queued : INT64_MAX,
@@ -123,6 +134,7 @@ static void metrics_others_add(struct metrics_others *to, const struct metrics_o
     to->held = to->n > 0 && to->held < more->held ? to->held : more->held;
     to->n += more->n;
     to->holders += more->holders;
+    to->unhealthy += more->unhealthy;
     to->waiters += more->waiters;
     to->left_over += more->left_over;
 }
@@ -155,7 +167,7 @@ static bool metrics_step_locks(struct metrics_page *p, int which)
         }
         metrics_remember(p, q->path);
         p->at_leases = q->leases;
-        struct metrics_others of = metrics_gauges_of(q);
+        struct metrics_others of = metrics_gauges_of(q, gauge);
         enum lock_queue_kind kind = clave__lock_kind(q);
         if (metrics_put_path_labels(p, q->path))
             metrics_put_lock(p, q->path, kind, &of, gauge);
@@ -359,6 +371,7 @@ static const struct {
 } page_steps[] = {
     {metrics_step_model, 0},
     {metrics_step_locks, GAUGE_HOLDERS},
+    {metrics_step_locks, GAUGE_UNHEALTHY},
     {metrics_step_locks, GAUGE_WAITERS},
     {metrics_step_locks, GAUGE_LEFT_OVER},
     {metrics_step_locks, GAUGE_OLDEST_WAIT},

@@ -17,7 +17,7 @@ struct metrics_labels {
 
 /* The sums of all locks of one kind whose path is not a label. */
 struct metrics_others {
-    size_t n, holders, waiters, left_over;
+    size_t n, holders, unhealthy, waiters, left_over;
     int64_t queued, held; /* the earliest; INT64_MAX: none */
     int64_t terms, vacant_ms;
 };
