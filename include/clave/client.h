@@ -78,6 +78,28 @@ CLAVE_METHOD clave_err clave_client_set_hosts(clave_client *client, const char *
  * clave_async_client_free. Your own clave_loop may be freed before them, too. NULL is ignored. */
 CLAVE_EXPORT void clave_client_close(clave_client *client, int64_t timeout_ms);
 
+/* Hands the session over to another process through a file, with what is held. For a program that
+ * is replaced while it runs, by an upgrade for instance, and is to keep its holds; the other
+ * process passes the file's name in clave_client_options.resume_file. clave_async_client_hand_over
+ * says what is handed over and what is not.
+ *
+ * When it returns CLAVE_OK, the file exists, this process counts on nothing any more
+ * (clave_grant_valid_for is false), and the client, which can do nothing more, is to be freed with
+ * clave_client_close. The file has mode 0600, belongs to this user, and replaces an older one. It
+ * is written to FILE.tmp first, so that it is never seen in part.
+ *
+ * clave_client_open refuses the file if others may read it or if it is not this user's (EINVAL,
+ * and clave_client_errmsg says why), and removes it before the session is used, so that no second
+ * process can resume it. If nobody does, the session expires, and the file that is left is of no
+ * use: it names a session that has ended, and the process that tries it begins a new one and queues
+ * anew, which clave_grant_is_resumed tells.
+ *
+ * EIO: the file cannot be written; nothing was handed over, and the client goes on. If that happens
+ * at the very end, after the client was abandoned, clave_client_state is CLOSED, and the session
+ * expires. ETIMEDOUT, ENOTHELD, EINVAL, ELOST, ENOMEM, ECLOSED, ELOOPTHREAD. */
+CLAVE_METHOD clave_err clave_client_hand_over(clave_client *client, const char *file,
+                                              int64_t timeout_ms);
+
 /* The state of the connection, from memory. */
 CLAVE_METHOD clave_state clave_client_state(clave_client *client);
 /* The session's id, from memory; 0: there is none yet. */

@@ -41,6 +41,10 @@ CLAVE_METHOD int64_t clave_grant_token(const clave_grant *g);
 /* The session that owns the node. */
 CLAVE_METHOD int64_t clave_grant_session_id(const clave_grant *g);
 
+/* True if the hold is one that another process has handed over (clave_client_hand_over), so it goes
+ * on with the same token. False: it was acquired by this client. */
+CLAVE_METHOD bool clave_grant_is_resumed(const clave_grant *g);
+
 /* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can have what is
  * held. INT64_MIN: the grant is over. Answered from memory, without waiting for the network. */
 CLAVE_METHOD int64_t clave_grant_deadline(clave_grant *g);

@@ -49,6 +49,11 @@ static const char *client_options_fault(const clave_client_options *o)
         return "margin_ms and relay_interval_ms together reach session_timeout_ms";
     if (o->max_frame > INT32_MAX / CLIENT_REPLY_FRAMES)
         return "max_frame is above 536870911";
+    if (o->resume && o->resume_session_id)
+        return "resume and resume_session_id are both set";
+    const char *unfit = o->resume ? clave__handed_fault(o->resume) : NULL;
+    if (unfit)
+        return unfit;
     for (size_t i = 0; i < o->nauths; i++)
         if (!o->auths || !o->auths[i].scheme || (o->auths[i].len > 0 && !o->auths[i].auth))
             return "auths has an identity without a scheme or without its bytes";
@@ -103,6 +108,7 @@ static void client_init_members(clave_async_client *c)
     const struct clave_mem *mem = &c->base.mem;
     size_t frame = c->max_frame + 4;
     list_init(&c->base.listeners);
+    list_init(&c->base.contenders);
     list_init(&c->holds);
     list_init(&c->confirms);
     list_init(&c->creations);
@@ -154,6 +160,8 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
         clave__log(&c->base.log, CLAVE_LOG_ERROR, "invalid server list '%s': %s",
                    o.hosts ? o.hosts : "", clave__hosts_fault(o.hosts));
     if (err == CLAVE_OK)
+        err = clave__client_resume(c, o.resume);
+    if (err == CLAVE_OK)
         err = clave__auth_need(c, o.auths, o.nauths);
     if (err) {
         c->session.state = CLAVE_STATE_CLOSED;
@@ -188,6 +196,7 @@ static void client_drop(clave_async_client *c)
     clave__buf_fini(&c->path);
     clave__buf_fini(&c->acls);
     clave__buf_fini(&c->decoded);
+    clave__handed_fini(&c->handed, &c->base.mem);
     struct clave_mem mem = c->base.mem;
     clave__mem_free(&mem, c->grant_warning);
     clave__mem_free(&mem, c);
@@ -350,6 +359,14 @@ int64_t clave__client_best_hold(const clave_async_client *c)
 int64_t clave__client_hold_margin(const clave_async_client *c)
 {
     return c->hold_deadline.margin_ms;
+}
+
+bool clave__client_is_quiet(const clave_async_client *c)
+{
+    const struct pipeline *p = &c->pipeline;
+    return clave__link_is_open(&c->link) && !clave__deliveries_wait(c) && list_empty(&p->unsent) &&
+           list_empty(&p->sent) && list_empty(&p->paused) && list_empty(&c->creations) &&
+           list_empty(&c->cleanups);
 }
 
 void clave__client_set_log(clave_async_client *c, const struct log *log)

@@ -19,6 +19,14 @@ struct client_base {
     int64_t now;
     struct timers timers;
     struct list listeners;
+    struct list contenders;         /* the places of recipes in their queues: recipe/contender */
+    struct settle_hook *on_settled; /* NULL: nothing waits for it */
+};
+
+/* Called at the end of each entry into the client, when everything has been delivered. A hand-over
+ * (recipe/contender/hand_over.c) waits with it. */
+struct settle_hook {
+    void (*run)(struct settle_hook *h);
 };
 
 static inline const struct client_base *clave__client_base(const clave_async_client *c)
@@ -68,6 +76,24 @@ static inline void clave__client_timer_clear(clave_async_client *c, struct timer
 {
     struct client_base *b = (void *)c;
     clave__timers_clear(&b->timers, t);
+}
+
+/* True while the session is being handed over to another process: nobody may queue any more. */
+static inline bool clave__client_is_handing_over(const clave_async_client *c)
+{
+    return clave__client_base(c)->on_settled;
+}
+
+static inline void clave__client_add_contender(clave_async_client *c, struct list *link)
+{
+    struct client_base *b = (void *)c;
+    list_push_back(&b->contenders, link);
+}
+
+static inline void clave__client_on_settled(clave_async_client *c, struct settle_hook *h)
+{
+    struct client_base *b = (void *)c;
+    b->on_settled = h;
 }
 
 /* True if the session is attached to a server. */

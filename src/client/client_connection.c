@@ -369,6 +369,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     c->heartbeat.answered = c->heartbeat.asked = c->base.now;
     clave__session_admitted(c);
     clave__session_hold_moved(c);
+    clave__handed_attached(c);
     if (!made && !alone && !r->read_only)
         clave__heartbeat_catch_up(c);
     if (!s->closing)
@@ -394,6 +395,7 @@ static void session_drop(clave_async_client *c, clave_err unsent, clave_err sent
     struct session *s = &c->session;
     clave__pipeline_fail(c, unsent, sent);
     clave__client_watches_lose(c, false);
+    clave__handed_over(c);
     s->id = 0;
     s->known = false;
     s->last_zxid = s->event_zxid = 0;

@@ -100,6 +100,9 @@ int64_t clave__client_best_hold(const clave_async_client *c);
 /* How long before the end of its session a hold ends, in ms. */
 int64_t clave__client_hold_margin(const clave_async_client *c);
 
+/* True if connected, and no request, create or guaranteed delete is under way. */
+bool clave__client_is_quiet(const clave_async_client *c);
+
 /* A call that must not run inside the call that causes it. It runs when the current entry into the
  * client ends, or with the next entry; on a closed client, in _free at the latest. */
 struct client_task {

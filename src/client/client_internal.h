@@ -10,6 +10,7 @@
  *   request/             client_request: one request and its answer, as bytes and as structs
  *   client_watch.c       the registry of watches, and setWatches on a new connection
  *   client_auth.c        identities
+ *   handed_session.c     the session of another process, and what it held
  *   hosts.c              the servers, in order; the chroot
  *   errmsg.c             clave_async_client_errmsg
  *   backoff.c            retry policies
@@ -28,6 +29,7 @@
 #include "client/client_for_recipes.h"
 #include "client/client_metrics.h"
 #include "client/client_watch.h"
+#include "client/handed_session.h"
 #include "client/hold/hold_deadline.h"
 #include "client/hosts.h"
 #include "client/request/client_request.h"
@@ -300,6 +302,17 @@ void clave__creations_session_made(clave_async_client *c, int64_t id);
 void clave__creations_end(clave_async_client *c);
 void clave__cleanups_end(clave_async_client *c);
 
+/* ---- a session that another process has handed over ------------------------------------------ */
+
+/* Takes the session of this text (NULL: there is none). EINVAL: it was used below another chroot,
+ * as the log says. ENOMEM. */
+clave_err clave__client_resume(clave_async_client *c, const char *text);
+void clave__handed_attached(clave_async_client *c);
+/* It resumes a session of whose holds it has none yet. */
+bool clave__handed_is_unclaimed(const clave_async_client *c);
+/* The session has ended, and with it what was handed over. */
+void clave__handed_over(clave_async_client *c);
+
 /* ---- the client ------------------------------------------------------------------------------ */
 
 struct clave_async_client {
@@ -335,6 +348,7 @@ struct clave_async_client {
     struct list creations; /* composed creates under way */
     struct list cleanups;  /* guaranteed deletes under way */
     struct deliveries deliveries;
+    struct handed_session handed;
     struct client_metrics metrics;
 
     struct buf encode;   /* the request being made */

@@ -128,6 +128,11 @@ void clave__engine_leave(clave_async_client *c)
     clave__engine_deliver(c);
     if (c->deliveries.depth == 1) {
         deliver_run_tasks(c);
+        if (c->base.on_settled) {
+            c->base.on_settled->run(c->base.on_settled);
+            clave__engine_deliver(c);
+            deliver_run_tasks(c);
+        }
         deliver_trim(c);
     }
     c->deliveries.depth--;

@@ -331,7 +331,8 @@ void clave_async_client_disconnected(clave_async_client *c, int64_t now)
     assert(c->deliveries.depth == 0); /* never from a callback */
     clave__engine_enter(c, now);
     if (l->phase != LINK_IDLE) {
-        bool was_of_use = l->answered && l->phase != LINK_DIALLING;
+        bool was_of_use =
+            l->answered && l->phase != LINK_DIALLING && !clave__handed_is_unclaimed(c);
         if (l->phase != LINK_HANGUP)
             driver_calls_report_hangup(c);
         if (l->phase == LINK_OPEN)

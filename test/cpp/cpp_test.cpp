@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 #include <type_traits>
+#include <unistd.h>
 
 using namespace std::chrono_literals;
 
@@ -197,6 +198,24 @@ void a_hold_depends_on_its_work(const server &s)
     CHECK(m.release().code() == CLAVE_ESILENT);
 }
 
+void a_hold_passes_to_another_client(const server &s)
+{
+    const std::string file = "/tmp/clave-cpp-" + std::to_string(::getpid());
+    clave::client old = clave::client::open(s.hosts()).value();
+    CHECK(old.hand_over(file, 10s).code() == CLAVE_ENOTHELD);
+    clave::mutex m = clave::mutex::make(old, "/handed", CLAVE_MUTEX_OPTIONS_INIT).value();
+    m.lock();
+    clave::grant was = m.held().value();
+    CHECK(!was.resumed() && old.hand_over(file, 10s) && !was.valid_for());
+    clave_client_options options = CLAVE_CLIENT_OPTIONS_INIT;
+    options.resume_file = file.c_str();
+    clave::client heir = clave::client::open(s.hosts(), options).value();
+    clave::mutex next = clave::mutex::make(heir, "/handed", CLAVE_MUTEX_OPTIONS_INIT).value();
+    next.lock();
+    clave::grant is = next.held().value();
+    CHECK(is.resumed() && is.token() == was.token() && is.valid_for(1ms));
+}
+
 void callbacks_are_lambdas(const server &s)
 {
     box<clave_state> state;
@@ -377,6 +396,7 @@ int main()
     the_standards_locks(s);
     a_grant_ends_with_its_hold(s);
     a_hold_depends_on_its_work(s);
+    a_hold_passes_to_another_client(s);
     callbacks_are_lambdas(s);
     shared_locks_and_leases(s);
     slots_of_ids(s);

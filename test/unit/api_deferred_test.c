@@ -473,6 +473,32 @@ static void play_mutex(struct memnet *p, clave_async_client *c, void (*set)(stru
     DO_VOID(clave_async_mutex_free(m));
 }
 
+static void on_hand_over(clave_async_client *c, clave_err err, const char *session, void *arg)
+{
+    (void)c, (void)err, (void)session, (void)arg;
+    on_answer();
+}
+
+static void play_hand_over(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
+{
+    clave_async_mutex *m;
+    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mutex_options), CLAVE_OK);
+    ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL));
+    memnet_settle(p);
+    set(p);
+    ASK(clave_async_client_hand_over(c, p->now + 1000, on_hand_over, NULL));
+    ASK(clave_async_client_hand_over(c, CLAVE_NEVER, on_hand_over, NULL));
+    ASK(clave_async_mutex_acquire(m, 3, CLAVE_NEVER, on_mutex, NULL));
+    memnet_settle(p);
+    DO_VOID(clave_async_mutex_free(m));
+}
+
+TEST(no_hand_over_is_answered_inside_its_call)
+{
+    at_every_stage(play_hand_over);
+}
+
 static void play_rwlock(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     clave_async_rwlock *rw;

@@ -102,6 +102,11 @@ typedef struct clave_client_options {
                                 RECONNECTED are reported once the server has accepted them. If it
                                 refuses one, the client is closed: CLOSED, EAUTHFAILED */
     size_t nauths;
+    const char *resume;      /* the session that another process has handed over, as the text of
+                                clave_async_client_hand_over; copied. NULL: begin a new one, or see
+                                resume_file and resume_session_id */
+    const char *resume_file; /* the file of clave_client_hand_over, for clave_client_open, which
+                                removes it. The other functions ignore it */
 } clave_client_options;
 #define CLAVE_CLIENT_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_client_options)
 
@@ -150,8 +155,46 @@ CLAVE_METHOD void clave_async_client_start(clave_async_client *c, int64_t now);
 CLAVE_METHOD void clave_async_client_close(clave_async_client *c, int64_t now);
 
 /* Drops the connection without a message to the server: the state is CLOSED at once, and the server
- * expires the session. For tests, and for handing the session over to another process. */
+ * expires the session. For tests; to let another process go on with the session, see
+ * clave_async_client_hand_over. */
 CLAVE_METHOD void clave_async_client_abandon(clave_async_client *c, int64_t now);
+
+/* `session` is a text, which is valid during the callback only; NULL after an error. */
+typedef void clave_hand_over_cb(clave_async_client *c, clave_err err, const char *session,
+                                void *arg);
+/* Hands the session over to another process, with what is held: locks, each side of read-write
+ * locks, multilocks, and leaderships. For a program that is replaced while it runs, by an upgrade
+ * for instance, and is to keep its holds.
+ *
+ * What waits in a queue gives up its place and ends with ECLOSED (a candidate that does not lead is
+ * closed), and nothing new may queue. Once no request is under way, the client abandons the
+ * connection: its state is CLOSED, every grant is over, as clave_async_grant_valid_for says, and
+ * then `cb` gets the session as a text. From that moment on another process may go on with it, with
+ * clave_client_options.resume: its acquire of the same path, or its candidate, takes up the node
+ * that is there, with its token, and counts on it once the servers have confirmed that to it. What
+ * nobody takes up within a session timeout after it has connected is given back. If no process
+ * resumes the session, the servers expire it, and the next in the queue follows. Other ephemeral
+ * nodes of the session stay until it ends.
+ *
+ * The text is a secret: it is all that is needed to act as this session. It is good for one
+ * process: a second one with the same text finds that the node was written to and is closed, CLOSED
+ * by EREPLACED, without having held. (A program that gives its locks data of its own has no room
+ * for a mark there. If the answer to that write is lost, it cannot tell either, and is closed as
+ * well.)
+ *
+ * The text does not contain how long the hold is valid, since only an answer to the new process can
+ * say that. An end by max_hold_ms is in it, as CLOCK_BOOTTIME of this machine: it cannot be made
+ * later by resuming.
+ *
+ * At once, without cb: ENOTHELD: nothing is held. EINVAL: something is held that cannot be handed
+ * over: a lease of a semaphore, leadership in an unfair election (CLAVE_LATCH_UNFAIR), a lock with
+ * simple_prefix; or another hand-over is under way. ECLOSED. ENOMEM.
+ * In the callback, when nothing was handed over and the client goes on with what it holds:
+ * ETIMEDOUT: requests were still unanswered at `deadline` (the caller's clock). ENOTHELD: nothing
+ * is held any more. ELOST: the session has ended meanwhile. ENOMEM. ECLOSED: the client was closed.
+ */
+CLAVE_METHOD clave_err clave_async_client_hand_over(clave_async_client *c, int64_t deadline,
+                                                    clave_hand_over_cb *cb, void *arg);
 
 /* ---- transport: call one of these, then obey _wants ----------------------------- */
 

@@ -46,6 +46,10 @@ CLAVE_METHOD int64_t clave_async_grant_token(const clave_async_grant *g);
 /* The session that owns the node. */
 CLAVE_METHOD int64_t clave_async_grant_session_id(const clave_async_grant *g);
 
+/* True if the hold is one that another process has handed over (clave_async_client_hand_over), so
+ * it goes on with the same token. False: it was acquired by this client. */
+CLAVE_METHOD bool clave_async_grant_is_resumed(const clave_async_grant *g);
+
 /* The hold deadline: until when nobody else can have what is held, by the client's clock.
  * INT64_MIN: the grant is over. Answered from memory. */
 CLAVE_METHOD int64_t clave_async_grant_deadline(const clave_async_grant *g);

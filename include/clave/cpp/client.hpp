@@ -120,6 +120,12 @@ class client
         char text[512];
         return clave_client_errmsg(get(), text, sizeof text);
     }
+    /* Hands the session and what is held over to another process, which passes the file's name in
+     * clave_client_options.resume_file. When it succeeds, nothing here counts on it any more. */
+    result<void> hand_over(const std::string &file, timeout t)
+    {
+        return done(clave_client_hand_over(get(), file.c_str(), t.ms()));
+    }
     /* Ends the session, and waits for it; the destructor waits five seconds. */
     void close(timeout t)
     {

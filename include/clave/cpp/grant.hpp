@@ -31,6 +31,11 @@ class grant
     {
         return clave_grant_session_id(get());
     }
+    /* True if it goes on with the hold that another process has handed over. */
+    bool resumed() const
+    {
+        return clave_grant_is_resumed(get());
+    }
     std::int64_t deadline() const
     {
         return clave_grant_deadline(get());

@@ -37,7 +37,7 @@ class ClientOptions(Structure):
                 ("max_frame", c_size_t), ("reconnect", Retry), ("reads", Retry), ("resume_session_id", c_int64),
                 ("resume_passwd", c_uint8 * 16), ("mem", c_void_p), ("state_cb", c_void_p), ("state_arg", c_void_p),
                 ("log", c_void_p), ("log_arg", c_void_p), ("tls", c_void_p), ("auths", POINTER(Auth)),
-                ("nauths", c_size_t)]
+                ("nauths", c_size_t), ("resume", c_char_p), ("resume_file", c_char_p)]
 
 
 class TlsOptions(Structure):
@@ -158,6 +158,7 @@ _DIRECT: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("clave_client_open", c_int, (POINTER(c_void_p), c_void_p, c_char_p, POINTER(ClientOptions))),
     ("clave_client_wait", c_int, (c_void_p, c_int64)),
     ("clave_client_set_hosts", c_int, (c_void_p, c_char_p)),
+    ("clave_client_hand_over", c_int, (c_void_p, c_char_p, c_int64)),
     ("clave_client_close", None, (c_void_p, c_int64)),
     ("clave_client_state", c_int, (c_void_p,)),
     ("clave_client_id", c_int64, (c_void_p,)),

@@ -481,6 +481,10 @@ class Client(ClientCore):
                 raise self._session.unreachable()
             patience.look()
 
+    async def hand_over(self, file: str, timeout: Duration = 30) -> None:
+        """As that of `clave.Client`."""
+        await asyncio.get_running_loop().run_in_executor(None, self._hand_over, file, timeout)
+
     async def close(self, timeout: Duration = 5) -> None:
         """Ends the session at the server, and waits for that at most so long."""
         if self._session.begin_close():

@@ -53,16 +53,18 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
     connect_timeout  how long the beginning of a block waits for the connection
     auths            identities, pairs of a scheme and its bytes, as ("digest", b"user:password")
     on_state         is called with the name of each state ("SUSPENDED") and the error that caused it
+    resume           the file of another process's `hand_over`, whose session and holds this client goes on with
     """
 
     def __init__(self, connect: Optional[str] = None, *, session_timeout: Optional[Duration] = None,
                  timeout: Optional[Duration] = 30, connect_timeout: Duration = 30,
                  auths: Sequence[Tuple[str, Data]] = (), tls: Optional[Tls] = None, read_only: bool = False,
-                 on_state: Optional[Callable[[str, int], None]] = None) -> None:
+                 on_state: Optional[Callable[[str, int], None]] = None, resume: Optional[str] = None) -> None:
         self._connect_timeout = connect_timeout
         fields: Dict[str, Any] = dict(
             session_timeout_ms=session_timeout and milliseconds(session_timeout), read_only=read_only,
-            auths=array(Auth, [Auth(encoded(scheme), *counted(data)) for scheme, data in auths]), nauths=len(auths))
+            auths=array(Auth, [Auth(encoded(scheme), *counted(data)) for scheme, data in auths]), nauths=len(auths),
+            resume_file=resume)
         files = tls.read() if tls else None
         _program.offer()
         try:
@@ -91,6 +93,11 @@ class ClientCore(ProcessBound, TreeCore, QueuesCore):
         if code:
             raise error(code, "cannot use these hosts", self._session.fault(self._session._client))
 
+    def _hand_over(self, file: str, timeout: Duration) -> None:
+        code = self._session.direct("clave_client_hand_over", encoded(file), milliseconds(timeout))
+        if code:
+            raise error(code, "cannot hand the session over", self._session.fault(self._session._client))
+
 
 class Client(ClientCore):
     """A session for threads; any thread may use it. As a context manager it waits for the connection at the beginning,
@@ -114,6 +121,12 @@ class Client(ClientCore):
             patience.look()
             if hub:
                 hub.sleep(0.02)
+
+    def hand_over(self, file: str, timeout: Duration = 30) -> None:
+        """Hands the session and what is held over to another process, which opens its client with `resume=file`.
+        Nothing here counts on it any more; what waits for a turn ends. Held leases and leaderships of an unfair
+        election cannot be handed over."""
+        self._hand_over(file, timeout)
 
     def close(self, timeout: Duration = 5) -> None:
         """Ends the session at the server, and waits for that at most so long."""

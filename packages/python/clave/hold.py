@@ -114,6 +114,11 @@ class HoldCore(ProcessBound):
             raise error(ECLOSED if self._why == ECLOSED else ELOST, self._path,
                         library.clave_strerror(self._why or ELOST).decode())
 
+    @property
+    def resumed(self) -> bool:
+        """Whether it goes on with the hold that another process has handed over, with its token. From memory."""
+        return bool(self._session.now("clave_async_grant_is_resumed", self._grant) & 0xFF)
+
     def depend(self, duration: Optional[Duration]) -> None:
         """From now on this hold ends unless `alive` is called at least so often, by any thread: work that hangs loses
         it, although heartbeats go on. None ends that. Lost: it is over. A thread that hangs and wakes up may still

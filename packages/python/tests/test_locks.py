@@ -120,6 +120,23 @@ class Locks(Case):
             hold.alive()
         c.lock("/depends").acquire(PATIENCE).release()  # after the reserve
 
+    def test_a_hold_passes_to_another_process(self):
+        file = f"{self.server.folder}/session"
+        old = self.open()
+        with self.assertRaises(clave.NotHeld):
+            old.hand_over(file)
+        hold = old.lock("/handed").acquire()
+        self.assertFalse(hold.resumed)
+        old.hand_over(file)
+        self.assertFalse(hold.valid_for())
+        self.assertTrue(hold.lost.wait(PATIENCE))
+        heir = self.open(resume=file)
+        self.assertFalse(os.path.exists(file))
+        with heir.lock("/handed") as goes_on:
+            self.assertTrue(goes_on.resumed)
+            self.assertEqual(goes_on.token, hold.token)
+            goes_on.check()
+
     def test_a_function_gives_signs_of_life(self):
         c = self.open()
         with c.lock("/decorated-work") as hold:

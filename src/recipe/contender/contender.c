@@ -22,7 +22,6 @@
 #include "recipe/queue/queue_kind.h"
 #include "recipe/queue/queue_nodes.h"
 
-static void contender_fail(struct contender *c, clave_err err);
 static void contender_free(struct contender *c);
 static void contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
 static void contender_join_again(struct contender *c);
@@ -163,8 +162,7 @@ static void contender_retry_later(struct contender *c)
                             clave__client_now(c->client) + contender_pause_ms(c));
 }
 
-/* The same for a request of a holder, which keeps what it holds. */
-static void contender_check_later(struct contender *c)
+void clave__contender_check_later(struct contender *c)
 {
     c->acquire.failures++;
     contender_retry_later(c);
@@ -174,9 +172,9 @@ static void contender_check_later(struct contender *c)
 static void contender_retry_or_fail(struct contender *c, clave_err err)
 {
     if (clave__err_passes(err))
-        contender_check_later(c);
+        clave__contender_check_later(c);
     else
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 void clave__contender_begin(struct contender *c)
@@ -253,7 +251,7 @@ static void contender_remove_node(struct contender *c, const char *path)
     if (err == CLAVE_OK)
         c->busy++;
     else if (err == CLAVE_ENOMEM)
-        contender_check_later(c);
+        clave__contender_check_later(c);
     else
         c->leaving.err = err; /* ECLOSED: the node goes with the session */
     if (err == CLAVE_ECONNLOSS)
@@ -329,8 +327,7 @@ static void contender_fail_with(struct contender *c, clave_err err, bool remove)
     c->events->ended(owner, err);
 }
 
-/* Gives up: the owner gets `err`, the node is deleted. */
-static void contender_fail(struct contender *c, clave_err err)
+void clave__contender_fail(struct contender *c, clave_err err)
 {
     contender_fail_with(c, err, true);
 }
@@ -419,7 +416,7 @@ static void contender_turn_start_hold(struct contender *c)
 static void contender_turn_look(struct contender *c)
 {
     if (clave__node_watch_read(&c->node.watch) == CLAVE_ENOMEM)
-        contender_check_later(c);
+        clave__contender_check_later(c);
 }
 
 /* Makes a holder watch its node once it has held for a while, since on a standalone server nothing
@@ -455,6 +452,8 @@ static void contender_turn_has_come(struct contender *c)
         contender_start_over(c, false);
         return;
     }
+    if (clave__contender_must_claim(c))
+        return;
     contender_turn_start_hold(c);
     int64_t enough = clave__client_now(c->client) + contender_turn_min_valid_ms(c);
     if (clave_async_client_hold_deadline(c->client) >= enough) {
@@ -528,7 +527,7 @@ static void contender_turn_list_again(struct contender *c)
     if (c->place)
         c->place->listed_on = 0;
     if (err != CLAVE_OK)
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 static void contender_turn_check(struct contender *c)
@@ -538,7 +537,7 @@ static void contender_turn_check(struct contender *c)
     if (err == CLAVE_OK && !c->acquire.race)
         err = contender_turn_list(c);
     if (err != CLAVE_OK)
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 /* P3, P4: watches three nodes at the same time: our predecessor (its end means our turn), our own
@@ -591,7 +590,8 @@ static struct queue_order_place contender_turn_find_place(const struct contender
 /* Our node is gone while we wait. */
 static void contender_turn_anew(struct contender *c)
 {
-    if (c->spec->owner_decides || (c->place && c->place->final))
+    if (!clave__contender_handed_is_over(c) &&
+        (c->spec->owner_decides || (c->place && c->place->final)))
         contender_fail_with(c, CLAVE_ENONODE, false);
     else
         contender_start_over(c, false);
@@ -638,7 +638,7 @@ static void contender_turn_by_listing(struct contender *c, const char *const *na
                             "the sequence counter of %s is used up: use another path, or "
                             "delete it when nobody queues there",
                             c->spec->path);
-        contender_fail(c, CLAVE_ESEQUENCE);
+        clave__contender_fail(c, CLAVE_ESEQUENCE);
         return;
     }
     c->acquire.failures = 0;
@@ -658,7 +658,7 @@ static void contender_turn_by_listing(struct contender *c, const char *const *na
         if (!c->queue.children)
             clave__contender_explain_busy(c->client, c->spec->path, strlen(c->spec->path),
                                           at.owners, at.before);
-        contender_fail(c, CLAVE_EBUSY);
+        clave__contender_fail(c, CLAVE_EBUSY);
         return;
     }
     clave_err err = CLAVE_OK;
@@ -667,7 +667,7 @@ static void contender_turn_by_listing(struct contender *c, const char *const *na
     else if (!c->acquire.trying) /* a try whose owner decides requests nothing more */
         err = contender_turn_watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
         return;
     }
     if (at.ahead == 1)
@@ -749,7 +749,7 @@ static void contender_turn_on_own_reply(struct node_watch *w, const clave_result
     else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
         contender_turn_held_seen(c, res);
     else if (c->state == CONTENDER_HELD && clave_err_classify(res->err) != CLAVE_CLASS_FINAL)
-        contender_check_later(c);
+        clave__contender_check_later(c);
     clave__contender_end(c);
 }
 
@@ -758,7 +758,7 @@ static void contender_turn_watch_again(struct contender *c, struct node_watch *w
 {
     clave_err err = clave__node_watch_read(w);
     if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 static void contender_turn_on_own_event(struct node_watch *w, const clave_event *ev)
@@ -903,14 +903,14 @@ static void contender_race_look(struct contender *c)
     assert(c->state == CONTENDER_STANDING_BY);
     clave_err err = clave__node_watch_read(&c->queue.predecessor);
     if (err != CLAVE_OK)
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 static void race_stand_by(struct contender *c)
 {
     assert(c->acquire.race);
     if (c->acquire.trying) {
-        contender_fail(c, CLAVE_EBUSY);
+        clave__contender_fail(c, CLAVE_EBUSY);
         return;
     }
     contender_enter(c, CONTENDER_STANDING_BY);
@@ -919,7 +919,7 @@ static void race_stand_by(struct contender *c)
     if (err == CLAVE_OK)
         contender_race_look(c);
     else
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 static void contender_race_rival_reply(struct node_watch *w, const clave_result *res)
@@ -977,17 +977,18 @@ static void contender_join_failed(struct contender *c, clave_err err)
     /* A server with a restored directory gives out no places yet. A try does not wait for that, and
      * nobody knows who holds the lock. */
     if (c->acquire.trying && err == CLAVE_EOPTIMEOUT) {
-        contender_fail(c, clave__contender_not_in_time(c));
+        clave__contender_fail(c, clave__contender_not_in_time(c));
         return;
     }
     /* The session ended during the request, or the server removed the parent between its creation
      * and ours; in either case it is proven that there is no node. After any other error of class
      * UNKNOWN, trying again could leave a node whose name we do not know. */
+    bool handed = err == CLAVE_ENONODE && clave__contender_handed_is_over(c);
     bool only_found = c->spec->only_found || (c->place && c->place->at);
-    bool anew =
-        (err == CLAVE_ENONODE && !only_found) || clave_err_classify(err) == CLAVE_CLASS_RETRY;
+    bool anew = handed || (err == CLAVE_ENONODE && !only_found) ||
+                clave_err_classify(err) == CLAVE_CLASS_RETRY;
     if (!anew) {
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
         return;
     }
     c->acquire.failures++;
@@ -1027,7 +1028,7 @@ static void contender_on_created(clave_async_client *client, const clave_result 
         c->leaving.must_delete = false;
         created = false;
         if (c->state == CONTENDER_JOINING)
-            contender_fail(c, CLAVE_ENOMEM);
+            clave__contender_fail(c, CLAVE_ENOMEM);
     } else if (c->state == CONTENDER_JOINING) {
         if (created)
             contender_joined(c, res->stat, res->names, res->nnames);
@@ -1054,7 +1055,7 @@ static clave_err contender_submit_create(struct contender *c)
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    const struct queue_place *place = spec->rule->unprotected ? NULL : spec->place;
+    struct queue_place *place = spec->rule->unprotected ? NULL : c->place;
     const char *chosen = place ? place->uuid : c->uuid;
     char uuid[CLAVE_UUID_TEXT + 1];
     if (chosen) { /* if there are several, each has a name of its own that is derived from the
@@ -1073,7 +1074,7 @@ static clave_err contender_submit_create(struct contender *c)
                                     .once = c->acquire.trying,
                                     .below = place ? place->below : NULL,
                                     .excludes = place ? place->excludes : NULL,
-                                    .excludes_arg = spec->place,
+                                    .excludes_arg = place,
                                     .stake = &c->leaving.stake};
     c->leaving.stake = (struct create_stake){0};
     return clave__client_create_named(c->client, &n, contender_on_created, c);
@@ -1174,7 +1175,7 @@ static clave_err downgrade_submit(struct contender *c)
 static void contender_look_failed(struct contender *c, clave_err err)
 {
     assert(c->state == CONTENDER_LOOKING);
-    contender_fail(c, clave__err_passes(err) ? clave__contender_not_in_time(c) : err);
+    clave__contender_fail(c, clave__err_passes(err) ? clave__contender_not_in_time(c) : err);
 }
 
 static void contender_on_synced(clave_async_client *client, const clave_result *res, void *arg)
@@ -1197,7 +1198,7 @@ static void contender_looked(struct contender *c, const char *const *names, size
     }
     c->queue.others_seen_on = clave_async_client_connection(c->client);
     clave__contender_explain_busy(c->client, path, strlen(path), end.owners, end.before);
-    contender_fail(c, CLAVE_EBUSY);
+    clave__contender_fail(c, CLAVE_EBUSY);
 }
 
 static void contender_on_looked(clave_async_client *client, const clave_result *res, void *arg)
@@ -1230,9 +1231,11 @@ static clave_err contender_submit_look(struct contender *c)
 static clave_err contender_submit_join(struct contender *c)
 {
     assert(c->owner);
+    if (clave__client_is_handing_over(c->client))
+        return CLAVE_ECLOSED;
     const struct contender_spec *spec = c->spec;
     /* A place that may exist already is searched for: a look would find that place itself. */
-    bool found = spec->only_found || (spec->place && (spec->place->search || spec->place->at));
+    bool found = spec->only_found || (c->place && (c->place->search || c->place->at));
     if (c->state == CONTENDER_IDLE && c->acquire.trying && spec->rule->overtaken &&
         !c->downgrade.node && !found)
         return contender_submit_look(c);
@@ -1250,7 +1253,7 @@ static void contender_join_again(struct contender *c)
 {
     clave_err err = contender_submit_join(c);
     if (err != CLAVE_OK)
-        contender_fail(c, err);
+        clave__contender_fail(c, err);
 }
 
 clave_err clave__contender_join(struct contender *c, int64_t deadline)
@@ -1308,7 +1311,7 @@ static void contender_on_state(struct listener *l, clave_state state, clave_err 
     case CLAVE_STATE_SUSPENDED:
         c->node.seen = false;
         if (c->acquire.trying && c->owner && c->state != CONTENDER_HELD)
-            contender_fail(c, clave__contender_not_in_time(c));
+            clave__contender_fail(c, clave__contender_not_in_time(c));
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
@@ -1352,7 +1355,7 @@ static void contender_on_limit(struct timer *t, int64_t now)
     if (c->state == CONTENDER_HELD)
         contender_lose(c, why, why == CLAVE_EMAXHOLD);
     else
-        contender_fail(c, clave__contender_not_in_time(c));
+        clave__contender_fail(c, clave__contender_not_in_time(c));
     clave__contender_end(c);
 }
 
@@ -1364,7 +1367,7 @@ static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
         return;
     clave__contender_begin(c);
     c->deadlock = text;
-    contender_fail(c, CLAVE_EDEADLOCK);
+    clave__contender_fail(c, CLAVE_EDEADLOCK);
     c->deadlock = NULL;
     clave__contender_end(c);
 }
@@ -1375,7 +1378,9 @@ static void contender_on_deadlock(struct deadlock_schedule *d, const char *text)
 static void contender_free(struct contender *c)
 {
     assert(list_empty(&c->grant.watchers));
+    clave__contender_drop_handed(c);
     struct queue_place *place = c->place;
+    list_remove(&c->in_client);
     clave__client_timer_clear(c->client, &c->acquire.limit);
     clave__client_timer_clear(c->client, &c->acquire.pause);
     clave__client_unlisten(&c->listener);
@@ -1438,6 +1443,7 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     c->acquire.elects = spec->elects;
     c->events = events;
     c->owner = owner;
+    list_init(&c->in_client);
     list_init(&c->listener.link);
     list_init(&c->grant.hold.link);
     list_init(&c->grant.confirm.link);
@@ -1447,11 +1453,14 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     clave__timer_init(&c->acquire.pause, contender_on_pause);
     clave__deadlock_schedule_init(&c->deadlock_schedule, client, contender_on_deadlock);
     clave_err err = contender_watches_init(c);
+    if (err == CLAVE_OK)
+        err = clave__contender_take_handed(c);
     if (err != CLAVE_OK) {
         contender_free(c);
         return err;
     }
     clave__client_listen(client, &c->listener);
+    clave__client_add_contender(client, &c->in_client);
     *out = c;
     return CLAVE_OK;
 }
@@ -1470,13 +1479,6 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */
-
-const void *clave__contender_data(const struct contender *c, size_t *len)
-{
-    assert(c->node.data || c->spec);
-    *len = c->node.data ? c->node.ndata : c->spec->len;
-    return c->node.data ? c->node.data : c->spec->data;
-}
 
 void clave__contender_recount(struct contender *c)
 {

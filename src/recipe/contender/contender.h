@@ -5,6 +5,7 @@
  *   contender.c           its states: how it gets its node, whether it is its turn, how it ends
  *   contender_set_data.c  says something else in the node
  *   contender_config.c    copies of options
+ *   hand_over.c           a session and its holds pass to another process
  *   contender_grant.c     copies of what is held, and writes under them
  *   guarded_write.c       guarded writes
  *   node_watch.c          one watched node
@@ -52,6 +53,7 @@
 #ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_H
 #define CLAVE_RECIPE_CONTENDER_CONTENDER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -170,8 +172,9 @@ struct contender_grant {
     struct list watchers; /* of the present hold; empty in every state but HELD */
     /* Somebody had asked when our data was rewritten; to be reported when HELD. */
     bool asked_before;
-    int32_t restored;  /* the version of our node after its data was rewritten; 0: it was not */
-    int64_t end;       /* when granted + max_hold; CLAVE_NEVER: no limit */
+    int32_t restored; /* the version of our node after its data was rewritten; 0: it was not */
+    int64_t end;      /* when granted + max_hold; CLAVE_NEVER: no limit */
+    int64_t ends_by;  /* when the hold that it takes up ends at the latest; CLAVE_NEVER: no limit */
     int64_t depend_ms; /* the longest silence of the work; 0: the hold does not depend on it */
     int64_t silent_at; /* if it does: the newest sign of life + depend_ms */
 };
@@ -188,7 +191,11 @@ struct contender_leaving {
 
 struct contender {
     const struct contender_spec *spec; /* NULL when `owner` is */
-    struct queue_place *place;         /* the spec's; NULL: it has its own */
+    struct list in_client;             /* in the client's list of contenders */
+    struct queue_place *place;         /* the spec's, or that of `handed`; NULL: it has its own */
+    struct contender_handed *handed;   /* the hold of another process that it takes up, or NULL */
+    struct hand_over *handing;         /* that reads its version */
+    int32_t handed_version;            /* of its node's data, according to that */
     const char *uuid;                  /* the UUID in its name, if it has no place; NULL: random */
     size_t nth; /* its number, from 0, among those that the place or the UUID has in one queue */
     const struct contender_events *events;
@@ -282,8 +289,29 @@ struct grant_facts clave__contender_facts(struct contender *c);
 
 /* ---- between the files of the contender ------------------------------------------------------ */
 
+/* Gives up: the owner gets `err`, the node is deleted. */
+void clave__contender_fail(struct contender *c, clave_err err);
+/* Looks again after a pause, and keeps what it has. */
+void clave__contender_check_later(struct contender *c);
+
+/* Takes up a hold on its path that another process has handed over, if there is one. ENOMEM. */
+clave_err clave__contender_take_handed(struct contender *c);
+/* It ends, or its node is gone; somebody else may take up what was not claimed. */
+void clave__contender_drop_handed(struct contender *c);
+/* The node of the hold that it takes up is gone: drops it, so that the contender queues anew, and
+ * returns true. False: it takes up none. */
+bool clave__contender_handed_is_over(struct contender *c);
+/* True if a hold that it takes up is not its own yet: claims it. The turn is looked at again once
+ * that is done. */
+bool clave__contender_must_claim(struct contender *c);
+
 /* The data of its node. */
-const void *clave__contender_data(const struct contender *c, size_t *len);
+static inline const void *clave__contender_data(const struct contender *c, size_t *len)
+{
+    assert(c->node.data || c->spec);
+    *len = c->node.data ? c->node.ndata : c->spec->len;
+    return c->node.data ? c->node.data : c->spec->data;
+}
 /* These enclose every call from the engine; the contender may free itself in _end. */
 void clave__contender_begin(struct contender *c);
 void clave__contender_end(struct contender *c);

@@ -17,6 +17,7 @@
 struct clave_async_grant {
     struct hold_watcher watcher; /* watches the place until the hold is over */
     struct contender *place;     /* NULL: the hold is over, or no session keeps it */
+    bool resumed;                /* the hold of another process goes on */
     bool kept; /* kept by the server alone, so only the server knows when the hold is over */
     clave_async_client *client; /* holds a reference */
     unsigned refs;
@@ -62,7 +63,8 @@ static void contender_grant_arm_limit(struct contender *c)
 void clave__contender_limit(struct contender *c, int64_t max)
 {
     assert(max >= 0);
-    c->grant.end = max > 0 ? deadline_after(clave__client_now(c->client), max) : CLAVE_NEVER;
+    int64_t end = max > 0 ? deadline_after(clave__client_now(c->client), max) : CLAVE_NEVER;
+    c->grant.end = deadline_earlier(end, c->grant.ends_by);
     contender_grant_arm_limit(c);
 }
 
@@ -125,6 +127,7 @@ clave_err clave__grant_new(clave_async_grant **out, const struct grant_facts *f)
         return CLAVE_ENOMEM;
     g->place = place;
     g->session_id = f->session_id;
+    g->resumed = place->handed;
     list_push_back(&place->grant.watchers, &g->watcher.link);
     return CLAVE_OK;
 }
@@ -168,6 +171,11 @@ void clave_async_grant_free(clave_async_grant *g)
     list_remove(&g->watcher.link);
     clave__mem_free(clave__client_mem(c), g);
     clave__client_unref(c);
+}
+
+bool clave_async_grant_is_resumed(const clave_async_grant *g)
+{
+    return g->resumed;
 }
 
 clave_async_client *clave__grant_client(const clave_async_grant *g)

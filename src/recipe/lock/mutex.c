@@ -284,7 +284,8 @@ static clave_err owner_take_place(struct owner *o, int64_t deadline, const char 
     clave_err err = clave__contender_new(&o->place, m->client, &m->config.spec, &events, o);
     if (err == CLAVE_OK)
         err = clave__contender_add_identity(o->place, &more);
-    if (err == CLAVE_OK && downgrade)
+    /* A read that was handed over has a place already. */
+    if (err == CLAVE_OK && downgrade && !o->place->handed)
         err = clave__contender_downgrade(o->place, downgrade);
     if (err == CLAVE_OK)
         err = clave__contender_join(o->place, deadline);

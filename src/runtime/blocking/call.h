@@ -133,6 +133,9 @@ clave_err clave__visit(clave_client *c, loop_visit *fn, const struct args *a);
 /* The latest fault, whose text clave_client_errmsg returns. */
 void clave__blocking_fault(clave_client *c, struct client_fault *out);
 
+/* Sets it. */
+void clave__blocking_tell(clave_client *c, const char *text);
+
 /* On the loop's thread: what the tasks of this pass have requested is sent in one write, when all
  * of them have run. */
 void clave__blocking_flush_later(clave_client *c);

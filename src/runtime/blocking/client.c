@@ -10,6 +10,7 @@
 #include "client/client_for_recipes.h"
 #include "runtime/blocking/call.h"
 #include "runtime/client/client_settings.h"
+#include "runtime/client/session_file.h"
 #include "runtime/client/uv_client.h"
 
 /* ---- state ---------------------------------------------------------------------------------- */
@@ -118,19 +119,36 @@ static _Thread_local char open_fault[512];
 static clave_err make_client(clave_client *c, clave_client_options *own, const char *warning,
                              const struct fault *f)
 {
+    char *resumed = NULL;
+    const char *fault;
+    clave_err err = CLAVE_OK;
     if (own->seed == 0)
         own->seed = clave_random_seed();
+    /* The file is good for one use, which a wrong option must not cost. */
+    if (own->resume_file && !clave_async_client_host_fault(own->hosts) &&
+        !clave_async_client_options_fault(own))
+        err = clave__session_file_take(own->resume_file, &resumed, f);
+    if (err != CLAVE_OK) {
+        free(resumed);
+        return err;
+    }
+    if (resumed)
+        own->resume = resumed;
     c->state_cb = own->state_cb;
     c->state_arg = own->state_arg;
     own->state_cb = client_on_state;
     own->state_arg = c;
-    clave_err err = clave_async_client_new(&c->async, own);
+    err = clave_async_client_new(&c->async, own);
     if (err == CLAVE_EHOST)
         clave__start_error(f, err, "invalid server list '%s': %s", own->hosts,
                            clave_async_client_host_fault(own->hosts));
+    else if (err == CLAVE_EINVAL && (fault = clave_async_client_options_fault(own)))
+        clave__start_error(f, err, "invalid clave_client_options: %s", fault);
     else if (err == CLAVE_EINVAL)
-        clave__start_error(f, err, "invalid clave_client_options: %s",
-                           clave_async_client_options_fault(own));
+        clave__start_error(f, err,
+                           "the session to resume was used below another chroot than that of '%s'",
+                           own->hosts);
+    free(resumed);
     return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(c->async, warning) : err;
 }
 
@@ -511,10 +529,15 @@ bool clave__child_close(struct child *c)
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-static clave_err client_tell_refusal(clave_async_client *c, const struct args *a)
+static clave_err client_tell(clave_async_client *c, const struct args *a)
 {
-    clave__client_fault(c, "%s %s", a->path, a->text);
+    clave__client_fault(c, "%s%s%s", a->path ? a->path : "", a->path ? " " : "", a->text);
     return CLAVE_OK;
+}
+
+void clave__blocking_tell(clave_client *c, const char *text)
+{
+    (void)clave__visit(c, client_tell, &(struct args){.text = text});
 }
 
 clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
@@ -522,6 +545,6 @@ clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_siz
 {
     struct args a = {.path = name, .text = clave__options_fault(dst_size, src)};
     if (a.text)
-        (void)clave__visit(c, client_tell_refusal, &a);
+        (void)clave__visit(c, client_tell, &a);
     return clave__options_take(dst, dst_size, src);
 }

@@ -18,6 +18,7 @@ struct clave_grant {
     int64_t deadline;         /* under the loop's mutex, and written by the loop's thread only */
     int64_t token;
     int64_t session_id;
+    bool resumed;
     char node[];
 };
 
@@ -86,6 +87,7 @@ static clave_err thread_grant_make(clave_async_client *c, const struct args *a)
     g->grant = found;
     g->token = clave_async_grant_token(found);
     g->session_id = clave_async_grant_session_id(found);
+    g->resumed = clave_async_grant_is_resumed(found);
     g->deadline = clave_async_grant_deadline(found);
     memcpy(g->node, node, len);
     clave__grant_observe(found, thread_grant_on_over, g);
@@ -135,6 +137,11 @@ int64_t clave_grant_token(const clave_grant *g)
 int64_t clave_grant_session_id(const clave_grant *g)
 {
     return g->session_id;
+}
+
+bool clave_grant_is_resumed(const clave_grant *g)
+{
+    return g->resumed;
 }
 
 int64_t clave__thread_grant_deadline_locked(const clave_grant *g)

@@ -1,0 +1,374 @@
+/* handed_session.c - see handed_session.h. */
+#include "client/handed_session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/deadline.h"
+#include "base/path.h"
+#include "client/client_internal.h"
+#include "wire/opcode.h"
+
+static const char first_line[] = "clave-session 1\n";
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* True if the text goes on with this; then moves behind it. */
+static bool handed_skip(const char **at, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(*at, word, n) != 0)
+        return false;
+    *at += n;
+    return true;
+}
+
+static int handed_digit(char ch, unsigned base)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = ch ? strchr(digits, ch) : NULL;
+    return at && at - digits < (int)base ? (int)(at - digits) : -1;
+}
+
+/* A number of at most `most` digits, and the character behind it. */
+static bool handed_number(const char **at, unsigned base, unsigned most, char behind, uint64_t *out)
+{
+    unsigned n = 0;
+    for (*out = 0; n < most && handed_digit((*at)[n], base) >= 0; n++)
+        *out = *out * base + (uint64_t)handed_digit((*at)[n], base);
+    if (n == 0 || (*at)[n] != behind)
+        return false;
+    *at += n + 1;
+    return true;
+}
+
+static bool handed_passwd(const char **at, uint8_t out[16])
+{
+    for (size_t i = 0; i < 16; i++, *at += 2) {
+        int high = handed_digit((*at)[0], 16);
+        int low = high < 0 ? -1 : handed_digit((*at)[1], 16);
+        if (low < 0)
+            return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return handed_skip(at, "\n");
+}
+
+/* A path up to the end of the line. */
+static bool handed_path(const char **at, const char **out)
+{
+    size_t n = strcspn(*at, "\n");
+    *out = *at;
+    if ((*at)[n] == '\0' || clave__path_fault(*at, n, false))
+        return false;
+    *at += n + 1;
+    return true;
+}
+
+static bool handed_hold(const char **at, struct handed_hold *h)
+{
+    enum { DIGITS = 18 };
+    uint64_t czxid, version, ends = (uint64_t)CLAVE_NEVER;
+    bool ok = handed_number(at, 10, DIGITS, ' ', &czxid) && czxid > 0 &&
+              handed_number(at, 10, 10, ' ', &version) && version <= INT32_MAX &&
+              (handed_skip(at, "never ") || handed_number(at, 10, DIGITS, ' ', &ends)) &&
+              handed_path(at, &h->path);
+    if (ok)
+        *h = (struct handed_hold){.path = h->path,
+                                  .czxid = (int64_t)czxid,
+                                  .version = (int32_t)version,
+                                  .ends = (int64_t)ends};
+    return ok;
+}
+
+/* Returns what is wrong, or NULL. The texts of *h point into `text`, up to the ends of their lines.
+ * Without `holds` they are only counted. */
+static const char *handed_scan(const char *text, struct handed_session *h,
+                               struct handed_hold *holds)
+{
+    const char *at = text;
+    uint64_t id = 0, timeout = 0;
+    if (!handed_skip(&at, first_line))
+        return "resume does not begin with \"clave-session 1\": it is no session that was handed "
+               "over, or that of a later version";
+    bool ok = handed_skip(&at, "id ") && handed_number(&at, 16, 16, '\n', &id) && id != 0 &&
+              handed_skip(&at, "passwd ") && handed_passwd(&at, h->passwd) &&
+              handed_skip(&at, "timeout ") && handed_number(&at, 10, 9, '\n', &timeout) &&
+              timeout > 0 && handed_skip(&at, "ticket ") &&
+              handed_number(&at, 16, 16, '\n', &h->ticket) && handed_skip(&at, "chroot ") &&
+              handed_path(&at, &h->chroot);
+    h->id = (int64_t)id;
+    h->timeout_ms = (int32_t)timeout;
+    for (h->nholds = 0; ok && handed_skip(&at, "held "); h->nholds++) {
+        struct handed_hold one;
+        ok = handed_hold(&at, holds ? &holds[h->nholds] : &one);
+    }
+    ok = ok && h->nholds > 0 && strcmp(at, "end\n") == 0;
+    return ok ? NULL : "resume has a line that is damaged, or lacks its end";
+}
+
+const char *clave__handed_fault(const char *text)
+{
+    struct handed_session h;
+    return handed_scan(text, &h, NULL);
+}
+
+/* Cuts a text off at the end of its line. */
+static void handed_cut(struct handed_session *h, const char *text)
+{
+    h->text[(size_t)(text - h->text) + strcspn(text, "\n")] = '\0';
+}
+
+clave_err clave__handed_parse(struct handed_session *h, const struct clave_mem *mem,
+                              const char *text)
+{
+    h->text = clave__mem_strdup(mem, text);
+    if (!h->text)
+        return CLAVE_ENOMEM;
+    (void)handed_scan(h->text, h, NULL);
+    h->holds = clave__mem_alloc(mem, h->nholds * sizeof *h->holds);
+    if (!h->holds)
+        return CLAVE_ENOMEM;
+    (void)handed_scan(h->text, h, h->holds);
+    handed_cut(h, h->chroot);
+    if (strcmp(h->chroot, "/") == 0)
+        h->chroot = "";
+    for (size_t i = 0; i < h->nholds; i++)
+        handed_cut(h, h->holds[i].path);
+    return CLAVE_OK;
+}
+
+void clave__handed_fini(struct handed_session *h, const struct clave_mem *mem)
+{
+    clave__mem_free(mem, h->text);
+    clave__mem_free(mem, h->holds);
+    h->text = NULL;
+    h->holds = NULL;
+    h->nholds = 0;
+    h->id = 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+clave_err clave__handed_format(const struct handed_session *h, struct buf *out)
+{
+    enum { HEAD = 256, NUMBERS = 80 };
+    char head[HEAD], passwd[33], ends[24] = "never";
+    for (size_t i = 0; i < sizeof h->passwd; i++)
+        snprintf(passwd + 2 * i, 3, "%02x", h->passwd[i]);
+    snprintf(head, sizeof head,
+             "%sid %" PRIx64 "\npasswd %s\ntimeout %" PRId32 "\nticket %016" PRIx64 "\nchroot ",
+             first_line, (uint64_t)h->id, passwd, h->timeout_ms, h->ticket);
+    const char *chroot = h->chroot[0] ? h->chroot : "/";
+    clave_err err = clave__buf_append(out, head, strlen(head));
+    if (err == CLAVE_OK)
+        err = clave__buf_append(out, chroot, strlen(chroot));
+    for (size_t i = 0; i < h->nholds && err == CLAVE_OK; i++) {
+        const struct handed_hold *one = &h->holds[i];
+        if (one->ends != CLAVE_NEVER)
+            snprintf(ends, sizeof ends, "%" PRId64, one->ends > 0 ? one->ends : 0);
+        else
+            memcpy(ends, "never", sizeof "never");
+        char numbers[NUMBERS];
+        snprintf(numbers, sizeof numbers, "\nheld %" PRId64 " %" PRId32 " %s ", one->czxid,
+                 one->version, ends);
+        err = clave__buf_append(out, numbers, strlen(numbers));
+        if (err == CLAVE_OK)
+            err = clave__buf_append(out, one->path, strlen(one->path));
+    }
+    static const char end[] = "\nend\n";
+    return err == CLAVE_OK ? clave__buf_append(out, end, sizeof end) : err;
+}
+
+void clave__client_hand_over_session(const clave_async_client *c, struct handed_session *h)
+{
+    h->id = c->session.id;
+    memcpy(h->passwd, c->session.passwd, sizeof h->passwd);
+    h->timeout_ms = c->session.timeout_ms;
+    h->chroot = c->hosts.chroot;
+}
+
+/* ---- in the client that resumes it ----------------------------------------------------------- */
+
+const char *clave__client_handed_mark(const clave_async_client *c)
+{
+    return c->handed.mark;
+}
+
+/* The mark of this hand-over in a node's data; NULL: there is none. */
+static const char *handed_find_mark(const clave_async_client *c, const char *data, size_t n)
+{
+    static const char key[] = "\n" HANDED_MARK_KEY "=";
+    size_t nkey = sizeof key - 1;
+    for (size_t i = 0; i + nkey + HANDED_MARK <= n; i++)
+        if (memcmp(data + i, key, nkey) == 0 &&
+            memcmp(data + i + nkey, c->handed.mark, HANDED_TICKET) == 0)
+            return data + i + nkey;
+    return NULL;
+}
+
+enum handed_whose clave__client_handed_whose(const clave_async_client *c,
+                                             const struct handed_hold *h, const clave_result *res)
+{
+    static const char form[] = "clave/1\n";
+    const char *mark = handed_find_mark(c, res->data, res->len);
+    if (mark)
+        return memcmp(mark, c->handed.mark, HANDED_MARK) == 0 ? HANDED_OURS : HANDED_OTHERS;
+    bool has_room = res->len >= sizeof form - 1 && memcmp(res->data, form, sizeof form - 1) == 0;
+    return has_room || res->stat->version == h->version ? HANDED_NOBODYS : HANDED_OTHERS;
+}
+
+void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h)
+{
+    clave__client_fault(c,
+                        "%s was handed over once and is no longer as it was: another process has "
+                        "taken the session up, or has asked for the hold",
+                        h->path);
+    clave__link_report(c, VERDICT_ENDED, CLAVE_EREPLACED, NULL);
+}
+
+bool clave__handed_is_unclaimed(const clave_async_client *c)
+{
+    bool unclaimed = c->handed.id != 0;
+    for (size_t i = 0; i < c->handed.nholds; i++)
+        unclaimed = unclaimed && !c->handed.holds[i].claimed;
+    return unclaimed;
+}
+
+static void handed_on_checked(clave_async_client *c, const clave_result *res, void *arg)
+{
+    const struct handed_hold *h = arg;
+    if (res->err == CLAVE_OK && clave__handed_is_unclaimed(c) &&
+        clave__client_handed_whose(c, h, res) == HANDED_OTHERS)
+        clave__client_handed_lost(c, h);
+}
+
+/* Reads the node of the first hold before anything else is requested. If there is no memory for
+ * that, taking it up will tell. */
+static void handed_check(clave_async_client *c)
+{
+    struct handed_hold *h = &c->handed.holds[0];
+    struct request_spec spec = {
+        .again = AGAIN_NEVER, .path = h->path, .cb = handed_on_checked, .arg = h, .quiet = true};
+    struct list others;
+    list_init(&others);
+    list_splice(&others, &c->pipeline.unsent);
+    (void)clave__submit_read(c, OP_GET_DATA, &spec);
+    list_splice(&c->pipeline.unsent, &others);
+}
+
+/* True if the node is of the kind that a recipe with this stem makes. */
+static bool handed_fits(const char *path, const char *stem)
+{
+    size_t dir = (size_t)(clave__path_name(stem) - stem);
+    const char *name = path + dir;
+    return strncmp(path, stem, dir) == 0 && name == clave__path_name(path) &&
+           strncmp(name, "_c_", 3) == 0 && strlen(name) > CLAVE_PROTECTED_PREFIX &&
+           strncmp(name + CLAVE_PROTECTED_PREFIX, stem + dir, strlen(stem + dir)) == 0;
+}
+
+struct handed_hold *clave__client_take_handed(clave_async_client *c, const char *stem)
+{
+    struct handed_session *h = &c->handed;
+    for (size_t i = 0; i < h->nholds && h->id != 0; i++) {
+        if (h->holds[i].taken || !handed_fits(h->holds[i].path, stem))
+            continue;
+        h->holds[i].taken = true;
+        return &h->holds[i];
+    }
+    return NULL;
+}
+
+const struct handed_hold *clave__client_next_untaken(const clave_async_client *c,
+                                                     const struct handed_hold *after)
+{
+    const struct handed_session *h = &c->handed;
+    const struct handed_hold *one = after ? after + 1 : h->holds;
+    const struct handed_hold *end = h->holds + (h->id != 0 ? h->nholds : 0);
+    while (one < end && one->taken)
+        one++;
+    return one < end ? one : NULL;
+}
+
+/* The time in which a recipe may take up the rest begins anew. */
+static void handed_wait(clave_async_client *c)
+{
+    clave__timers_set(&c->base.timers, &c->handed.leftover,
+                      deadline_after(c->base.now, c->session.timeout_ms));
+}
+
+void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h)
+{
+    h->taken = false;
+    if (c->handed.id != 0 && c->session.timeout_ms > 0)
+        handed_wait(c);
+}
+
+static void handed_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct handed_hold *h = arg;
+    h->deleting = false;
+    if (res->err == CLAVE_ECONNLOSS || clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
+        clave__client_untake_handed(c, h);
+}
+
+/* Only with the version that it was handed over with: if the node has another one, a second process
+ * that had the same text has taken it up, or somebody asks for it. */
+static void handed_on_leftover(struct timer *t, int64_t now)
+{
+    struct handed_session *h = LIST_ENTRY(t, struct handed_session, leftover);
+    clave_async_client *c = LIST_ENTRY(h, clave_async_client, handed);
+    (void)now;
+    for (size_t i = 0; i < h->nholds; i++) {
+        struct handed_hold *one = &h->holds[i];
+        if (one->taken || one->deleting)
+            continue;
+        clave__log(&c->base.log, CLAVE_LOG_WARN,
+                   "%s was handed over and has not been taken up for %d ms: it is given back",
+                   one->path, (int)c->session.timeout_ms);
+        one->taken = one->deleting =
+            clave__submit_delete(c, one->path, one->version, handed_on_deleted, one) == CLAVE_OK;
+        if (!one->taken)
+            handed_wait(c);
+    }
+}
+
+clave_err clave__client_resume(clave_async_client *c, const char *text)
+{
+    struct handed_session *h = &c->handed;
+    clave__timer_init(&h->leftover, handed_on_leftover);
+    clave_err err = text ? clave__handed_parse(h, &c->base.mem, text) : CLAVE_OK;
+    if (err != CLAVE_OK || !text)
+        return err;
+    if (strcmp(h->chroot, c->hosts.chroot) != 0) {
+        clave__log(&c->base.log, CLAVE_LOG_ERROR,
+                   "the session to resume was used below %s, and the server list says %s",
+                   h->chroot[0] ? h->chroot : "/", c->hosts.chroot[0] ? c->hosts.chroot : "/");
+        return CLAVE_EINVAL;
+    }
+    char unique[CLAVE_PROTECTED_PREFIX + 1];
+    clave__client_protect(c, unique);
+    snprintf(h->mark, sizeof h->mark, "%016" PRIx64 ":%.*s", h->ticket, CLAVE_UUID_TEXT,
+             unique + 3 /* "_c_" */);
+    c->session.id = h->id;
+    c->session.known = true;
+    memcpy(c->session.passwd, h->passwd, sizeof c->session.passwd);
+    if (c->session.told_ms == 0)
+        c->asked_timeout_ms = h->timeout_ms;
+    return CLAVE_OK;
+}
+
+void clave__handed_attached(clave_async_client *c)
+{
+    if (c->handed.id != 0 && !c->handed.leftover.armed)
+        handed_wait(c);
+    if (clave__handed_is_unclaimed(c))
+        handed_check(c);
+}
+
+void clave__handed_over(clave_async_client *c)
+{
+    clave__timers_clear(&c->base.timers, &c->handed.leftover);
+    c->handed.id = 0;
+}

@@ -1,0 +1,91 @@
+/* handed_session.h - a session that one process hands over to another, as text, and what becomes of
+ * its holds in the client that resumes it.
+ *
+ *     clave-session 1
+ *     id 100a3c5d0000001
+ *     passwd 7f0c...                32 hexadecimal digits
+ *     timeout 10000
+ *     ticket 5b0e...                16 hexadecimal digits; different each time
+ *     chroot /app                   "/" if there is none
+ *     held 4711 0 never /l/_c_...   czxid and data version of a held node; when its maximum hold is
+ *                                   over, by CLOCK_BOOTTIME of the machine; its path
+ *     end
+ *
+ * The text is all that is needed to act as the session's owner, so it is a secret like a key.
+ *
+ * Who takes a hold up writes to its node before it counts on it. If there is room, it leaves a mark
+ * there, "resumed=<ticket>:<uuid>", by which a second process with the same text learns that it
+ * came too late: on every connection, before anything else, it reads a node of which it has nothing
+ * yet. It pauses after a connection that ended before it had claimed a hold, because two processes
+ * that attach to one session drive each other out.
+ *
+ * What must stay true: a hold is taken up at most once, and only in the session that was handed
+ * over. What nobody takes up within a session timeout is given back, since otherwise it would
+ * exclude everybody else for as long as this process lives. */
+#ifndef CLAVE_CLIENT_HANDED_SESSION_H
+#define CLAVE_CLIENT_HANDED_SESSION_H
+
+#include "base/buf.h"
+#include "base/rand.h"
+#include "client/client_base.h"
+
+struct handed_hold {
+    const char *path; /* of its node, relative to the chroot */
+    int64_t czxid;
+    int32_t version; /* of the node's data when it was handed over */
+    int64_t ends;    /* CLAVE_NEVER: it has no maximum */
+    bool taken;      /* by a recipe, or given back */
+    bool claimed;    /* the recipe has written to the node */
+    bool deleting;
+};
+
+/* "<ticket>:<uuid>" */
+enum { HANDED_TICKET = 16, HANDED_MARK = HANDED_TICKET + 1 + CLAVE_UUID_TEXT };
+#define HANDED_MARK_KEY "resumed"
+
+struct handed_session {
+    int64_t id; /* 0: nothing was handed over, or that session has ended */
+    uint8_t passwd[16];
+    int32_t timeout_ms;
+    uint64_t ticket;
+    const char *chroot; /* "" or "/x" */
+    struct handed_hold *holds;
+    size_t nholds;
+    char *text; /* what the texts point into */
+    struct timer leftover;
+    char mark[HANDED_MARK + 1]; /* of this client */
+};
+
+/* Why the text cannot be resumed, as a static text; NULL: it can. */
+const char *clave__handed_fault(const char *text);
+/* Sets everything but the timer. ENOMEM. */
+clave_err clave__handed_parse(struct handed_session *h, const struct clave_mem *mem,
+                              const char *text);
+void clave__handed_fini(struct handed_session *h, const struct clave_mem *mem);
+/* Writes the text, with a NUL. ENOMEM, ETOOBIG. */
+clave_err clave__handed_format(const struct handed_session *h, struct buf *out);
+
+/* ---- in the client that resumes it ----------------------------------------------------------- */
+
+/* Takes up a hold whose node has the protected form of `stem`: its parent and, behind "_c_<uuid>-",
+ * the beginning of its name. NULL: there is none. */
+struct handed_hold *clave__client_take_handed(clave_async_client *c, const char *stem);
+/* Somebody else may take it up: the recipe was given up before it held. */
+void clave__client_untake_handed(clave_async_client *c, struct handed_hold *h);
+/* The next one that nobody has taken up; `after` NULL: the first. NULL: there is none. */
+const struct handed_hold *clave__client_next_untaken(const clave_async_client *c,
+                                                     const struct handed_hold *after);
+/* What the mark of this client is. */
+const char *clave__client_handed_mark(const clave_async_client *c);
+/* Whose a hold is, by what its node says. Without a mark, another version of data that is in
+ * clave's form is a request to release, since whoever takes a hold up marks such data. */
+enum handed_whose { HANDED_NOBODYS, HANDED_OURS, HANDED_OTHERS };
+enum handed_whose clave__client_handed_whose(const clave_async_client *c,
+                                             const struct handed_hold *h, const clave_result *res);
+/* It is another process's, and with it the session: ends the client. */
+void clave__client_handed_lost(clave_async_client *c, const struct handed_hold *h);
+/* Fills in what the present session needs to be resumed, except the holds. The chroot is the
+ * client's. */
+void clave__client_hand_over_session(const clave_async_client *c, struct handed_session *h);
+
+#endif
