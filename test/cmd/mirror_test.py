@@ -56,7 +56,23 @@ class Mirror(Served):
         wanted = {k.replace("__", "/"): v for k, v in files.items()}
         until(lambda: listing(self.dir) == wanted, what=f"the directory has {wanted}: {listing(self.dir)}")
 
+    def test_a_path_without_a_node(self):
+        """A misspelt path makes nothing, and what was mirrored stays."""
+        r = self.mirror(code=66)
+        self.assertIn(f"{self.path}: ", r.err)
+        self.assertFalse(os.path.exists(f"{self.dir}/%mirror"))
+        self.put("/a", "1")
+        self.mirror()
+        self.verb("rm", "-r", self.path)
+        self.mirror(code=66)
+        self.assertEqual(listing(self.dir), {"a": b"1"})
+        running = self.follow()
+        self.becomes()
+        running.process.terminate()
+        self.assertIn(f"{self.path}: there is no such node yet", running.process.communicate()[1])
+
     def test_nodes_are_files_and_directories(self):
+        self.put("")
         self.mirror()
         self.assertEqual(listing(self.dir), {})
         self.put("/a", "1")

@@ -69,7 +69,8 @@ class WithoutServer(unittest.TestCase):
                 ("lock -n=3 /x true", "no such flag: -n=3; did you mean 'clave semaphore -n N'?"),
                 ("lock -n 3 /x true", "3 is not a path; N may hold a lock with: clave semaphore -n N PATH"),
                 ("lock --timout 3s /x true", "'--timeout'?"), ("elect --nonblock /x true", "--no-wait (-n)?"),
-                ("elect --name=n /x true", "did you mean --id?"), ("get -s /x", "--stat?"), ("ls -s /x", "--long (-l)?"),
+                ("elect --name=n /x true", "did you mean --id?"),
+                ("elect --once /x true", "no such flag: --once; did you mean 'clave lock --once KEY'?"), ("get -s /x", "--stat?"), ("ls -s /x", "--long (-l)?"),
                 ("ls -R /x", "'clave tree'?"), ("rm -R /x", "--recursive (-r)?"), ("watch -r /x", "--recursive?"),
                 ("get -w /x", "'clave watch'?"), ("create -e /x", "'clave lock'?"), ("create -t 5 /x", "--ttl?"),
                 ("kv get x", "'clave get', "), ("session list", "'clave sessions'"), ("event", "'clave watch'?"),
@@ -78,6 +79,14 @@ class WithoutServer(unittest.TestCase):
                 ("serve --lisen h:1", "'--listen'?"), ("serve --conect h:1", "no such flag: --conect (see"),
                 ("get --qqqq /x", "no such flag: --qqqq (see"), ("qqqq", "unknown verb 'qqqq' (see")):
             self.assertIn(instead, self.fails(64, *words.split()).err, words)
+
+    def test_a_flag_that_took_the_path(self):
+        for words, says in (("elect --id /e -- true", "the path is missing: clave elect PATH"), ("elect --id /e true x", "true: invalid path"),
+                            ("elect --id /e", "an argument is missing: clave elect PATH")):
+            r = clave(*words.split())
+            self.assertEqual((r.code in (64, 66), says in r.err), (True, True), r)
+            self.assertIn("; '/e' was taken as the value of --id", r.err)
+        self.assertNotIn("was taken", self.fails(66, "elect", "--id", "/e", "/x/", "true").err)
 
     def test_a_command_for_a_shell_as_flock_takes_it(self):
         r = self.fails(64, "lock", "/x y", "-c", "it's date")

@@ -146,18 +146,35 @@ static bool options_refuse_equals_sign(struct options *o, char **argv)
     return true;
 }
 
+/* NULL: it is a global flag. */
+static const struct flag *options_own_flag(const struct verb *v, int id)
+{
+    const struct flag *f;
+    size_t i = 0;
+    while ((f = verb_flag(v, i)) && f->id != id)
+        i++;
+    return f;
+}
+
+/* Remembers the last flag whose value is a word of its own that looks like a path. */
+static void options_note_path(struct options *o, int id, char **argv)
+{
+    const struct flag *f = options_own_flag(o->verb, id);
+    if (f && optarg && *optarg == '/' && optarg == argv[optind - 1]) {
+        o->path_flag = f;
+        o->path_value = optarg;
+    }
+}
+
 /* Refuses "" for a command or an id: `--fence "$FENCE"` without the variable would run nothing, and
  * succeed. */
 static bool options_refuse_empty(struct options *o, int id)
 {
     static const char *const never_empty[] = {"SHELL-COMMAND", "CMD", "ID"};
-    const struct flag *f;
-    size_t i = 0;
-    while ((f = verb_flag(o->verb, i)) && f->id != id)
-        i++;
+    const struct flag *f = options_own_flag(o->verb, id);
     if (!f || !f->arg || !optarg || *optarg)
         return false;
-    for (i = 0; i < sizeof never_empty / sizeof *never_empty; i++)
+    for (size_t i = 0; i < sizeof never_empty / sizeof *never_empty; i++)
         if (strcmp(f->arg, never_empty[i]) == 0) {
             diag_usage(o,
                        "--%s is empty, as it is with a variable that is not set: give the %s, or "
@@ -258,15 +275,6 @@ static int options_set_global(struct options *o, int id)
     default:
         return OPTIONS_STOP;
     }
-}
-
-static bool cmd_options_is_own(const struct verb *v, int id)
-{
-    const struct flag *f;
-    for (size_t i = 0; (f = verb_flag(v, i)); i++)
-        if (f->id == id)
-            return true;
-    return false;
 }
 
 /* ---- environment and configuration files ----------------------------------------------------- */
@@ -371,8 +379,10 @@ int options_next(struct options *o, int argc, char **argv)
             cmd_options_keep(o, argv[optind++]);
             continue;
         }
-        if (cmd_options_is_own(o->verb, id))
+        if (options_own_flag(o->verb, id)) {
+            options_note_path(o, id, argv);
             return id;
+        }
         options_note_client_flag(o, id);
         if (options_set_global(o, id) == OPTIONS_STOP) {
             o->scanning = false;
@@ -383,10 +393,11 @@ int options_next(struct options *o, int argc, char **argv)
 
 bool options_args(struct options *o, int min, int max)
 {
+    char hint[DIAG_HINT_CAP];
     if (o->argc < min) {
-        diag_usage(o, "%s: clave %s %s",
+        diag_usage(o, "%s: clave %s %s%s",
                    o->argc == 0 ? "an argument is missing" : "too few arguments", o->verb->name,
-                   o->verb->args);
+                   o->verb->args, diag_path_hint(o, hint));
         return false;
     }
     if (max >= 0 && o->argc > max) {

@@ -59,6 +59,8 @@ struct options {
     bool scanning;
     bool timeout_given;
     const struct flag *client_flag; /* the last flag of clients that was given; NULL: none */
+    const struct flag *path_flag;   /* likewise, the last of the verb's with a value like a path */
+    const char *path_value;
     bool told_local;
 };
 

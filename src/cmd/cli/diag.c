@@ -305,17 +305,30 @@ int diag_fault(const struct options *o, const char *path, clave_err err,
     return diag_put_err(o, path, err, clave__client_fault_detail(fault, err));
 }
 
+const char *diag_path_hint(const struct options *o, char out[DIAG_HINT_CAP])
+{
+    *out = '\0';
+    if (o->path_flag)
+        snprintf(out, DIAG_HINT_CAP, "; '%.*s' was taken as the value of --%s", DIAG_HINT_CAP / 2,
+                 o->path_value, o->path_flag->name);
+    return out;
+}
+
 int diag_path(const struct options *o, const char *path, const char *fault)
 {
-    char shown[PARTICIPANT_TEXT_CAP], whole[256], word[HINT_CAP];
+    char shown[PARTICIPANT_TEXT_CAP], whole[256], word[HINT_CAP], taken[DIAG_HINT_CAP];
     int n = snprintf(whole, sizeof whole, "/%s", path);
     bool only_slash = *path && *path != '/' && n < (int)sizeof whole &&
                       !clave__path_fault(whole, (size_t)n, false);
+    if (*path != '/' && *diag_path_hint(o, taken))
+        only_slash = false;
+    else
+        *taken = '\0';
     const struct diag_facts f = {
         .event = "error", .path = path, .err = CLAVE_EPATH, .code = EXIT_PATH};
-    diag_say(o, &f, "%s: invalid path: %s%s%s",
+    diag_say(o, &f, "%s: invalid path: %s%s%s%s",
              *path ? participant_text_printable(path, shown, sizeof shown) : "''", fault,
-             only_slash ? ": write " : "", only_slash ? hint_word(whole, word) : "");
+             only_slash ? ": write " : "", only_slash ? hint_word(whole, word) : "", taken);
     return EXIT_PATH;
 }
 

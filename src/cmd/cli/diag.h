@@ -36,6 +36,11 @@ int exit_code_of(clave_err err);
 /* Like clave_strerror, but if the verb is about elections, in terms of elections. */
 const char *diag_text(const struct options *o, clave_err err);
 
+/* Where a path is missing: "; '/x' was taken as the value of --id", if a flag has such a value;
+ * otherwise "". */
+enum { DIAG_HINT_CAP = 256 };
+const char *diag_path_hint(const struct options *o, char out[DIAG_HINT_CAP]);
+
 /* Prints "clave: VERB: ...", or "clave: ..." if `o` is NULL. */
 void diag(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same, with a hint at the help. Sets o->status and returns EXIT_USAGE. */

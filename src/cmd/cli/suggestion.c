@@ -78,6 +78,8 @@ static const struct foreign foreign_flags[] = {
     {"V", NULL, "did you mean 'clave version'?"},
     {"token", running, "did you mean --auth, or CLAVE_AUTH?"},
     {"name", "elect", "did you mean --id?"},
+    {"once", "elect",
+     "did you mean 'clave lock --once KEY'? A leader's command is started in each term"},
     {"s", "get", "did you mean --stat?"},
     {"s", "ls", "did you mean --long (-l)?"},
     {"R", "ls", "did you mean 'clave tree'?"},
@@ -157,7 +159,7 @@ struct nearest {
 
 static struct nearest suggestion_nearest_to(const char *word, size_t len)
 {
-    return (struct nearest){.word = word, .len = len, .best = len > 3 ? 2 : 1};
+    return (struct nearest){.word = word, .len = len, .best = len > 5 ? 2 : 1};
 }
 
 static void suggestion_nearest_try(struct nearest *w, const char *candidate)

@@ -273,9 +273,12 @@ void run_flags_warn_of_acl(const struct run_plan *p)
  * of flock may have mixed them up. */
 static int run_flags_no_command(struct options *o)
 {
-    char path[HINT_CAP], command[HINT_CAP];
+    char path[HINT_CAP], command[HINT_CAP], taken[DIAG_HINT_CAP];
     hint_word(o->argv[0], path);
     bool no_hosts = o->flags.connect && strpbrk(o->flags.connect, " |&;<>");
+    if (*o->argv[0] != '/' && o->path_flag)
+        return diag_usage(o, "the path is missing: clave %s %s%s", o->verb->name, o->verb->args,
+                          diag_path_hint(o, taken));
     if (!o->flags.connect || (o->flags.connect_after == 0 && !no_hosts))
         return diag_usage(o, "no command given: clave %s %s -- COMMAND...", o->verb->name, path);
     return diag_usage(

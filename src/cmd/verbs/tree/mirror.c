@@ -581,6 +581,13 @@ static int mirror_open(struct mirror_run *r)
         return code;
     clave_err err = clave_sync(r->client, "/", r->o->timeout_ms);
     if (err == CLAVE_OK)
+        err = clave_exists(r->client, r->path, r->o->timeout_ms, NULL);
+    if (err == CLAVE_ENONODE && !r->once) {
+        diag(r->o, "%s: there is no such node yet: %s stays empty until there is one", r->path,
+             r->dir);
+        err = CLAVE_OK;
+    }
+    if (err == CLAVE_OK)
         err = clave_client_run(r->client, mirror_begin, r);
     if (err == CLAVE_OK)
         err = r->err;
@@ -696,7 +703,8 @@ const struct verb verb_mirror = {
         "A node is a file with its data; a node with children is a directory, with its own data\n"
         "in the file %data. In names % is written %25. Files are replaced by a rename, so that\n"
         "a reader sees the old or the new content. What is in DIR and not in the tree is\n"
-        "deleted: DIR must be empty, or have been a mirror of PATH before.\n",
+        "deleted: DIR must be empty, or have been a mirror of PATH before. With --once there must\n"
+        "be a node at PATH; otherwise DIR is left as it is.\n",
     .flags = flags,
     .max_args = -1,
     .runs_command = true,
