@@ -198,9 +198,9 @@ TEST(questions_are_checked)
     static const struct {
         const char *target, *part;
     } cases[] = {
-        {"/v1/elections/e?leads", "id is missing"},
+        {"/v1/elections/e?leads", "leads is empty"},
         {"/v1/leader/e", "id is missing"},
-        {"/v1/replica/e?id=", "id is missing"},
+        {"/v1/replica/e?id=", "id is empty"},
         {"/v1/elections/e?leads=a&min_term=soon", "min_term: "},
         {"/v1/elections/e?leads=a&min_term=2h", "min_term: "},
         {"/v1/elections/e?min_term=2s", "min_term belongs to leads=ID"},

@@ -145,7 +145,8 @@ static bool leads_read(struct web_exchange *x, const char *id, struct leads *l)
         return false;
     if (!id || !*id)
         return clave__web_bad_request(
-            x, "id is missing: the name, the host or the claim's id of a candidate");
+            x, "%s is %s: it is the name, the host or the claim's id of a candidate",
+            clave__web_query(x, "leads") ? "leads" : "id", id ? "empty" : "missing");
     const char *wrong =
         min_term ? clave__duration_within(min_term, bounds, &l->min_term_ms, fault) : NULL;
     return !wrong || clave__web_bad_request(x, "min_term: %s", wrong);
