@@ -43,10 +43,14 @@ struct claim_node {
 
 enum { ID_VERSION = 14, ID_OWNER = 24 }; /* where these stand */
 
+/* How the ids end that gates make. Their version is 8, by which a node is seen to be clave's. */
+static const char no_owner[] = "000000000000";
+
 /* "" is the owner of all that name none. */
 static const char *claim_owner(const char *id)
 {
-    return id && id[ID_VERSION] == '8' ? id + ID_OWNER : "";
+    bool names = id && id[ID_VERSION] == '8' && strcmp(id + ID_OWNER, no_owner) != 0;
+    return names ? id + ID_OWNER : "";
 }
 
 bool clave__claim_is_same_owner(const char *id, const char *other)
@@ -58,7 +62,7 @@ bool clave__claim_is_same_owner(const char *id, const char *other)
 static void claim_draw_id(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
 {
     clave__rand_uuid(r, out);
-    out[ID_VERSION] = '4';
+    memcpy(out + ID_OWNER, no_owner, sizeof no_owner);
 }
 
 /* Each permit has a name of its own, made of the claim's id. */
@@ -240,8 +244,8 @@ void clave__claim_id_of_key(const struct http_session *s, const char *key,
     k.k1++;
     uint64_t b = clave__siphash(k, key, strlen(key));
     snprintf(out, CLAVE_UUID_TEXT + 1,
-             "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-8%03" PRIx64 "-%012" PRIx64, a >> 32,
-             a >> 16 & 0xffff, a & 0xfff, b >> 52, b & ((UINT64_C(1) << 48) - 1));
+             "%08" PRIx64 "-%04" PRIx64 "-8%03" PRIx64 "-8%03" PRIx64 "-%s", a >> 32,
+             a >> 16 & 0xffff, a & 0xfff, b >> 52, no_owner);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
